@@ -205,12 +205,14 @@ CONTENTS = {
         "placing": "Operators.to",
         "saving": "Model.load_weights Model.save Model.save_weights",
         "states": (
-            "Module.load_state_dict Module.named_parameters Module.parameters Module.state_dict Variable.assign_add "
-            "Variable.assign_sub"
+            "Module.__copy__ Module.count Module.load_state_dict Module.named_parameters Module.parameters Module.state_dict "
+            "Operators.__reduce_ex__ Variable.assign_add Variable.assign_sub"
         ),
         "tensor_math": "Operators.__floordiv__ Operators.__mod__ Operators.ndim",
         "tensor_ops": (
-            "Operators.__abs__ Operators.__and__ Operators.__getitem__ Operators.__invert__ Operators.__or__ Operators.item"
+            "Operators.__abs__ Operators.__and__ Operators.__eq__ Operators.__ge__ Operators.__getitem__ Operators.__gt__ "
+            "Operators.__invert__ Operators.__iter__ Operators.__le__ Operators.__len__ Operators.__lt__ Operators.__ne__ "
+            "Operators.__or__ Operators.__rpow__ Operators._power Operators.item"
         ),
     },
     "op": {

@@ -7,7 +7,7 @@ import reprlib
 import numpy as np
 
 from levels.hardware import flag
-from levels.low_level import METHODS, VJPS, Operators, apply, as_tensor, exp, gather, log, reduce_sum, sigmoid
+from levels.low_level import METHODS, VJPS, Operators, apply, as_tensor, exp, gather, log, reduce_sum, sides, sigmoid
 from levels_more.checks import axis_of, dtype_of, expect, number, several, sizes
 
 
@@ -311,8 +311,22 @@ def logical_not(x):
     return _bools("logical_not: x", x) == False  # noqa: E712
 
 
+def _rows(x):
+    """How many rows a tensor has. Raises TypeError for a single number."""
+    if not x.shape:
+        raise TypeError("a tensor of shape () has no length")
+    return x.shape[0]
+
+
 METHODS["Operators.item"] = item
 METHODS["Operators.__abs__"] = absolute
+METHODS["Operators.__eq__"] = lambda x, y: False if y is None else apply("equal", x, y)  # as in `None in [x]`
+METHODS["Operators.__ne__"] = lambda x, y: True if y is None else apply("not_equal", x, y)
+METHODS["Operators.__lt__"], METHODS["Operators.__gt__"] = sides("less")
+METHODS["Operators.__le__"], METHODS["Operators.__ge__"] = sides("less_equal")
+METHODS["Operators._power"], METHODS["Operators.__rpow__"] = sides("power")
+METHODS["Operators.__len__"] = _rows
+METHODS["Operators.__iter__"] = lambda x: (x[i] for i in range(len(x)))
 METHODS["Operators.__and__"] = logical_and
 METHODS["Operators.__or__"] = logical_or
 METHODS["Operators.__invert__"] = logical_not

@@ -57,7 +57,7 @@ def prepared(model, x, y):
     x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # as many rows in each
     check_finite("x", x.numpy()), check_finite("y", y.numpy())
     given = model(x.numpy()[:32])
-    if (*y.shape, 1) == (len(y), *given.shape[1:]):
+    if (*y.shape, 1) == (*y.shape[:1], *given.shape[1:]):
         y = constant(y.numpy()[:, None])
     if isinstance(loss, Loss):  # all targets; and what the model gives for the first rows
         loss.check(y, y)

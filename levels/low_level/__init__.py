@@ -17,7 +17,7 @@ from .row_program import FORMS, NoProgram, RowProgram, check_fits, row_parts
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
     DOOR, DTYPES, METHODS, RUN, Added, Operators, Run, Tensor, Turns, Variable, apply, as_tensor, constant, home_of,
-    renamed, tensor
+    renamed, sides, tensor
 )
 
 __getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

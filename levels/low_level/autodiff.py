@@ -12,9 +12,8 @@ from .tensors import DOOR, Run, Variable, _as_tensors, apply, as_tensor
 class _Tape(Run):
     """Stands at the door in a `with` block, passes on whatever comes, and writes each op down."""
 
-    def __init__(self, persistent=False):
-        self.persistent, self.below = flag("persistent", persistent), None
-        self.records, self.variables = [], {}  # a record: (op, inputs, attrs, result)
+    def __init__(self):
+        self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
 
     def __enter__(self):
         if self.below:
@@ -99,14 +98,13 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 def walk_back(records, target, sources):
     """The gradients, handed from last op to first. Raises LookupError without a rule, ValueError for unused sources."""
-    needed, useful = set(sources), []  # these and what was made from them; its records
-    for record in records:
-        if not needed.isdisjoint(record[1]):
-            needed.add(record[3])
-            useful.append(record)
+    needed = set(sources)  # these, and what was made from them
+    for _, inputs, _, y in records:
+        if not needed.isdisjoint(inputs):
+            needed.add(y)
     one = as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
-    for op, inputs, attrs, y in reversed(useful):
+    for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue
         if op not in VJPS and not more("rule", op):
@@ -123,6 +121,10 @@ def walk_back(records, target, sources):
 
 class GradientTape(_Tape):
     """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
+
+    def __init__(self, persistent=False):
+        super().__init__()
+        self.persistent = flag("persistent", persistent)
 
     def gradient(self, target, sources):
         """d target / d source for each source of a list, or for one: tensors shaped like the sources.

@@ -4,7 +4,6 @@
 
 import functools
 import operator
-import reprlib
 import threading
 import warnings
 
@@ -15,7 +14,7 @@ from levels.hardware import Spec, unmasked
 from levels.kernels import KERNELS
 
 from .autodiff import GradientTape
-from .graph import Symbol, _results_of, dce, trace
+from .graph import _results_of, dce, trace
 from .ops import gather
 from .replay import Replay, _check_single, _stacked
 from .row_program import RowProgram
@@ -55,8 +54,6 @@ def _argument(x):
     """What a function is called with: an array or a variable as a tensor, and anything else that can be a key as it is."""
     if isinstance(x, (np.ndarray, Variable)):
         return as_tensor(x)
-    if type(x) is Symbol:
-        raise TypeError(f"{x!r} is of a trace that has ended; return what you need from the function")
     if type(x).__hash__ is None:
         raise TypeError(f"a {type(x).__name__} is no argument: expected tensors, arrays, variables, numbers or names")
     return x
@@ -76,16 +73,19 @@ def _row_numbers(batches, rows):
         parts = [np.zeros(0)]
     for part in parts:
         if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
-            given = reprlib.repr(batches)
-            raise ValueError(f"over: batches are {given}; expected whole numbers [steps, batch], only the last shorter")
+            expected = "expected whole numbers [steps, batch], only the last shorter"
+            raise ValueError(f"over: batches are {batches!r:.60}; {expected}")
         for row in (part.min(), part.max()):
             if not 0 <= row < rows:
                 raise IndexError(f"over: batches hold row {row}; there are {rows} rows")
     return [np.ascontiguousarray(part, np.int64) for part in parts]
 
 
-class _Programs:
-    """The programs of a function, one for each cache key; and `over`."""
+class Function:
+    """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
+
+    Raises TypeError for what is no function, and for arguments that can be no key.
+    """
 
     def __init__(self, python):
         if not callable(python):
@@ -93,6 +93,14 @@ class _Programs:
         functools.update_wrapper(self, python)
         self.python, self.programs, self.lock = python, {}, threading.RLock()
         self.traces, self.version, self.stale = 0, KERNELS.version, []
+
+    def __call__(self, *args):
+        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
+            return self.python(*args)
+        args = [x if type(x) is Tensor else _argument(x) for x in args]
+        key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
+        program, result = self.program(args, key, False)
+        return _packed(program.run(args), result)
 
     def program(self, args, key, over):
         """The program for arguments like these, and what its trace returned."""
@@ -103,6 +111,19 @@ class _Programs:
             with self.lock:
                 found = self.programs[key, over] = self.programs.get((key, over)) or self.compile(args, over)
         return found
+
+    def compile(self, args, over):
+        """Trace, make smaller, choose a back end. Returns the program, and what the function returned."""
+        self.traces += 1
+        signature = [x.spec if isinstance(x, Tensor) else x for x in args]
+        graph, result = self.traced(signature, over)
+        for table in ("back end", "pass", "guard"):
+            more(table, "all")
+        for one_pass in PASSES:
+            graph = one_pass(graph)
+        self.stale += [guard(self.python, graph) for guard in GUARDS]
+        batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
+        return _program_of(graph, batch, over), result
 
     def traced(self, signature, over):
         """(its graph, what it returned). Raises ValueError where calls make variables, and unless `over` gives single numbers."""
@@ -124,7 +145,7 @@ class _Programs:
         The last one may be shorter. Returns what the function returns, each number as a tensor of all steps.
         """
         *args, batches = args or [None]
-        args = [constant(x) if isinstance(x, list) else as_tensor(_argument(x)) for x in args]
+        args = [constant(x) if type(x) is list else as_tensor(_argument(x)) for x in args]
         rows = {x.spec.shape[:1] for x in args}
         if len(rows) != 1 or () in rows:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
@@ -147,31 +168,6 @@ class _Programs:
 
     def __reduce__(self):
         raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
-
-
-class Function(_Programs):
-    """A function of tensors that is traced once for each signature and then runs as a program, from any thread."""
-
-    def __call__(self, *args):
-        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
-            return self.python(*args)
-        args = [x if type(x) is Tensor else _argument(x) for x in args]
-        key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
-        program, result = self.program(args, key, False)
-        return _packed(program.run(args), result)
-
-    def compile(self, args, over):
-        """Trace, make smaller, choose a back end. Returns the program, and what the function returned."""
-        self.traces += 1
-        signature = [x.spec if isinstance(x, Tensor) else x for x in args]
-        graph, result = self.traced(signature, over)
-        for table in ("back end", "pass", "guard"):
-            more(table, "all")
-        for one_pass in PASSES:
-            graph = one_pass(graph)
-        self.stale += [guard(self.python, graph) for guard in GUARDS]
-        batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
-        return _program_of(graph, batch, over), result
 
 
 function = Function

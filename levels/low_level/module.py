@@ -2,12 +2,9 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-import copy
-import math
-
 from levels import more
 
-from .tensors import METHODS, Variable, as_tensor
+from .tensors import METHODS, Added, Variable, as_tensor
 
 
 def _parts(x):
@@ -43,12 +40,9 @@ class Module:
                     waiting.append((f"{path}.{k}" if path else str(k), part))
         return found
 
+    __copy__ = Added()
     variables = property(lambda self: list(self.named(Variable).values()))
     trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
-
-    def __copy__(self):
-        """A copy owns variables of its own, as one by `copy.deepcopy` does."""
-        return copy.deepcopy(self)
 
     def get_weights(self):
         """The values of all variables, as NumPy arrays."""
@@ -65,7 +59,3 @@ class Module:
                 raise ValueError(f"{name} is {v.spec}, the weight {value.spec}; reshape it")
         for variable, value in zip(named.values(), values):
             variable.assign(value)
-
-    def count(self):
-        """How many numbers the variables hold."""
-        return sum(math.prod(variable.shape) for variable in self.variables)

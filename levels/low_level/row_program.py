@@ -134,7 +134,7 @@ def _write(graph, parts, batch):
         with a.loop(batch, a.lanes) as r:
             compute("row", a.load(batches, step, r))
             for x, total in totals.items():
-                for term in _form_of(f"sum {x.op}")(x, shape[x], *[known[y] for y in x.inputs]):
+                for term in _form_of(f"sum {x.op}")(x, shape[x], *map(known.get, x.inputs)):
                     _each(operator.iadd, total, term)
             keep(graph.outputs, outs, step, row=r)
         for x, total in totals.items():
@@ -182,7 +182,7 @@ class RowProgram:
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
         specs = [spec.device.spec((len(batches),), spec.dtype) for spec in self.specs]
-        return self.launch(args, specs, (len(batches), len(args[0]), batches.ctypes.data))
+        return self.launch(args, specs, (len(batches), len(args[0].data), batches.ctypes.data))
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one program by rows"

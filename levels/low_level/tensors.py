@@ -2,7 +2,6 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-import copyreg
 import functools
 import itertools
 import threading
@@ -11,20 +10,15 @@ from ctypes import addressof, c_char
 import numpy as np
 
 from levels import more
-from levels.hardware import PLACE, Buffer, flag, pool, unmasked
+from levels.hardware import PLACE, Buffer, flag, unmasked
 from levels.kernels import planned
 
 METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
 
 
-def _sides(op):
+def sides(op):
     """The methods for `x - 1.0`, and for `1.0 - x`: Python asks the number first, which does not know, then the tensor."""
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
-
-
-def _beside_none(op, answer):
-    """The method for `x == y`, which knows what to answer where y is None, as in `None in [x]`."""
-    return lambda x, other: answer if other is None else apply(op, x, other)
 
 
 def _one(kind):
@@ -59,17 +53,15 @@ class Operators:
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
-    __abs__, __and__, __or__, __invert__, __getitem__ = (Added() for _ in range(5))
-    __mod__, __floordiv__, backward, item, ndim, to = (Added() for _ in range(6))
-    __add__, __radd__ = _sides("add")
-    __sub__, __rsub__ = _sides("subtract")
-    __mul__, __rmul__ = _sides("multiply")
-    __truediv__, __rtruediv__ = _sides("divide")
-    __matmul__, __rmatmul__ = _sides("matmul")
-    __lt__, __gt__ = _sides("less")
-    __le__, __ge__ = _sides("less_equal")
-    _power, __rpow__ = _sides("power")
-    __eq__, __ne__ = _beside_none("equal", False), _beside_none("not_equal", True)
+    __abs__, __and__, __or__, __invert__, __mod__, __floordiv__ = (Added() for _ in range(6))
+    __eq__, __ne__, __lt__, __gt__, __le__, __ge__, __rpow__ = (Added() for _ in range(7))
+    __getitem__, __iter__, __len__, __reduce_ex__, _power = (Added() for _ in range(5))
+    backward, item, ndim, to = (Added() for _ in range(4))
+    __add__, __radd__ = sides("add")
+    __sub__, __rsub__ = sides("subtract")
+    __mul__, __rmul__ = sides("multiply")
+    __truediv__, __rtruediv__ = sides("divide")
+    __matmul__, __rmatmul__ = sides("matmul")
     __bool__, __float__, __int__, __format__ = map(_one, (bool, float, int, format))
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
@@ -79,14 +71,6 @@ class Operators:
 
     def __neg__(self):
         return apply("negative", self)
-
-    def __iter__(self):
-        return (self[i] for i in range(len(self)))
-
-    def __len__(self):
-        if not self.shape:
-            raise TypeError("a tensor of shape () has no length")
-        return self.shape[0]
 
     def __array__(self, dtype=None, copy=None):
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
@@ -108,12 +92,10 @@ class Run:
         """One op, into new memory."""
         y = plan.spec.device.new(plan.spec, Tensor)
         plan.launches += 1
-        if plan.numbers or len(inputs) > 2:  # numbers: such as a rate
-            plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
-        elif len(inputs) == 2:  # two and one, the commonest, are quicker spelled out
+        if len(inputs) == 2 and not plan.numbers:  # the commonest, quicker spelled out
             plan.run(y.data, inputs[0].data, inputs[1].data)
         else:
-            plan.run(y.data, inputs[0].data)
+            plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
         return y
 
     def read(self, variable):
@@ -210,6 +192,11 @@ class _Held(Operators):
         self.born, self.turn = next(_BIRTHS), threading.Lock()
 
     shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = _in_place
+
+    def numpy(self):
+        """A copy of its numbers."""
+        return self.value.numpy()
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
@@ -219,7 +206,7 @@ class _Held(Operators):
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
         held = self.held
-        if self.home is not None:  # a program overwrites its numbers there; now somebody knows them
+        if self.home is not None:  # a program writes there; now somebody knows the numbers
             with self.turn:
                 held, self.home = self.held, None
         return held
@@ -259,12 +246,7 @@ class Variable(_Held):
         self.name, self.trainable, self.grad = name, flag("trainable", trainable), None
 
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = _in_place
     assign_add, assign_sub = Added(), Added()
-
-    def numpy(self):
-        """A copy of its numbers."""
-        return self.value.numpy()
 
     def assign(self, value):
         """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""
@@ -277,12 +259,3 @@ class Variable(_Held):
 def renamed(x):
     """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
     return type(x)(x.spec, x.data, x if x.source is None else x.source)
-
-
-def _copied(kind, array, name, *more):
-    """A tensor or a variable of these numbers, on the device of that name or, where there is none, here."""
-    return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
-
-
-copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))
-copyreg.pickle(Variable, lambda v: (_copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))

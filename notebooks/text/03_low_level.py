@@ -98,22 +98,20 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 (x * w + b).buffer.numpy(), notes
 
 # %% [markdown]
-# 3·2 + 1 = 7, and whoever stands at the door hears everything. The rest of the level is three guests, one at a time:
+# 3·2 + 1 = 7, and whoever stands at the door hears everything. The rest of the level is three who stand there, one at a time:
 #
 # ```
 #                     ┌──▶  run:    runs each op; a tensor comes back
-#   x * w ──▶ door ───┼──▶  tape:   writes it down, and asks who stood there before
+#   x * w ──▶ door ───┼──▶  tape:   writes it down, and passes it on
 #                     └──▶  trace:  writes it down, runs nothing; a symbol comes back
 # ```
 #
-# Now the real thing. A **tensor** is level 1's `Buffer` with operators. (Folded are these `Operators`: a table of names, and
-# what else Python asks of a number or a list.)
+# Now the real thing. A **tensor** is level 1's `Buffer` with operators, `Number`'s and the others. (Folded.)
 
 # %% tags=["hide-input"]
 #| export tensors
 """Every op passes one door, `apply`: tensors are numbers that go through it."""
 
-import copyreg
 import functools
 import itertools
 import threading
@@ -128,14 +126,9 @@ from levels.kernels import ELEMENTWISE, KERNELS, planned
 METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
 
 
-def _sides(op):
+def sides(op):
     """The methods for `x - 1.0`, and for `1.0 - x`: Python asks the number first, which does not know, then the tensor."""
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
-
-
-def _beside_none(op, answer):
-    """The method for `x == y`, which knows what to answer where y is None, as in `None in [x]`."""
-    return lambda x, other: answer if other is None else apply(op, x, other)
 
 
 def _one(kind):
@@ -170,17 +163,15 @@ class Operators:
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
-    __abs__, __and__, __or__, __invert__, __getitem__ = (Added() for _ in range(5))
-    __mod__, __floordiv__, backward, item, ndim, to = (Added() for _ in range(6))
-    __add__, __radd__ = _sides("add")
-    __sub__, __rsub__ = _sides("subtract")
-    __mul__, __rmul__ = _sides("multiply")
-    __truediv__, __rtruediv__ = _sides("divide")
-    __matmul__, __rmatmul__ = _sides("matmul")
-    __lt__, __gt__ = _sides("less")
-    __le__, __ge__ = _sides("less_equal")
-    _power, __rpow__ = _sides("power")
-    __eq__, __ne__ = _beside_none("equal", False), _beside_none("not_equal", True)
+    __abs__, __and__, __or__, __invert__, __mod__, __floordiv__ = (Added() for _ in range(6))
+    __eq__, __ne__, __lt__, __gt__, __le__, __ge__, __rpow__ = (Added() for _ in range(7))
+    __getitem__, __iter__, __len__, __reduce_ex__, _power = (Added() for _ in range(5))
+    backward, item, ndim, to = (Added() for _ in range(4))
+    __add__, __radd__ = sides("add")
+    __sub__, __rsub__ = sides("subtract")
+    __mul__, __rmul__ = sides("multiply")
+    __truediv__, __rtruediv__ = sides("divide")
+    __matmul__, __rmatmul__ = sides("matmul")
     __bool__, __float__, __int__, __format__ = map(_one, (bool, float, int, format))
     __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
@@ -190,14 +181,6 @@ class Operators:
 
     def __neg__(self):
         return apply("negative", self)
-
-    def __iter__(self):
-        return (self[i] for i in range(len(self)))
-
-    def __len__(self):
-        if not self.shape:
-            raise TypeError("a tensor of shape () has no length")
-        return self.shape[0]
 
     def __array__(self, dtype=None, copy=None):
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
@@ -215,8 +198,8 @@ class Tensor(Operators, Buffer):
 
 
 # %% [markdown]
-# The guest who runs gets an op, its **plan**, and tensors. (`plan.numbers` names attributes such as a rate; `plan.launches`
-# counts.) Variables, which come in the next section, pass the door, too.
+# The first guest runs what comes. His `do` is level 2's `launch`, whose result is a tensor. (`read` and `assign` are for
+# variables, which the next section brings.)
 
 
 # %%
@@ -228,12 +211,10 @@ class Run:
         """One op, into new memory."""
         y = plan.spec.device.new(plan.spec, Tensor)
         plan.launches += 1
-        if plan.numbers or len(inputs) > 2:  # numbers: such as a rate
-            plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
-        elif len(inputs) == 2:  # two and one, the commonest, are quicker spelled out
+        if len(inputs) == 2 and not plan.numbers:  # the commonest, quicker spelled out
             plan.run(y.data, inputs[0].data, inputs[1].data)
         else:
-            plan.run(y.data, inputs[0].data)
+            plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
         return y
 
     def read(self, variable):
@@ -246,8 +227,8 @@ class Run:
 
 
 # %% [markdown]
-# The door itself is short: numbers become tensors (`_as_tensors`, in the next section), level 2's `planned` looks up the plan,
-# and whoever stands there does the op. (Each thread has a door of its own.)
+# The door itself is short: numbers become tensors, your `planned` of level 2 looks up the plan, and whoever stands there does
+# the op. (Each thread has a door of its own.)
 
 
 # %%
@@ -270,10 +251,10 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay (4 min)
+# ## Numbers come in, variables stay (3 min)
 #
 # The ways in are folded: `constant` makes a tensor of numbers, `as_tensor` of whatever comes; a Python number takes the dtype
-# of the tensor beside it. Folded is `_Held`, too: what a variable needs for threads, and for the programs at the end.
+# of the tensor beside it.
 
 # %% tags=["hide-input"]
 #| export tensors
@@ -345,6 +326,11 @@ class _Held(Operators):
         self.born, self.turn = next(_BIRTHS), threading.Lock()
 
     shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = _in_place
+
+    def numpy(self):
+        """A copy of its numbers."""
+        return self.value.numpy()
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
@@ -354,7 +340,7 @@ class _Held(Operators):
     def newest(self):
         """The tensor that it names, at once: the same one until it is assigned."""
         held = self.held
-        if self.home is not None:  # a program overwrites its numbers there; now somebody knows them
+        if self.home is not None:  # a program writes there; now somebody knows the numbers
             with self.turn:
                 held, self.home = self.held, None
         return held
@@ -387,9 +373,9 @@ class Turns:
 
 
 # %% [markdown]
-# A tensor never changes. A **variable** names a tensor, and `assign` lets it name another one: it is the state of a model. Both
-# ways pass the door, where `Run` calls `newest` and `replace`. (`tf.Variable` · `torch.nn.Parameter`, changed in place. Folded
-# beneath: second names, and copies.)
+# A tensor never changes. A **variable** names a tensor, and `assign` lets it name another one: it is the state of a model. Who
+# asks for its value passes the door, and so does who assigns. (`tf.Variable` · `torch.nn.Parameter`, changed in place. Folded:
+# `_Held`, what threads and the programs at the end need of it.)
 
 
 # %%
@@ -402,12 +388,7 @@ class Variable(_Held):
         self.name, self.trainable, self.grad = name, flag("trainable", trainable), None
 
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = _in_place
     assign_add, assign_sub = Added(), Added()
-
-    def numpy(self):
-        """A copy of its numbers."""
-        return self.value.numpy()
 
     def assign(self, value):
         """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""
@@ -424,22 +405,14 @@ def renamed(x):
     return type(x)(x.spec, x.data, x if x.source is None else x.source)
 
 
-def _copied(kind, array, name, *more):
-    """A tensor or a variable of these numbers, on the device of that name or, where there is none, here."""
-    return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
-
-
-copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))
-copyreg.pickle(Variable, lambda v: (_copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))
-
 # %%
 x, y = constant(3.0, "f8"), constant(5.0, "f8")
 w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
 x * w + b
 
 # %% [markdown]
-# 7 again, now a tensor. A few functions have no operator, and each is a name for the door. (Folded: `gather`, `exp`,
-# `reduce_mean` and their like. Shown: the two of neural nets.)
+# 7 again, now a tensor. Some ops have no sign in Python, so functions name them. (Folded: `gather`, rows by number, `exp`, `log`,
+# `clip`; `reduce_sum` and `reduce_mean`. Shown: the two of neural nets.)
 
 # %% tags=["hide-input"]
 #| export ops
@@ -519,10 +492,10 @@ def sigmoid(x):
 
 
 # %% [markdown]
-# ## The chain rule, drawn (2 min)
+# ## The chain rule, drawn (1 min)
 #
-# One neuron and one row: the prediction is `p = x·w + b`, the error is `e = p - y`, and the loss `l = e²`. How does the loss
-# change when `w` does? With x = 3, w = 2, b = 1 and y = 5 the error is 2:
+# One neuron and one row, as in notebook 01: the prediction is `z = x·w + b`, the error `e = z - y`, the loss `l = e²`. How does
+# the loss change when `w` does? With x = 3, w = 2, b = 1 and y = 5 the error is 2:
 #
 # ```
 #        × x = 3              × 2e = 4
@@ -534,30 +507,17 @@ def sigmoid(x):
 #
 # | forward line | slope | code line | in numbers |
 # |---|---|---|---|
-# | `p = x * w + b` | dp/dw = x = 3 | `dw = dp * x` | 4 · 3 = 12 |
-# | `e = p - y` | de/dp = 1 | `dp = de * 1` | 4 · 1 = 4 |
+# | `z = x * w + b` | dz/dw = x = 3 | `dw = dz * x` | 4 · 3 = 12 |
+# | `e = z - y` | de/dz = 1 | `dz = de * 1` | 4 · 1 = 4 |
 # | `l = e * e` | dl/de = 2e = 4 | `de = dl * 2 * e` | 1 · 4 = 4 |
 #
-# By hand it is exact, and takes a person for each program. Or by a nudge of `w`, a little up and a little down:
-
-
-# %%
-def loss_of(w, b, x=3.0, y=5.0):
-    error = x * w + b - y
-    return error * error
-
-
-by_hand = 2 * (3.0 * 2.0 + 1.0 - 5.0) * 3.0
-by_nudge = (loss_of(2.0 + 1e-6, 1.0) - loss_of(2.0 - 1e-6, 1.0)) / 2e-6
-print(f"by hand {by_hand}, by a nudge {by_nudge:.12f}")
-
-# %% [markdown]
-# The nudge takes no person, but two runs for each weight, and it rounds. We want a way that is exact and takes no person.
+# By hand it is exact, and takes a person for each program. Notebook 01's nudge takes no person, but two runs for each weight, and
+# it rounds. We want a way that is exact and takes no person.
 #
 # ## The tape (6 min)
 #
-# The second guest comes in a `with` block. He passes each op on to who stood there before, and writes it down: its name, its
-# inputs, its attributes, its result.
+# The second guest comes in a `with` block. He passes each op on to `below`, who stood there before, and writes down its name, its
+# inputs, its attributes and its result.
 
 # %%
 #| export autodiff
@@ -567,9 +527,8 @@ print(f"by hand {by_hand}, by a nudge {by_nudge:.12f}")
 class _Tape(Run):
     """Stands at the door in a `with` block, passes on whatever comes, and writes each op down."""
 
-    def __init__(self, persistent=False):
-        self.persistent, self.below = flag("persistent", persistent), None
-        self.records, self.variables = [], {}  # a record: (op, inputs, attrs, result)
+    def __init__(self):
+        self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
 
     def __enter__(self):
         if self.below:
@@ -603,8 +562,8 @@ with _Tape() as tape:
 
 # %% [markdown]
 # Four ops, in the order in which they passed. To differentiate, read the list from the bottom. Each op must know one thing: if
-# the loss changes by `dy` for each unit of the op's *result*, by how much does it change for each unit of each *input*? That is
-# one code line of the table above; its name is **vjp** (vector-Jacobian product).
+# the loss changes by `dy` for each unit of the op's *result*, by how much for each unit of an *input*? That is a code line of
+# the table above; its name is **vjp** (vector-Jacobian product).
 #
 # Take `y = a·b`. A unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So `a` gets `dy·b`, and `b` gets
 # `dy·a`. The table of these is `VJPS`: one row an op, one function an input.
@@ -628,7 +587,7 @@ VJPS = {  # op -> for each input (dy, y, *inputs, **attrs) -> its gradient; None
 # ## The walk back (9 min)
 #
 # It starts with the loss, whose gradient is 1. At each record the rules of the op hand the result's gradient on to the inputs.
-# (A tensor is a key by who it is; `w.value` is the one that the tape noted for `w`.) In its smallest form:
+# `gradients` is a dict, and its keys are tensors. (`w.value` is the very tensor that the tape wrote down for `w`.)
 
 
 # %%
@@ -644,7 +603,7 @@ def walk(records, loss, give):
     return gradients
 
 
-print(f"w gets {float(walk(tape.records, loss, give)[w.value])}, by hand {by_hand}")
+print(f"w gets {float(walk(tape.records, loss, give)[w.value])}, by hand 12.0")
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -680,18 +639,18 @@ def hand_on(gradients, x, share):
 # </details>
 
 # %%
-print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand {by_hand}")
+print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0")
 
 # %% [markdown]
 # It gets 12. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)). One walk gives
 # the gradient of every weight.
 #
-# Why from the end? `error` may hand its gradient on only when every op that used it has been read. The program wrote the list
-# in an order in which every input is older than its result. Read from the end, every user comes before the thing it used.
+# Why from the end? `error` may hand its gradient on only when every op that used it has been read. In the list every input is
+# older than its result; so, read from the end, every user comes before what it used.
 #
-# **Walk it step by step.** Move `step` (`p` is x·w here, and `z` is p + b): blue is the gradient that each value has so far.
-# And `bump` nudges an input by a millionth: green is how far each value moves, in millionths. Where they meet, blue times green
-# is how far the loss moves.
+# **Walk it step by step.** Move `step` (`p` is x·w, and `z` is p + b): blue is the gradient that each value has so far. And
+# `bump` nudges an input by a millionth: green is how far each value moves, in millionths. Where they meet, blue times green is
+# how far the loss moves.
 
 # %%
 from course.figures import widgets
@@ -724,7 +683,7 @@ dy = constant(np.ones((10, 4)))
 VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 
 # %% [markdown]
-# b was used ten times: the reverse of repeating is `reduce_sum(dx, axis=…, keepdims=…)`. Over which axes? Where the
+# b was used ten times: the reverse of repeating is to add up, `reduce_sum(dx, axis=…, keepdims=…)`. Over which axes? Where the
 # result has more axes than b, NumPy's rule put new ones in front: add over all of those. Where b has size 1 and the result has
 # more, b was repeated: add over that axis, and keep it. (The check: (10, 4) for a bias (1, 4) becomes (1, 4), and (2, 3, 4)
 # for a bias (4,) becomes (4,).)
@@ -759,10 +718,9 @@ def unbroadcast(dx, shape):
 # </details>
 
 # %% [markdown]
-# The rules that are left: the reverse of a sum is to spread (`_spread_back`, folded), so that every number gets the `dy` that
-# it went into, for a mean divided by the count. In a product `X·W`, `x[i, k]` meets all of `w[k, :]`, so its share is the
-# `dot` of `dy[i, :]` and `w[k, :]`: `dX = dy·Wᵀ` (`_matmul_back_x`, folded), and so `dW = Xᵀ·dy` (`_matmul_back_w`). Of `relu`
-# and its like it is a kernel of level 2.
+# The rules that are left. Of a sum every number gets the sum's `dy`, of a mean a share of it: `_spread_back`. In a product `X·W`,
+# `x[i, k]` meets all of `w[k, :]`, so its share is the `dot` of `dy[i, :]` and `w[k, :]`: `dX = dy·Wᵀ`, and in the same way
+# `dW = Xᵀ·dy`. (These are folded; the rules of `relu` and its like are kernels of level 2, yours among them.)
 
 
 # %% tags=["hide-input"]
@@ -798,23 +756,21 @@ VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nby
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 # %% [markdown]
-# The walk that we keep is the loop from above with three cares: what no source leads to is passed over, a gradient of
-# another shape is added up first, and a missing rule or source is said in words. (`more` asks `levels_more` for rows that the
-# core has not.)
+# The walk that we keep is the loop from above with three cares. What no source leads to is passed over; a gradient of another
+# shape is added up first; and a missing rule or source is said in words. (`more` asks `levels_more` for what the core has not.)
 
 
 # %%
 #| export autodiff
 def walk_back(records, target, sources):
     """The gradients, handed from last op to first. Raises LookupError without a rule, ValueError for unused sources."""
-    needed, useful = set(sources), []  # these and what was made from them; its records
-    for record in records:
-        if not needed.isdisjoint(record[1]):
-            needed.add(record[3])
-            useful.append(record)
+    needed = set(sources)  # these, and what was made from them
+    for _, inputs, _, y in records:
+        if not needed.isdisjoint(inputs):
+            needed.add(y)
     one = as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
-    for op, inputs, attrs, y in reversed(useful):
+    for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue
         if op not in VJPS and not more("rule", op):
@@ -829,9 +785,6 @@ def walk_back(records, target, sources):
     return [gradients[source] for source in sources]
 
 
-# %%
-print(f"w gets {float(walk_back(tape.records, loss, [w.value])[0])}, by hand {by_hand}")
-
 # %% [markdown]
 # A **GradientTape** is a tape whose `gradient` is this walk. (`tf.GradientTape` · each tensor's `grad_fn`. Folded: it refuses
 # what would give a wrong gradient in silence, such as a variable that changed on the way.)
@@ -841,6 +794,10 @@ print(f"w gets {float(walk_back(tape.records, loss, [w.value])[0])}, by hand {by
 #| export autodiff
 class GradientTape(_Tape):
     """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
+
+    def __init__(self, persistent=False):
+        super().__init__()
+        self.persistent = flag("persistent", persistent)
 
     def gradient(self, target, sources):
         """d target / d source for each source of a list, or for one: tensors shaped like the sources.
@@ -869,56 +826,57 @@ class GradientTape(_Tape):
         raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard")
 
 
+# %%
+with GradientTape() as tape:
+    loss = (x * w + b - y) ** 2
+dw, db = tape.gradient(loss, [w, b])
+print(f"w gets {float(dw)}, b gets {float(db)}")
+
 # %% [markdown]
 # ## Every rule meets a nudge (2 min)
 #
-# A rule is easily wrong. So nudge all numbers at once in a random direction, `way`: the gradient times `way`, added up, is the
-# slope that the nudge must find.
+# A rule is easily wrong, and nothing complains. So nudge one number of a matrix, and ask the tape for its slope:
+
 
 # %%
 draw = np.random.default_rng(0)
-
-
-def misses_nudge(function, a, nudge=1e-6):
-    """How far the tape's gradient is from telling what a nudge does."""
-    way, x = draw.normal(size=a.shape), constant(a)
-    with GradientTape() as tape:
-        target = function(x)
-    told = (tape.gradient(target, x).numpy() * way).sum()
-    up, down = (function(constant(a + way * by)).numpy().sum() for by in (nudge, -nudge))
-    return abs((up - down) / (2 * nudge) - told)
-
-
-# %%
 start, m, a = [draw.normal(size=shape) for shape in ((3, 2), (2, 4), (3, 4))]
 
 
-def product(x):
-    return a * (x @ m)
+def total(x):
+    return reduce_sum(a * (x @ m))
 
 
-print("within 1e-6:", misses_nudge(product, start) < 1e-6)
+def by_tape(x):
+    with GradientTape() as tape:
+        loss = total(x)
+    return float(tape.gradient(loss, x).numpy()[1, 0])
+
+
+nudge = np.zeros((3, 2))
+nudge[1, 0] = 1e-6
+by_nudge = float(total(constant(start + nudge)) - total(constant(start - nudge))) / 2e-6
+print(f"by the tape {by_tape(constant(start)):.6f}, by a nudge {by_nudge:.6f}")
 
 # %% [markdown]
-# One rule each of `multiply` and of `matmul` holds. (A test of the course has all thirteen.) And does a nudge notice a wrong
+# Of `multiply` and of `matmul` one rule each holds. (A test of the course has all thirteen.) And does a nudge notice a wrong
 # rule? We swap the two of the product:
 
 # %%
 right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
-print(f"off by {misses_nudge(product, start):.4f}")
+print(f"by a wrong tape {by_tape(constant(start)):.6f}")
 VJPS["multiply"] = right
 
 # %% [markdown]
 # ## A train step (4 min)
 #
-# An optimizer wants a list of all variables. A **module** (`Module`) finds them, in its attributes and in the lists, dicts and
-# modules among those. (Folded: the search, and weights as NumPy arrays.)
+# Who trains a model needs a list of all its variables. A **module** (`Module`, folded) finds them in its attributes, and in the
+# lists, dicts and modules among those; and it gives and takes them as NumPy arrays, its **weights**.
 
 # %% tags=["hide-input"]
 #| export module
 """A module finds its variables."""
 
-import copy
 import math
 
 
@@ -955,12 +913,9 @@ class Module:
                     waiting.append((f"{path}.{k}" if path else str(k), part))
         return found
 
+    __copy__ = Added()
     variables = property(lambda self: list(self.named(Variable).values()))
     trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
-
-    def __copy__(self):
-        """A copy owns variables of its own, as one by `copy.deepcopy` does."""
-        return copy.deepcopy(self)
 
     def get_weights(self):
         """The values of all variables, as NumPy arrays."""
@@ -977,10 +932,6 @@ class Module:
                 raise ValueError(f"{name} is {v.spec}, the weight {value.spec}; reshape it")
         for variable, value in zip(named.values(), values):
             variable.assign(value)
-
-    def count(self):
-        """How many numbers the variables hold."""
-        return sum(math.prod(variable.shape) for variable in self.variables)
 
 
 # %%
@@ -1014,7 +965,7 @@ below = kernels.tasks.linear_regression(*task[:2], *task[4:7])
 print("losses equal:", losses == below.losses.tolist())
 
 # %% [markdown]
-# The losses are those of level 2, to the last bit. And the time? Level 2 measured some 30 µs, `gather`s and all.
+# The losses are those of level 2, to the last bit. And the time?
 
 # %%
 import timeit
@@ -1030,15 +981,16 @@ t_step = microseconds(lambda: step(rows, target), 100)
 print(f"a step {t_step:.0f} µs")
 
 # %% [markdown]
-# Comfort has a price: 15 launches and not 12 (without the `gather`s), and each finds new memory, passes the door, is written
-# down, and is read on the way back. Level 1 took 0.04 µs for this step. The rest of this notebook buys that back.
+# Comfort has a price. Level 2 took half as long. Here are 15 launches and not 12 (without the `gather`s), and each finds new
+# memory, passes the door, is written down, and is read on the way back. Level 1 took less than 0.1 µs for this step. The rest of
+# this notebook buys that back.
 #
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
 # ## Written down, not run (12 min)
 #
-# The third guest computes nothing. Shapes are known before any number is, for a plan says them. So he writes each op down, and
+# The third guest computes nothing. A plan tells the result's shape before any number is known. So he writes each op down, and
 # gives back a tensor with a shape and no numbers. In the smallest form:
 
 
@@ -1068,8 +1020,7 @@ signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
 trace(mean_error, signature)
 
 # %% [markdown]
-# Four ops, and no number. But which op reads which? And an `assign` would leave a variable without numbers. So the real one
-# writes each op as a **node**, with the nodes it reads, and gives back a **symbol**: a tensor that knows its node.
+# Four ops, and no number. But which op reads which? So the real one writes each op as a **node**, with the nodes that it reads:
 
 
 # %%
@@ -1085,6 +1036,10 @@ class Node:
 
     def __repr__(self):
         return f"{self.op} {self.spec.dtype}{list(self.spec.shape)}"
+
+
+# %% [markdown]
+# What comes back is a **symbol**, a tensor that knows its node. Who asks for its numbers, its `data`, is told why there are none:
 
 
 # %%
@@ -1111,9 +1066,8 @@ class Symbol(Tensor):
 
 
 # %% [markdown]
-# Who asks for its numbers, its `data`, is told so. What was there before becomes a leaf: a tensor is a constant, a variable a
-# leaf of its own kind, since its value differs from step to step. `assign` only changes which symbol the variable names here;
-# the variable itself keeps what it names.
+# What was there before becomes a leaf: a tensor is a constant, a variable a leaf of its own kind, since its value differs from
+# step to step. `assign` only changes which symbol the variable names here; the variable itself keeps what it names.
 
 
 # %%
@@ -1152,9 +1106,9 @@ class Trace(Run):
 
 
 # %% [markdown]
-# To **trace** a function is to run it on symbols. What comes of it is a **graph**: the nodes, those among them that are the
-# results, and for each assigned variable the node of its new value. (Folded: `Graph`, which prints a line for each op, and
-# `_results_of`, the list of what a function returns. By `_BIRTHS` a trace knows the variables that it made.)
+# To **trace** a function is to run it on symbols, and what comes of it is a **graph** (folded): the nodes, those among them that
+# are the results, and for each assigned variable the node of its new value. The `trace` that we keep is the one from above, and
+# gives the graph, what the function returned, and the variables that it made, those born after it began.
 
 
 # %% tags=["hide-input"]
@@ -1222,8 +1176,8 @@ print("returned:", result, "- variables with a new value:", [v.name for v in gra
 
 # %% [markdown]
 # Forward, back and update are all in one list, because the walk of the tape passed the door as well. x0 and x1 are the
-# arguments, and the `spread` is the gradient of the mean, a tenth of 1 for each row. (t6 and t7 are the two shares of `error`;
-# t8 is your `hand_on`, t9 your `unbroadcast`.) Two guests stood one behind the other:
+# arguments, and `spread` gives each row a tenth of the loss's gradient, 1. (t6 and t7 are the two shares of `error`; t8 is your
+# `hand_on`, t9 your `unbroadcast`.) Two guests stood one behind the other:
 #
 # ```
 # program ──▶ tape: writes it down, asks the next ──▶ trace: a node, and a symbol back
@@ -1243,7 +1197,7 @@ checks.predict(
 #
 # ## Nothing that nobody needs (5 min)
 #
-# Now that the step is data, we can change it. Here is one with something left over:
+# Now that a step is data, we can change it. Here is a function with something left over:
 
 
 # %%
@@ -1296,13 +1250,12 @@ def dce(graph):
 dce(before)
 
 # %% [markdown]
-# It is the walk back again. (Our step had nothing to drop: the walk passes over what no source needs.) Such a **pass** takes a
-# graph and gives one that computes the same with less.
+# Such a **pass** takes a graph and gives one that computes the same with less. (Our own step had nothing to drop.)
 #
 # ## Replay (4 min)
 #
 # The easiest way to run a graph is to run its ops in order. The plans are found once. (The lock is for threads, `over` for
-# later: many steps. `renamed` gives each result a name of its own, for a variable may name it, too.)
+# many steps, later. `renamed` gives the same numbers as another tensor, for a variable may name this one.)
 
 
 # %%
@@ -1373,13 +1326,12 @@ print(hundred(lambda *args: replay.run(args)[0]) == losses[:100])
 #
 # ## The program by rows (7 min)
 #
-# A row of the batch goes its own way: no row asks another one. Then the rows are added up, and then the variables change. A map
-# over rows, sums over rows, an update: that is the shape of the program that you wrote by hand in notebook 01. Let the same
-# assembler write it.
+# No row of the batch asks another one. Then the rows are added up, and then the variables change. A map over rows, sums over
+# rows, an update: that is the program that you wrote by hand in notebook 01. Let the same assembler write it.
 #
 # Which op belongs where? The plans know. Ask each one a second time, for a batch with **one row more**. What grows has rows.
-# What reads rows and does not grow adds them up. What needs such a sum comes after; all else before. (Folded: `row_parts`, which
-# asks, and `NoProgram`, the error for what does not split.)
+# What reads rows and does not grow adds them up. What needs such a sum comes after; all else before. (`row_parts`, folded, asks;
+# what does not split is a `NoProgram`.)
 
 # %% tags=["hide-input"]
 #| export row_program
@@ -1428,9 +1380,8 @@ parts = row_parts(dce(graph), 10)
 graph_drawing(dce(graph), ["rows", "target"], parts)
 
 # %% [markdown]
-# Blue has rows: the arguments, the prediction, the error, its square, its gradient (the numbers beside them are constants,
-# blue, too). Green adds them up: the loss, and the slopes of `w` and `b`. Purple comes after: the update. Orange are the
-# variables.
+# Blue has rows: the arguments, the prediction, the error, its square, its gradient. Green adds them up: the loss, and the slopes
+# of `w` and `b`. Purple comes after: the update. Orange are the variables.
 #
 # Now one row. A kernel is written once, for floats and for registers alike. So an op of one row takes lists of numbers, of
 # either kind, and gives a list:
@@ -1449,8 +1400,8 @@ def row_op(op, *lists):
 row_op("add", row_op("matmul", [3.0, 1.0], [2.0, 0.5]), [1.0])
 
 # %% [markdown]
-# Give it registers, and it writes instructions. The rest is the replay, in a loop over rows: leaves are loaded, ops with rows
-# computed, and what adds rows up is a sum of the assembler's. Here is the loss of the line, forwards:
+# Give it registers, and it writes instructions. The rest is the replay, in a loop over rows `r`: leaves are loaded, each a list of
+# registers; ops with rows are computed; what adds rows up is a sum of the assembler's. Here is the loss of the line, forwards:
 
 
 # %%
@@ -1460,9 +1411,10 @@ def by_rows(graph, parts, batch):
     with a.loop(batch) as r:
         for node in graph.nodes:
             if not node.inputs:
-                array = a.array(_leaf_name(node), *node.spec.shape)
-                rows = [r] if parts[node] == "row" else range(array.shape[0])
-                known[node] = [a.load(array, i, k) for i in rows for k in range(array.shape[1])]
+                n, width = node.spec.shape
+                array = a.array(_leaf_name(node), n, width)
+                rows = [r] if parts[node] == "row" else range(n)  # of w and b all
+                known[node] = [a.load(array, i, k) for i in rows for k in range(width)]
             elif parts[node] == "row":
                 known[node] = row_op(node.op, *[known[x] for x in node.inputs])
             else:  # a sum
@@ -1483,11 +1435,9 @@ by_rows(forward, row_parts(forward, 10), 10)(x0=rows, x1=target, w=w.value, b=b.
 print("the first loss:", mean.numpy()[0] == losses[0])
 
 # %% [markdown]
-# What does it lack? It knows one sum, one column, and no update. The one that we keep does the same for arrays of registers, in
-# all four parts: what comes before, the rows in a loop (in float32 `a.lanes` at a time), the sums, what comes after. Around it
-# is a loop over steps, which loads the numbers of its rows, as in notebook 01. (Folded: `FORMS`, what an op is in registers;
-# what does not fit; the writer, `_write`; and `RowProgram`, which is called. It overwrites variables at **home**, in memory
-# that no tensor shares.)
+# The first loss of all, out of one program. What does it lack? It knows one sum, one column, and no update. The one that we keep,
+# `RowProgram`, does the same for arrays of registers, in all four parts, and around them is a loop over steps, which loads the
+# numbers of its rows, as in notebook 01. (Folded. It overwrites variables in memory that no tensor shares.)
 
 
 # %% tags=["hide-input"]
@@ -1581,7 +1531,7 @@ def _write(graph, parts, batch):
         with a.loop(batch, a.lanes) as r:
             compute("row", a.load(batches, step, r))
             for x, total in totals.items():
-                for term in _form_of(f"sum {x.op}")(x, shape[x], *[known[y] for y in x.inputs]):
+                for term in _form_of(f"sum {x.op}")(x, shape[x], *map(known.get, x.inputs)):
                     _each(operator.iadd, total, term)
             keep(graph.outputs, outs, step, row=r)
         for x, total in totals.items():
@@ -1631,7 +1581,7 @@ class RowProgram:
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
         specs = [spec.device.spec((len(batches),), spec.dtype) for spec in self.specs]
-        return self.launch(args, specs, (len(batches), len(args[0]), batches.ctypes.data))
+        return self.launch(args, specs, (len(batches), len(args[0].data), batches.ctypes.data))
 
     def __repr__(self):
         return f"{len(self.graph.ops)} ops in one program by rows"
@@ -1649,10 +1599,29 @@ print(*[line for line in lines if "fmul" in line or "fadd" in line][:5], sep="\n
 #
 # **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
 #
-# ## `function` (7 min)
+# ## `function` (5 min)
 #
-# What is left is to do all of that once, behind a decorator: trace, make smaller, choose a back end, keep. Three tables say
-# with what. Where no back end of theirs can, `Replay` runs whatever passed the door.
+# What is left is to do all of that once: trace, make smaller, write the program, keep it. In its smallest form:
+
+
+# %%
+def compiled_once(python):
+    programs = {}  # the Specs of the arguments -> their program
+
+    def call(*args):
+        key = tuple(x.spec for x in args)
+        if key not in programs:
+            programs[key] = RowProgram(dce(trace(python, key)[0]), batch=key[0].shape[0])
+        return programs[key].run(args)[0]
+
+    return call
+
+
+print(hundred(compiled_once(step)) == losses[:100])
+
+# %% [markdown]
+# The `function` that we keep does this for any function. Where no program by rows can be written, a `Replay` runs whatever passed
+# the door:
 
 
 # %%
@@ -1664,8 +1633,6 @@ BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank):
 GUARDS = []  # (python, graph) -> a function: has what Python read there changed since?
 
 
-# %%
-#| export functions
 def _program_of(graph, batch, over):
     """The program of the best back end that can hold this graph. Where none can, its ops run one by one."""
     reasons = []
@@ -1678,15 +1645,16 @@ def _program_of(graph, batch, over):
 
 
 # %% [markdown]
-# What a program depends on is its **cache key**: the specs of tensors, and the values of other arguments. What else Python
-# reads, a global or the learning rate in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule.
-# [Guards](more/03_guards.ipynb) watch.) A call is then a look-up and a run; `over` hands whole arrays to a program, with the
-# numbers of the rows. (Folded: `_Programs`, the look-up and `over`; `_cache_key`; `_argument`, what may be one; `_packed`, a
-# list or one result, as the function returned it.)
+# The rest is folded: more to check than to read.
+#
+# - What a program depends on is its **cache key**: the Specs of tensors, and other arguments by value. What else Python reads,
+#   a global or the learning rate in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule;
+#   [guards](more/03_guards.ipynb) watch.)
+# - `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one call.
+# - While a tape or a trace stands at the door it runs undecorated, so that they hear of every op. (In a `with eager()` block, too.)
 
 # %% tags=["hide-input"]
 #| export functions
-import reprlib
 import warnings
 
 
@@ -1708,8 +1676,6 @@ def _argument(x):
     """What a function is called with: an array or a variable as a tensor, and anything else that can be a key as it is."""
     if isinstance(x, (np.ndarray, Variable)):
         return as_tensor(x)
-    if type(x) is Symbol:
-        raise TypeError(f"{x!r} is of a trace that has ended; return what you need from the function")
     if type(x).__hash__ is None:
         raise TypeError(f"a {type(x).__name__} is no argument: expected tensors, arrays, variables, numbers or names")
     return x
@@ -1729,16 +1695,19 @@ def _row_numbers(batches, rows):
         parts = [np.zeros(0)]
     for part in parts:
         if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
-            given = reprlib.repr(batches)
-            raise ValueError(f"over: batches are {given}; expected whole numbers [steps, batch], only the last shorter")
+            expected = "expected whole numbers [steps, batch], only the last shorter"
+            raise ValueError(f"over: batches are {batches!r:.60}; {expected}")
         for row in (part.min(), part.max()):
             if not 0 <= row < rows:
                 raise IndexError(f"over: batches hold row {row}; there are {rows} rows")
     return [np.ascontiguousarray(part, np.int64) for part in parts]
 
 
-class _Programs:
-    """The programs of a function, one for each cache key; and `over`."""
+class Function:
+    """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
+
+    Raises TypeError for what is no function, and for arguments that can be no key.
+    """
 
     def __init__(self, python):
         if not callable(python):
@@ -1746,6 +1715,14 @@ class _Programs:
         functools.update_wrapper(self, python)
         self.python, self.programs, self.lock = python, {}, threading.RLock()
         self.traces, self.version, self.stale = 0, KERNELS.version, []
+
+    def __call__(self, *args):
+        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
+            return self.python(*args)
+        args = [x if type(x) is Tensor else _argument(x) for x in args]
+        key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
+        program, result = self.program(args, key, False)
+        return _packed(program.run(args), result)
 
     def program(self, args, key, over):
         """The program for arguments like these, and what its trace returned."""
@@ -1756,6 +1733,19 @@ class _Programs:
             with self.lock:
                 found = self.programs[key, over] = self.programs.get((key, over)) or self.compile(args, over)
         return found
+
+    def compile(self, args, over):
+        """Trace, make smaller, choose a back end. Returns the program, and what the function returned."""
+        self.traces += 1
+        signature = [x.spec if isinstance(x, Tensor) else x for x in args]
+        graph, result = self.traced(signature, over)
+        for table in ("back end", "pass", "guard"):
+            more(table, "all")
+        for one_pass in PASSES:
+            graph = one_pass(graph)
+        self.stale += [guard(self.python, graph) for guard in GUARDS]
+        batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
+        return _program_of(graph, batch, over), result
 
     def traced(self, signature, over):
         """(its graph, what it returned). Raises ValueError where calls make variables, and unless `over` gives single numbers."""
@@ -1777,7 +1767,7 @@ class _Programs:
         The last one may be shorter. Returns what the function returns, each number as a tensor of all steps.
         """
         *args, batches = args or [None]
-        args = [constant(x) if isinstance(x, list) else as_tensor(_argument(x)) for x in args]
+        args = [constant(x) if type(x) is list else as_tensor(_argument(x)) for x in args]
         rows = {x.spec.shape[:1] for x in args}
         if len(rows) != 1 or () in rows:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
@@ -1802,38 +1792,6 @@ class _Programs:
         raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
 
 
-# %% [markdown]
-# A function that is called while a tape or a trace stands at the door runs undecorated, so that they hear of every op. (In a
-# `with eager()` block, too.)
-
-
-# %%
-#| export functions
-class Function(_Programs):
-    """A function of tensors that is traced once for each signature and then runs as a program, from any thread."""
-
-    def __call__(self, *args):
-        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
-            return self.python(*args)
-        args = [x if type(x) is Tensor else _argument(x) for x in args]
-        key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
-        program, result = self.program(args, key, False)
-        return _packed(program.run(args), result)
-
-    def compile(self, args, over):
-        """Trace, make smaller, choose a back end. Returns the program, and what the function returned."""
-        self.traces += 1
-        signature = [x.spec if isinstance(x, Tensor) else x for x in args]
-        graph, result = self.traced(signature, over)
-        for table in ("back end", "pass", "guard"):
-            more(table, "all")
-        for one_pass in PASSES:
-            graph = one_pass(graph)
-        self.stale += [guard(self.python, graph) for guard in GUARDS]
-        batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
-        return _program_of(graph, batch, over), result
-
-
 function = Function
 
 
@@ -1850,22 +1808,12 @@ print(f"µs a step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.1f
 
 # %% [markdown]
 # With all steps in one call there is no Python between them, and a step costs about what level 1's did. One call alone costs
-# the Python around it. A function that asks for a number is told what to do instead (`where` is in [more
-# ops](more/03_more_ops.ipynb)):
-
-
-# %%
-positive = function(lambda x: x if float(x) > 0.0 else -x)
-try:
-    positive(constant(1.0))
-except TypeError as error:
-    print(error)
-
-
-# %% [markdown]
+# the Python around it. (A function with `if x > 0.0:` in it is refused: while it is traced, nobody knows. `where`, in [more
+# ops](more/03_more_ops.ipynb), chooses instead.)
+#
 # ## The two tasks on this level (5 min)
 #
-# The step is what it was. `@function` stands above it, and the loop over the batches is one call.
+# The step is what it was. `@function` stands above it, and the loop over the batches is one call, `over`.
 
 # %%
 #| export tasks
