@@ -67,6 +67,30 @@ def cost(train, task, launches, nbytes, predicted, steps=1000):
     print(f"{launches:15.4g}   {nbytes:12,.0f}   {predicted * 1e6:12.3g}   {measured:11.3g}")
 
 
+def by_op(train, task):
+    """Train three times, and print what the launches of a step took, op by op: those that the function finds under `launch`."""
+    names, spent = train.__globals__, {}
+    launch = names["launch"]
+
+    def timed(op, *given, **attrs):
+        start = time.perf_counter()
+        result = launch(op, *given, **attrs)
+        spent.setdefault(op, []).append((time.perf_counter() - start) * 1e6)
+        return result
+
+    names["launch"] = timed
+    try:
+        whole = microseconds(train, task, len(task.batches), repeats=3)
+    finally:
+        names["launch"] = launch
+    counts = {op: round(len(times) / len(task.batches) / 3) for op, times in spent.items()}
+    typical = {op: statistics.median(times) for op, times in spent.items()}
+    for op, count in counts.items():
+        print(f"{op:10} {count} x {typical[op]:.1f} µs")
+    total = sum(counts[op] * typical[op] for op in counts)
+    print(f"{sum(counts.values())} launches {total:.1f} µs, a whole step {whole:.1f} µs")
+
+
 class Row(NamedTuple):
     """One version of a task: what it takes to write, what a step of it costs, and what it learned."""
 

@@ -17,8 +17,11 @@ from .registry import _NUMBERS, KINDS, UPDATES, kernel, lowered, make, same_dtyp
 
 def merged_axes(shape, shapes):
     """[(size, (does input 0 have this axis, …)), …]: neighbours that all inputs treat alike become one axis."""
+    # shapes are aligned at the right; what is missing on the left is 1
     padded = [(1,) * (len(shape) - len(s)) + tuple(s) for s in shapes]
+    # (size, owners) of each axis; an axis of 1 needs no loop
     axes = [(size, tuple(p[i] == size for p in padded)) for i, size in enumerate(shape) if size != 1]
+    # `groupby` takes neighbours of the same owners together
     merged = [(math.prod(size for size, _ in group), owners) for owners, group in groupby(axes, lambda axis: axis[1])]
     return merged or [(1, (True,) * len(shapes))]
 
@@ -35,10 +38,11 @@ KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # what writes these lines; 
 
 def loop_source(name, owners, numbers=(), around=nest):
     """The text of a nest of loops that calls the scalar function `name` once for each element."""
-    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(owners)))][: len(owners)]
-    places = {"out0": ", ".join(letters)}
+    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(owners)))][: len(owners)]  # one an axis
+    places = {"out0": ", ".join(letters)}  # array -> its letters: "i, j"
     for k, own in enumerate(zip(*owners)):
         places[f"x{k}"] = ", ".join(letter for letter, has in zip(letters, own) if has)
+    # out0[i, j], x0[i, j], x1[j]
     element, *inputs = (f"{array}[{index}]" if index else array for array, index in places.items())
     lines = around(places, letters)
     depth = sum(line.endswith(":") for line in lines)

@@ -142,7 +142,8 @@ class Function:
     def over(self, *args):
         """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
 
-        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps.
+        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises ValueError
+        for arrays that have not as many rows.
         """
         *args, batches = args or [None]
         args = [constant(x) if type(x) is list else as_tensor(_argument(x)) for x in args]

@@ -14,8 +14,8 @@ def squared_error(y_true, y_pred):
     return error * error
 
 
-class Loss(Made):
-    """The mean of what `call(y_true, y_pred)` gives for each number."""
+class _Checked(Made):
+    """Looks whether two belong together before it is computed how far they are apart."""
 
     probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
 
@@ -37,6 +37,13 @@ class Loss(Made):
             wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
             raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
+    def __repr__(self):
+        return type(self).__name__
+
+
+class Loss(_Checked):
+    """The mean of what `call(y_true, y_pred)` gives for each number."""
+
     def __call__(self, y_true, y_pred, sample_weight=None):
         """One number. Raises ValueError where the two do not belong together."""
         y_pred = as_tensor(y_pred)
@@ -46,9 +53,6 @@ class Loss(Made):
             y_true = apply("cast", y_true, dtype=y_pred.dtype)
         each = self.call(y_true, y_pred)
         return reduce_mean(each if sample_weight is None else wider(Loss).weighted(self, each, sample_weight))
-
-    def __repr__(self):
-        return type(self).__name__
 
 
 class MeanSquaredError(Loss):

@@ -39,6 +39,18 @@ class _Rated(Made, Module):
         else:
             self.rate = value
 
+    def _owned(self, grads_and_vars):
+        """The gradients and the variables of these pairs: those that it was built for, now or before."""
+        pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
+        if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
+            raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
+        gradients, variables = zip(*pairs, strict=True)
+        if self.owners is None:
+            self.build(variables)
+        if [*map(id, self.owners)] != [*map(id, variables)]:
+            raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
+        return gradients, variables
+
 
 class Optimizer(_Rated):
     """Owns what it remembers. Write `update(rate, dw, w, *memory)` -> the new w and the new memory."""
@@ -55,14 +67,7 @@ class Optimizer(_Rated):
 
     def apply_gradients(self, grads_and_vars):
         """Update by pairs (gradient, variable). Raises TypeError for others, ValueError if the variables change."""
-        pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
-        if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
-            raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
-        gradients, variables = zip(*pairs, strict=True)
-        if self.owners is None:
-            self.build(variables)
-        if [*map(id, self.owners)] != [*map(id, variables)]:
-            raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
+        gradients, variables = self._owned(grads_and_vars)
         rate = self.rate(self.iterations) if callable(self.rate) else self.rate
         self.iterations.assign(self.iterations + 1.0)
         for dw, w, slots in zip(gradients, variables, self.slots):

@@ -201,8 +201,8 @@ def _kept_as(name):
 # ## A name and a table (5 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`, a `dict` that prints as
-# a table, and knows in `version` how often a kernel gave way to another. Beside it, `KINDS` holds what each kind of device does
-# in its own way: first of all, how it compiles. There is one kind so far, `cpu`.
+# a table. (Its `version` and `first` are for later: somebody may exchange a kernel.) Beside it, `KINDS` holds what each kind of
+# device does in its own way: first of all, how it compiles. There is one kind so far, `cpu`.
 
 # %%
 #| export registry
@@ -273,11 +273,11 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # caller: into an `out` of two numbers it would write three. But the right `out` and the program depend on shapes and dtypes
 # alone. So both can be settled once.
 #
-# ## A plan, made once (17 min)
+# ## A plan, made once (14 min)
 #
 # What a call with these shapes and dtypes will do is a **plan**: the Spec of its result, how many bytes it moves, and the
 # program to run. The Spec is known at once. The program is made (*lowered*, as compilers say) when the plan first runs: `run`
-# is at first a method that makes it and puts it in its own place.
+# is at first a method that makes it and puts it in its own place. (`numbers`, such as a rate, come further down.)
 
 
 # %%
@@ -299,9 +299,8 @@ class Plan:
 
 
 # %% [markdown]
-# Each op has a **planner**, a function that makes its plans. Nearly all end in `make`, which is told the result's shape and
+# Each op has a **planner**, a function that makes its plans. Nearly all end in `make`, folded. It is told the result's shape and
 # dtype, the inputs, and what will compile the loop: `lowered(function, x)`, the compiler for arrays like `x`, not yet called.
-# (Some loops see an array in another shape, one of the `views`, and some take `numbers`.)
 
 # %%
 #| export registry
@@ -314,6 +313,8 @@ def lowered(function, x, *how):
     return functools.partial(KINDS[x.device.kind].compiler, function, x.dtype, *how)
 
 
+# %% tags=["hide-input"]
+#| export registry
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`."""
     specs = [inputs[0].device.spec(shape, dtype), *(x.spec for x in inputs)]
@@ -322,13 +323,16 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
 
     def fitted():
         loop = lower()
-        if hasattr(loop, "compile"):  # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
+        # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
+        if hasattr(loop, "compile"):
             import numba
 
-            arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
-            loop = loop.compile(tuple(map(numba.typeof, (*arrays, *(0.0 for _ in numbers)))))
-        if views == shapes or len(shapes) == 2 and not numbers:  # the commonest
-            return loop if views == shapes else lambda out, x: loop(seen(out, views[0]), seen(x, views[1]))
+            arrays = [np.empty((0,) * len(v), spec.dtype) for v, spec in zip(views, specs)]
+            loop = loop.compile(tuple(map(numba.typeof, (*arrays, *[0.0] * len(numbers)))))
+        if views == shapes:
+            return loop
+        if len(shapes) == 2 and not numbers:  # the commonest
+            return lambda out, x: loop(seen(out, views[0]), seen(x, views[1]))
         return lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
     return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)
@@ -408,7 +412,7 @@ def same_dtype(op, *inputs, kinds="f"):
 #| export registry
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
-    try:  # two inputs and one are the commonest; spelled out, their key takes a third of the time
+    try:  # two inputs and one, the commonest, are spelled out: a third of the time
         key = (op, len(reads), reads[0].spec, reads[-1].spec) if 0 < len(reads) < 3 else (op, *[x.spec for x in reads])
         if attrs or type(op) is not str:
             for name, value in attrs.items():  # and its type: 0, 0.0 and False are equal
@@ -556,8 +560,11 @@ from itertools import groupby
 
 def merged_axes(shape, shapes):
     """[(size, (does input 0 have this axis, …)), …]: neighbours that all inputs treat alike become one axis."""
+    # shapes are aligned at the right; what is missing on the left is 1
     padded = [(1,) * (len(shape) - len(s)) + tuple(s) for s in shapes]
+    # (size, owners) of each axis; an axis of 1 needs no loop
     axes = [(size, tuple(p[i] == size for p in padded)) for i, size in enumerate(shape) if size != 1]
+    # `groupby` takes neighbours of the same owners together
     merged = [(math.prod(size for size, _ in group), owners) for owners, group in groupby(axes, lambda axis: axis[1])]
     return merged or [(1, (True,) * len(shapes))]
 
@@ -570,8 +577,8 @@ for other in ((1, 4), (10, 4)):
 # With a row, the axis of 10 belongs to the first input alone and that of 4 to both: two loops, and the second input is indexed
 # by the inner letter only. With a matrix it is one axis of 40.
 #
-# The loop itself is text: Python that writes Python. An input is indexed by the letters of the axes it owns. With one letter it
-# is seen as one long row (`flat`), which compilers like best; with none it is one number (`[0]`).
+# The loop itself is text: Python that writes Python. An array is indexed by the letters of the axes it owns, its `places`. With
+# one letter it is seen as one long row (`flat`), which compilers like best; with none it is one number (`[0]`).
 
 
 # %%
@@ -596,10 +603,11 @@ print("\n".join(nest({"out0": "i, j", "x0": "i, j", "x1": "j"}, "ij")))
 #| export elementwise
 def loop_source(name, owners, numbers=(), around=nest):
     """The text of a nest of loops that calls the scalar function `name` once for each element."""
-    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(owners)))][: len(owners)]
-    places = {"out0": ", ".join(letters)}
+    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(owners)))][: len(owners)]  # one an axis
+    places = {"out0": ", ".join(letters)}  # array -> its letters: "i, j"
     for k, own in enumerate(zip(*owners)):
         places[f"x{k}"] = ", ".join(letter for letter, has in zip(letters, own) if has)
+    # out0[i, j], x0[i, j], x1[j]
     element, *inputs = (f"{array}[{index}]" if index else array for array, index in places.items())
     lines = around(places, letters)
     depth = sum(line.endswith(":") for line in lines)
@@ -703,9 +711,8 @@ scalar("broadcast_to", takes="fi")(lambda x: x)
 scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 # %% [markdown]
-# The net needs `exp` and `log`. They are those of level 1, which has a formula for each dtype. Four small tools beneath them
-# (x·2ⁿ, the n of a number, rounding, the root) were instructions there; numba knows them by other names. `STANDS` says what
-# stands for what in a kernel.
+# The net needs `exp` and `log`. They are those of level 1, made of small tools that were instructions there: x·2ⁿ, the n of a
+# number, rounding, the root. In a kernel Python's and NumPy's stand for them, by the table `STANDS`; nothing below looks into it.
 
 # %%
 #| export elementwise
@@ -1372,35 +1379,15 @@ print(f"a launch costs {t_launch * 1e6:.1f} µs")
 compare.cost(linear_regression, task, launches, nbytes, predicted)
 
 # %% [markdown]
-# The prediction is too low. By how much, and why? (Folded: the same training again, with a `launch` that looks at the clock.)
+# The prediction is too low. Why? The same training again, with a `launch` that looks at the clock:
 
-# %% tags=["hide-input", "nbval-ignore-output"]
-import time
-
-spent = {}  # op -> the seconds of its launches
-
-
-def timed(op, *given, **attrs):
-    start = timeit.default_timer()
-    result = launch(op, *given, **attrs)
-    spent.setdefault(op, []).append(timeit.default_timer() - start)
-    return result
-
-
-scope = globals() | {"launch": timed}  # the same code, which finds another `launch`
-scope["linear_forward"] = types.FunctionType(linear_forward.__code__, scope)
-train = types.FunctionType(linear_regression.__code__, scope)
-own = timeit.timeit(lambda: train(*short[:2], *short[4:7]), "", time.thread_time, 1) * 1e3
-for op, times in spent.items():
-    print(f"{op:10} {len(times) // 1000} x {np.median(times) * 1e6:.1f} µs")
-total = sum(np.median(times) * len(times) for times in spent.values()) * 1e3
-print(f"{launches:.0f} launches {total:.1f} µs, a whole step {own:.1f} µs of own work")
+# %% tags=["nbval-ignore-output"]
+compare.by_op(linear_regression, short)
 
 # %% [markdown]
-# The addition of one number, into an `out` that stood ready, is about the cheapest launch there is. The step's make new
-# buffers, and a product or a sum does more: the first part of the gap. Python between the launches is the second: row numbers
-# are put on the device, the loss is taken off. The rest is not the step's own: the measured time is by the clock on the wall,
-# which runs on while other programs have the core. That is the price of calling ops by name, one after the other. Level 3 will
+# We had timed about the cheapest launch there is: one number, into an `out` that stood ready. The step's launches make new
+# buffers, and a product or a sum does more. Python between the launches is the rest: row numbers are put on the device, the loss
+# is taken off. (To look at the clock costs, too.) That is the price of calling ops by name, one after the other. Level 3 will
 # first add to it, and then win it back.
 #
 # ### The level below | here

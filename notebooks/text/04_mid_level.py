@@ -180,10 +180,9 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # Eight weights, none beyond √(6 / 6) = 1. A function that makes starting weights is an **initializer**; an **activation** is
 # the function that a layer puts on its result, such as relu. Both have names, as in Keras, and stand in a table each.
 #
-# The next cell is folded, for it has nothing to do with learning. `known` looks names up in such a table, `at_least` and
-# `positive` check numbers, so that a mistake is told where it is made. `Made` is the base of all parts: a part remembers how it
-# was made, so that level 5 can write it to a file and make it again. And what `levels_more`, the course's second package, can
-# do better, it does: where it has a name, or a wider class (`wider`), that is taken. `_seen` is a layer's look at its input.
+# The next cell is folded, for it has nothing to do with learning. Of it you need three names. `known` looks names up in such a
+# table. `at_least` checks a whole number, so that a mistake is told where it is made. And `wider` takes what `levels_more`, the
+# course's second package, has in the place of a class, where it has something.
 
 # %% tags=["hide-input"]
 #| export layers
@@ -298,7 +297,7 @@ def _seen(x):
 # variable of them. In `run` you find the `if not self.built` from above. A layer of its own kind adds `build` and `call`.
 #
 # (`__call__` sends one array or tensor to `run`. Several inputs go to `levels_more`, and so does `training=True`: some layers
-# there do another thing while a model is trained.)
+# there do another thing while a model is trained. Such a layer `hears` of it: its `call` has an argument `training`.)
 
 
 # %%
@@ -411,7 +410,7 @@ twice
 # Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them,
 # and an optimizer can be given them all.
 #
-# ## What is wrong: losses (17 min)
+# ## What is wrong: losses (14 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
 # number of y; the mean comes later.
@@ -457,20 +456,20 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
 # NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses share a
-# beginning, a check that the two belong together, and an end, the mean. Between them stands `call`, which each loss writes for
-# itself. `probabilities` and `classes` say what its numbers are: what has to be a probability lies in 0 to 1.
+# beginning, a check that the two belong together (folded), and an end, the mean. Between them stands `call`, which each loss
+# writes for itself. A loss with `probabilities = True` has its numbers checked, too: they lie in 0 to 1.
 #
-# (Labels may be whole numbers, 1 and 0 for yes and no. The op "cast" makes floats of them. It comes from `levels_more`, like
-# the weights of samples: without it, such labels are refused.)
+# (Labels may be whole numbers, 1 and 0 for yes and no: "cast" makes floats of them. It comes from `levels_more`, like the
+# weights of samples.)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export losses
 from levels.low_level import Tensor, apply, reduce_mean
 
 
-class Loss(Made):
-    """The mean of what `call(y_true, y_pred)` gives for each number."""
+class _Checked(Made):
+    """Looks whether two belong together before it is computed how far they are apart."""
 
     probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
 
@@ -492,6 +491,15 @@ class Loss(Made):
             wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
             raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
+    def __repr__(self):
+        return type(self).__name__
+
+
+# %%
+#| export losses
+class Loss(_Checked):
+    """The mean of what `call(y_true, y_pred)` gives for each number."""
+
     def __call__(self, y_true, y_pred, sample_weight=None):
         """One number. Raises ValueError where the two do not belong together."""
         y_pred = as_tensor(y_pred)
@@ -501,9 +509,6 @@ class Loss(Made):
             y_true = apply("cast", y_true, dtype=y_pred.dtype)
         each = self.call(y_true, y_pred)
         return reduce_mean(each if sample_weight is None else wider(Loss).weighted(self, each, sample_weight))
-
-    def __repr__(self):
-        return type(self).__name__
 
 
 # %% [markdown]
@@ -600,7 +605,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 #
 # **A good place to stop.** Layers stand, and two losses that say in one number how wrong they are.
 #
-# ## What to do about it: optimizers (18 min)
+# ## What to do about it: optimizers (16 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of
 # it that is called the **rate**. This one is yours:
@@ -697,11 +702,23 @@ class _Rated(Made, Module):
         else:
             self.rate = value
 
+    def _owned(self, grads_and_vars):
+        """The gradients and the variables of these pairs: those that it was built for, now or before."""
+        pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
+        if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
+            raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
+        gradients, variables = zip(*pairs, strict=True)
+        if self.owners is None:
+            self.build(variables)
+        if [*map(id, self.owners)] != [*map(id, variables)]:
+            raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
+        return gradients, variables
+
 
 # %% [markdown]
 # What is remembered of one variable is called its **slots**. `build` makes a slot of zeros for each name in `memory`, and keeps
-# in `owners` for which variables. `apply_gradients` takes pairs of gradient and variable, of these variables and no others. It
-# asks `update` for the new numbers of each, and assigns them.
+# in `owners` for which variables. `apply_gradients` takes pairs of gradient and variable, of these variables and no others
+# (`_owned`, folded above, looks). It asks `update` for the new numbers of each, and assigns them.
 
 
 # %%
@@ -721,14 +738,7 @@ class Optimizer(_Rated):
 
     def apply_gradients(self, grads_and_vars):
         """Update by pairs (gradient, variable). Raises TypeError for others, ValueError if the variables change."""
-        pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
-        if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
-            raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
-        gradients, variables = zip(*pairs, strict=True)
-        if self.owners is None:
-            self.build(variables)
-        if [*map(id, self.owners)] != [*map(id, variables)]:
-            raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
+        gradients, variables = self._owned(grads_and_vars)
         rate = self.rate(self.iterations) if callable(self.rate) else self.rate
         self.iterations.assign(self.iterations + 1.0)
         for dw, w, slots in zip(gradients, variables, self.slots):
