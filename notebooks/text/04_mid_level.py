@@ -473,9 +473,6 @@ class _Checked(Made):
 
     probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
 
-    def __init__(self):
-        """No arguments; without this line Python would take any."""
-
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
         if y_true.spec.shape != y_pred.spec.shape:
@@ -499,6 +496,9 @@ class _Checked(Made):
 #| export losses
 class Loss(_Checked):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
+
+    def __init__(self):
+        """No arguments; without this line Python would take any."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """One number. Raises ValueError where the two do not belong together."""
