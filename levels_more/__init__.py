@@ -205,8 +205,8 @@ CONTENTS = {
         "placing": "Operators.to",
         "saving": "Model.load_weights Model.save Model.save_weights",
         "states": (
-            "Module.__copy__ Module.count Module.load_state_dict Module.named_parameters Module.parameters Module.state_dict "
-            "Operators.__reduce_ex__ Variable.assign_add Variable.assign_sub"
+            "Module.count Module.load_state_dict Module.named_parameters Module.parameters Module.state_dict "
+            "Variable.assign_add Variable.assign_sub"
         ),
         "tensor_math": "Operators.__floordiv__ Operators.__mod__ Operators.ndim",
         "tensor_ops": (

@@ -1,10 +1,8 @@
 """A variable's steps and a module's variables, in the words of TensorFlow and PyTorch."""
 
-import copy
 import math
 
-from levels.hardware import PLACE, pool
-from levels.low_level import METHODS, Tensor, Variable, as_tensor
+from levels.low_level import METHODS, Variable, as_tensor
 from levels_more.checks import expect
 
 
@@ -46,22 +44,8 @@ def load_state_dict(module, state):
     module.set_weights([state[name] for name in names])
 
 
-def _made(kind, array, name, *more):
-    """A tensor or a variable of these numbers, on the device of that name or, where there is none, here."""
-    return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
-
-
-def _reduced(x, protocol):
-    """How `pickle` and `copy` make x again."""
-    if type(x) is Variable:
-        return _made, (Variable, x.numpy(), x.device.name, x.name, x.trainable)
-    return (_made, (as_tensor, x.numpy(), x.device.name)) if type(x) is Tensor else object.__reduce_ex__(x, protocol)
-
-
 METHODS.update(
     {
-        "Operators.__reduce_ex__": _reduced,
-        "Module.__copy__": copy.deepcopy,  # a copy owns variables of its own
         "Module.count": lambda module: sum(math.prod(variable.shape) for variable in module.variables),
         "Variable.assign_add": assign_add,
         "Variable.assign_sub": assign_sub,

@@ -2,9 +2,11 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
+import copy
+
 from levels import more
 
-from .tensors import METHODS, Added, Variable, as_tensor
+from .tensors import METHODS, Variable, as_tensor
 
 
 def _parts(x):
@@ -40,7 +42,10 @@ class Module:
                     waiting.append((f"{path}.{k}" if path else str(k), part))
         return found
 
-    __copy__ = Added()
+    def __copy__(self):
+        """A copy owns variables of its own, as one by `copy.deepcopy` does."""
+        return copy.deepcopy(self)
+
     variables = property(lambda self: list(self.named(Variable).values()))
     trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
 

@@ -2,6 +2,7 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
+import copyreg
 import functools
 import itertools
 import threading
@@ -10,7 +11,7 @@ from ctypes import addressof, c_char
 import numpy as np
 
 from levels import more
-from levels.hardware import PLACE, Buffer, flag, unmasked
+from levels.hardware import PLACE, Buffer, flag, pool, unmasked
 from levels.kernels import planned
 
 METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
@@ -55,7 +56,7 @@ class Operators:
     __slots__ = ()
     __abs__, __and__, __or__, __invert__, __mod__, __floordiv__ = (Added() for _ in range(6))
     __eq__, __ne__, __lt__, __gt__, __le__, __ge__, __rpow__ = (Added() for _ in range(7))
-    __getitem__, __iter__, __len__, __reduce_ex__, _power = (Added() for _ in range(5))
+    __getitem__, __iter__, __len__, _power = (Added() for _ in range(4))
     backward, item, ndim, to = (Added() for _ in range(4))
     __add__, __radd__ = sides("add")
     __sub__, __rsub__ = sides("subtract")
@@ -259,3 +260,12 @@ class Variable(_Held):
 def renamed(x):
     """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
     return type(x)(x.spec, x.data, x if x.source is None else x.source)
+
+
+def _copied(kind, array, name, *more):
+    """A tensor or a variable of these numbers, on the device of that name or, where there is none, here."""
+    return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
+
+
+copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))
+copyreg.pickle(Variable, lambda v: (_copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))

@@ -112,6 +112,7 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 #| export tensors
 """Every op passes one door, `apply`: tensors are numbers that go through it."""
 
+import copyreg
 import functools
 import itertools
 import threading
@@ -165,7 +166,7 @@ class Operators:
     __slots__ = ()
     __abs__, __and__, __or__, __invert__, __mod__, __floordiv__ = (Added() for _ in range(6))
     __eq__, __ne__, __lt__, __gt__, __le__, __ge__, __rpow__ = (Added() for _ in range(7))
-    __getitem__, __iter__, __len__, __reduce_ex__, _power = (Added() for _ in range(5))
+    __getitem__, __iter__, __len__, _power = (Added() for _ in range(4))
     backward, item, ndim, to = (Added() for _ in range(4))
     __add__, __radd__ = sides("add")
     __sub__, __rsub__ = sides("subtract")
@@ -375,7 +376,7 @@ class Turns:
 # %% [markdown]
 # A tensor never changes. A **variable** names a tensor, and `assign` lets it name another one: it is the state of a model. Who
 # asks for its value passes the door, and so does who assigns. (`tf.Variable` · `torch.nn.Parameter`, changed in place. Folded:
-# `_Held`, what threads and the programs at the end need of it.)
+# `_Held`, what threads and the programs at the end need of it, and copies.)
 
 
 # %%
@@ -404,6 +405,16 @@ def renamed(x):
     """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
     return type(x)(x.spec, x.data, x if x.source is None else x.source)
 
+
+# %% tags=["hide-input"]
+#| export tensors
+def _copied(kind, array, name, *more):
+    """A tensor or a variable of these numbers, on the device of that name or, where there is none, here."""
+    return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
+
+
+copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))
+copyreg.pickle(Variable, lambda v: (_copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))
 
 # %%
 x, y = constant(3.0, "f8"), constant(5.0, "f8")
@@ -877,6 +888,7 @@ VJPS["multiply"] = right
 #| export module
 """A module finds its variables."""
 
+import copy
 import math
 
 
@@ -913,7 +925,10 @@ class Module:
                     waiting.append((f"{path}.{k}" if path else str(k), part))
         return found
 
-    __copy__ = Added()
+    def __copy__(self):
+        """A copy owns variables of its own, as one by `copy.deepcopy` does."""
+        return copy.deepcopy(self)
+
     variables = property(lambda self: list(self.named(Variable).values()))
     trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
 
@@ -1252,7 +1267,7 @@ dce(before)
 # %% [markdown]
 # Such a **pass** takes a graph and gives one that computes the same with less. (Our own step had nothing to drop.)
 #
-# ## Replay (4 min)
+# ## Replay (5 min)
 #
 # The easiest way to run a graph is to run its ops in order. The plans are found once. (The lock is for threads, `over` for
 # many steps, later. `renamed` gives the same numbers as another tensor, for a variable may name this one.)
@@ -1290,7 +1305,7 @@ class Replay:
         return f"{len(self.plans)} ops, one after the other"
 
 
-# %% tags=["hide-input"]
+# %%
 #| export replay
 def _check_single(results):
     """Raise ValueError unless each of these is a single number."""
