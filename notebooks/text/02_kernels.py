@@ -1387,7 +1387,8 @@ compare.by_op(linear_regression, short)
 # %% [markdown]
 # We had timed about the cheapest launch there is: one number, into an `out` that stood ready. The step's launches make new
 # buffers, and a product or a sum does more. Python between the launches is the rest: row numbers are put on the device, the loss
-# is taken off. (To look at the clock costs, too.) That is the price of calling ops by name, one after the other. Level 3 will
+# is taken off. (To look at the clock costs, too; and what was measured before holds the time that other programs had the core.)
+# That is the price of calling ops by name, one after the other. Level 3 will
 # first add to it, and then win it back.
 #
 # ### The level below | here
