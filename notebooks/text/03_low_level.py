@@ -1670,6 +1670,7 @@ def _program_of(graph, batch, over):
 
 # %% tags=["hide-input"]
 #| export functions
+import reprlib
 import warnings
 
 
@@ -1710,8 +1711,8 @@ def _row_numbers(batches, rows):
         parts = [np.zeros(0)]
     for part in parts:
         if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
-            expected = "expected whole numbers [steps, batch], only the last shorter"
-            raise ValueError(f"over: batches are {batches!r:.60}; {expected}")
+            given = reprlib.repr(batches)  # lists in lists may be too deep for `repr`
+            raise ValueError(f"over: batches are {given}; expected whole numbers [steps, batch], only the last shorter")
         for row in (part.min(), part.max()):
             if not 0 <= row < rows:
                 raise IndexError(f"over: batches hold row {row}; there are {rows} rows")
