@@ -526,17 +526,16 @@ def test_callbacks_on_rank_0_change_all_ranks(tmp_path):
 
 
 @there
-def test_callbacks_on_rank_0_may_ask_and_draw_and_the_others_may_have_none(tmp_path):
+def test_callbacks_on_rank_0_may_ask_the_model_and_the_others_may_have_none(tmp_path):
     script = """
         import sys
         import numpy as np
         from levels.high_level import DistributedDataParallel, EarlyStopping, LambdaCallback, Sequential
         from levels.low_level import world
-        from levels.mid_level import Dataset, Dense
+        from levels.mid_level import Dense
 
         def asks(epoch, logs):
             model.save(sys.argv[1])
-            Dataset.from_tensor_slices((x,)).shuffle(30)  # draws a seed
             logs["own"] = model.evaluate(x, 3.0 * x) + float(model.predict(x[:2]).sum())
 
         x = np.linspace(-1.0, 1.0, 30)[:, None]
@@ -547,8 +546,7 @@ def test_callbacks_on_rank_0_may_ask_and_draw_and_the_others_may_have_none(tmp_p
             model.no_such_thing
         except AttributeError:  # an error that was caught before is no error of fit's
             first = model.fit(x, 3.0 * x, 7, 5, 0, callbacks=told if world().rank == 0 else None)
-        second = model.fit(x, 3.0 * x, 7, verbose=0)
-        line = repr((first.history, first.losses, second.losses, model.get_weights()))
+        line = repr((first.history, first.losses, model.get_weights()))
         lines = world().comm.gather(line) if world().comm else [line]
         if world().rank == 0:
             assert {*lines} == {lines[0]}, lines
