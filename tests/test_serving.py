@@ -111,6 +111,7 @@ def test_a_path_may_hold_an_equals_sign(tmp_path):
         (["{small}", "{small}"], "two models are called small"),
         ([__file__], "is no model: it is neither a folder"),
         (["=rings"], "'' cannot be a model's name"),
+        (["x" * 300], "xxx is no model: it is neither a folder"),
     ],
 )
 def test_what_is_no_model_is_told(models, given, told):
@@ -156,7 +157,7 @@ def test_a_port_that_is_taken_is_told():
         taken.listen()
         with pytest.raises(serving.ServingError, match="nothing can listen at 127.0.0.1, port"):
             serving.free_port("127.0.0.1", taken.getsockname()[1])
-    for host, port in (("192.0.2.1", 0), ("127.0.0.1", 70000), ("127.0.0.1", -1)):
+    for host, port in (("192.0.2.1", 0), ("127.0.0.1", 70000), ("127.0.0.1", -1), ("", 0)):
         with pytest.raises(serving.ServingError):
             serving.free_port(host, port)
 
@@ -569,6 +570,14 @@ def test_the_command_ends_in_order_and_starts_again_under_load(tmp_path, tell):
     tell(
         "serve", f"restart under load: {len(found) - lost} answered, {lost} to be repeated, {load.refused} found nobody"
     )
+
+
+@real
+def test_it_ends_soon_while_it_starts(tmp_path):
+    """Whoever presses Ctrl-C before the server answers does not wait for it: it was told before it listened."""
+    dense(1).export(tmp_path / "net.onnx")
+    command = [str(serving.python()), "-W", "ignore", str(serving.SERVER), str(tmp_path), "127.0.0.1", "0"]
+    assert subprocess.run(command, stdin=subprocess.DEVNULL, timeout=15).returncode == 0
 
 
 @real

@@ -111,10 +111,10 @@ def named(models):
     for text in models:
         name, given, path = ("", "", text) if os.path.exists(text) else str(text).partition("=")
         path = Path(path if given else text)
-        if not path.exists() and path.name == str(path) and (MODELS / path).is_dir():
+        if not os.path.exists(path) and path.name == str(path) and os.path.isdir(MODELS / path):
             path = MODELS / path  # it came with the course
         name = name if given else path.stem if path.suffix == ".onnx" else path.resolve().name
-        if not ((path / WEIGHTS).is_file() or (path.is_file() and path.suffix == ".onnx")):
+        if not (os.path.isfile(path / WEIGHTS) or (os.path.isfile(path) and path.suffix == ".onnx")):
             there = ", ".join(sorted(each.name for each in MODELS.iterdir() if each.is_dir()))
             raise ServingError(
                 f"{path} is no model: it is neither a folder that `save` made nor an .onnx file; there are {there}"
@@ -261,6 +261,8 @@ class Server:
 
 def free_port(host, port):
     """The port, or a free one for 0. Raises ServingError where it is taken, or the address is not this computer's."""
+    if not host:  # which a socket takes for everybody
+        raise ServingError("no address is given to listen at: 127.0.0.1 is for this computer, 0.0.0.0 for everybody")
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as found:
             if os.name != "nt":

@@ -13,6 +13,7 @@ import re
 import signal
 import sys
 import threading
+import time
 import uuid
 from pathlib import Path
 
@@ -286,7 +287,9 @@ def main(folder, host, port):
 
     def end_with_parent():
         sys.stdin.buffer.read()
-        signal.raise_signal(signal.SIGTERM)
+        while True:  # again, for the server may not listen yet
+            signal.raise_signal(signal.SIGTERM)
+            time.sleep(0.1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
     asyncio.run(rest.start())
