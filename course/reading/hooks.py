@@ -1,4 +1,5 @@
-"""What Sphinx is told beyond its settings: formulas as MathML, and words that lead to the glossary."""
+"""What Sphinx is told beyond its settings: formulas as MathML, and words that lead to the glossary
+or to a notebook."""
 
 import functools
 import re
@@ -14,6 +15,7 @@ GLOSSARY = "glossary"
 def setup(app):
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("doctree-resolved", link_terms)
+    app.connect("doctree-resolved", link_notebooks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -57,3 +59,16 @@ def link_terms(app, tree, page):
                 end = found.end()
         if parts:
             text.parent.replace(text, [*parts, nodes.Text(text[end:])])
+
+
+def link_notebooks(app, tree, page):
+    """Where the text says `more/02_cache`, or `02_cache`, lead there."""
+    for literal in list(tree.findall(nodes.literal)):
+        name = literal.astext()
+        to = next(
+            (f"notebooks/{way}{name}" for way in ("", "more/") if f"notebooks/{way}{name}" in app.env.found_docs), page
+        )
+        if to != page and not isinstance(literal.parent, SKIPPED):
+            link = nodes.reference("", "", refuri=app.builder.get_relative_uri(page, to), internal=True)
+            literal.replace_self(link)
+            link += literal

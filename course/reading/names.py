@@ -17,7 +17,8 @@ from course.inspection.spelled import NOTEBOOKS
 INDEX = """# The names
 
 What each level hands on, and the cell in which it is written; then what `levels_more` adds to that level, and the notebook that
-takes it apart. A name that is added is found on its level, as in `levels.high_level.EarlyStopping`.
+takes it apart. A name that is added is found on its level, as in `levels.high_level.EarlyStopping`. One without a link stands in no
+notebook.
 
 ```{{toctree}}
 :maxdepth: 1
@@ -131,25 +132,35 @@ def exported(cell):
 
 
 def taken_apart(root=ROOT):
-    """{"levels_more.layers.Dropout": (words, address)}: the section that takes a name apart; of a module, the notebook."""
-    found, shown = {}, {}
+    """{"levels_more.layers.Dropout": (words, address)}: the section that takes a name apart; of a module, the notebook.
+
+    Of a module that no notebook shows it is the one that shows what the module stands on, if there is one.
+    """
+    shown, found = {}, {}
     for path in sorted(root.glob("notebooks/more/text/*.py")):
-        for names, module in re.findall(
-            r"^(?:from|import) levels_more(?: import (.*)|\.(\w+))", path.read_text("utf-8"), re.M
-        ):
-            for name in re.findall(r"(\w+)(?: as \w+)?", names) or [module]:
-                shown.setdefault(name, f"more/{path.stem}")
+        shown = dict.fromkeys(imported(path), f"more/{path.stem}") | shown
     shown |= NOTEBOOKS
     for path in (root / MORE).rglob("*.py"):
         module = path.relative_to(root).with_suffix("").parts
-        if notebook := shown.get(module[1]):
-            found[".".join(module).removesuffix(".__init__")] = lead(notebook)
+        whole = ".".join(module).removesuffix(".__init__")
+        if module[1] in shown:
+            found[whole] = lead("Taken apart", shown[module[1]])
+        elif beneath := next((shown[each] for each in imported(path) if each in shown), ""):
+            found[whole] = lead("What it stands on is taken apart", beneath)
     for place in places_of_more(root):
         if place.notebook:
-            found[f"{MORE}.{place.room}.{place.name}"] = lead(place.notebook, place.heading)
+            found[f"{MORE}.{place.room}.{place.name}"] = lead("Taken apart", place.notebook, place.heading)
     return found
 
 
-def lead(notebook, heading=""):
+def imported(path):
+    """The modules of `levels_more` that a file imports, in their order."""
+    whole = re.findall(
+        r"^(?:from|import) levels_more(?:\.(\w+)| import (.*))", path.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return [name for module, names in whole for name in [module, *re.findall(r"(\w+)(?: as \w+)?", names)] if name]
+
+
+def lead(words, notebook, heading=""):
     anchor = f"#{make_id(heading)}" if heading else ""
-    return f"Taken apart in {notebook.replace('_', ' ')}", f"../notebooks/{notebook}.html{anchor}"
+    return f"{words} in {notebook.replace('_', ' ')}", f"../notebooks/{notebook}.html{anchor}"

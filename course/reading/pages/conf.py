@@ -19,6 +19,6 @@ html_theme_options |= {"pygments_dark_style": "a11y-high-contrast-dark", "use_do
 html_math_renderer = "mathml"  # what browsers read by themselves
 html_static_path = ["static"]
 html_css_files, html_js_files = ["site.css"], ["alive.js"]
-html_domain_indices = html_show_search_summary = False  # summaries would be fetched: not from a file
+html_use_index = html_domain_indices = html_show_search_summary = False  # summaries would be fetched: not from a file
 html_copy_source = html_show_sourcelink = html_show_sphinx = False
 html_context = {"default_mode": "auto"}
