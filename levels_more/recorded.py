@@ -76,7 +76,9 @@ def _in_place(name):
 class Recorded(Viewing):
     """Numbers that remember. `node`: how they were made, as the numbers `known`; `grad`: what `backward` has added up."""
 
-    def __init__(self, values, *, requires_grad=False, node=None):
+    def __init__(self, values, *sizes, requires_grad=False, node=None):
+        if isinstance(values, int):  # a shape, as PyTorch has it
+            values = np.zeros((values, *sizes))
         held = isinstance(values, Operators)
         super().__init__(values if held else low_level.constant(np.asarray(values, NUMBERS[float])))
         self.node, self.known, self.grad = node, self.memory.held, None

@@ -21,6 +21,7 @@ from levels_more.torch.utils.data import (
     ConcatDataset,
     DataLoader,
     Dataset,
+    IterableDataset,
     RandomSampler,
     SequentialSampler,
     Subset,
@@ -930,3 +931,73 @@ def test_one_number_is_asked_for():
     for ask in (bool, float, int, torch.Tensor.item):
         with pytest.raises(RuntimeError, match=r"\(2,\) is not one number"):
             ask(x)
+
+
+def test_in_place_means_in_place():
+    x = torch.tensor([-1.0, 2.0])
+    assert F.relu(x, inplace=True) is x and x.tolist() == [0.0, 2.0]
+    y = leaf([-1.0, 2.0]) * 3
+    z = nn.Sequential(nn.ReLU(inplace=True), nn.Identity())(y)
+    assert y.tolist() == z.tolist() == [0.0, 6.0] and y.requires_grad
+    x = torch.ones(50)
+    assert nn.Dropout(0.5, inplace=True)(x) is x and {*x.tolist()} == {0.0, 2.0}
+
+
+def test_layers_of_other_shapes_and_without_weights():
+    torch.set_default_dtype(torch.float64)
+    x = torch.arange(12.0).reshape(4, 3) ** 1.5
+    bn = nn.BatchNorm1d(3, momentum=None, affine=False)
+    bn(x), bn(x * 2)
+    close(bn.running_mean, 1.5 * x.mean(0).numpy())  # the mean of both batches
+    assert bn.weight is None and list(bn.state_dict()) == ["running_mean", "running_var", "num_batches_tracked"]
+    plain = nn.BatchNorm1d(3, track_running_stats=False).eval()
+    close(plain(x).mean(0), np.zeros(3))
+    with pytest.raises(ValueError, match=r"\(4, 2\); expected \[batch, 3\]"):
+        bn(x[:, :2])
+    both = nn.LayerNorm([4, 3])(x)
+    close(torch.stack([both.mean(), both.std(unbiased=False)]), [0.0, 1.0], 1e-6)
+    with pytest.raises(ValueError, match=r"its last axes to be \(3,\)"):
+        nn.LayerNorm(3)(torch.ones(3, 1))
+    close(nn.RMSNorm(3)(x).square().mean(1), np.ones(4))
+    assert (
+        repr(nn.LayerNorm(3, elementwise_affine=False))
+        == "LayerNorm((3,), eps=1e-05, elementwise_affine=False, bias=False)"
+    )
+    pairs = nn.Bilinear(3, 3, 2)
+    close(pairs(x, x)[1, 0], x[1].numpy() @ pairs.weight[0].detach().numpy() @ x[1].numpy() + pairs.bias[0].item())
+    table = nn.Embedding(4, 2, padding_idx=1)
+    table(torch.tensor([[0, 1, 1]])).sum().backward()
+    assert table.weight[1].tolist() == [0, 0] and table.weight.grad.tolist() == [[1, 1], [0, 0], [0, 0], [0, 0]]
+
+
+def test_containers_are_changed():
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+    net.insert(1, nn.Tanh())
+    del net[2]
+    assert [type(part).__name__ for part in net] == ["Linear", "Tanh", "Linear"]
+    assert list(net[1:].state_dict()) == ["2.weight", "2.bias"]  # a part of it keeps the names
+    named = nn.ModuleDict({"a": nn.ReLU()})
+    named.update({"b": net})
+    assert named.pop("a") and list(named) == ["b"] and named.get_submodule("b.1") is net[1]
+    assert list(net[0]._parameters) == ["weight", "bias"] and not list(net.parameters(recurse=False))
+    rows = nn.ParameterList([torch.ones(2, 1)])
+    assert isinstance(rows[0], nn.Parameter)
+    assert repr(rows) == "ParameterList(\n    (0): Parameter containing: [torch.float32 of size 2x1]\n)"
+    with pytest.raises(RuntimeError, match=r"Missing key.*0\.weight.*Unexpected key.*: w$"):
+        net.load_state_dict({"w": torch.ones(1)})
+
+
+def test_samples_one_after_the_other():
+    class Numbers(IterableDataset):
+        def __iter__(self):
+            return iter(range(5))
+
+    assert [batch.tolist() for batch in DataLoader(Numbers(), 2)] == [[0, 1], [2, 3], [4]]
+    assert [len(batch) for batch in DataLoader(Numbers(), 2, drop_last=True)] == [2, 2]
+    with pytest.raises(ValueError, match="an order of its own"):
+        DataLoader(Numbers(), 2, shuffle=True)
+
+
+def test_a_tensor_of_so_many_numbers():
+    assert torch.Tensor(2, 3).shape == (2, 3) and torch.Tensor(4).shape == (4,)
+    assert torch.Tensor([4]).tolist() == [4.0]

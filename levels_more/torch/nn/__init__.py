@@ -1,13 +1,28 @@
 """`torch.nn`: modules whose `forward` is written, parameters, layers and losses."""
 
 from levels_more.missing import room
-from levels_more.recorded_layers import BatchNorm1d, Dropout, Embedding, LayerNorm, Linear, PReLU, calling  # noqa: F401
-from levels_more.recorded_modules import Module, ModuleDict, ModuleList, Parameter, Sequential  # noqa: F401
+from levels_more.recorded_layers import (  # noqa: F401
+    BatchNorm1d,
+    Bilinear,
+    Dropout,
+    Embedding,
+    LayerNorm,
+    Linear,
+    PReLU,
+    RMSNorm,
+    calling,
+)
+from levels_more.recorded_modules import (  # noqa: F401
+    Module,
+    ModuleDict,
+    ModuleList,
+    Parameter,
+    ParameterDict,
+    ParameterList,
+    Sequential,
+)
 
 from . import functional, init, parameter, utils  # noqa: F401
-
-ParameterList, ParameterDict = ModuleList, ModuleDict
-
 
 _ONE, _MEAN = {"inplace": False}, {"weight": None, "reduction": "mean"}
 CALLS = {  # class -> the function of `functional` that it calls, and its options, in PyTorch's order

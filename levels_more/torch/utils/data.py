@@ -6,6 +6,7 @@ from levels_more.missing import room
 from levels_more.samples import Among as SubsetRandomSampler  # noqa: F401
 from levels_more.samples import AnyOrder as RandomSampler  # noqa: F401
 from levels_more.samples import Batches, Sampler, random_split, stacked  # noqa: F401
+from levels_more.samples import Flow as IterableDataset  # noqa: F401
 from levels_more.samples import InGroups as BatchSampler  # noqa: F401
 from levels_more.samples import InOrder as SequentialSampler  # noqa: F401
 from levels_more.samples import Joined as ConcatDataset  # noqa: F401
