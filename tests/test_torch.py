@@ -345,6 +345,35 @@ AGREE = {  # what PyTorch says, and what NumPy makes of it
     "mish": (F.mish, X * np.tanh(np.log1p(np.exp(X)))),
     "tril": (lambda x: x.tril(), np.tril(X)),
     "bits": (lambda x: torch.tensor([5, 6]) & 3, [1, 2]),
+    "sinh": (lambda x: torch.sinh(x) + x.cosh(), np.sinh(X) + np.cosh(X)),
+    "angles": (lambda x: torch.atan(x) + (0.1 * x).asin() - torch.acos(0.1 * x), np.arctan(X) + np.arcsin(0.1 * X) - np.arccos(0.1 * X)),
+    "areas": (lambda x: x.asinh() + torch.acosh(x * x + 2) + (0.1 * x).atanh(), np.arcsinh(X) + np.arccosh(X * X + 2) + np.arctanh(0.1 * X)),
+    "atan2": (lambda x: torch.atan2(x, x[:1] - 1), np.arctan2(X, X[:1] - 1)),
+    "hypot": (lambda x: torch.hypot(x, x[:1] - 1), np.hypot(X, X[:1] - 1)),
+    "expm1": (lambda x: torch.expm1(x * 1e-12) * 1e12, np.expm1(X * 1e-12) * 1e12),
+    "fmod": (lambda x: torch.fmod(x, 0.3) + x.frac(), np.fmod(X, 0.3) + X - np.trunc(X)),
+    "cumprod": (lambda x: x.cumprod(dim=1), X.cumprod(1)),
+    "cummax": (lambda x: torch.cummax(x, 0).values + x.cummin(dim=0)[0], np.maximum.accumulate(X, 0) + np.minimum.accumulate(X, 0)),
+    "cov": (lambda x: torch.cov(x) + torch.corrcoef(x), np.cov(X) + np.corrcoef(X)),
+    "celu": (lambda x: F.celu(x, alpha=2.0), np.where(X > 0, X, 2 * np.expm1(X / 2))),
+    "hardswish": (lambda x: F.hardswish(x) + F.hardsigmoid(x), (X + 1) * np.clip(X / 6 + 0.5, 0, 1)),
+    "shrink": (lambda x: F.softshrink(x, 0.2) + F.hardshrink(x, 0.3) + F.tanhshrink(x),
+               np.sign(X) * np.maximum(np.abs(X) - 0.2, 0) + X * (np.abs(X) > 0.3) + X - np.tanh(X)),
+    "threshold": (lambda x: F.threshold(x, 0.1, 5), np.where(X > 0.1, X, 5)),
+    "glu": (lambda x: F.glu(x), X[:, :2] / (1 + np.exp(-X[:, 2:]))),
+    "softmin": (lambda x: F.softmin(x, dim=0), np.exp(-X) / np.exp(-X).sum(0)),
+    "logit": (lambda x: torch.logit(x.sigmoid()), X),
+    "hardtanh": (lambda x: F.hardtanh(x, -0.2, 0.3), np.clip(X, -0.2, 0.3)),
+    "beta": (lambda x: F.softplus(x, beta=2), np.log1p(np.exp(2 * X)) / 2),
+    "over two axes": (lambda x: x.view(3, 2, 2).sum(dim=[0, 2]) + x.view(3, 2, 2).mean((0, 2), keepdim=True).view(2), X.reshape(3, 2, 2).sum((0, 2)) + X.reshape(3, 2, 2).mean((0, 2))),
+    "medians": (lambda x: x.median(dim=1).values, np.sort(X, 1)[:, 1]),
+    "div": (lambda x: torch.div(x, -0.3, rounding_mode="trunc") + torch.div(x, 0.3, rounding_mode="floor"), np.trunc(X / -0.3) + np.floor(X / 0.3)),
+    "fill": (lambda x: x.index_fill(1, torch.tensor([0, 2]), 9.0), np.where([True, False, True, False], 9.0, X)),
+    "pad": (lambda x: F.pad(x, (1, 2, 0, 1), value=7.0), np.pad(X, ((0, 1), (1, 2)), constant_values=7.0)),
+    "numbers": (lambda x: torch.nan_to_num(x / 0.0 * (x > 0), nan=1.0, posinf=2.0), np.where(X > 0, 2.0, 1.0)),
+    "together": (lambda x: torch.broadcast_tensors(x, x[:1])[1], np.broadcast_to(X[:1], X.shape)),
+    "input=": (lambda x: torch.sum(input=x, dim=0), X.sum(0)),
+    "addcdiv": (lambda x: torch.addcdiv(x, x, x + 9, value=2).addcmul(x, x, value=3), X + 2 * X / (X + 9) + 3 * X * X),
 }  # fmt: skip
 
 
@@ -357,7 +386,40 @@ def test_functions_agree_with_numpy(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["prod", "cumsum", "sort", "logsumexp", "norm", "std", "softmax", "mish", "softplus", "rest", "column"]
+    "name",
+    [
+        "prod",
+        "cumsum",
+        "sort",
+        "logsumexp",
+        "norm",
+        "std",
+        "softmax",
+        "mish",
+        "softplus",
+        "rest",
+        "column",
+        "sinh",
+        "angles",
+        "areas",
+        "atan2",
+        "hypot",
+        "expm1",
+        "fmod",
+        "cumprod",
+        "cummax",
+        "cov",
+        "celu",
+        "hardswish",
+        "shrink",
+        "threshold",
+        "glu",
+        "logit",
+        "medians",
+        "over two axes",
+        "fill",
+        "pad",
+    ],
 )
 def test_their_gradients_agree_with_differences(name):
     function, step = AGREE[name][0], 1e-6
@@ -1001,3 +1063,8 @@ def test_samples_one_after_the_other():
 def test_a_tensor_of_so_many_numbers():
     assert torch.Tensor(2, 3).shape == (2, 3) and torch.Tensor(4).shape == (4,)
     assert torch.Tensor([4]).tolist() == [4.0]
+
+
+def test_a_dtype_is_one_object():
+    assert torch.ones(1).dtype is torch.float32 and torch.tensor([1]).dtype is torch.long is torch.int64
+    assert repr(torch.ones(2, 3).shape[:1]) == "torch.Size([2])"
