@@ -360,6 +360,15 @@ def test_a_layer_of_ones_own_and_a_graph_of_layers_go_along(opened):
     assert np.abs(predicted(opened(model), POINTS) - model.predict(POINTS)).max() < 1e-6
 
 
+@pytest.mark.parametrize("activation", ["gelu", "elu"])
+def test_what_onnxruntime_has_for_float32_alone_is_told_at_home(opened, activation, tmp_path):
+    with pytest.raises(ValueError, match="for float32 alone, and net takes float64; build it for float32"):
+        export_page(built(Dense(3, activation), Dense(1)), tmp_path / "page.html")
+    onnxruntime_web()
+    model, points = built(Dense(3, activation), Dense(1), dtype="f4"), POINTS.astype("f4")
+    assert np.abs(predicted(opened(model), points) - model.predict(points)).max() < 1e-5
+
+
 def test_without_onnxruntime_web_the_cure_is_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pages, "TEMPLATE", tmp_path / "a" / "page.html")
@@ -382,6 +391,11 @@ def words():
         (lambda: 3, TypeError, "export_page: model is 3; expected a Model"),
         (words, ValueError, "takes int64.*; a page moves one table of numbers"),
         (lambda: Model([Input((2,)), other := Input((2,))], Dense(1)(other)), ValueError, "one table of numbers"),
+        (
+            lambda: Model(x := Input((3,)), [Dense(1)(x), Dense(2)(x)]),
+            ValueError,
+            r"gives \[rows, 1\], \[rows, 2\]; a page",
+        ),
     ],
 )
 def test_a_model_that_no_page_can_run_stays(make, error, why, tmp_path):
