@@ -211,6 +211,9 @@ def test_a_line_has_a_table_and_says_its_number(opened):
     x = np.random.default_rng(0).uniform(-9, 9, (50, 20)).astype("f4")
     assert np.abs(predicted(tab, x) - line.predict(x)).max() < 1e-5
     assert tab.inner_text("output").startswith("mass = ")
+    tab.set_viewport_size({"width": 960, "height": 400})  # the answer is seen wherever one types
+    box = tab.locator("output").bounding_box()
+    assert box["y"] + box["height"] <= 400 < tab.locator("#table").bounding_box()["height"]
 
 
 @pytest.mark.parametrize(
