@@ -67,6 +67,16 @@ def predicted(tab, x):
     return np.array(tab.evaluate("rows => predict(rows)", x.tolist()))
 
 
+def size_and_times(tab, x):
+    """A line: what the page weighs, how long it took to open, and what a prediction takes. Call it first."""
+    opened = tab.evaluate("performance.now()")
+    loop = "async rows => { const start = performance.now(); for (const row of rows) await predict([row]); return performance.now() - start; }"
+    took = tab.evaluate(loop, np.resize(x, (500, x.shape[1])).tolist())
+    return (
+        f"{len(tab.content()) / 1e3:,.0f} kB, opens in {opened:,.0f} ms, then {1e3 * took / 500:,.0f} µs a prediction"
+    )
+
+
 def forward(tab, points):
     """[units] of each layer: the values of all points."""
     return [
@@ -201,6 +211,9 @@ def test_a_line_has_a_table_and_says_its_number(opened):
     x = np.random.default_rng(0).uniform(-9, 9, (50, 20)).astype("f4")
     assert np.abs(predicted(tab, x) - line.predict(x)).max() < 1e-5
     assert tab.inner_text("output").startswith("mass = ")
+    tab.set_viewport_size({"width": 960, "height": 400})  # the answer is seen wherever one types
+    box = tab.locator("output").bounding_box()
+    assert box["y"] + box["height"] <= 400 < tab.locator("#table").bounding_box()["height"]
 
 
 @pytest.mark.parametrize(
@@ -284,9 +297,10 @@ ZERO = [
 ]
 
 
-def test_a_digit_is_drawn(opened, digits):
+def test_a_digit_is_drawn(opened, digits, tell):
     tab = opened(digits, picture=(8, 8, 1))
     x = (sklearn.datasets.load_digits().data[:300] / 16).astype("f4")
+    tell("pages", f"the digits' net, 2,410 numbers: {size_and_times(tab, x)}")
     assert np.abs(predicted(tab, x) - digits.predict(x)).max() < 1e-6
     canvas = tab.locator("#drawing canvas")
     for said, strokes in (("1", ONE), ("0", ZERO)):
@@ -318,20 +332,21 @@ def onnxruntime_web():
         return pytest.skip(str(error))
 
 
-def test_other_layers_run_in_onnxruntime_web(opened, tell):
+def test_other_layers_run_in_onnxruntime_web(opened):
     onnxruntime_web()
     model = built(Dense(16, "relu"), LayerNormalization(), Dense(3, "softmax"), dtype="f4")
     tab, points = opened(model), POINTS.astype("f4")
     assert np.abs(predicted(tab, points) - model.predict(points)).max() < 1e-6
     assert tab.evaluate("typeof layers") == "undefined" and values(tab)
-    tell("pages", f"onnxruntime-web is part of it: {len(tab.content()) / 1e6:.1f} MB")
 
 
-def test_a_large_net_runs_in_onnxruntime_web(opened):
+def test_a_large_net_runs_in_onnxruntime_web(opened, tell):
     onnxruntime_web()
     model = built(Dense(400, "relu"), Dense(400, "relu"), Dense(10, "softmax"), inputs=64, dtype="f4")
     x = np.random.default_rng(0).uniform(0, 1, (20, 64)).astype("f4")
-    assert np.abs(predicted(opened(model, picture=(8, 8, 1)), x) - model.predict(x)).max() < 1e-6
+    tab = opened(model, picture=(8, 8, 1))
+    tell("pages", f"190,410 numbers, in onnxruntime-web: {size_and_times(tab, x)}")
+    assert np.abs(predicted(tab, x) - model.predict(x)).max() < 1e-6
 
 
 class Doubled(Layer):
@@ -346,6 +361,15 @@ def test_a_layer_of_ones_own_and_a_graph_of_layers_go_along(opened):
     x = Input((2,))
     model = Model(x, Dense(1, "sigmoid")(Doubled()(x)))
     assert np.abs(predicted(opened(model), POINTS) - model.predict(POINTS)).max() < 1e-6
+
+
+@pytest.mark.parametrize("activation", ["gelu", "elu"])
+def test_what_onnxruntime_has_for_float32_alone_is_told_at_home(opened, activation, tmp_path):
+    with pytest.raises(ValueError, match="for float32 alone, and net takes float64; build it for float32"):
+        export_page(built(Dense(3, activation), Dense(1)), tmp_path / "page.html")
+    onnxruntime_web()
+    model, points = built(Dense(3, activation), Dense(1), dtype="f4"), POINTS.astype("f4")
+    assert np.abs(predicted(opened(model), points) - model.predict(points)).max() < 1e-5
 
 
 def test_without_onnxruntime_web_the_cure_is_told(tmp_path, monkeypatch):
@@ -370,6 +394,11 @@ def words():
         (lambda: 3, TypeError, "export_page: model is 3; expected a Model"),
         (words, ValueError, "takes int64.*; a page moves one table of numbers"),
         (lambda: Model([Input((2,)), other := Input((2,))], Dense(1)(other)), ValueError, "one table of numbers"),
+        (
+            lambda: Model(x := Input((3,)), [Dense(1)(x), Dense(2)(x)]),
+            ValueError,
+            r"gives \[rows, 1\], \[rows, 2\]; a page",
+        ),
     ],
 )
 def test_a_model_that_no_page_can_run_stays(make, error, why, tmp_path):
