@@ -154,7 +154,7 @@ def with_tables(text, tables):
 def with_minutes(page):
     """The text of README.md with the minutes of each notebook at the end of its row, as the headings have them now."""
     return re.sub(
-        r"^(\| `(\d\d_\w+)` \|.* )\d+ \|$", lambda row: f"{row[1]}{minutes(row[2])} |", page, flags=re.MULTILINE
+        r"^(\| \[`(\d\d_\w+)`\].* )\d+ \|$", lambda row: f"{row[1]}{minutes(row[2])} |", page, flags=re.MULTILINE
     )
 
 
