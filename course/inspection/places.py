@@ -91,6 +91,12 @@ class Place(NamedTuple):
 
 # what other frameworks' spellings stand on: `where` leads to what `levels` itself has of that name
 RULES = {
+    "keras_callbacks",
+    "keras_layers",
+    "keras_losses",
+    "keras_metrics",
+    "keras_models",
+    "keras_optimizers",
     "keras_rules",
     "nested",
     "outlines",
