@@ -32,6 +32,13 @@ def test_the_timetable_is_that_of_the_headings():
     assert found == PAGES["TEACHING.md"], "a heading or its minutes changed: run `python -m course.practice.teaching`"
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_each_row_of_a_table_has_as_many_cells_as_its_head(page):
+    for table in re.findall(r"(?:^\|.*\n)+", PAGES[page], re.MULTILINE):
+        cells = [len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()]
+        assert len({*cells}) == 1, table.splitlines()[[count == cells[0] for count in cells].index(False)]
+
+
 def test_a_timetable_is_written_anew_and_nothing_else():
     page = PAGES["TEACHING.md"]
     old = re.sub(r" \d+ ·", " 99 ·", page)
