@@ -1668,21 +1668,25 @@ def _stacked(steps):
     return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
 
 
-def _row_numbers(batches, rows):
-    """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
+def row_numbers(what, batches, rows):
+    """Batches of row numbers as int64[steps, batch]. Raises ValueError for what are none, IndexError beyond so many rows."""
     try:
-        whole = isinstance(batches, np.ndarray) or len({*map(len, batches)}) == 1
-        parts = [unmasked(part) for part in ([batches] if whole else [batches[:-1], batches[-1:]])]
-    except (TypeError, ValueError):
-        parts = [np.zeros(0)]
-    for part in parts:
-        if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
-            given = reprlib.repr(batches)  # lists in lists may be too deep for `repr`
-            raise ValueError(f"over: batches are {given}; expected whole numbers [steps, batch], only the last shorter")
-        for row in (part.min(), part.max()):
-            if not 0 <= row < rows:
-                raise IndexError(f"over: batches hold row {row}; there are {rows} rows")
-    return [np.ascontiguousarray(part, np.int64) for part in parts]
+        found = unmasked(batches)
+    except TypeError:
+        found = np.zeros(0)
+    if found.ndim != 2 or found.dtype.kind not in "iu" or not found.size:
+        raise ValueError(f"{what} are {reprlib.repr(batches)}; expected whole numbers [steps, batch]")
+    for row in (found.min(), found.max()):
+        if not 0 <= row < rows:
+            raise IndexError(f"{what} hold row {row}; there are {rows} rows")
+    return np.ascontiguousarray(found, np.int64)
+
+
+def _even(batches):
+    """A list of batches, all of one size; the last one in a list of its own, where it is shorter."""
+    lists = batches if isinstance(batches, (list, tuple)) else ()
+    lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
+    return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]
 
 
 class Function:
@@ -1760,9 +1764,8 @@ class Function:
         rows = {x.spec.shape[:1] for x in args}
         if len(rows) != 1 or () in rows:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
-        parts = _row_numbers(batches, *rows.pop())
-        outs = []
-        for part in parts:
+        (count,), outs = rows.pop(), []
+        for part in [row_numbers("over: batches", part, count) for part in _even(batches)]:
             signature = tuple(x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args)
             program, result = self.program(signature, signature, True) if DOOR.stands is RUN else (None, None)
             if program is None:
