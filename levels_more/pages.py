@@ -4,7 +4,6 @@ import base64
 import gzip
 import html
 import json
-import math
 import numbers
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from levels_more.saving import check_built, replace
 
 TEMPLATE = Path(__file__).with_name("page.html")
 PLAIN = "linear", "relu", "sigmoid", "tanh", "softmax"  # the activations that the page itself knows
+FAR = 1e38  # how far an input can be moved at most: float32 has no larger number
 LARGEST = 100_000  # numbers that its plain JavaScript takes; above, onnxruntime-web is quicker
 WEB = "ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm"
 LAST = {"Sigmoid": "probability", "Softmax": "classes"}  # what a model says, by its last op; any other gives numbers
@@ -93,7 +93,7 @@ def checked_inputs(inputs, columns):
         )
     for name, ends in given.items():
         fits = isinstance(name, str) and isinstance(ends, (tuple, list)) and len(ends) == 2
-        fits = fits and all(isinstance(end, numbers.Real) and math.isfinite(end) for end in ends) and ends[0] < ends[1]
+        fits = fits and all(isinstance(end, numbers.Real) for end in ends) and -FAR < ends[0] < ends[1] < FAR
         if not fits:
             raise ValueError(
                 f"export_page: inputs has {name!r}: {ends!r}; expected a name and (low, high), low below high"
@@ -117,10 +117,9 @@ def checked_picture(picture, columns):
     """{rows, columns, ink} or None. Raises ValueError where the model has not as many inputs."""
     if picture is None:
         return None
-    fits = (
-        isinstance(picture, (tuple, list)) and len(picture) == 3 and all(isinstance(n, numbers.Real) for n in picture)
-    )
-    if not fits or picture[0] * picture[1] != columns or min(picture) <= 0:
+    fits = isinstance(picture, (tuple, list)) and len(picture) == 3 and isinstance(picture[2], numbers.Real)
+    fits = fits and all(isinstance(n, numbers.Integral) and n > 0 for n in picture[:2]) and 0 < picture[2] < FAR
+    if not fits or picture[0] * picture[1] != columns:
         raise ValueError(
             f"export_page: picture is {picture!r}; expected (rows, columns, ink) with {columns} pixels in all"
         )

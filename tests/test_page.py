@@ -203,6 +203,62 @@ def test_a_line_has_a_table_and_says_its_number(opened):
     assert tab.inner_text("output").startswith("mass = ")
 
 
+@pytest.mark.parametrize(
+    ("last", "outputs"), [(Dense(1), 1), (Dense(2), 2), (Dense(1, "sigmoid"), 1), (Dense(3, "softmax"), 3)]
+)
+def test_what_is_not_a_number_is_never_shown_as_one(opened, last, outputs):
+    """A weight that training drove to NaN goes through a relu, as in `predict`, and the page says so."""
+    model = built(Dense(4, "relu"), last)
+    weights = model.get_weights()
+    weights[0][0, 0] = np.nan
+    model.set_weights(weights)
+    tab = opened(model)
+    said, want = np.array(predicted(tab, POINTS), float), model.predict(POINTS)
+    assert np.isnan(want).all() and np.isnan(said).all() and said.shape == (len(POINTS), outputs)
+    assert "not a number" in tab.inner_text("output")
+    assert tab.evaluate("[...document.querySelector('canvas').getContext('2d').getImageData(9, 9, 1, 1).data]") == [
+        0,
+        0,
+        0,
+        255,
+    ]
+
+
+def test_inputs_are_shown_as_finely_as_they_move(opened):
+    near, far = {"a": (0, 0.001), "b": (1e6, 1e6 + 10)}, {"c": (1e6, 1e6 + 10), "d": (0, 123456), "e": (1e-9, 1e-8)}
+    tab = opened(built(Dense(1, "sigmoid")), inputs=near)
+    assert tab.inner_text("output").startswith("a = 0.00065, b = 1000006.5: ")
+    assert {"0.0004", "1000002", "1000008"} <= {*tab.locator("#axes text").all_text_contents()}
+    model = built(Dense(1), inputs=3)
+    tab = opened(model, inputs=far)
+    fields = tab.locator("#table [type=number]")
+    assert [fields.nth(k).input_value() for k in range(3)] == ["1000005", "61728", "5.5e-9"]
+    tab.locator("#table [type=range]").nth(0).fill("1000007.512")
+    assert fields.nth(0).input_value() == "1000007.5"  # and it is with this that the page computes
+    assert values(tab) == pytest.approx(model.predict(np.array([[1000007.5, 61728, 5.5e-9]]))[0], abs=1e-6)
+
+
+def test_it_fits_a_telephone(opened):
+    names = [f"a long name of an answer, number {k}, which goes on" for k in range(7)]
+    for model, words in (
+        (built(Dense(4, "relu"), Dense(7, "softmax"), inputs=5), {"outputs": names}),
+        (built(Dense(2)), {"outputs": ["height, m", "mass, kg"]}),
+    ):
+        tab = opened(model, **words)
+        tab.set_viewport_size({"width": 360, "height": 700})
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert tab.locator("#bars span").first.bounding_box()["width"] > 60
+        colors = tab.eval_on_selector_all("#bars i", "bars => bars.map(bar => bar.style.background)")
+    assert (
+        colors == ["rgb(230, 159, 0)" if v > 0 else "" for v in values(tab)] and len({*colors}) == 2
+    )  # orange is more
+
+
+def test_a_picture_has_its_own_shape(opened):
+    box = opened(built(Dense(3, "softmax"), inputs=12), picture=(2, 6, 255)).locator("#drawing canvas").bounding_box()
+    assert box["width"] / box["height"] == pytest.approx(3, abs=0.1)
+
+
 def test_three_classes_in_the_plane(opened):
     model = built(Dense(8, "tanh"), Dense(3, "softmax"))
     tab = opened(model, outputs=["a", "b", "c"])
@@ -333,6 +389,10 @@ def test_a_model_that_no_page_can_run_stays(make, error, why, tmp_path):
         ({"outputs": "no"}, "expected a list of names"),
         ({"picture": (8, 8, 1)}, "with 2 pixels in all"),
         ({"picture": 8}, "picture is 8; expected"),
+        ({"picture": (0.5, 4, 1)}, "picture is .* with 2 pixels in all"),
+        ({"picture": (1, 2, np.nan)}, "picture is .* with 2 pixels in all"),
+        ({"inputs": {"a": (-1e308, 1e308), "b": (0, 1)}}, "inputs has 'a'"),
+        ({"inputs": {"a": (0, 10**400), "b": (0, 1)}}, "inputs has 'a'"),
     ],
 )
 def test_words_that_do_not_fit_are_told(given, why, rings, tmp_path):
