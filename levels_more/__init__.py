@@ -54,6 +54,7 @@ CONTENTS = {
         "listing": "trimmed",
         "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
         "placed": "placed_on",
+        "pooling": "MAKERS copy fill",
         "waves": "COS SIN cos sin",
         "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
     },
@@ -122,6 +123,7 @@ CONTENTS = {
         "making": "arange normal ones ones_like range set_seed shuffle uniform zeros zeros_like",
         "passes": "cse constant_fold",
         "placing": "device moved",
+        "replay": "Replay",
         "statistics": (
             "argsort cosine_similarity cumsum diag flip largest norm ranked reduce_logsumexp reduce_prod reduce_std reduce_variance smallest sort "
             "take_along top_k"

@@ -7,12 +7,11 @@
 from levels import plugged
 
 from .autodiff import VJPS, GradientTape, hand_on, unbroadcast, walk_back
-from .functions import BACK_ENDS, GUARDS, PASSES, Function, eager, function
+from .functions import BACK_ENDS, PASSES, Function, eager, function, row_numbers
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
 from .module import Module
 from .nn import relu, sigmoid
 from .ops import clip, exp, gather, log, matmul, reduce_mean, reduce_sum, sqrt
-from .replay import Replay
 from .row_program import FORMS, NoProgram, RowProgram, check_fits, row_parts
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (

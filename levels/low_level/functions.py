@@ -3,10 +3,11 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import functools
+import math
 import operator
 import reprlib
 import threading
-import warnings
+from contextlib import suppress
 
 import numpy as np
 
@@ -17,24 +18,19 @@ from levels.kernels import KERNELS
 from .autodiff import GradientTape
 from .graph import _results_of, dce, trace
 from .ops import gather
-from .replay import Replay, _check_single, _stacked
 from .row_program import RowProgram
 from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
-GUARDS = []  # (python, graph) -> a function: has what Python read there changed since?
 
 
 def _program_of(graph, batch, over):
-    """The program of the best back end that can hold this graph. Where none can, its ops run one by one."""
-    reasons = []
+    """The program of the best back end that can hold this graph; None where none can."""
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
-        try:
+        with suppress(Exception):  # whatever one cannot build is the next one's
             return back_end(graph, batch, over)
-        except Exception as why:  # whatever one cannot build is the next one's
-            reasons.append(f"{back_end.__name__}: {type(why).__name__}: {why}")
-    return Replay(graph, "; ".join(reasons))
+    return None
 
 
 def _cache_key(x):
@@ -65,21 +61,39 @@ def _packed(outs, result):
     return None if result is None else type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
-def _row_numbers(batches, rows):
-    """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
+def _check_single(results):
+    """Raise ValueError unless each of these is a single number."""
+    for x in results:
+        if math.prod(x.spec.shape) != 1:
+            raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
+
+
+def _stacked(steps):
+    """Each of the results, a number in each step, as a tensor of all steps."""
+    for results in steps:
+        _check_single(results)
+    return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
+
+
+def row_numbers(what, batches, rows):
+    """Batches of row numbers as int64[steps, batch]. Raises ValueError for what are none, IndexError beyond so many rows."""
     try:
-        whole = isinstance(batches, np.ndarray) or len({*map(len, batches)}) == 1
-        parts = [unmasked(part) for part in ([batches] if whole else [batches[:-1], batches[-1:]])]
-    except (TypeError, ValueError):
-        parts = [np.zeros(0)]
-    for part in parts:
-        if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
-            given = reprlib.repr(batches)  # lists in lists may be too deep for `repr`
-            raise ValueError(f"over: batches are {given}; expected whole numbers [steps, batch], only the last shorter")
-        for row in (part.min(), part.max()):
-            if not 0 <= row < rows:
-                raise IndexError(f"over: batches hold row {row}; there are {rows} rows")
-    return [np.ascontiguousarray(part, np.int64) for part in parts]
+        found = unmasked(batches)
+    except TypeError:
+        found = np.zeros(0)
+    if found.ndim != 2 or found.dtype.kind not in "iu" or not found.size:
+        raise ValueError(f"{what} are {reprlib.repr(batches)}; expected whole numbers [steps, batch]")
+    for row in (found.min(), found.max()):
+        if not 0 <= row < rows:
+            raise IndexError(f"{what} hold row {row}; there are {rows} rows")
+    return np.ascontiguousarray(found, np.int64)
+
+
+def _even(batches):
+    """A list of batches, all of one size; the last one in a list of its own, where it is shorter."""
+    lists = batches if isinstance(batches, (list, tuple)) else ()
+    lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
+    return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]
 
 
 class Function:
@@ -101,10 +115,18 @@ class Function:
         args = [x if type(x) is Tensor else _argument(x) for x in args]
         key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
         program, result = self.program(args, key, False)
+        if program is None:
+            return _packed(*self.by_ops(args))
         return _packed(program.run(args), result)
 
+    def by_ops(self, args):
+        """Undecorated, op by op, in one thread at a time. Returns the results as tensors, and what the function returned."""
+        with self.lock:
+            result = self.python(*args)
+            return [*map(as_tensor, _results_of(result))], result
+
     def program(self, args, key, over):
-        """The program for arguments like these, and what its trace returned."""
+        """The program for arguments like these, None where there is none, and what its trace returned."""
         if self.version != KERNELS.version or any(map(operator.call, self.stale)):
             self.programs, self.version, self.stale = {}, KERNELS.version, []
         found = self.programs.get((key, over))
@@ -118,19 +140,17 @@ class Function:
         self.traces += 1
         signature = [x.spec if isinstance(x, Tensor) else x for x in args]
         graph, result = self.traced(signature, over)
-        for table in ("back end", "pass", "guard"):
+        for table in ("back end", "pass"):
             more(table, "all")
         for one_pass in PASSES:
             graph = one_pass(graph)
-        self.stale += [guard(self.python, graph) for guard in GUARDS]
+        if guards := more("guard", "all"):
+            self.stale.append(guards.guard(self, graph))
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
         return _program_of(graph, batch, over), result
 
     def traced(self, signature, over):
         """(its graph, what it returned). Raises ValueError where calls make variables, and unless `over` gives single numbers."""
-        if self.traces % 10 == 9:
-            name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
-            warnings.warn(f"{name} was traced {self.traces + 1} times, {why}", stacklevel=6)
         graph, result, made = trace(self.python, signature)
         if made:  # once is enough: a layer builds itself on its first call
             graph, result, made = trace(self.python, signature)
@@ -151,15 +171,16 @@ class Function:
         rows = {x.spec.shape[:1] for x in args}
         if len(rows) != 1 or () in rows:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
-        parts = _row_numbers(batches, *rows.pop())
-        if DOOR.stands is not RUN:
-            results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
-            return _packed(_stacked([*map(_results_of, results)]), results[-1])
-        outs = []
-        for part in parts:
+        (count,), outs = rows.pop(), []
+        for part in [row_numbers("over: batches", part, count) for part in _even(batches)]:
             signature = tuple(x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args)
-            program, result = self.program(signature, signature, True)
-            outs.append(program.over(args, part))
+            program, result = self.program(signature, signature, True) if DOOR.stands is RUN else (None, None)
+            if program is None:
+                steps = [self.by_ops([gather(x, i) for x in args]) for i in part]
+                result = steps[-1][1]
+                outs.append(_stacked([given for given, _ in steps]))
+            else:
+                outs.append(program.over(args, part))
         if len(outs) > 1:  # the last batch is shorter
             outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
         return _packed(outs[0], result)

@@ -252,7 +252,7 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay (3 min)
+# ## Numbers come in, variables stay (4 min)
 #
 # The ways in are folded: `constant` makes a tensor of numbers, `as_tensor` of whatever comes; a Python number takes the dtype
 # of the tensor beside it.
@@ -399,7 +399,11 @@ class Variable(_Held):
         DOOR.stands.assign(self, value)
 
 
-# %% tags=["hide-input"]
+# %% [markdown]
+# A tape could not tell two variables apart that name one tensor. So each names its own, of the same numbers:
+
+
+# %%
 #| export tensors
 def renamed(x):
     """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
@@ -1003,7 +1007,7 @@ print(f"a step {t_step:.0f} µs")
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
-# ## Written down, not run (12 min)
+# ## Written down, not run (13 min)
 #
 # The third guest computes nothing. A plan tells the result's shape before any number is known. So he writes each op down, and
 # gives back a tensor with a shape and no numbers. In the smallest form:
@@ -1137,21 +1141,7 @@ class Graph:
     ops = property(lambda self: [node for node in self.nodes if node.inputs], doc="The nodes that are no leaves.")
 
     def __repr__(self):
-        names, lines = {}, []
-        for node in self.ops:
-            for x in (*node.inputs, node):
-                names.setdefault(x, _leaf_name(x) or f"t{len(lines)}")
-            given = [*map(names.get, node.inputs), *(f"{k}={v}" for k, v in node.attrs.items())]
-            lines.append(f"{names[node]:>4} = {node.op}({', '.join(given)})".ljust(56) + f" {node.spec.shape}")
-        return "\n".join(lines)
-
-
-def _leaf_name(node):
-    """What a leaf is called: the name of a variable, x0 for the first argument, a number that it is. None for others."""
-    of = node.attrs.get("of")
-    if node.op in ("variable", "input"):
-        return of.name if node.op == "variable" else f"x{of}"
-    return str(of.numpy()) if node.op == "constant" and not node.spec.shape else None
+        return ", ".join(node.op for node in self.ops)
 
 
 def _results_of(given):
@@ -1184,9 +1174,11 @@ def trace(python, signature):
 
 
 # %%
-print([node.op for node in trace(mean_error, signature)[0].ops])
+from course.inspection import graphs
+
+print(trace(mean_error, signature)[0])
 graph, result, made = trace(step, signature)
-print(graph)
+print(graphs.listed(graph))
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
 
 # %% [markdown]
@@ -1267,58 +1259,22 @@ dce(before)
 # %% [markdown]
 # Such a **pass** takes a graph and gives one that computes the same with less. (Our own step had nothing to drop.)
 #
-# ## Replay (5 min)
+# ## Replay (2 min)
 #
-# The easiest way to run a graph is to run its ops in order. The plans are found once. (The lock is for threads, `over` for
-# many steps, later. `renamed` gives the same numbers as another tensor, for a variable may name this one.)
+# The easiest way to run a graph is to send its ops through the door again, in order. What has no inputs is a leaf: an argument, a
+# variable as it is now, or a constant.
 
 
 # %%
-#| export replay
-"""The easiest back end: the graph is run again, op by op."""
-
-
-class Replay:
-    """A graph that runs op by op: what eager does, without the Python of the function. `why`: why it is nothing quicker."""
-
-    def __init__(self, graph, why=""):
-        self.graph, self.why, self.lock = graph, why, threading.Lock()
-        self.plans = [(node, planned(node.op, [x.spec for x in node.inputs], node.attrs)) for node in graph.ops]
-
-    def run(self, args):
-        """One step on these arguments. Returns the results; the variables have their new values."""
-        leaves = {"input": lambda k: args[k], "variable": Variable.newest, "constant": lambda x: x}
-        with self.lock:
-            values = {x: leaves[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
-            for node, plan in self.plans:
-                inputs = [values[x] for x in node.inputs]
-                values[node] = RUN.do(node.op, plan, inputs, node.attrs)
-            for variable, node in self.graph.updates.items():
-                variable.replace(values[node])
-        return [renamed(values[node]) for node in self.graph.outputs]
-
-    def over(self, args, batches):
-        """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
-        return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
-
-    def __repr__(self):
-        return f"{len(self.plans)} ops, one after the other"
-
-
-# %%
-#| export replay
-def _check_single(results):
-    """Raise ValueError unless each of these is a single number."""
-    for x in results:
-        if math.prod(x.spec.shape) != 1:
-            raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
-
-
-def _stacked(steps):
-    """Each of the results, a number in each step, as a tensor of all steps."""
-    for results in steps:
-        _check_single(results)
-    return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
+def replay(graph, *args):
+    leaves = {"input": lambda k: args[k], "variable": as_tensor, "constant": as_tensor}
+    values = {}
+    for x in graph.nodes:
+        inputs = [values[y] for y in x.inputs]
+        values[x] = apply(x.op, *inputs, **x.attrs) if inputs else leaves[x.op](x.attrs["of"])
+    for variable, node in graph.updates.items():
+        variable.assign(values[node])
+    return [values[node] for node in graph.outputs]
 
 
 # %% [markdown]
@@ -1332,12 +1288,12 @@ def hundred(step):
 
 
 # %%
-replay = Replay(dce(graph))
-print(hundred(lambda *args: replay.run(args)[0]) == losses[:100])
+smaller = dce(graph)
+print(hundred(lambda *args: replay(smaller, *args)[0]) == losses[:100])
 
 
 # %% [markdown]
-# The same losses. But each op is still a launch.
+# The same losses, and nothing of the step's Python. But each op is still a launch.
 #
 # ## The program by rows (7 min)
 #
@@ -1391,8 +1347,8 @@ def row_parts(graph, batch):
 # %%
 from course.figures.drawing import graph_drawing
 
-parts = row_parts(dce(graph), 10)
-graph_drawing(dce(graph), ["rows", "target"], parts)
+parts = row_parts(smaller, 10)
+graph_drawing(smaller, ["rows", "target"], parts)
 
 # %% [markdown]
 # Blue has rows: the arguments, the prediction, the error, its square, its gradient. Green adds them up: the loss, and the slopes
@@ -1427,7 +1383,7 @@ def by_rows(graph, parts, batch):
         for node in graph.nodes:
             if not node.inputs:
                 n, width = node.spec.shape
-                array = a.array(_leaf_name(node), n, width)
+                array = a.array(graphs.leaf_name(node), n, width)  # x0, x1, w, b
                 rows = [r] if parts[node] == "row" else range(n)  # of w and b all
                 known[node] = [a.load(array, i, k) for i in rows for k in range(width)]
             elif parts[node] == "row":
@@ -1603,7 +1559,7 @@ class RowProgram:
 
 
 # %%
-program = RowProgram(dce(graph), 10)
+program = RowProgram(smaller, 10)
 print(hundred(lambda *args: program.run(args)[0]) == losses[:100])
 lines = program.program.text.splitlines()
 print(len(lines), "lines of LLVM's language; x·w + b of one row, from 0.0 on:")
@@ -1614,7 +1570,7 @@ print(*[line for line in lines if "fmul" in line or "fadd" in line][:5], sep="\n
 #
 # **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
 #
-# ## `function` (5 min)
+# ## `function` (4 min)
 #
 # What is left is to do all of that once: trace, make smaller, write the program, keep it. In its smallest form:
 
@@ -1635,8 +1591,8 @@ def compiled_once(python):
 print(hundred(compiled_once(step)) == losses[:100])
 
 # %% [markdown]
-# The `function` that we keep does this for any function. Where no program by rows can be written, a `Replay` runs whatever passed
-# the door:
+# The `function` that we keep does this for any function. Where no program can be written there is none, and the function runs
+# undecorated, op by op. (`levels_more` has further back ends, a quicker replay the last of them.)
 
 
 # %%
@@ -1645,18 +1601,14 @@ print(hundred(compiled_once(step)) == losses[:100])
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
-GUARDS = []  # (python, graph) -> a function: has what Python read there changed since?
 
 
 def _program_of(graph, batch, over):
-    """The program of the best back end that can hold this graph. Where none can, its ops run one by one."""
-    reasons = []
+    """The program of the best back end that can hold this graph; None where none can."""
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
-        try:
+        with suppress(Exception):  # whatever one cannot build is the next one's
             return back_end(graph, batch, over)
-        except Exception as why:  # whatever one cannot build is the next one's
-            reasons.append(f"{back_end.__name__}: {type(why).__name__}: {why}")
-    return Replay(graph, "; ".join(reasons))
+    return None
 
 
 # %% [markdown]
@@ -1671,7 +1623,7 @@ def _program_of(graph, batch, over):
 # %% tags=["hide-input"]
 #| export functions
 import reprlib
-import warnings
+from contextlib import suppress
 
 
 def _cache_key(x):
@@ -1702,21 +1654,39 @@ def _packed(outs, result):
     return None if result is None else type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
-def _row_numbers(batches, rows):
-    """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
+def _check_single(results):
+    """Raise ValueError unless each of these is a single number."""
+    for x in results:
+        if math.prod(x.spec.shape) != 1:
+            raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
+
+
+def _stacked(steps):
+    """Each of the results, a number in each step, as a tensor of all steps."""
+    for results in steps:
+        _check_single(results)
+    return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
+
+
+def row_numbers(what, batches, rows):
+    """Batches of row numbers as int64[steps, batch]. Raises ValueError for what are none, IndexError beyond so many rows."""
     try:
-        whole = isinstance(batches, np.ndarray) or len({*map(len, batches)}) == 1
-        parts = [unmasked(part) for part in ([batches] if whole else [batches[:-1], batches[-1:]])]
-    except (TypeError, ValueError):
-        parts = [np.zeros(0)]
-    for part in parts:
-        if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
-            given = reprlib.repr(batches)  # lists in lists may be too deep for `repr`
-            raise ValueError(f"over: batches are {given}; expected whole numbers [steps, batch], only the last shorter")
-        for row in (part.min(), part.max()):
-            if not 0 <= row < rows:
-                raise IndexError(f"over: batches hold row {row}; there are {rows} rows")
-    return [np.ascontiguousarray(part, np.int64) for part in parts]
+        found = unmasked(batches)
+    except TypeError:
+        found = np.zeros(0)
+    if found.ndim != 2 or found.dtype.kind not in "iu" or not found.size:
+        raise ValueError(f"{what} are {reprlib.repr(batches)}; expected whole numbers [steps, batch]")
+    for row in (found.min(), found.max()):
+        if not 0 <= row < rows:
+            raise IndexError(f"{what} hold row {row}; there are {rows} rows")
+    return np.ascontiguousarray(found, np.int64)
+
+
+def _even(batches):
+    """A list of batches, all of one size; the last one in a list of its own, where it is shorter."""
+    lists = batches if isinstance(batches, (list, tuple)) else ()
+    lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
+    return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]
 
 
 class Function:
@@ -1738,10 +1708,18 @@ class Function:
         args = [x if type(x) is Tensor else _argument(x) for x in args]
         key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
         program, result = self.program(args, key, False)
+        if program is None:
+            return _packed(*self.by_ops(args))
         return _packed(program.run(args), result)
 
+    def by_ops(self, args):
+        """Undecorated, op by op, in one thread at a time. Returns the results as tensors, and what the function returned."""
+        with self.lock:
+            result = self.python(*args)
+            return [*map(as_tensor, _results_of(result))], result
+
     def program(self, args, key, over):
-        """The program for arguments like these, and what its trace returned."""
+        """The program for arguments like these, None where there is none, and what its trace returned."""
         if self.version != KERNELS.version or any(map(operator.call, self.stale)):
             self.programs, self.version, self.stale = {}, KERNELS.version, []
         found = self.programs.get((key, over))
@@ -1755,19 +1733,17 @@ class Function:
         self.traces += 1
         signature = [x.spec if isinstance(x, Tensor) else x for x in args]
         graph, result = self.traced(signature, over)
-        for table in ("back end", "pass", "guard"):
+        for table in ("back end", "pass"):
             more(table, "all")
         for one_pass in PASSES:
             graph = one_pass(graph)
-        self.stale += [guard(self.python, graph) for guard in GUARDS]
+        if guards := more("guard", "all"):
+            self.stale.append(guards.guard(self, graph))
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
         return _program_of(graph, batch, over), result
 
     def traced(self, signature, over):
         """(its graph, what it returned). Raises ValueError where calls make variables, and unless `over` gives single numbers."""
-        if self.traces % 10 == 9:
-            name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
-            warnings.warn(f"{name} was traced {self.traces + 1} times, {why}", stacklevel=6)
         graph, result, made = trace(self.python, signature)
         if made:  # once is enough: a layer builds itself on its first call
             graph, result, made = trace(self.python, signature)
@@ -1788,15 +1764,16 @@ class Function:
         rows = {x.spec.shape[:1] for x in args}
         if len(rows) != 1 or () in rows:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
-        parts = _row_numbers(batches, *rows.pop())
-        if DOOR.stands is not RUN:
-            results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
-            return _packed(_stacked([*map(_results_of, results)]), results[-1])
-        outs = []
-        for part in parts:
+        (count,), outs = rows.pop(), []
+        for part in [row_numbers("over: batches", part, count) for part in _even(batches)]:
             signature = tuple(x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args)
-            program, result = self.program(signature, signature, True)
-            outs.append(program.over(args, part))
+            program, result = self.program(signature, signature, True) if DOOR.stands is RUN else (None, None)
+            if program is None:
+                steps = [self.by_ops([gather(x, i) for x in args]) for i in part]
+                result = steps[-1][1]
+                outs.append(_stacked([given for given, _ in steps]))
+            else:
+                outs.append(program.over(args, part))
         if len(outs) > 1:  # the last batch is shorter
             outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
         return _packed(outs[0], result)
@@ -1818,7 +1795,7 @@ both = hundred(compiled) + compiled.over(x_, y_, task.batches[100:]).numpy().tol
 print("losses equal:", both == losses, "- traced", compiled.traces, "times: step and over")
 
 # %% tags=["nbval-ignore-output"]
-t_replay = microseconds(lambda: replay.run([rows, target]), 100)
+t_replay = microseconds(lambda: replay(smaller, rows, target), 100)
 one = microseconds(lambda: compiled(rows, target), 1000)
 many = microseconds(lambda: compiled.over(x_, y_, task.batches), 1) / len(task.batches)
 print(f"µs a step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.1f}, many in a call {many:.2f}")
