@@ -157,7 +157,7 @@ class Function:
             return _packed(_stacked([*map(_results_of, results)]), results[-1])
         outs = []
         for part in parts:
-            signature = tuple(x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args)
+            signature = tuple([x.device.spec((part.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in args])
             program, result = self.program(signature, signature, True)
             outs.append(program.over(args, part))
         if len(outs) > 1:  # the last batch is shorter
