@@ -433,7 +433,8 @@ def predict(model, x, batch_size=1024, verbose=0, steps=None):
             batches = ([a[k : k + size] for a in arrays] for k in range(0, count, size))
         batches = ((batch, packing) for batch in batches)
     outputs = zip(*map(as_list, answers(model, batches)), strict=True)
-    return alone([np.concatenate([part.numpy() for part in parts]) for parts in outputs])
+    found = [[part.numpy() for part in parts] for parts in outputs]
+    return alone([np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in found])
 
 
 def test_step(model, x, y):
