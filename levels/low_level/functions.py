@@ -173,7 +173,7 @@ class Function:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
         (count,), outs = rows.pop(), []
         for part in [row_numbers("over: batches", part, count) for part in _even(batches)]:
-            signature = tuple(x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args)
+            signature = tuple([x.device.spec((part.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in args])
             program, result = self.program(signature, signature, True) if DOOR.stands is RUN else (None, None)
             if program is None:
                 steps = [self.by_ops([gather(x, i) for x in args]) for i in part]
