@@ -62,7 +62,7 @@ def title(part):
 
 TELL = {  # kind -> what the arguments and the result of its function tell: a name, and shapes
     "fit": lambda f, y: (title(f.get("self", f.get("model"))), ""),  # a method, or the wider function
-    "compile": lambda f, y: ("", f"to {len(y[0].graph.ops)}" if y else ""),
+    "compile": lambda f, y: ("", f"to {len(y[0].graph.ops)}" if y and y[0] else ""),
     "train step": lambda f, y: (title(f["self"]), shapes_of(f.get("x"), f.get("y"))),
     "layer": lambda f, y: (title(f["self"]), flow(f["x"], y)),
     "loss": lambda f, y: (title(f["self"]) if "self" in f else "", flow(f.get("y_true"), f.get("y_pred"), y)),
