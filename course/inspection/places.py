@@ -102,7 +102,10 @@ RULES = {
     "outlines",
     "recorded_making",
     "stepping",
+    "tensor_curves",
     "tensor_pipeline",
+    "tensor_places",
+    "tensor_rules",
     "torchkeras",
     "watching",
 }
