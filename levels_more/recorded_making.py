@@ -17,10 +17,13 @@ KINDS = {"bool": BOOL, "int": LONG, "int32": LONG, "int64": LONG, "long": LONG, 
 
 def tensor(data, dtype=None, requires_grad=False, device=None):
     """Numbers as a tensor: floats of Python in the default dtype, whole numbers as int64, arrays as they are."""
+    first = data
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
     if isinstance(data, list | tuple):
         data = [x.tolist() if isinstance(x, Recorded) else x for x in data]
     array = np.asarray(data.held if isinstance(data, Recorded) else data)
-    own = array.dtype if hasattr(data, "dtype") or array.dtype.kind != "f" else NUMBERS[float]
+    own = array.dtype if hasattr(first, "dtype") or array.dtype.kind != "f" else NUMBERS[float]
     made = low_level.constant(array.astype(dtype or (ORDER[1] if own.kind in "iu" else own)))
     return Recorded(made, requires_grad=requires_grad).to(device)
 
@@ -93,6 +96,12 @@ def to(x, *how, **options):
         elif not isinstance(each, bool | None):
             raise TypeError(f"to: {each!r:.60}; expected a dtype, a device or a tensor")
     return x
+
+
+def kind_of(x, dtype=None):
+    """x[…] in this dtype; without one, the name of the class of tensors that has its own: "torch.FloatTensor"."""
+    names = {BOOL: "Bool", LONG: "Long", FLOAT: "Float", DOUBLE: "Double"}
+    return f"torch.{names[x.dtype]}Tensor" if dtype is None else to(x, dtype)
 
 
 def drawn_by(weights, num_samples, replacement=False, generator=None):

@@ -5,7 +5,7 @@ import types
 import numpy as np
 
 from levels import mid_level
-from levels.low_level import constant, sqrt
+from levels.low_level import Operators, constant, sqrt
 from levels_more.recorded import FUNCTIONS
 from levels_more.recording import Switch, switched
 
@@ -66,7 +66,11 @@ class Optimizer:
         """What it remembers of each parameter, by its number, and the options of the groups."""
         numbers = {p: k for k, p in enumerate(self._parameters())}
         groups = [{**group, "params": [numbers[p] for p in group["params"]]} for group in self.param_groups]
-        return {"state": {numbers[p]: dict(state) for p, state in self.state.items()}, "param_groups": groups}
+        kept = {
+            numbers[p]: {name: p.of(x) if isinstance(x, Operators) else x for name, x in state.items()}
+            for p, state in self.state.items()
+        }
+        return {"state": kept, "param_groups": groups}
 
     def load_state_dict(self, saved):
         """Take over what `state_dict` gave, of an optimizer for as many parameters."""

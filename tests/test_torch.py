@@ -1068,3 +1068,58 @@ def test_a_tensor_of_so_many_numbers():
 def test_a_dtype_is_one_object():
     assert torch.ones(1).dtype is torch.float32 and torch.tensor([1]).dtype is torch.long is torch.int64
     assert repr(torch.ones(2, 3).shape[:1]) == "torch.Size([2])"
+
+
+def test_a_function_of_its_own_with_several_results_and_a_context():
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(x, y, k):
+            return x * y, k * x + y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            *tensors, ctx.k = inputs
+            ctx.save_for_backward(*tensors, output[0])
+
+        @staticmethod
+        def backward(ctx, dp, dq):
+            x, y, p = ctx.saved_tensors
+            assert ctx.needs_input_grad == (True, False, False) and p == x * y
+            return dp * y + dq * ctx.k, None, None
+
+    x = leaf(3.0)
+    p, q = Both.apply(x, torch.tensor(4.0, dtype=torch.float64), 5.0)
+    (p * 2 + q).backward()
+    assert (p.item(), q.item(), x.grad.item()) == (12.0, 19.0, 13.0)
+
+
+def test_classes_of_each_place():
+    """Of logs[batch, classes, …] each place is a row; of logs[classes] there is one."""
+    x, y = torch.tensor(RNG.normal(size=(2, 3, 4))), torch.tensor(RNG.integers(0, 3, (2, 4)))
+    rows, classes = x.permute(0, 2, 1).reshape(8, 3), y.reshape(8)
+    close(F.cross_entropy(x, y), F.cross_entropy(rows, classes).numpy())
+    close(F.cross_entropy(x, y, reduction="none").reshape(8), F.cross_entropy(rows, classes, reduction="none").numpy())
+    close(F.cross_entropy(rows[0], classes[0]), F.cross_entropy(rows[:1], classes[:1]).numpy())
+    with pytest.raises(RuntimeError, match=r"target is \(4,\); expected a class for each row of \(8, 3\)"):
+        F.cross_entropy(rows, classes[:4])
+
+
+def test_the_first_number_of_a_list_decides():
+    assert torch.tensor([np.float64(1.5)]).dtype == torch.tensor([np.array([1.5])]).dtype == torch.float64
+    assert torch.tensor([1.5]).dtype == torch.float32 and torch.ones(1).type() == "torch.FloatTensor"
+
+
+def test_whole_numbers_to_a_power_remain_so():
+    whole = torch.tensor(3)
+    assert (whole**3).dtype == torch.int64 and (whole**3, 2**whole, (whole**0.5).dtype) == (27, 8, torch.float32)
+    with pytest.raises(RuntimeError, match="floats"):
+        whole**-1
+
+
+def test_functions_of_numpy_take_tensors():
+    x = leaf([1.0, 4.0])
+    np.sqrt(x).sum().backward()
+    close(x.grad, [0.5, 0.25])
+    with torch.no_grad():
+        close(np.ones(2) * x + np.float64(1.0), [2.0, 5.0])
+        close(np.logaddexp(x.data, 0.0), np.logaddexp([1.0, 4.0], 0.0))
