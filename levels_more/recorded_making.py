@@ -7,7 +7,7 @@ from levels_more.arguments import sizes_of
 from levels_more.generators import drawn
 from levels_more.promotion import NUMBERS, ORDER
 from levels_more.recorded import FUNCTIONS, Recorded, device, dtype
-from levels_more.recording import OperandError
+from levels_more.recording import OperandError, recording
 from levels_more.samples import Weighted, stacked
 
 BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
@@ -132,3 +132,16 @@ def default_collate(samples):
         return tensor(np.stack(parts), dtype=DOUBLE if isinstance(parts[0], float) else None)
 
     return stacked(samples, made)
+
+
+def without_memory(name, function):
+    """A function of NumPy's arrays, of recorded tensors. Raises OperandError for what requires a gradient: it has none."""
+
+    def run(*tensors, **how):
+        if recording() and any(x.requires_grad for x in tensors):
+            raise OperandError(f"{name}: it has no gradient here; x.detach() is a tensor that needs none")
+        found = function(*(x.detach().numpy() for x in tensors), **how)
+        make = lambda array: tensor(np.ascontiguousarray(array))  # noqa: E731
+        return getattr(type(found), "_make", tuple)(map(make, found)) if isinstance(found, tuple) else make(found)
+
+    return run

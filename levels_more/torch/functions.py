@@ -106,6 +106,8 @@ ASKED = {  # methods that are no functions of `levels`
     "uniform_": lambda x, a=0.0, b=1.0: a + (b - a) * MAKERS["rand_like"](x),
     "normal_": lambda x, mean=0.0, std=1.0: mean + std * MAKERS["randn_like"](x),
     "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim], "equal": lambda x, y: bool((x == y).all()),
+    "svd": recorded_making.without_memory("svd", solving.turned),
+    "qr": recorded_making.without_memory("qr", solving.PLAIN["qr"]),
     "contiguous": lambda x: x if x.is_contiguous() else x.clone(),
     "bernoulli": lambda p: (MAKERS["rand_like"](p) < p).to(p.dtype),
     "allclose": lambda x, y, rtol=1e-5, atol=1e-8: np.allclose(x.detach(), y.detach(), rtol, atol),
