@@ -90,10 +90,17 @@ class Place(NamedTuple):
 
 # what other frameworks' spellings stand on: `where` leads to what `levels` itself has of that name
 RULES = {
+    "angles",
+    "arguments",
+    "jacobians",
     "keras_rules",
+    "letters",
+    "missing",
     "nested",
     "outlines",
+    "printed",
     "recorded_making",
+    "solving",
     "stepping",
     "tensor_pipeline",
     "torchkeras",
