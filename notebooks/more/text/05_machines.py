@@ -354,9 +354,11 @@ for widths in ([2, 4, 8, 1], [784, 512, 512, 10]):
         print(f"   {n} ranks: predicted {1e6 * predicted:6.0f} µs, measured {1e6 * measured(n, widths):6.0f} µs")
 
 # %% [markdown]
-# The small net loses, as predicted. For the large one it depends on your computer: the formula gives two ranks two computers,
-# yours gives them one, whose cores and whose way to memory they share. (And a process alone may give its products to all cores.
-# *course/bench/results.md* has such times beside PyTorch's: there, too, two ranks on one computer lose to one, with both nets.)
+# The small net loses, and by more than predicted: the formula knows the message, not the Python around it. For the large one it
+# depends on your computer: the formula gives two ranks two computers, yours gives them one, whose cores and whose way to memory
+# they share. And all have one thread here. A process alone that gives its products to all cores is ahead of two ranks with both
+# nets (*course/bench/results.md*, beside PyTorch's).
+#
 # What two ranks on one computer are good for is to try, at your desk, what will run on a hundred machines.
 #
 # ## A rank dies (7 min)
