@@ -117,11 +117,8 @@ class Training(loops.Training):
         if not len(losses) == len(y) == len(predicted):
             raise ValueError(f"{len(predicted)} outputs, with {len(y)} targets and {len(losses)} losses")
         y = [y_as(loss, *pair) for loss, *pair in zip(losses, y, predicted, strict=True)]
-        return (
-            y,
-            predicted,
-            self.row_weights * len(y) if len(self.row_weights) == 1 else self.row_weights or [None] * len(y),
-        )
+        weights = self.row_weights or [None]
+        return y, predicted, weights * len(y) if len(weights) == 1 else weights
 
     def losses_of(self, outputs):
         """A loss for each of these outputs."""

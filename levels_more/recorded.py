@@ -11,7 +11,7 @@ from levels_more.arguments import put
 from levels_more.missing import CURES
 from levels_more.printed import printed
 from levels_more.promotion import NUMBERS
-from levels_more.recording import Hook, Node, OperandError, Switch, gradients, recording, remembering
+from levels_more.recording import Hook, Node, OperandError, ShapeError, Switch, gradients, recording, remembering
 from levels_more.views import Viewing
 
 FUNCTIONS = {}  # name -> a function of recorded tensors, which is a method, too; `add_` is `add`, in place
@@ -223,7 +223,11 @@ class Recorded(Viewing):
         return self.array()
 
     def item(self):
-        """The one number, as Python's."""
+        """The one number, as Python's. Raises ShapeError for none, or several."""
+        if self.shape.numel() != 1:
+            raise ShapeError(
+                f"a tensor of shape {tuple(self.shape)} is not one number; take one of it, or any() or all()"
+            )
         return self.held.numpy().item()
 
     def tolist(self):
@@ -233,17 +237,20 @@ class Recorded(Viewing):
     def __len__(self):
         return len(self.held)
 
+    def __contains__(self, value):
+        return bool((self == value).any())
+
     def __iter__(self):
         return (self[k] for k in range(len(self)))
 
     def __bool__(self):
-        return bool(self.held)
+        return bool(self.item())
 
     def __float__(self):
-        return float(self.held)
+        return float(self.item())
 
     def __int__(self):
-        return int(self.held)
+        return int(self.item())
 
     def __index__(self):
         return self.held.numpy().__index__()

@@ -66,11 +66,15 @@ class Hook:
         self.owner.hooks = tuple(hook for hook in self.owner.hooks if hook is not self.hook)
 
 
+_NUMBERS = itertools.count()
+
+
 class Node:
     """What a tape wrote down while one function ran, and what that was called with: pairs (numbers, its node)."""
 
     def __init__(self, name, records=(), parents=(), leaf=None):
         self.name, self.records, self.parents = name, records, parents
+        self.number = next(_NUMBERS)  # a node is younger than those that it was made from
         self.leaf, self.kept = leaf, {}  # the tensor whose numbers begin here; those that keep their gradient, too
         self.hooks = ()  # pairs (numbers, what is called with their gradient, and may give another one)
 
@@ -139,16 +143,15 @@ def remembering(name, function, kind, view=None):
 
 def _history(node):
     """All nodes behind this one, each after those that it was made from."""
-    order, waiting = {}, [(node, False)]
+    found, waiting = set(), [node]
     while waiting:
-        node, done = waiting.pop()
-        if done:
-            order[node] = None
-        elif node not in order:
+        node = waiting.pop()
+        if node not in found:
             if node.records is None:
                 raise RuntimeError("backward: this graph was walked before; backward(retain_graph=True) keeps it")
-            waiting += [(node, True), *((parent, False) for _, parent in node.parents)]
-    return list(order)
+            found.add(node)
+            waiting += [parent for _, parent in node.parents]
+    return sorted(found, key=lambda node: node.number)
 
 
 def gradients(targets, weights, inputs=None, keep=False, create=False):

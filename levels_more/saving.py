@@ -77,7 +77,7 @@ def written_part(part, seen):
     """
     made = made_again(part)
     kind = type(part) if isinstance(part, Model) else made.func
-    name = f"keras.{kind.__name__}" if kind.__module__ == "levels_more.keras_rules" else kind.__name__
+    name = f"keras.{kind.__name__}" if CLASSES.get(f"keras.{kind.__name__}") is kind else kind.__name__
     if CLASSES.get(name, kind) is not kind:
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
     if id(part) in seen:

@@ -904,3 +904,29 @@ def test_readers_of_levels_have_the_functions_too():
         low_level.take_along(x, np.full((3, 1), 9))
     with pytest.raises(ValueError, match="dot: x is"):
         low_level.dot(x, x)
+
+
+def test_a_tensor_takes_over_a_view_in_its_own_shape():
+    """A view that would ask the tensor for the shape would go on asking: the tensor looks at the view."""
+    w = nn.Parameter(torch.zeros(2, 3))
+    w.data = torch.arange(6.0).view_as(w)
+    w.data += 1.0
+    close(w, [[1, 2, 3], [4, 5, 6]])
+    close(torch.ones(3).expand_as(w), np.ones((2, 3)))
+
+
+def test_hooks_are_called_from_the_youngest_to_the_oldest():
+    x, heard = leaf(3.0), []
+    y, z = x + 1, 2 * x
+    for name, each in {"y": y, "z": z}.items():
+        each.register_hook(lambda dy, name=name: heard.append(name))
+    ((y - z) ** 2).backward()
+    assert heard == ["z", "y"]  # as in PyTorch 2.15
+
+
+def test_one_number_is_asked_for():
+    x = torch.tensor([1.0, 2.0])
+    assert 2.0 in x and 3.0 not in x and bool(torch.tensor([[True]]))
+    for ask in (bool, float, int, torch.Tensor.item):
+        with pytest.raises(RuntimeError, match=r"\(2,\) is not one number"):
+            ask(x)

@@ -394,16 +394,17 @@ def defined(row):
 def unfolded(row, whole):
     """A row and what is within, as HTML that unfolds; at the right, when it happened. Down to the ops it stands open."""
     counts = f"{row.launches} launches" * (row.launches > 1), f"{row.nbytes:,} bytes" * bool(row.nbytes)
-    where = row.place.link(defined(row)) if row.place else defined(row)
+    where = f"<small>{row.place.link(defined(row)) if row.place else defined(row)}</small>"
     told = f"<b>{row.kind}</b> {html.escape(f'{row.name} {row.shapes}')}"
-    told = " &middot; ".join(filter(None, (told, *counts, f"{row.microseconds:,.1f} µs", f"<small>{where}</small>")))
+    told = " &middot; ".join(filter(None, (told, *counts, f"{row.microseconds:,.1f} µs")))
     share = WIDTH / (whole.end - whole.begin)
     left, width = (row.begin - whole.begin) * share, max(1, (row.end - row.begin) * share)
     color = HUES[LEVELS.index(row.place.adds_to or row.place.level)] if row.place else "#888"
     bar = f"margin-left:{left:.1f}px;width:{width:.1f}px;height:0.9em;background:{color}"
     line = f"<span style='float:right;width:{WIDTH}px'><span style='display:block;{bar}'></span></span>{told}"
     if not row.rows:
-        return f"<div style='margin-left:2.1em'>{line}</div>"
-    inner = "".join(unfolded(each, whole) for each in row.rows)
+        return f"<div style='margin-left:2.1em'>{line} &middot; {where}</div>"
+    inner = f"<div style='margin-left:2.1em'>{where}</div>"  # a link cannot stand in what a press unfolds
+    inner += "".join(unfolded(each, whole) for each in row.rows)
     state = "" if row.kind in ("op", "compile") else " open"
     return f"<details{state} style='margin-left:1em'><summary>{line}</summary>{inner}</details>"

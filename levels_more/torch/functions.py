@@ -11,7 +11,6 @@ from levels.low_level import nn
 from levels_more import arguments, letters, recorded_making, solving
 from levels_more.arguments import sizes_of
 from levels_more.generators import drawn, shuffled
-from levels_more.missing import CURES, missing
 from levels_more.promotion import beside, both, floats, of_kinds
 from levels_more.recorded import FUNCTIONS, only_view, recorded
 from levels_more.recorded import Recorded as Tensor
@@ -83,7 +82,6 @@ VIEWS = {  # functions whose results look at the memory of their argument
     "flatten": lambda x, start_dim=0, end_dim=-1: low.reshape(x, (*x.shape[:start_dim], -1, *x.shape[end_dim:][1:])),
     "select": lambda x, axis, k: low.pick(x, (slice(None),) * (axis % len(x.shape)) + (k,)),
     "narrow": lambda x, axis, k, n: low.pick(x, (slice(None),) * (axis % len(x.shape)) + (slice(k, k + n),)),
-    "view_as": lambda x, y: low.reshape(x, y.shape), "expand_as": lambda x, y: low.broadcastto(x, y.shape),
 }  # fmt: skip
 MAKERS = {
     "zeros": shaped(lambda shape, dtype, g: np.zeros(shape, dtype)),
@@ -129,20 +127,11 @@ def _cut(x, index):
 FUNCTIONS.update({name: recorded(name, _spelled(f)) for name, f in PLAIN.items()}, **MAKERS, **ASKED)
 FUNCTIONS.update({name: recorded(name, _spelled(f), lambda *_, **__: True) for name, f in VIEWS.items()})
 FUNCTIONS["view"] = only_view(FUNCTIONS["reshape"])
+FUNCTIONS.update(
+    {name + "_as": lambda x, y, f=FUNCTIONS[name]: f(x, *y.shape) for name in ("view", "reshape", "expand")}
+)
 FUNCTIONS["at"] = recorded("at", low.pick, _cut)
 FUNCTIONS.update({name: FUNCTIONS[same] for name, same in ALSO.items()})
 for _name, _kind in {"Bool": BOOL, "Int": LONG, "Long": LONG, "Float": FLOAT, "Double": DOUBLE}.items():
     FUNCTIONS[_name + "Tensor"] = functools.partial(tensor, dtype=_kind)
     FUNCTIONS[_name + "Tensor"].dtype = _kind.dtype  # x.type(torch.LongTensor) asks for it
-
-
-def room(place, *tables):
-    """The `__getattr__` of a module: the row of that name in one of these tables, or `missing`, which says what to use."""
-
-    def find(name):
-        for table in tables:
-            if name in table and not name.endswith("_"):
-                return table[name]
-        raise missing(f"{place} has no {name!r} here" + f"; use {CURES.get(name)}" * (name in CURES), name)
-
-    return find

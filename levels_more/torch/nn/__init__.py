@@ -1,9 +1,9 @@
 """`torch.nn`: modules whose `forward` is written, parameters, layers and losses."""
 
+from levels_more.missing import room
 from levels_more.recorded_layers import BatchNorm1d, Dropout, Embedding, LayerNorm, Linear, PReLU, calling  # noqa: F401
 from levels_more.recorded_modules import Module, ModuleDict, ModuleList, Parameter, Sequential  # noqa: F401
 
-from ..functions import room
 from . import functional, init, parameter, utils  # noqa: F401
 
 ParameterList, ParameterDict = ModuleList, ModuleDict

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from levels_more.missing import room
 from levels_more.samples import Among as SubsetRandomSampler  # noqa: F401
 from levels_more.samples import AnyOrder as RandomSampler  # noqa: F401
 from levels_more.samples import Batches, Sampler, random_split, stacked  # noqa: F401
@@ -13,7 +14,7 @@ from levels_more.samples import Samples as Dataset  # noqa: F401
 from levels_more.samples import Some as Subset  # noqa: F401
 from levels_more.samples import Weighted as WeightedRandomSampler  # noqa: F401
 
-from ..functions import DOUBLE, FUNCTIONS, Tensor, room, tensor
+from ..functions import DOUBLE, FUNCTIONS, Tensor, tensor
 
 
 def default_collate(samples):
