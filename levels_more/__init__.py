@@ -54,6 +54,7 @@ CONTENTS = {
         "listing": "trimmed",
         "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
         "placed": "placed_on",
+        "pooling": "MAKERS copy fill",
         "waves": "COS SIN cos sin",
         "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
     },

@@ -19,7 +19,6 @@ _USE = {  # names of PyTorch -> what to use instead
     "LBFGS Adadelta Adamax NAdam RAdam Rprop ASGD": "Adam, or SGD",
     "OneCycleLR CyclicLR CosineAnnealingWarmRestarts SequentialLR ChainedScheduler": "LambdaLR",
     "orthogonal_ trunc_normal_ sparse_ eye_ dirac_": "xavier_uniform_, or copy_ inside torch.no_grad()",
-    "IterableDataset": "Dataset",
     "tensorboard SummaryWriter": "a list of losses, and matplotlib",
     "distributed DataParallel": "levels.high_level.DistributedDataParallel",
 }

@@ -118,7 +118,7 @@ def remembering(name, function, kind, view=None):
     """
 
     @functools.wraps(function, updated=())
-    def run(*args, out=None, **options):
+    def run(*args, out=None, inplace=False, **options):
         parents, before = [], []
         given = [noted(x, parents, before) for x in args]
         how = {key: noted(x, parents, before) for key, x in options.items()}
@@ -135,7 +135,8 @@ def remembering(name, function, kind, view=None):
                 result.look_through(args[0], lambda x: run(x, *args[1:], **options))
             for k, part in enumerate(result if isinstance(result, tuple) else ()):
                 part.look_through(args[0], lambda x, k=k: run(x, *args[1:], **options)[k])
-        return result if out is None else out.set(result)
+        out = args[0] if inplace else out
+        return result if out is None else out.set(result, name)
 
     run.__name__ = name
     return run

@@ -478,6 +478,12 @@ def test_binder_makes_the_same_environment_and_finds_the_course():
     assert "levels-course.pth" in said and ast.parse(said)
 
 
+def test_what_colab_lacks_is_asked_for_as_in_pyproject():
+    page = (ROOT / "course" / "reading" / "pages" / "elsewhere.md").read_text(encoding="utf-8")
+    asked = re.findall(r'"(\w+>[^"]+)"', page)
+    assert len(asked) == 4 and set(asked) <= {*PROJECT["project"]["dependencies"]}
+
+
 def test_the_door_and_pyproject_name_the_same_pythons():
     (_, low), (_, high) = the_door.PYTHONS
     assert PROJECT["project"]["requires-python"] == f">=3.{low},<3.{high + 1}"

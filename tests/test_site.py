@@ -176,6 +176,7 @@ def test_the_first_five_minutes(tab):
     for text, expected in (
         ("share", "w gets 6"),
         ("before + share", "heart"),
+        ("12", "But b gets 12, by hand 4."),
         ("alert(1)", "cannot"),
         ("share +", "cannot"),
     ):

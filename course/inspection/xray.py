@@ -96,6 +96,7 @@ def watched(model):
     from levels.mid_level import wider
 
     more("back end", "all")
+    back_ends = [back_end for back_end, _ in low.BACK_ENDS]
     training, devices = model.training, {type(device) for device in pool().values()}
     functions = {
         "fit": [wider(inspect.unwrap(type(model).fit))],
@@ -107,8 +108,8 @@ def watched(model):
         "gradient": [low.GradientTape.gradient],
         "update": [type(training.optimizer).apply_gradients],
         "op": [low.apply],
-        "launch": [low.Run.do, *(back_end.launch for back_end, _ in low.BACK_ENDS)],
-        "replay": [low.Replay.run, *(kind.run for kind, _ in low.BACK_ENDS if issubclass(kind, low.Replay))],
+        "launch": [low.Run.do, *(kind.launch for kind in back_ends if hasattr(kind, "launch"))],
+        "replay": [low.Replay.run, *(kind.run for kind in back_ends if issubclass(kind, low.Replay))],
         "copy": [Buffer.numpy, *(kind.put for kind in devices)],
     }
     return {function.__code__: kind for kind, several in functions.items() for function in several}

@@ -64,13 +64,18 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
 ]
 
 
+def in_a_table(text):
+    """A text as it stands in a cell of a table, where a bar would begin another cell."""
+    return text.replace("|", r"\|")
+
+
 class Section(NamedTuple):
     title: str
     minutes: int  # 0: none are given
     optional: bool
 
     def __str__(self):
-        return f"{self.title} {self.minutes}" if self.minutes else self.title
+        return in_a_table(f"{self.title} {self.minutes}" if self.minutes else self.title)
 
 
 def sections(name):
@@ -115,7 +120,7 @@ def one_day():
                 )
             kept = [section for section in told if section.title not in rest]
             length = 5 * round(AIR * sum(section.minutes for section in kept) / 5)
-            what, out = f"`{name}`: " + " · ".join(map(str, kept)), " · ".join(rest)
+            what, out = f"`{name}`: " + " · ".join(map(str, kept)), in_a_table(" · ".join(rest))
         lines.append(f"| {now // 60}:{now % 60:02} | {what} | {length} | {out} |")
         now += length
     return "\n".join([*lines, f"| {now // 60}:{now % 60:02} | The end | | |"])
@@ -154,7 +159,7 @@ def with_tables(text, tables):
 def with_minutes(page):
     """The text of README.md with the minutes of each notebook at the end of its row, as the headings have them now."""
     return re.sub(
-        r"^(\| `(\d\d_\w+)` \|.* )\d+ \|$", lambda row: f"{row[1]}{minutes(row[2])} |", page, flags=re.MULTILINE
+        r"^(\| \[`(\d\d_\w+)`\].* )\d+ \|$", lambda row: f"{row[1]}{minutes(row[2])} |", page, flags=re.MULTILINE
     )
 
 

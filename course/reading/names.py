@@ -35,8 +35,8 @@ def pages(root=ROOT):
     for number, level in enumerate(LEVELS, 1):
         own = sorted((root / "levels" / level).glob("[a-z]*.py"))
         added = [root / MORE / f"{module}.py" for module in sorted(above) if above[module] == level]
-        found[level] = page(f"{number} · `levels.{level}`", root, own, leads)
-        found[f"{level}_more"] = page(f"{number} · what `levels_more` adds", root, added, leads)
+        found[level] = page(f"{number} · levels.{level}", root, own, leads)
+        found[f"{level}_more"] = page(f"{number} · what levels_more adds", root, added, leads)
     others = [
         path for path in sorted((root / MORE).rglob("*.py")) if path.parent != root / MORE or path.stem not in above
     ]

@@ -5,7 +5,7 @@ from levels.mid_level import losses
 from levels_more import reduced_losses
 from levels_more.missing import room
 from levels_more.recorded import recorded
-from levels_more.recorded_layers import dropout, layer_norm, linear  # noqa: F401
+from levels_more.recorded_layers import batch_norm, dropout, layer_norm, linear, rms_norm  # noqa: F401
 from levels_more.reduced_losses import loss
 
 from .. import functions
