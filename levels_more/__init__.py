@@ -123,7 +123,6 @@ CONTENTS = {
         "making": "arange normal ones ones_like range set_seed shuffle uniform zeros zeros_like",
         "passes": "cse constant_fold",
         "placing": "device moved",
-        "replay": "Replay",
         "statistics": (
             "argsort cosine_similarity cumsum diag flip largest norm ranked reduce_logsumexp reduce_prod reduce_std reduce_variance smallest sort "
             "take_along top_k"

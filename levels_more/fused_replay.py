@@ -13,11 +13,10 @@ Measured, a step on 32 rows with dropout, in µs:
 
 import ctypes
 
-from levels.low_level import BACK_ENDS, NoProgram, Tensor, renamed
+from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor, renamed
 
 from .fused import shared_buffers
 from .fused_loops import Unit, address, loop_program, units_of
-from .replay import Replay
 
 
 def _has_masks_outside(unit, graph):

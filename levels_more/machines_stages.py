@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from levels.kernels import planned
-from levels.low_level import BACK_ENDS, RUN, Graph, Node, NoProgram, Tensor, constant, dce, renamed
+from levels.low_level import BACK_ENDS, RUN, Graph, Node, NoProgram, Replay, Tensor, constant, dce, renamed
 from levels_more.fused import FusedProgram
 from levels_more.fused_replay import FusedReplay
 from levels_more.machines import COLLECTIVES, world
-from levels_more.replay import Replay
 
 LARGE = 2**16  # bytes, from which on a tensor travels alone
 EARLY = 2**18  # bytes, from which on a sum travels while the rest of its stage is computed, if there is a core for it

@@ -5,16 +5,14 @@ import sys
 from levels.low_level import BACK_ENDS, Function, RowProgram
 from levels_more.fused import FusedProgram
 from levels_more.fused_replay import FusedReplay
-from levels_more.replay import Replay
 
-REST = Replay, lambda graph: 9  # it holds every graph
-# What a graph may become, the best first. "": by the rule.
+# What a graph may become, the best first; where none of these can hold it, a Replay. "": by the rule.
 CHOICES = {
     "": list(BACK_ENDS),
-    "RowProgram": [(RowProgram, lambda graph: 0), REST],
-    "FusedProgram": [(FusedProgram, lambda graph: 0), REST],
-    "FusedReplay": [(FusedReplay, lambda graph: 0), REST],
-    "Replay": [REST],
+    "RowProgram": [(RowProgram, lambda graph: 0)],
+    "FusedProgram": [(FusedProgram, lambda graph: 0)],
+    "FusedReplay": [(FusedReplay, lambda graph: 0)],
+    "Replay": [],
 }
 
 

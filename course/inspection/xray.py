@@ -109,7 +109,7 @@ def watched(model):
         "update": [type(training.optimizer).apply_gradients],
         "op": [low.apply],
         "launch": [low.Run.do, *(kind.launch for kind in back_ends if hasattr(kind, "launch"))],
-        "replay": [kind.run for kind in back_ends if hasattr(low, "Replay") and issubclass(kind, low.Replay)],
+        "replay": [low.Replay.run, *(kind.run for kind in back_ends if issubclass(kind, low.Replay))],
         "copy": [Buffer.numpy, *(kind.put for kind in devices)],
     }
     return {function.__code__: kind for kind, several in functions.items() for function in several}

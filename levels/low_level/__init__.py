@@ -12,6 +12,7 @@ from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
 from .module import Module
 from .nn import relu, sigmoid
 from .ops import clip, exp, gather, log, matmul, reduce_mean, reduce_sum, sqrt
+from .replay import Replay
 from .row_program import FORMS, NoProgram, RowProgram, check_fits, row_parts
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (

@@ -3,11 +3,9 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 import functools
-import math
 import operator
 import reprlib
 import threading
-from contextlib import suppress
 
 import numpy as np
 
@@ -18,6 +16,7 @@ from levels.kernels import KERNELS
 from .autodiff import GradientTape
 from .graph import _results_of, dce, trace
 from .ops import gather
+from .replay import Replay, _check_single, _stacked
 from .row_program import RowProgram
 from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
 
@@ -26,11 +25,14 @@ BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank):
 
 
 def _program_of(graph, batch, over):
-    """The program of the best back end that can hold this graph; None where none can."""
+    """The program of the best back end that can hold this graph. Where none can, its ops run one by one."""
+    reasons = []
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
-        with suppress(Exception):  # whatever one cannot build is the next one's
+        try:
             return back_end(graph, batch, over)
-    return None
+        except Exception as why:  # whatever one cannot build is the next one's
+            reasons.append(f"{back_end.__name__}: {type(why).__name__}: {why}")
+    return Replay(graph, "; ".join(reasons))
 
 
 def _cache_key(x):
@@ -59,20 +61,6 @@ def _argument(x):
 def _packed(outs, result):
     """A list of tensors as what the traced function returned."""
     return None if result is None else type(result)(outs) if type(result) in (list, tuple) else outs[0]
-
-
-def _check_single(results):
-    """Raise ValueError unless each of these is a single number."""
-    for x in results:
-        if math.prod(x.spec.shape) != 1:
-            raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
-
-
-def _stacked(steps):
-    """Each of the results, a number in each step, as a tensor of all steps."""
-    for results in steps:
-        _check_single(results)
-    return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
 
 
 def row_numbers(what, batches, rows):
@@ -115,18 +103,10 @@ class Function:
         args = [x if type(x) is Tensor else _argument(x) for x in args]
         key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
         program, result = self.program(args, key, False)
-        if program is None:
-            return _packed(*self.by_ops(args))
         return _packed(program.run(args), result)
 
-    def by_ops(self, args):
-        """Undecorated, op by op, in one thread at a time. Returns the results as tensors, and what the function returned."""
-        with self.lock:
-            result = self.python(*args)
-            return [*map(as_tensor, _results_of(result))], result
-
     def program(self, args, key, over):
-        """The program for arguments like these, None where there is none, and what its trace returned."""
+        """The program for arguments like these, and what its trace returned."""
         if self.version != KERNELS.version or any(map(operator.call, self.stale)):
             self.programs, self.version, self.stale = {}, KERNELS.version, []
         found = self.programs.get((key, over))
@@ -172,15 +152,14 @@ class Function:
         if len(rows) != 1 or () in rows:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
         (count,), outs = rows.pop(), []
-        for part in [row_numbers("over: batches", part, count) for part in _even(batches)]:
-            signature = tuple(x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args)
-            program, result = self.program(signature, signature, True) if DOOR.stands is RUN else (None, None)
-            if program is None:
-                steps = [self.by_ops([gather(x, i) for x in args]) for i in part]
-                result = steps[-1][1]
-                outs.append(_stacked([given for given, _ in steps]))
-            else:
-                outs.append(program.over(args, part))
+        parts = [row_numbers("over: batches", part, count) for part in _even(batches)]
+        if DOOR.stands is not RUN:
+            results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
+            return _packed(_stacked([*map(_results_of, results)]), results[-1])
+        for part in parts:
+            signature = tuple([x.device.spec((part.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in args])
+            program, result = self.program(signature, signature, True)
+            outs.append(program.over(args, part))
         if len(outs) > 1:  # the last batch is shorter
             outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
         return _packed(outs[0], result)

@@ -535,7 +535,7 @@ class Buffer:
         """A copy of the numbers as a NumPy array. Raises ValueError for a buffer that was freed."""
         if self.data is None:
             raise ValueError(f"{self}: used after it was freed; allocate a new one")
-        return self.device.read(self.data)
+        return self.spec.device.read(self.data)
 
     def __repr__(self):
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
@@ -581,7 +581,7 @@ class Device:
     def spec(self, shape, dtype):
         """The Spec of a buffer on this device. Raises TypeError for what is no shape or no dtype."""
         try:
-            key = tuple(n.__index__() for n in shape), np.dtype(dtype or "")  # not None
+            key = tuple([n.__index__() for n in shape]), np.dtype(dtype or "")  # not None
         except (TypeError, ValueError, AttributeError):
             raise TypeError(f"{self.name}: shape {shape!r:.60} of {dtype!r:.60}; expected sizes and a dtype") from None
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))

@@ -60,7 +60,7 @@ from course.inspection import spellings
 spellings.here("torch", "low", "linear")
 
 # %% [markdown]
-# ## The door (7 min)
+# ## The door (6 min)
 #
 # On level 2 we launched kernels by name. Let a type of our own do that. Python hands `x * w` to the type of `x`, and this one
 # hands the *name* of the op on, to one function. All traffic passes there, so it takes notes. (`None`: launch finds memory for
@@ -210,13 +210,7 @@ class Run:
 
     def do(self, op, plan, inputs, attrs):
         """One op, into new memory."""
-        y = plan.spec.device.new(plan.spec, Tensor)
-        plan.launches += 1
-        if len(inputs) == 2 and not plan.numbers:  # the commonest, quicker spelled out
-            plan.run(y.data, inputs[0].data, inputs[1].data)
-        else:
-            plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
-        return y
+        return plan.start(plan.spec.device.new(plan.spec, Tensor), inputs, attrs)
 
     def read(self, variable):
         """The tensor that the variable names now."""
@@ -1259,22 +1253,58 @@ dce(before)
 # %% [markdown]
 # Such a **pass** takes a graph and gives one that computes the same with less. (Our own step had nothing to drop.)
 #
-# ## Replay (2 min)
+# ## Replay (4 min)
 #
-# The easiest way to run a graph is to send its ops through the door again, in order. What has no inputs is a leaf: an argument, a
-# variable as it is now, or a constant.
+# The easiest way to run a graph is to run its ops in order. The plans are found once. (The lock is for threads, `over` for
+# many steps, later. `renamed` gives the same numbers as another tensor, for a variable may name this one.)
 
 
 # %%
-def replay(graph, *args):
-    leaves = {"input": lambda k: args[k], "variable": as_tensor, "constant": as_tensor}
-    values = {}
-    for x in graph.nodes:
-        inputs = [values[y] for y in x.inputs]
-        values[x] = apply(x.op, *inputs, **x.attrs) if inputs else leaves[x.op](x.attrs["of"])
-    for variable, node in graph.updates.items():
-        variable.assign(values[node])
-    return [values[node] for node in graph.outputs]
+#| export replay
+"""The easiest back end: the graph is run again, op by op."""
+
+
+class Replay:
+    """A graph that runs op by op: what eager does, without the Python of the function. `why`: why it is nothing quicker."""
+
+    def __init__(self, graph, why=""):
+        self.graph, self.why, self.lock = graph, why, threading.Lock()
+        self.plans = [(node, planned(node.op, [x.spec for x in node.inputs], node.attrs)) for node in graph.ops]
+
+    def run(self, args):
+        """One step on these arguments. Returns the results; the variables have their new values."""
+        leaves = {"input": lambda k: args[k], "variable": Variable.newest, "constant": lambda x: x}
+        with self.lock:
+            values = {x: leaves[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
+            for node, plan in self.plans:
+                inputs = [values[x] for x in node.inputs]
+                values[node] = RUN.do(node.op, plan, inputs, node.attrs)
+            for variable, node in self.graph.updates.items():
+                variable.replace(values[node])
+        return [renamed(values[node]) for node in self.graph.outputs]
+
+    def over(self, args, batches):
+        """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
+
+    def __repr__(self):
+        return f"{len(self.plans)} ops, one after the other"
+
+
+# %% tags=["hide-input"]
+#| export replay
+def _check_single(results):
+    """Raise ValueError unless each of these is a single number."""
+    for x in results:
+        if math.prod(x.spec.shape) != 1:
+            raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
+
+
+def _stacked(steps):
+    """Each of the results, a number in each step, as a tensor of all steps."""
+    for results in steps:
+        _check_single(results)
+    return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
 
 
 # %% [markdown]
@@ -1289,7 +1319,8 @@ def hundred(step):
 
 # %%
 smaller = dce(graph)
-print(hundred(lambda *args: replay(smaller, *args)[0]) == losses[:100])
+replay = Replay(smaller)
+print(hundred(lambda *args: replay.run(args)[0]) == losses[:100])
 
 
 # %% [markdown]
@@ -1570,7 +1601,7 @@ print(*[line for line in lines if "fmul" in line or "fadd" in line][:5], sep="\n
 #
 # **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
 #
-# ## `function` (4 min)
+# ## `function` (5 min)
 #
 # What is left is to do all of that once: trace, make smaller, write the program, keep it. In its smallest form:
 
@@ -1591,8 +1622,8 @@ def compiled_once(python):
 print(hundred(compiled_once(step)) == losses[:100])
 
 # %% [markdown]
-# The `function` that we keep does this for any function. Where no program can be written there is none, and the function runs
-# undecorated, op by op. (`levels_more` has further back ends, a quicker replay the last of them.)
+# The `function` that we keep does this for any function. Where no program by rows can be written, a `Replay` runs whatever passed
+# the door:
 
 
 # %%
@@ -1604,11 +1635,14 @@ BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank):
 
 
 def _program_of(graph, batch, over):
-    """The program of the best back end that can hold this graph; None where none can."""
+    """The program of the best back end that can hold this graph. Where none can, its ops run one by one."""
+    reasons = []
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
-        with suppress(Exception):  # whatever one cannot build is the next one's
+        try:
             return back_end(graph, batch, over)
-    return None
+        except Exception as why:  # whatever one cannot build is the next one's
+            reasons.append(f"{back_end.__name__}: {type(why).__name__}: {why}")
+    return Replay(graph, "; ".join(reasons))
 
 
 # %% [markdown]
@@ -1623,7 +1657,6 @@ def _program_of(graph, batch, over):
 # %% tags=["hide-input"]
 #| export functions
 import reprlib
-from contextlib import suppress
 
 
 def _cache_key(x):
@@ -1652,20 +1685,6 @@ def _argument(x):
 def _packed(outs, result):
     """A list of tensors as what the traced function returned."""
     return None if result is None else type(result)(outs) if type(result) in (list, tuple) else outs[0]
-
-
-def _check_single(results):
-    """Raise ValueError unless each of these is a single number."""
-    for x in results:
-        if math.prod(x.spec.shape) != 1:
-            raise ValueError(f"over: a step returns {x.spec}; expected one number, such as the mean of the rows")
-
-
-def _stacked(steps):
-    """Each of the results, a number in each step, as a tensor of all steps."""
-    for results in steps:
-        _check_single(results)
-    return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
 
 
 def row_numbers(what, batches, rows):
@@ -1708,18 +1727,10 @@ class Function:
         args = [x if type(x) is Tensor else _argument(x) for x in args]
         key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
         program, result = self.program(args, key, False)
-        if program is None:
-            return _packed(*self.by_ops(args))
         return _packed(program.run(args), result)
 
-    def by_ops(self, args):
-        """Undecorated, op by op, in one thread at a time. Returns the results as tensors, and what the function returned."""
-        with self.lock:
-            result = self.python(*args)
-            return [*map(as_tensor, _results_of(result))], result
-
     def program(self, args, key, over):
-        """The program for arguments like these, None where there is none, and what its trace returned."""
+        """The program for arguments like these, and what its trace returned."""
         if self.version != KERNELS.version or any(map(operator.call, self.stale)):
             self.programs, self.version, self.stale = {}, KERNELS.version, []
         found = self.programs.get((key, over))
@@ -1765,15 +1776,14 @@ class Function:
         if len(rows) != 1 or () in rows:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
         (count,), outs = rows.pop(), []
-        for part in [row_numbers("over: batches", part, count) for part in _even(batches)]:
-            signature = tuple(x.device.spec((part.shape[1], *x.shape[1:]), x.dtype) for x in args)
-            program, result = self.program(signature, signature, True) if DOOR.stands is RUN else (None, None)
-            if program is None:
-                steps = [self.by_ops([gather(x, i) for x in args]) for i in part]
-                result = steps[-1][1]
-                outs.append(_stacked([given for given, _ in steps]))
-            else:
-                outs.append(program.over(args, part))
+        parts = [row_numbers("over: batches", part, count) for part in _even(batches)]
+        if DOOR.stands is not RUN:
+            results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
+            return _packed(_stacked([*map(_results_of, results)]), results[-1])
+        for part in parts:
+            signature = tuple([x.device.spec((part.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in args])
+            program, result = self.program(signature, signature, True)
+            outs.append(program.over(args, part))
         if len(outs) > 1:  # the last batch is shorter
             outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
         return _packed(outs[0], result)
@@ -1795,7 +1805,7 @@ both = hundred(compiled) + compiled.over(x_, y_, task.batches[100:]).numpy().tol
 print("losses equal:", both == losses, "- traced", compiled.traces, "times: step and over")
 
 # %% tags=["nbval-ignore-output"]
-t_replay = microseconds(lambda: replay(smaller, rows, target), 100)
+t_replay = microseconds(lambda: replay.run([rows, target]), 100)
 one = microseconds(lambda: compiled(rows, target), 1000)
 many = microseconds(lambda: compiled.over(x_, y_, task.batches), 1) / len(task.batches)
 print(f"µs a step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.1f}, many in a call {many:.2f}")
