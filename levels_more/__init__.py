@@ -120,7 +120,7 @@ CONTENTS = {
             "COLLECTIVES World all_gather all_gather_kernel all_reduce all_reduce_kernel broadcast broadcast_kernel meet "
             "rows_back time_limit world"
         ),
-        "making": "arange normal ones ones_like range set_seed shuffle uniform zeros zeros_like",
+        "making": "arange normal ones ones_like range set_seed shuffle tensor uniform zeros zeros_like",
         "passes": "cse constant_fold",
         "placing": "device moved",
         "statistics": (
@@ -129,7 +129,7 @@ CONTENTS = {
         ),
         "tensor_ops": (
             "abs absolute arg_max arg_min argmax argmin boolean_mask broadcast_to cast cat concat cos dot elu equal erf gelu log_softmax "
-            "logical_and logical_not logical_or "
+            "logical_and logical_not logical_or matmul "
             "maximum minimum one_hot reduce_all reduce_any reduce_max reduce_min reshape silu sin slice_of softmax "
             "square swapaxes swish tanh transpose where"
         ),

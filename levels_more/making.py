@@ -10,6 +10,7 @@ from levels.low_level import Tensor, Variable, apply, as_tensor, constant, gathe
 from levels_more.checks import dtype_of, expect, number, sizes
 from levels_more.placed import placed_on
 
+tensor = constant  # PyTorch's name
 _FLOATS = "float32 float64"
 
 

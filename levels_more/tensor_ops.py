@@ -26,6 +26,11 @@ def _alike(values):
     return [as_tensor(x, like) for x in values]
 
 
+def matmul(x, w):
+    """x[m, k] @ w[k, n] -> [m, n]"""
+    return apply("matmul", x, w)
+
+
 def transpose(x, axes=None):
     """The axes in another order, all in reverse where `axes` is None: [a, b, …] -> [a', b', …]."""
     return apply("transpose", x, axes=None if axes is None else _whole(tuple(several("transpose: axes", axes))))

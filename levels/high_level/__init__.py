@@ -7,7 +7,7 @@
 from levels import plugged
 
 from .loops import Callback, History, Training, ended, epoch_loss, run_epochs, run_training
-from .models import Model, Predictor, Sequential, Trainable, batches_of, dtype_for, prepared
+from .models import Model, Sequential, Trainable, batches_of, dtype_for, prepared
 from .tasks import dnn_classifier, linear_regression
 
 __getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

@@ -78,8 +78,8 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
     return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
 
 
-class Predictor(Trainable):
-    """A trainable layer that can be asked."""
+class Model(Trainable):
+    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
     @widened
     def evaluate(self, x, y=None, batch_size=1024):
@@ -99,10 +99,6 @@ class Predictor(Trainable):
         if not isinstance(input_shape, (list, tuple)):
             raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
         trace(self, [PLACE.device.spec((1, *input_shape[1:]), dtype)])
-
-
-class Model(Predictor):
-    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
     @widened
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):

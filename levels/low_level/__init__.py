@@ -11,13 +11,13 @@ from .functions import BACK_ENDS, PASSES, Function, eager, function, row_numbers
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
 from .module import Module
 from .nn import relu, sigmoid
-from .ops import clip, exp, gather, log, matmul, reduce_mean, reduce_sum, sqrt
+from .ops import clip, exp, gather, log, reduce_mean, reduce_sum, sqrt
 from .replay import Replay
 from .row_program import FORMS, NoProgram, RowProgram, check_fits, row_parts
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
     DOOR, DTYPES, METHODS, RUN, Added, Operators, Run, Tensor, Turns, Variable, apply, as_tensor, constant, home_of,
-    renamed, sides, tensor
+    renamed, sides
 )
 
 __getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

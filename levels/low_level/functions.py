@@ -120,8 +120,7 @@ class Function:
         self.traces += 1
         signature = [x.spec if isinstance(x, Tensor) else x for x in args]
         graph, result = self.traced(signature, over)
-        for table in ("back end", "pass"):
-            more(table, "all")
+        more("back end", "all"), more("pass", "all")
         for one_pass in PASSES:
             graph = one_pass(graph)
         if guards := more("guard", "all"):

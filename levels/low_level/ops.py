@@ -9,11 +9,6 @@ from levels.hardware import unmasked
 from .tensors import Operators, Tensor, apply, as_tensor
 
 
-def matmul(x, w):
-    """x[m, k] @ w[k, n] -> [m, n]"""
-    return apply("matmul", x, w)
-
-
 def gather(x, rows):
     """Rows of x[n, …] by number -> [*rows.shape, …]. Raises TypeError unless these are int, IndexError outside x."""
     x = as_tensor(x)

@@ -148,9 +148,6 @@ def constant(values, dtype=None):
     return _placed(array, np.dtype(dtype), PLACE.device)
 
 
-tensor = constant  # PyTorch's name
-
-
 def as_tensor(value, like=None):
     """A tensor of a tensor, a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
     if isinstance(value, Variable):

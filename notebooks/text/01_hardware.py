@@ -713,8 +713,7 @@ class Value:
     """A number that a register will hold. Its operators write instructions."""
 
     def __init__(self, a, register):
-        # scope: the loop in which it is known
-        self.a, self.register, self.scope = a, register, a.scope
+        self.a, self.register, self.scope = a, register, a.scope  # known in this loop
 
     def __bool__(self):
         raise TypeError(f"{self.a.name}: {self!r} is not known yet; use select(condition, x, y)")

@@ -282,9 +282,6 @@ def constant(values, dtype=None):
     return _placed(array, np.dtype(dtype), PLACE.device)
 
 
-tensor = constant  # PyTorch's name
-
-
 def as_tensor(value, like=None):
     """A tensor of a tensor, a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
     if isinstance(value, Variable):
@@ -426,11 +423,6 @@ x * w + b
 # %% tags=["hide-input"]
 #| export ops
 """Functions of tensors: each is a name for the door."""
-
-
-def matmul(x, w):
-    """x[m, k] @ w[k, n] -> [m, n]"""
-    return apply("matmul", x, w)
 
 
 def gather(x, rows):
@@ -1744,8 +1736,7 @@ class Function:
         self.traces += 1
         signature = [x.spec if isinstance(x, Tensor) else x for x in args]
         graph, result = self.traced(signature, over)
-        for table in ("back end", "pass"):
-            more(table, "all")
+        more("back end", "all"), more("pass", "all")
         for one_pass in PASSES:
             graph = one_pass(graph)
         if guards := more("guard", "all"):

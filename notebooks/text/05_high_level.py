@@ -444,7 +444,7 @@ print(f"last loss {float(student.history.losses[-1]).hex()}")
 #
 # **A good place to stop.** The loop is whole: it trains anything that has a step.
 #
-# ## A model (15 min)
+# ## A model (17 min)
 #
 # What is left is ease. Our student was put together by hand, and its step speaks of one layer, by its name. A **model** brings
 # both with it. It is a layer, so it has variables, and can be called. It comes in three steps, each class made from the one
@@ -587,17 +587,22 @@ print(f"on the test rows: loss {logs['loss']:.4g}")
 print("at (1, 1):", line(np.array([[1.0, 1.0]])).numpy())
 
 # %% [markdown]
-# The line that made the points gives 2·1 - 3·1 + 3 there, which is 2. A `Predictor` (folded) has these two as methods, `evaluate`
-# and `predict`, which take arrays and go through them in batches. (Its `build` makes the variables before there are numbers: a row
-# of zeros goes through.)
+# The line that made the points gives 2·1 - 3·1 + 3 there, which is 2.
+#
+# ### A model
+#
+# A `Model` has these two as methods, `evaluate` and `predict`, which take arrays and go through them in batches. Its `build` makes
+# the variables before there are numbers: a row goes through that has a shape alone. And `fit`, for which people come to this
+# level, is two lines that call what we have. (The others refuse what does not fit: `flag` and `at_least` look at an argument.)
 
-# %% tags=["hide-input"]
+# %%
 #| export models
+from levels.hardware import flag
 from levels.mid_level import at_least
 
 
-class Predictor(Trainable):
-    """A trainable layer that can be asked."""
+class Model(Trainable):
+    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
 
     @widened
     def evaluate(self, x, y=None, batch_size=1024):
@@ -618,28 +623,6 @@ class Predictor(Trainable):
             raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
         trace(self, [PLACE.device.spec((1, *input_shape[1:]), dtype)])
 
-
-# %%
-line = Predictor()
-line.call = dense
-line.compile(SGD(task.learning_rate), "mse")
-print(f"on the test rows: loss {line.evaluate(task.x_test, task.y_test):.4g}")
-print("at (1, 1):", line.predict([[1, 1]]))
-
-# %% [markdown]
-# ### A model
-#
-# And `fit`, after which this level is asked for, is two lines that call what we have. (The other two refuse a callback that
-# wants to hear of steps. `flag` and `at_least` look whether an argument is what it should be.)
-
-# %%
-#| export models
-from levels.hardware import flag
-
-
-class Model(Predictor):
-    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
-
     @widened
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
@@ -648,6 +631,13 @@ class Model(Predictor):
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
 
+
+# %%
+line = Model()
+line.call = dense
+line.compile(SGD(task.learning_rate), "mse")
+print(f"on the test rows: loss {line.evaluate(task.x_test, task.y_test):.4g}")
+print("at (1, 1):", line.predict([[1, 1]]))
 
 # %% [markdown]
 # PyTorch has no `fit`: a module is called, and the loop is yours. That is why there are libraries that **wrap** it.
