@@ -4,7 +4,7 @@ import math
 import signal
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from levels_more.inputs import (
     y_as,
 )
 from levels_more.losses import weighted
-from levels_more.pipeline import cut
+from levels_more.pipeline import cut, in_rows
 from levels_more.retracing import Kept
 
 PIECE_SECONDS = 0.05  # that a call with several steps takes
@@ -194,7 +194,7 @@ class Training(loops.Training):
 
     def one_pass(self, step, data, history=None):
         """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
-        if hasattr(step.__wrapped__.__self__, "by_data") and not takes(step.__wrapped__, 2):  # a step of Keras
+        if hasattr(type(step.__wrapped__.__self__), "by_data") and not takes(step.__wrapped__, 2):  # a step of Keras
             return step.__wrapped__.__self__.by_data(step, data, history)
         losses, sizes, watch = [], [], self.watch
         step = step.__wrapped__  # `step_program` makes a `function` that is kept
@@ -227,7 +227,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
     for callbacks that are none.
     """
     callbacks, training = as_list(callbacks), model.training
-    with noted_interrupts() as pressed, progress(data, epochs, verbose == 1) as bar:
+    with noted_interrupts() as pressed, progress(data, epochs) if verbose == 1 else nullcontext() as bar:
         training.watch = Watch(pressed, bar, callbacks)
         attach(callbacks, model)
         held = [] if validation is None else [HeldOut(model, validation)]
@@ -316,7 +316,8 @@ class Watch(Callback):
         Steps count from 0 in each epoch, as in Keras; the loss is that of the step, or, where the model says so, the mean of
         the epoch so far, as Keras tells it. Metrics are those of the epoch so far.
         """
-        self.bar.update(len(losses))
+        if self.bar is not None:
+            self.bar.update(len(losses))
         self.total, self.rows = self.total + float(np.dot(losses, rows)), self.rows + sum(rows)
         for callback in self.callbacks if self.each else ():
             if callback.on_train_batch_end:
@@ -327,7 +328,8 @@ class Watch(Callback):
         self.step += len(losses)
 
     def on_epoch_end(self, epoch, logs):
-        self.bar.set_postfix(logs, refresh=False)
+        if self.bar is not None:
+            self.bar.set_postfix(logs, refresh=False)
         self.heed()
 
 
@@ -359,11 +361,11 @@ def noted_interrupts():
             signal.signal(signal.SIGINT, before)
 
 
-def progress(data, epochs, verbose):
-    """A bar for so many passes over the data. Nobody sees it where `verbose` is 0."""
+def progress(data, epochs):
+    """A bar for so many passes over the data."""
     from tqdm.auto import tqdm  # here, because it takes its time to load
 
-    return tqdm(total=epochs * len(data) if data.packing else None, unit=" steps", disable=not verbose)
+    return tqdm(total=epochs * len(data) if data.packing else None, unit=" steps")
 
 
 # Methods of a model: arrays in, several of them too.
@@ -375,7 +377,7 @@ def prepared_rows(model, x, y):
     Raises ValueError where a loss has no meaning for the targets, or for what the model gives for the first rows.
     """
     rows, packing = laid_out(model, x, y)
-    return packing.unpacked(checked(model, rows, packing))[:2]
+    return packing.unpacked(checked(model, in_rows(rows)[0], packing))[:2]
 
 
 def fit_model(
@@ -463,7 +465,8 @@ def predict(model, x, batch_size=1024, verbose=0, steps=None):
             batches = ([a[k : k + size] for a in arrays] for k in range(0, count, size))
         batches = ((batch, packing) for batch in batches)
     outputs = zip(*map(as_list, answers(model, batches)), strict=True)
-    return alone([np.concatenate([part.numpy() for part in parts]) for parts in outputs])
+    found = [[part.numpy() for part in parts] for parts in outputs]
+    return alone([np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in found])
 
 
 def test_step(model, x, y):

@@ -101,7 +101,8 @@ class Crossentropy(Reduced):
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
-        self.check_probabilities("y_true", y_true)
+        if self.from_logits:
+            self.check_probabilities("y_true", y_true)
 
 
 class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):

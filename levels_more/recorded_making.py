@@ -8,7 +8,7 @@ from levels_more.generators import drawn
 from levels_more.promotion import NUMBERS, ORDER
 from levels_more.recorded import FUNCTIONS, Recorded, device, dtype
 from levels_more.recording import OperandError
-from levels_more.samples import Weighted
+from levels_more.samples import Weighted, stacked
 
 BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
 KINDS = {"bool": BOOL, "int": LONG, "int32": LONG, "int64": LONG, "long": LONG, "float": FLOAT, "float32": FLOAT,
@@ -23,6 +23,16 @@ def tensor(data, dtype=None, requires_grad=False, device=None):
     own = array.dtype if hasattr(data, "dtype") or array.dtype.kind != "f" else NUMBERS[float]
     made = low_level.constant(array.astype(dtype or (ORDER[1] if own.kind in "iu" else own)))
     return Recorded(made, requires_grad=requires_grad).to(device)
+
+
+def of_kind(kind):
+    """What makes tensors of one dtype: of numbers, or of a shape, (2, 3), with numbers to be filled in."""
+
+    def run(data=(), *sizes):
+        return FUNCTIONS["zeros"](data, *sizes, dtype=kind) if isinstance(data, int) else tensor(data, kind)
+
+    run.dtype = kind.dtype  # x.type(torch.LongTensor) asks for it
+    return run
 
 
 def from_numpy(array):
@@ -102,3 +112,14 @@ def set_default_dtype(kind):
     if np.dtype(kind).kind != "f":
         raise OperandError(f"set_default_dtype: {kind!r}; expected floats, as torch.float64")
     NUMBERS[float] = np.dtype(kind)
+
+
+def default_collate(samples):
+    """A list of samples as one batch: tensors and numbers one beneath the other; tuples and dicts part by part."""
+
+    def made(parts):
+        if isinstance(parts[0], Recorded):
+            return FUNCTIONS["stack"](parts)
+        return tensor(np.stack(parts), dtype=DOUBLE if isinstance(parts[0], float) else None)
+
+    return stacked(samples, made)

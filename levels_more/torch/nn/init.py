@@ -5,8 +5,7 @@ from levels_more.filling import filled as constant_
 from levels_more.filling import gain as calculate_gain  # noqa: F401
 from levels_more.filling import normal as normal_  # noqa: F401
 from levels_more.filling import uniform as uniform_  # noqa: F401
-
-from ..functions import room
+from levels_more.missing import room
 
 xavier_uniform_, xavier_normal_ = filling.uniform_by(filling.glorot), filling.normal_by(filling.glorot)
 kaiming_uniform_, kaiming_normal_ = filling.uniform_by(filling.he), filling.normal_by(filling.he)

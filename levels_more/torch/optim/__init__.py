@@ -1,9 +1,9 @@
 """`torch.optim`: `step` changes each parameter by its `grad`."""
 
 from levels_more import stepping
+from levels_more.missing import room
 from levels_more.stepping import Optimizer, optimizer  # noqa: F401
 
-from ..functions import room
 from . import lr_scheduler  # noqa: F401
 
 SGD = optimizer("SGD", stepping.sgd, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False)

@@ -28,6 +28,7 @@ import numpy as np
 
 from course import tasks
 from course.figures import machine_figures, page
+from course.inspection.graphs import listed
 from course.practice import checks
 from levels.high_level import load_model
 from levels.kernels import KERNELS
@@ -189,10 +190,10 @@ def step(rows, target):
 
 ten_rows = [array.device.spec((10, *array.shape[1:]), array.dtype) for array in map(Variable, (line.x, line.y))]
 graph = trace(step, ten_rows)[0]
-print(graph)
+print(listed(graph))
 
 # %%
-print(machines_spread.spread(graph, 10, World(0, 2)))
+print(listed(machines_spread.spread(graph, 10, World(0, 2))))
 
 # %% [markdown]
 # Five rows go through the ops. Two gathers bring ten together: the squares, for the loss, and what the gradient is made of. The
