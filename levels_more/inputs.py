@@ -12,7 +12,6 @@ from levels.low_level import Operators, as_tensor, constant, reshape
 from levels.mid_level import Dataset, Layer, Loss, at_least, positive
 from levels_more.checks import expect
 from levels_more.layers import Beside
-from levels_more.pipeline import in_rows
 from levels_more.reading import of_levels
 from levels_more.retracing import Kept
 
@@ -99,8 +98,9 @@ def inputs_of(model, x):
     )  # a graph, by names of its inputs
     names = tuple(x) if isinstance(x, dict) else ()
     arrays = [array for value in (x.values() if names else [x]) for array in arrays_of(value)]
-    whole = any(a.dtype.kind in "iu" for a in arrays) and takes_whole(model)
-    dtype = dtype_for(model, next((a for a in arrays if a.dtype.kind == "f"), None))
+    kinds = [a.dtype.kind for a in arrays]
+    whole = not {"i", "u"}.isdisjoint(kinds) and takes_whole(model)
+    dtype = dtype_for(model, arrays[kinds.index("f")] if "f" in kinds else None)
     return [as_rows(a, dtype, whole) for a in arrays], names, ()
 
 
@@ -124,7 +124,7 @@ def targets_of(model, y, x):
     """One array, or a list of arrays, as tensors: of the dtype of tensors x, or whole where a loss wants numbers of classes."""
     y = model.ordered(y) if isinstance(y, dict) and hasattr(type(model), "ordered") else y
     arrays, losses = arrays_of(y), model.training.losses
-    dtype = next((a.dtype for a in x if a.dtype.kind == "f"), None) or dtype_for(model, None)
+    dtype = next((a.spec.dtype for a in x if a.spec.dtype.kind == "f"), None) or dtype_for(model, None)
     kinds = [getattr(loss, "classes", False) for loss in losses * len(arrays)] + [False] * len(arrays)
     return [as_rows(whole_of(a) if kind else a, dtype, kind) for a, kind in zip(arrays, kinds, strict=False)]
 
@@ -146,7 +146,10 @@ def weights_of(y, sample_weight, class_weight, dtype):
 
     `class_weight` is {class: weight}, for one output; a class that is not in it weighs 1, as in Keras. Raises ValueError.
     """
-    rows, found = len(y[0]), [] if sample_weight is None else [a.astype(np.float64) for a in arrays_of(sample_weight)]
+    rows, found = (
+        y[0].spec.shape[0],
+        [] if sample_weight is None else [a.astype(np.float64) for a in arrays_of(sample_weight)],
+    )
     for weight in found:
         if weight.shape not in ((rows,), (rows, 1)):
             raise ValueError(f"sample_weight has the shape {weight.shape}; expected one weight a row, {(rows,)}")
@@ -183,7 +186,7 @@ def laid_out(model, x, y, sample_weight=None, class_weight=None):
     """(tensors side by side, their Packing) of rows x, y and what they weigh."""
     x, names, readers = inputs_of(model, x)
     y = targets_of(model, y, x)
-    dtype = next((a.dtype for a in y if a.dtype.kind == "f"), None) or dtype_for(model, None)
+    dtype = next((a.spec.dtype for a in y if a.spec.dtype.kind == "f"), None) or dtype_for(model, None)
     weights = weights_of(y, sample_weight, class_weight, dtype)
     return (*x, *y, *weights), Packing(len(x), len(y), len(weights), names, readers)
 
@@ -196,16 +199,15 @@ def y_as(loss, y, predicted):
 
 
 def checked(model, rows, packing):
-    """These tensors. Raises ValueError for numbers that are not finite, for arrays of different numbers of rows, and where a
-    loss has no meaning for the targets, or for what the model gives for the first rows."""
+    """These tensors, of as many rows each. Raises ValueError for numbers that are not finite, and where a loss has no meaning
+    for the targets, or for what the model gives for the first rows."""
     x, y = rows[: packing.inputs], rows[packing.inputs : packing.inputs + packing.targets]
     for name, arrays in (("x", x), ("y", y)):
         for array in arrays:
             check_finite(name, array.numpy())
-    in_rows(rows)  # as many in each
     losses = (model.training.losses * len(y))[: len(y)]
     asked = [getattr(loss, "probabilities", False) for loss in losses]
-    given = as_list(first_answers(model, [a.numpy()[:32] for a in x], packing)) if any(asked) else y
+    given = as_list(next(answers(model, [([a.numpy()[:32] for a in x], packing)]))) if any(asked) else y
     for loss, target, answer, probabilities in zip(losses, y, given, asked, strict=False):
         if isinstance(loss, Loss) and not loss.classes:
             loss.check(target, target)
@@ -214,21 +216,14 @@ def checked(model, rows, packing):
     return rows
 
 
-def first_answers(model, rows, packing):
-    """What the model gives for these rows. In its first training op by op: a program for so few is not worth its making."""
-    if model.training.programs:
-        return next(answers(model, [(rows, packing)]))
-    return model(packing.x([*map(constant, rows)]))
-
-
 def answers(model, batches):
     """What the model gives for one batch, (arrays side by side, their Packing), after the other: by a program that is kept."""
     kept, program, before = vars(model).get("predictor"), None, None
     for rows, packing in batches:
         if program is None or packing != before:
-            form = packing._replace(targets=0, weights=0)
+            form = packing.names, packing.readers, packing.inputs
             if kept is None or kept.packing != form:
-                kept = model.predictor = Kept(model, lambda *rows, form=form: model(form.x(rows)))
+                kept = model.predictor = Kept(model, lambda *rows, p=packing: model(p.x(rows)), frozenset(["chosen"]))
                 kept.packing = form
             program, before = kept.current(), packing  # it looks for changes once
         yield program(*rows)
@@ -290,11 +285,13 @@ def rows_for(model, x, y=None, sample_weight=None, class_weight=None):
     if isinstance(x, tuple) and y is None and len(x) in (2, 3):
         x, y, *more = x
         sample_weight = more[0] if more else sample_weight
-    if any(isinstance(part, (type(None), int, float)) for part in (x, y)):
+    if isinstance(x, (type(None), int, float)) or isinstance(y, (type(None), int, float)):
         told = "missing" if y is None else f"a {type(y).__name__}"
         raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
     rows, packing = laid_out(model, x, y, sample_weight, class_weight)
-    return Dataset.from_tensor_slices(checked(model, rows, packing)), packing
+    data = Dataset.from_tensor_slices(rows)
+    checked(model, data.arrays, packing)
+    return data, packing
 
 
 def parted(rows, share):

@@ -84,7 +84,7 @@ def in_rows(tensors):
     """
     arrays = each_array(lambda x: as_tensor(x) if isinstance(x, Operators) else as_element(as_array(x)), tensors)
     sizes = []
-    each_array(lambda x: sizes.append(len(x) if x.shape else 0), arrays)
+    each_array(lambda x: sizes.append((*x.shape, 0)[0]), arrays)
     if len({*sizes}) != 1 or not sizes[0]:
         given = " ".join(reprlib.repr(tensors).split())  # in one line
         raise ValueError(f"{given}: arrays of {sizes} rows; expected as many in each, and at least one")

@@ -34,7 +34,7 @@ def read_outside(function):
 def read_by(functions, inside):
     """All that these functions read, those among it in turn: [(read, key, value), …].
 
-    inside(value) gives the Python function in a value, to be looked into, or None.
+    inside(value) gives the Python function in a value, to be looked into, or None. What ours read themselves does not change.
     """
     found, waiting, met = [], [*functions], set()
     while waiting:
@@ -42,7 +42,7 @@ def read_by(functions, inside):
         if function not in met:
             met.add(function)
             places = read_outside(function)
-            found += places
+            found += [] if of_levels(function) else places
             waiting += filter(None, (inside(value) for _, _, value in places))
     return found
 

@@ -41,19 +41,22 @@ _FIXED = "builtins", "abc"  # modules whose classes nobody changes
 
 
 def _entries_stay(place):
-    """Whether a dict has these names, in this order, apart from passing ones, and the same under each."""
-    entries, all_names, names, values, passing = place
-    if [*entries] != all_names and [*filterfalse(passing.__contains__, entries)] != names:
+    """Whether dicts have these names, in this order, apart from passing ones, and the same under each. (All in one look.)"""
+    dicts, passing, finds, names, values = place
+    if [*filterfalse(passing.__contains__, chain.from_iterable(dicts))] != [*chain.from_iterable(names)]:
         return False
-    now = [*map(entries.get, names)]
+    try:
+        now = [*chain.from_iterable(map(map, finds, names))]
+    except KeyError:  # a name stands in another dict now
+        return False
     return all(map(is_, now, values)) or all(map(same, now, values))
 
 
-def _entries(entries, passing=()):
-    """The place of a dict, and what stands in it."""
-    names = [*filterfalse(passing.__contains__, entries)]
-    values = [*map(entries.get, names)]
-    return [(_entries_stay, (entries, [*entries], names, values, passing), True)], values
+def _entries(dicts, passing=frozenset()):
+    """The place of these dicts."""
+    names = [[*filterfalse(passing.__contains__, entries)] for entries in dicts]
+    finds = [entries.__getitem__ for entries in dicts]
+    return _entries_stay, (dicts, passing, finds, names, [*chain.from_iterable(map(map, finds, names))]), True
 
 
 def _members_stay(place):
@@ -73,18 +76,22 @@ def _members(kind):
     return within
 
 
-def _within(value):
-    """(the places in a value, the values to look into next). None for a value that is not understood."""
+def _within(value, parts, dicts, passing):
+    """(the places in a value, the values to look into next). None for a value that is not understood.
+
+    What stands by names is noted: attributes of a part in `parts`, entries in `dicts`.
+    """
     places = []
     if isinstance(value, Variable):
         return [(_trained, value, value.trainable)], []
     if isinstance(value, (Module, Made)):
-        places, within = _entries(vars(value), PASSING)
-        return [(type, value, type(value)), *places], [type(value), *within]
+        parts.append(vars(value))
+        return [(type, value, type(value))], [type(value), *(x for k, x in vars(value).items() if k not in passing)]
     if isinstance(value, list):
         places = [(len, value, len(value)), *((value.__getitem__, k, part) for k, part in enumerate(value))]
     elif isinstance(value, dict):
-        return _entries(value)
+        dicts.append(value)
+        return [], [*value.values()]
     elif isinstance(value, FunctionType) and not of_levels(value) and "random" not in value.__code__.co_names:
         places = [(read, value, read(value)) for read in _OWN] + read_outside(value)
     elif isinstance(value, type):
@@ -109,21 +116,31 @@ def _says_all(value):
     return type(value) in TEXTS or isinstance(value, (np.generic, np.dtype, CodeType))
 
 
-def places_of(value):
-    """All that a trace may read of a value, as places for `changed`. What is not understood is a place that always changes."""
-    found, members, waiting, met = [], [], [value], {}
+def places_of(value, unread=frozenset()):
+    """All that a trace may read of a value, as places for `changed`. What is not understood is a place that always changes.
+
+    Attributes of these names are left out, where all that is met is ours: Python of the reader may read them.
+    """
+    found, parts, dicts, members, waiting, met = [], [], [], [], [value], {}
+    first, passing = value, PASSING | unread
     while waiting:
         value = waiting.pop()
         if id(value) not in met:
-            met[id(value)], within = value, _within(value)
+            met[id(value)], within = value, _within(value, parts, dicts, passing)
             if within is None:
                 return [(id, value, None)]
             found += within[0]
             waiting += within[1]
             if isinstance(value, type) and value.__module__ not in _FIXED:
                 members.append(vars(value))
+            if (
+                unread
+                and isinstance(value, (type, FunctionType))
+                and not (of_levels(value) or value.__module__ in _FIXED)
+            ):
+                return places_of(first)
     names, values = [*chain.from_iterable(members)], [*chain.from_iterable(map(_values, members))]
-    return [(_members_stay, (members, names, values), True), *found]
+    return [(_members_stay, (members, names, values), True), _entries(parts, passing), _entries(dicts), *found]
 
 
 class _Way(threading.local):
@@ -134,13 +151,16 @@ WAY = _Way()  # `machines` cuts graphs for several ranks there
 
 
 class Kept(Function):
-    """A function that stays compiled: `current` looks whether what its trace has read of a model has changed since."""
+    """A function that stays compiled: `current` looks whether what its trace has read of a model has changed since.
 
-    def __init__(self, model, python):
+    `unread`: names of attributes that Python of ours does not read in it.
+    """
+
+    def __init__(self, model, python, unread=frozenset()):
 
         def noted(*rows):
             result = python(*rows)
-            self.places = self.places or places_of(model)
+            self.places = self.places or places_of(model, unread)
             return result
 
         super().__init__(noted)

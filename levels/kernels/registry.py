@@ -44,6 +44,17 @@ class Plan:
         self.run = self.lower()
         self.run(*arrays)
 
+    def start(self, out, reads, attrs):
+        """Run on these buffers, and count it. Returns `out`."""
+        self.launches += 1
+        if len(reads) > 2 or self.numbers:
+            self.run(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
+        elif len(reads) == 2:  # spelled out: a third of a microsecond less
+            self.run(out.data, reads[0].data, reads[1].data)
+        else:
+            self.run(out.data, reads[0].data)
+        return out
+
 
 PLANNERS = {}  # op, or (op, kind of device) with a way of its own -> planner(op, function, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
@@ -150,12 +161,7 @@ def launch(op, out, *inputs, **attrs):
         out = found.spec.device.new(found.spec)
     elif getattr(out, "spec", None) is not found.spec or out in {*inputs}:  # or freed
         raise ValueError(f"{op}: the result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
-    found.launches += 1
-    if len(reads) == 2 and not attrs:  # the commonest; spelled out it is quicker
-        found.run(out.data, reads[0].data, reads[1].data)
-    else:
-        found.run(out.data, *[x.data for x in reads], *map(attrs.get, found.numbers))
-    return out
+    return found.start(out, reads, attrs)
 
 
 def kernel(op, *kinds, planner=None):

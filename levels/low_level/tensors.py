@@ -54,9 +54,9 @@ class Operators:
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
-    __abs__, __and__, __or__, __invert__, __mod__, __floordiv__ = (Added() for _ in range(6))
+    __abs__, __and__, __or__, __invert__, __mod__ = (Added() for _ in range(5))
     __eq__, __ne__, __lt__, __gt__, __le__, __ge__, __rpow__ = (Added() for _ in range(7))
-    __getitem__, __iter__, __len__, _power = (Added() for _ in range(4))
+    __floordiv__, __getitem__, __iter__, __len__, _power = (Added() for _ in range(5))
     backward, item, ndim, to = (Added() for _ in range(4))
     __add__, __radd__ = sides("add")
     __sub__, __rsub__ = sides("subtract")
@@ -91,13 +91,7 @@ class Run:
 
     def do(self, op, plan, inputs, attrs):
         """One op, into new memory."""
-        y = plan.spec.device.new(plan.spec, Tensor)
-        plan.launches += 1
-        if len(inputs) == 2 and not plan.numbers:  # the commonest, quicker spelled out
-            plan.run(y.data, inputs[0].data, inputs[1].data)
-        else:
-            plan.run(y.data, *[x.data for x in inputs], *map(attrs.get, plan.numbers))
-        return y
+        return plan.start(plan.spec.device.new(plan.spec, Tensor), inputs, attrs)
 
     def read(self, variable):
         """The tensor that the variable names now."""

@@ -30,8 +30,8 @@ class _Checked(Made):
 
     def check_probabilities(self, name, x):
         """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
-        if type(x) is Tensor and ((x.numpy() < 0.0) | (x.numpy() > 1.0)).any():
-            wrong = float(max(x.numpy().ravel(), key=lambda p: abs(p - 0.5)))
+        if type(x) is Tensor and (((p := x.numpy()) < 0.0) | (p > 1.0)).any():
+            wrong = float(max(p.ravel(), key=lambda p: abs(p - 0.5)))
             raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
     def __repr__(self):
