@@ -45,7 +45,7 @@ LIBRARIES = {  # what `--peer` installs; nothing: it is here
 ONLY_PROGRAMS = {
     "torchkeras": ["torchkeras", "torch", "accelerate", "pandas", "scikit-learn", "matplotlib"]
 }  # not timed
-APIS = "by hand", "eager", "step", "epoch", "fit", "kernel"
+APIS = "by hand", "eager", "step", "epoch", "fit", "again", "kernel"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC")
 TOLERANCE = 5e-4  # of the way that the weights went, in float32 against float64
 LOOSE = {("tensorflow", "Keras fit"): 2e-3}  # its Adam takes 1 - 0.999ᵗ from a power in float32, and loses digits
@@ -87,11 +87,11 @@ class Case(NamedTuple):
     modes: Any = {}  # library: those that take part, where they are not all
 
 
-def of_task(task, batch, optimizer, rate=None):
-    """One of the course's two tasks."""
-    x, y, *weights = (np.float32(a) for a in (task.x, task.y, *task.weights))
-    loss, rate = "bce" if len(weights) > 2 else "mse", rate or task.learning_rate
-    return Work(x, y, weights, tasks.shuffled(len(x), 1), loss, optimizer, rate, batch)
+def of_task(task, batch, optimizer, dtype="f4", rows=None):
+    """One of the course's two tasks, or the first rows of it."""
+    x, y, *weights = (a.astype(dtype) for a in (task.x[:rows], task.y[:rows], *task.weights))
+    loss = "bce" if len(weights) > 2 else "mse"
+    return Work(x, y, weights, tasks.shuffled(len(x), 1), loss, optimizer, task.learning_rate, batch)
 
 
 def of_net(rows, sizes, batch, loss, optimizer, rate):
@@ -116,11 +116,26 @@ def of_op(op, size):
     return Work(x, y, [], np.arange(1), op)
 
 
+def only(**modes):
+    """These modes of these libraries, and none of the others."""
+    return dict.fromkeys(LIBRARIES, []) | modes
+
+
+WIDE = only(levels=["1", "2", "3 eager", "3 function", "3 function.over"], numpy=["naive", "in place"])  # in float64
+AGAIN = only(levels=["5 fit again"], tensorflow=["Keras fit again"], sklearn=["MLP fit again"])
+
+
 def cases():
     """All there is to measure."""
     for name, batch, optimizer in (("linear", 10, "sgd"), *itertools.product(["rings"], [100, 10], ["sgd", "adam"])):
         title = f"{name}, batch {batch}, {optimizer.upper() if optimizer == 'sgd' else 'Adam'}"
         yield Case("training", title, "", lambda f=name, b=batch, o=optimizer: of_task(getattr(tasks, f)(), b, o))
+    title = "rings in float64, batch 100, SGD"
+    yield Case("training", title, "", lambda: of_task(tasks.rings(), 100, "sgd", "f8"), 1, WIDE)
+    title = "rings, four steps, each fit a new one"
+    yield Case("training", title, "", lambda: of_task(tasks.rings(), 100, "sgd", rows=400), 1, AGAIN)
+    title = "8-16-16-4, batch 32, Adam"
+    yield Case("training", title, "", lambda: of_net(3200, (8, 16, 16, 4), 32, "cross_entropy", "adam", 0.001))
     for threads in (1, 2) if (os.cpu_count() or 1) > 1 else (1,):
         title = f"784-512-512-10, batch 256, Adam, {threads} thread{'s' * (threads > 1)}"
         yield Case("training", title, "", lambda: of_net(2560, (784, 512, 512, 10), 256, "cross_entropy", "adam", 0.001), threads)  # fmt: skip
@@ -330,7 +345,8 @@ def measure(case, peers, pace, folder):
     results, running = [], []
     for peer in peers.values():
         for mode, api in peer.modes.items():
-            if (api == "kernel") == bool(work.weights) or mode not in case.modes.get(peer.library, [mode]):
+            wanted = case.modes.get(peer.library, [mode] * (api != "again"))  # those are for a case that names them
+            if (api == "kernel") == bool(work.weights) or mode not in wanted:
                 continue
             about = case, peer.about["name"], mode, api
             made = peer.ask("make", mode, file)
