@@ -48,7 +48,7 @@ CORE, TEST = "requirements.lock", "requirements-test.lock"  # the second contain
 def lab(arguments):
     from course import build
     from course.build.rooms import BuildError
-    from course.setup import desk
+    from course.setup import ahead, desk
 
     if "--answers" in arguments:
         os.environ["COURSE_ANSWERS"] = "1"
@@ -59,6 +59,7 @@ def lab(arguments):
             print(line, flush=True)
     except BuildError as error:
         fail(str(error))
+    ahead.begin(build.ROOT)
     return hand_over(desk.lab_command(build.ROOT, arguments, opened))
 
 

@@ -10,7 +10,7 @@ import importlib
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
 CONTENTS = {
     "activation": {
-        "curves": "exponential hard_sigmoid leaky_relu log_sigmoid mish relu6 selu softplus softsign",
+        "curves": "exponential hard_sigmoid leaky_relu log_sigmoid log_softmax mish relu6 selu softplus softsign",
         "layers": "elu gelu silu softmax swish tanh",
     },
     "back end": {

@@ -231,3 +231,16 @@ def pad(x, pad, mode="constant", value=0.0):
 def hardtanh(x, min_val=-1.0, max_val=1.0):
     """x[…] kept within two numbers."""
     return low.clip(x, min_val, max_val)
+
+
+def power(x, y):
+    """x[…] to the power of y, numbers or tensors; whole numbers remain so. Raises ValueError for 1 / a whole number."""
+    if isinstance(y, int) and y == 2:
+        return x * x
+    x, y = beside(x, y)
+    arrays = [z.numpy() if hasattr(z, "shape") else np.asarray(z) for z in (x, y)]
+    if any(array.dtype.kind == "f" for array in arrays):
+        return x**y
+    if (arrays[1] < 0).any():
+        raise ValueError("pow: whole numbers to a power below 0; make floats of them first")
+    return without_gradient(np.power)(x, y)

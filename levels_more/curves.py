@@ -1,6 +1,6 @@
 """More bends between layers, each made of functions that are there already, and so is its gradient."""
 
-from levels.low_level import as_tensor, clip, exp, log, maximum, minimum, tanh, where
+from levels.low_level import as_tensor, clip, exp, log, log_softmax, maximum, minimum, tanh, where
 from levels.mid_level import ACTIVATIONS
 from levels_more.checks import number
 
@@ -123,4 +123,5 @@ ACTIVATIONS.update(
     mish=mish,
     hard_sigmoid=hard_sigmoid,
     exponential=exp,
+    log_softmax=log_softmax,
 )

@@ -149,7 +149,8 @@ def refusal(at, error):
 def told(verb, repo_id):
     """What the hub says against it, in a sentence, with the cure. What is wrong with the model itself goes through.
 
-    Raises ConnectionError where it cannot be reached, FileNotFoundError for what is not there, OSError for a refusal.
+    Raises ConnectionError where it cannot be reached, FileNotFoundError for what is not there, ValueError for an impossible
+    name, OSError for a refusal.
     """
     at = f"{verb}: {repo_id}"
     try:

@@ -207,20 +207,13 @@ def checked(model, rows, packing):
             check_finite(name, array.numpy())
     losses = (model.training.losses * len(y))[: len(y)]
     asked = [getattr(loss, "probabilities", False) for loss in losses]
-    given = as_list(first_answers(model, [a.numpy()[:32] for a in x], packing)) if any(asked) else y
+    given = as_list(next(answers(model, [([a.numpy()[:32] for a in x], packing)]))) if any(asked) else y
     for loss, target, answer, probabilities in zip(losses, y, given, asked, strict=False):
         if isinstance(loss, Loss) and not loss.classes:
             loss.check(target, target)
         if probabilities:
             loss.check(y_as(loss, constant(target.numpy()[:32]), answer), answer)
     return rows
-
-
-def first_answers(model, rows, packing):
-    """What the model gives for these rows. In its first training op by op: a program for so few is not worth its making."""
-    if model.training.programs:
-        return next(answers(model, [(rows, packing)]))
-    return model(packing.x([*map(constant, rows)]))
 
 
 def answers(model, batches):

@@ -1,9 +1,11 @@
 """Layers by Keras' rules: one computes in float32 unless told otherwise, a bias is [units]; and what weights start from."""
 
+import math
+
 import numpy as np
 
 from levels import mid_level
-from levels.low_level import Operators, Variable, cast, constant
+from levels.low_level import DOOR, RUN, Operators, Variable, apply, cast, constant, reduce_sum
 from levels.mid_level import INITIALIZERS, known
 from levels_more import constraints, functional, layers, more_layers
 from levels_more.checks import dtype_of
@@ -39,8 +41,21 @@ def Input(shape=None, batch_size=None, dtype=None, name=None, input_shape=None):
 class Layer(mid_level.Layer):
     """A layer of Keras: it has a dtype, float32 unless said, and takes floats in it."""
 
-    def __init__(self, *args, dtype=None, trainable=True, input_shape=None, input_dim=None, **options):
+    activity_regularizer = None
+
+    def __init__(
+        self,
+        *args,
+        dtype=None,
+        trainable=True,
+        input_shape=None,
+        input_dim=None,
+        activity_regularizer=None,
+        **options,
+    ):
         super().__init__(*args, **options)
+        given = activity_regularizer
+        self.activity_regularizer = given and known("regularizer", layers.REGULARIZERS, given)
         self.dtype, self.input_size = np.dtype(dtype or FLOAT[0]), (input_dim,) if input_dim else input_shape
         if not trainable:  # True would thaw the parts that a model is made of
             self.trainable = False
@@ -51,14 +66,22 @@ class Layer(mid_level.Layer):
         kept = [penalty for penalty in before if not hasattr(penalty, "of_call")]
         if len(kept) < len(before):  # another list would have a step traced anew
             self.penalties = kept
-        return super().__call__(_fitting(inputs, self.dtype or FLOAT[0]), training)
+        y = super().__call__(_fitting(inputs, self.dtype or FLOAT[0]), training)
+        if self.activity_regularizer is not None and isinstance(y, Operators):
+            rows = reduce_sum(apply("spread", 1.0, y, count=1.0)) / float(max(1, math.prod(y.spec.shape[1:])))
+            self.add_loss(self.activity_regularizer(y) / rows)
+        return y
 
     def build(self, input_shape):
         super().build(tuple(input_shape))
 
     def add_weight(self, shape=(), initializer=None, dtype=None, trainable=True, regularizer=None, name=None):
         """A new variable of this shape, in the layer's dtype, with a penalty where a regularizer is given."""
-        found = super().add_weight(tuple(shape), initializer or "glorot_uniform", trainable)
+        front, DOOR.stands = DOOR.stands, RUN  # a function of yours may draw its numbers by ops
+        try:
+            found = super().add_weight(tuple(shape), initializer or "glorot_uniform", trainable)
+        finally:
+            DOOR.stands = front
         found = Assigned(found.newest(), trainable, name, dtype)
         if regularizer is not None:
             self.penalties = [*vars(self).get("penalties", ()), lambda: regularizer(found)]
@@ -111,6 +134,17 @@ class Dropout(Layer, layers.Dropout):
         self.state = _State(self.state, trainable=False)
 
 
+class ActivityRegularization(Layer):
+    """x as it is; (l1·Σ|x| + l2·Σx²) / rows is added to the loss."""
+
+    def __init__(self, l1=0.0, l2=0.0, **options):
+        super().__init__(activity_regularizer=layers.L1L2(l1, l2), **options)
+
+    def call(self, x):
+        """x[batch, …] -> x"""
+        return x
+
+
 class _State(Variable):
     apart = True  # for `Module.named`: no weight
 
@@ -155,6 +189,7 @@ LAYERS = {"Layer": Layer, "Dense": Dense, "Dropout": Dropout}
 LAYERS |= {name: bent(name.lower()) for name in ("ReLU", "Softmax")}
 LAYERS |= by_rules(Layer, *(getattr(mid_level, name) for name in _PLAIN.split()))
 LAYERS |= by_rules(Layer, *classes_of(more_layers, mid_level.Layer))
+LAYERS["ActivityRegularization"] = ActivityRegularization
 _DRAWN = (
     "constant glorot_normal glorot_uniform he_normal he_uniform identity lecun_normal lecun_uniform ones random_normal "
     "random_uniform truncated_normal zeros"

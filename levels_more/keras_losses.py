@@ -5,6 +5,7 @@ import functools
 from levels import mid_level
 from levels.low_level import as_tensor, cast, reshape
 from levels_more import losses, more_losses
+from levels_more.checks import expect
 from levels_more.keras_rules import by_rules, classes_of
 from levels_more.metrics import snake_case
 from levels_more.nested import numbers
@@ -40,8 +41,14 @@ def chosen(loss):
 
 
 def rows_of(kind):
-    """A loss as a function of y_true and y_pred [batch, …], which gives a number for each sample."""
-    return lambda y_true, y_pred, **options: kind(**options).each(*alike(y_true, y_pred))
+    """A loss as a function of y_true and y_pred [batch, …], which gives a number for each sample. The last axis is summed over."""
+
+    def rows(y_true, y_pred, *args, axis=-1, **options):
+        expect(axis in (-1, len(y_pred.shape) - 1), f"{snake_case(kind.__name__)}: axis", axis, "-1, the last one")
+        return kind(*args, **options).each(*alike(y_true, y_pred))
+
+    rows.__name__ = snake_case(kind.__name__)
+    return rows
 
 
 _LOSSES = "Huber MeanAbsoluteError MeanSquaredError SparseCategoricalCrossentropy"
@@ -52,4 +59,5 @@ SHORT = {"mse": "mean_squared_error", "mae": "mean_absolute_error", "mape": "mea
 WORDS = {snake_case(name): kind for name, kind in LOSSES.items()}  # as `compile` is told them
 WORDS |= {short: WORDS[name] for short, name in SHORT.items()}
 LOSSES |= {snake_case(name): rows_of(kind) for name, kind in LOSSES.items() if name != "Loss"}
-LOSSES |= {short: LOSSES[name] for short, name in SHORT.items()}
+LOSSES |= {word: LOSSES[name] for short, name in SHORT.items() for word in (short, short.upper())}
+LOSSES["kullback_leibler_divergence"] = LOSSES["kl_divergence"]

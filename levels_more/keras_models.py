@@ -1,7 +1,10 @@
 """Models by Keras' rules: a subclass, which may have a `build` and steps of its own, a graph of layers, or layers in a row."""
 
+import contextlib
 import functools
+import io
 import operator
+import sys
 
 import numpy as np
 
@@ -10,12 +13,12 @@ from levels.low_level import METHODS, Operators, reshape
 from levels.mid_level import OPTIMIZERS, WIDER
 from levels_more import constraints, functional, keras_optimizers, keras_steps, saving
 from levels_more.checks import takes
-from levels_more.fitting import spelled
+from levels_more.fitting import distinct, spelled
 from levels_more.inputs import alone, as_list
-from levels_more.keras_callbacks import heard, teller
+from levels_more.keras_callbacks import teller, tests_told
 from levels_more.keras_layers import LAYERS, Input, Layer
 from levels_more.keras_losses import LOSSES, chosen, no_loss
-from levels_more.keras_metrics import METRICS, Metric, called
+from levels_more.keras_metrics import METRICS, CompileMetrics, Metric, losses_of, of_outputs
 from levels_more.nested import each_leaf, leaves, numbers
 from levels_more.watching import WatchingTape
 
@@ -52,7 +55,8 @@ class Model(Layer, high_level.Model):
     ):
         """Choose how to train, by names or objects; `weighted_metrics` heed weights of rows. The last two change nothing here."""
         weights = {} if loss_weights is None else {"loss_weights": loss_weights}
-        metrics, weighted = ([called(each) for each in as_list(given or ())] for given in (metrics, weighted_metrics))
+        names = [place.layer.name for place in vars(self).get("outputs", ())]
+        metrics, weighted = (of_outputs(given, names) for given in (metrics, weighted_metrics))
         for metric in weighted:
             metric.weighted = True
         if isinstance(optimizer, str):
@@ -60,6 +64,9 @@ class Model(Layer, high_level.Model):
         losses = no_loss if loss is None else each_leaf(loss, chosen)
         optimizer = optimizer() if isinstance(optimizer, type) else optimizer
         super().compile(optimizer, losses, metrics + weighted, **weights)
+        if len(names) > 1:
+            self.training.metrics = losses_of(self.training, names) + self.training.metrics
+            self.training.names = distinct(["loss", *(metric.name for metric in self.training.metrics)])
 
     @property
     def optimizer(self):
@@ -71,11 +78,30 @@ class Model(Layer, high_level.Model):
         self.own = value
 
     metrics_names = property(lambda self: self.training.names)
+    input_shape = property(lambda self: alone([place.shape for place in self.inputs]), doc="Of any number of rows.")
+
+    @property
+    def output_shape(self):
+        """Of any number of rows, (None, …); before anything was given, or said of its inputs, there is none: ValueError."""
+        return alone([place.shape for place in self.outputs])
+
+    @output_shape.setter
+    def output_shape(self, value):
+        vars(self)["output_shape"] = value
+
+    def summary(self, line_length=None, positions=None, print_fn=None, expand_nested=False, show_trainable=False):
+        """Print the layers; `print_fn` is given each line, if there is one. The others change nothing here."""
+        with io.StringIO() if print_fn else contextlib.nullcontext(sys.stdout) as text:
+            with contextlib.redirect_stdout(text):
+                METHODS["Model.summary"](self)
+            for line in text.getvalue().splitlines() if print_fn else ():
+                print_fn(line)
 
     @property
     def metrics(self):
         """The mean loss, the metrics that `compile` chose, and those that are attributes of the model. Yours to override."""
-        chosen = [self.tracker, *self.training.metrics] if self.chosen else []
+        chosen = [self.tracker] if self.chosen else []
+        chosen += [CompileMetrics(self)] if self.chosen and self.training.metrics else []
         return chosen + [each for each in vars(self).values() if isinstance(each, Metric) and each not in chosen]
 
     def reset_metrics(self):
@@ -114,20 +140,25 @@ class Model(Layer, high_level.Model):
         Raises ValueError where there is neither.
         """
         if self.training.losses != [no_loss]:
-            return self.training.summed(self, *self._matched(y, y_pred, sample_weight))
+            return self.training.summed(self, *self.matched(y, y_pred, sample_weight))
         return functools.reduce(operator.add, self.losses) if self.losses else no_loss(y, y_pred)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """Let the metrics that `compile` chose take in y_true and y_pred [batch, …]; {name: result} of all. Yours to override."""
         if y is not None and self.training.metrics:
-            self.training.count(*self._matched(y, y_pred, sample_weight))
+            self.training.count(*self.matched(y, y_pred, sample_weight))
         return self.get_metrics_result()
 
     def get_metrics_result(self):
         """{name: result} of all metrics."""
-        return {metric.name: metric.result() for metric in self.metrics}
+        found = {}
+        for metric in self.metrics:
+            result = metric.result()
+            found |= result if isinstance(result, dict) else {metric.name: result}
+        return found
 
-    def _matched(self, y, y_pred, weight):
+    def matched(self, y, y_pred, weight):
+        """(targets, answers, weights), a list of each, for all outputs: y_true and y_pred [batch, …]."""
         y, y_pred, _ = self.training.matched(y, y_pred)
         return y, y_pred, [weight] * len(y) if isinstance(weight, Operators | None) else [*weight]
 
@@ -136,24 +167,32 @@ class Model(Layer, high_level.Model):
         return keras_steps.one_pass(self, step, data, history)
 
     def fit(self, x=None, y=None, batch_size=None, *args, callbacks=None, **options):
-        """That of levels, of arrays x, y or a Dataset; a callback hears of validation and prediction, too, if it has methods for it."""
+        """That of levels, of arrays x, y or a Dataset; a callback hears of validation, too, if it has methods for it."""
         if not takes(self.train_step, 2):  # it is of the reader's, and takes data
             own_test = not takes(self.test_step, 2)
             x, options = keras_steps.prepared(self, x, y, batch_size, own_test, options)
             y = None
         elif not keras_steps.is_data(x):
             keras_steps.check_steps(x, batch_size, options)
-        return super().fit(x, y, batch_size, *args, callbacks=heard(callbacks), **options)
+        options.setdefault("validation_batch_size", batch_size or 32)
+        for callback in as_list(callbacks or ()):
+            callback.params = keras_steps.params(x, batch_size, args, options)
+        self.training.tests = tests_told(self, callbacks)
+        try:
+            return super().fit(x, y, batch_size, *args, callbacks=callbacks, **options)
+        finally:
+            self.training.tests = None
 
     def evaluate(self, x=None, y=None, batch_size=None, *args, callbacks=None, return_dict=False, **options):
-        """That of levels, of arrays x, y or a Dataset, between on_test_begin and on_test_end of the callbacks."""
-        tell = teller(self, callbacks)
-        tell("on_test_begin", {})
+        """That of levels, of arrays x, y or a Dataset, of which callbacks hear."""
         if not takes(self.test_step, 2):
             weight, steps = (options.pop(name, None) for name in ("sample_weight", "steps"))
             x, y = keras_steps.elements(self, x, y, weight, batch_size, steps), None
-        logs = super().evaluate(x, y, batch_size or 1024, *args, return_dict=True, **options)
-        tell("on_test_end", logs)
+        self.training.tests = tests_told(self, callbacks)
+        try:
+            logs = super().evaluate(x, y, batch_size or 32, *args, return_dict=True, **options)
+        finally:
+            self.training.tests = None
         return logs if return_dict else alone([*logs.values()])
 
     def predict(self, x, batch_size=32, verbose=0, steps=None, callbacks=None):

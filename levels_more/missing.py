@@ -12,13 +12,13 @@ _USE = {  # names of PyTorch -> what to use instead
     "vjp jvp": "torch.autograd.grad",
     "register_full_backward_hook": "register_hook of a tensor",
     "scatter_add_ scatter_add index_add_": "nn.functional.one_hot, and a matrix product",
-    "lstsq pinv svd eigh eigvals qr cholesky": "NumPy's of that name, in numpy.linalg, on x.detach().numpy()",
+    "eig eigvals": "eigh, where the matrix is symmetric, or NumPy's of that name, in numpy.linalg, on x.detach().numpy()",
     "Conv1d Conv2d conv2d MaxPool2d max_pool2d LSTM GRU RNN Transformer MultiheadAttention": (
         "Linear layers: there are only dense nets here"
     ),
-    "LBFGS Adadelta Adamax NAdam RAdam Rprop ASGD": "Adam, or SGD",
-    "OneCycleLR CyclicLR CosineAnnealingWarmRestarts SequentialLR ChainedScheduler": "LambdaLR",
-    "orthogonal_ trunc_normal_ sparse_ eye_ dirac_": "xavier_uniform_, or copy_ inside torch.no_grad()",
+    "LBFGS Rprop ASGD": "Adam, or SGD",
+    "OneCycleLR CyclicLR SequentialLR ChainedScheduler": "LambdaLR",
+    "sparse_ dirac_": "xavier_uniform_, or copy_ inside torch.no_grad()",
     "tensorboard SummaryWriter": "a list of losses, and matplotlib",
     "distributed DataParallel": "levels.high_level.DistributedDataParallel",
 }

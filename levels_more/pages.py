@@ -168,7 +168,7 @@ def packed_numbers(array):
 
 def packed(data):
     """Bytes as text: compressed, in base64, as every browser can unpack."""
-    return base64.b64encode(gzip.compress(data, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
 
 def onnxruntime_web():

@@ -14,6 +14,8 @@ from levels_more.promotion import NUMBERS
 from levels_more.recording import Hook, Node, OperandError, ShapeError, Switch, gradients, recording, remembering
 from levels_more.views import Viewing
 
+UFUNCS = {"multiply": "mul", "subtract": "sub", "power": "pow", "equal": "eq", "not_equal": "ne", "less_equal": "le",
+          "greater_equal": "ge", "rint": "round", "arctan": "atan", "arctan2": "atan2"}  # fmt: skip
 FUNCTIONS = {}  # name -> a function of recorded tensors, which is a method, too; `add_` is `add`, in place
 
 
@@ -190,7 +192,14 @@ class Recorded(Viewing):
     __iand__, __ior__ = _in_place("bitwise_and"), _in_place("bitwise_or")
     __iadd__, __isub__ = _in_place("add"), _in_place("sub")
     __imul__, __itruediv__ = _in_place("mul"), _in_place("div")
-    __hash__, __array_ufunc__ = object.__hash__, None
+    __hash__ = object.__hash__
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **how):
+        """NumPy's functions of tensors: ours of that name, else NumPy's of the numbers."""
+        function = FUNCTIONS.get(UFUNCS.get(ufunc.__name__, ufunc.__name__))
+        if function and method == "__call__" and not how:
+            return function(*inputs)
+        return getattr(ufunc, method)(*(x.numpy() if isinstance(x, Recorded) else x for x in inputs), **how)
 
     def __neg__(self):
         return FUNCTIONS["neg"](self)

@@ -164,6 +164,14 @@ def test_who_may_not_write_is_told(hub):
     assert refused.startswith("OSError: push_to_hub: me/rings: the hub refuses with status 401; log in"), refused
 
 
+def test_a_folder_without_a_model_is_told(tmp_path):
+    for load in (from_pretrained, load_model):
+        with pytest.raises(
+            FileNotFoundError, match="weights.safetensors is not there: this is no folder that `save` made"
+        ):
+            load(str(tmp_path))
+
+
 def test_a_revision_is_a_text():
     with pytest.raises(TypeError, match="from_pretrained: revision is 3; expected a text"):
         from_pretrained("me/rings", revision=3)

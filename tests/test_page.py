@@ -1,5 +1,6 @@
 """The source of a function on a page; and a model as one: in a real browser, from its file, it computes what `predict` says."""
 
+import functools
 import json
 
 import numba
@@ -20,6 +21,14 @@ def chromium(launched):
     """One browser for all of these tests."""
     with launched() as running:
         yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def packed_once():
+    """onnxruntime-web is compressed once for all of these tests: 14 MB take a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "packed", functools.cache(pages.packed))
+        yield
 
 
 @pytest.fixture

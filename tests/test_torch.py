@@ -561,6 +561,13 @@ RULES = {  # the weight after three steps of gradient 2·w from 1.0 on: PyTorch'
     "adamw": (lambda p: optim.AdamW(p, lr=0.1, weight_decay=0.5), 0.5749739307415966),
     "rmsprop": (lambda p: optim.RMSprop(p, lr=0.01), 0.7799822732436351),
     "adagrad": (lambda p: optim.Adagrad(p, lr=0.1), 0.7804561813568098),
+    "amsgrad": (lambda p: optim.Adam(p, lr=0.1, amsgrad=True, betas=(0.5, 0.6)), 0.7021295899312412),
+    "centered": (lambda p: optim.RMSprop(p, lr=0.01, centered=True, momentum=0.5), 0.6712214427297104),
+    "adamax": (lambda p: optim.Adamax(p, lr=0.1, weight_decay=0.1), 0.7154994733283055),
+    "nadam": (lambda p: optim.NAdam(p, lr=0.1), 0.7527292663805714),
+    "radam": (lambda p: optim.RAdam(p, lr=0.1), 0.46230335987570403),
+    "adadelta": (lambda p: optim.Adadelta(p, lr=0.5), 0.995150380857237),
+    "maximize": (lambda p: optim.SGD(p, lr=0.1, maximize=True), 1.728),
 }
 
 
@@ -613,6 +620,9 @@ def test_rates_by_epoch():
     assert rates(lambda o: lr.MultiStepLR(o, [1, 3], gamma=0.1)) == pytest.approx([1.0, 0.1, 0.1, 0.01])
     assert rates(lambda o: lr.LambdaLR(o, lambda epoch: 1 / (1 + epoch))) == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4])
     assert rates(lambda o: lr.CosineAnnealingLR(o, 3, eta_min=0.4)) == pytest.approx([1.0, 0.85, 0.55, 0.4])
+    assert rates(lambda o: lr.PolynomialLR(o, 4, 2.0), 5) == pytest.approx([1.0, 0.5625, 0.25, 0.0625, 0.0])
+    waves = [1.0, 0.55, 1.0, 0.8681980515339464, 0.55, 0.23180194846605365]
+    assert rates(lambda o: lr.CosineAnnealingWarmRestarts(o, 2, 2, eta_min=0.1), 6) == pytest.approx(waves)
     optimizer = optim.SGD([w], lr=1.0)
     plateau = lr.ReduceLROnPlateau(optimizer, factor=0.5, patience=1)
     for loss in (3.0, 2.0, 2.0, 2.0, 2.0, 2.0):
@@ -1068,3 +1078,125 @@ def test_a_tensor_of_so_many_numbers():
 def test_a_dtype_is_one_object():
     assert torch.ones(1).dtype is torch.float32 and torch.tensor([1]).dtype is torch.long is torch.int64
     assert repr(torch.ones(2, 3).shape[:1]) == "torch.Size([2])"
+
+
+def test_a_function_of_its_own_with_several_results_and_a_context():
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(x, y, k):
+            return x * y, k * x + y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            *tensors, ctx.k = inputs
+            ctx.save_for_backward(*tensors, output[0])
+
+        @staticmethod
+        def backward(ctx, dp, dq):
+            x, y, p = ctx.saved_tensors
+            assert ctx.needs_input_grad == (True, False, False) and p == x * y
+            return dp * y + dq * ctx.k, None, None
+
+    x = leaf(3.0)
+    p, q = Both.apply(x, torch.tensor(4.0, dtype=torch.float64), 5.0)
+    (p * 2 + q).backward()
+    assert (p.item(), q.item(), x.grad.item()) == (12.0, 19.0, 13.0)
+
+
+def test_classes_of_each_place():
+    """Of logs[batch, classes, …] each place is a row; of logs[classes] there is one."""
+    x, y = torch.tensor(RNG.normal(size=(2, 3, 4))), torch.tensor(RNG.integers(0, 3, (2, 4)))
+    rows, classes = x.permute(0, 2, 1).reshape(8, 3), y.reshape(8)
+    close(F.cross_entropy(x, y), F.cross_entropy(rows, classes).numpy())
+    close(F.cross_entropy(x, y, reduction="none").reshape(8), F.cross_entropy(rows, classes, reduction="none").numpy())
+    close(F.cross_entropy(rows[0], classes[0]), F.cross_entropy(rows[:1], classes[:1]).numpy())
+    with pytest.raises(RuntimeError, match=r"target is \(4,\); expected a class for each row of \(8, 3\)"):
+        F.cross_entropy(rows, classes[:4])
+
+
+def test_the_first_number_of_a_list_decides():
+    assert torch.tensor([np.float64(1.5)]).dtype == torch.tensor([np.array([1.5])]).dtype == torch.float64
+    assert torch.tensor([1.5]).dtype == torch.float32 and torch.ones(1).type() == "torch.FloatTensor"
+
+
+def test_whole_numbers_to_a_power_remain_so():
+    whole = torch.tensor(3)
+    assert (whole**3).dtype == torch.int64 and (whole**3, 2**whole, (whole**0.5).dtype) == (27, 8, torch.float32)
+    with pytest.raises(RuntimeError, match="floats"):
+        whole**-1
+
+
+def test_functions_of_numpy_take_tensors():
+    x = leaf([1.0, 4.0])
+    np.sqrt(x).sum().backward()
+    close(x.grad, [0.5, 0.25])
+    with torch.no_grad():
+        close(np.ones(2) * x + np.float64(1.0), [2.0, 5.0])
+        close(np.logaddexp(x.data, 0.0), np.logaddexp([1.0, 4.0], 0.0))
+
+
+def test_radam_begins_to_divide_by_the_spread():
+    w = leaf(1.0)
+    optimizer = optim.RAdam([w], lr=0.1)
+    for _ in range(8):
+        optimizer.zero_grad()
+        (w * w).backward()
+        optimizer.step()
+    assert w.item() == pytest.approx(0.19408385613224668, rel=1e-12)  # PyTorch's
+
+
+def test_more_starting_values():
+    w = nn.init.orthogonal_(torch.empty(3, 5, dtype=torch.float64), gain=2.0)
+    close(w @ w.T, 4.0 * np.eye(3), 1e-12)
+    w = nn.init.orthogonal_(torch.empty(5, 3, dtype=torch.float64))
+    close(w.T @ w, np.eye(3), 1e-12)
+    assert nn.init.eye_(torch.empty(2, 3)).tolist() == [[1, 0, 0], [0, 1, 0]]
+    w = nn.init.trunc_normal_(torch.empty(20000), mean=1.0, std=2.0, a=-1.0, b=3.0)
+    assert w.min() >= -1 and w.max() <= 3 and abs(w.mean().item() - 1) < 0.05 and 1.0 < w.std() < 1.15
+
+
+def test_what_numpy_works_out_without_a_gradient():
+    a = np.array([[1.0, 2], [3, 4], [5, 6]])
+    x = torch.tensor(a)
+    q, r = torch.linalg.qr(x)
+    close(q @ r, a)
+    u, s, v = torch.svd(x)
+    close(u @ torch.diag(s) @ v.t(), a)
+    u, s, vh = torch.linalg.svd(x, full_matrices=False)
+    close(u @ torch.diag(s) @ vh, a)
+    close(torch.linalg.pinv(x) @ x, np.eye(2), 1e-12)
+    close(torch.linalg.lstsq(x, x @ torch.ones(2, 1, dtype=torch.float64)).solution, [[1.0], [1.0]])
+    values, vectors = torch.linalg.eigh(x.T @ x)
+    close(vectors @ torch.diag(values) @ vectors.T, a.T @ a)
+    assert torch.linalg.matrix_rank(x) == 2
+    with pytest.raises(RuntimeError, match=r"qr: it has no gradient here; x\.detach\(\)"):
+        torch.linalg.qr(leaf(a))
+
+
+def test_gradients_are_checked_by_differences():
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * x
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy
+
+    assert torch.autograd.gradcheck(lambda x, y: x * y.exp(), (leaf([1.0, 2.0]), leaf([0.5, 1.0])))
+    with pytest.raises(RuntimeError, match="gradcheck"):
+        torch.autograd.gradcheck(Wrong.apply, (leaf([1.0, 2.0]),))
+    assert not torch.autograd.gradcheck(Wrong.apply, leaf([1.0, 2.0]), raise_exception=False)
+    with pytest.raises(RuntimeError, match="float64"):
+        torch.autograd.gradcheck(torch.exp, leaf([1.0], torch.float32))
+
+
+def test_how_numbers_are_printed_may_be_chosen():
+    try:
+        torch.set_printoptions(precision=2, sci_mode=False, threshold=3, edgeitems=1)
+        assert repr(torch.tensor([0.001, 1000.0])) == "tensor([   0.00, 1000.00])"
+        assert repr(torch.arange(5)) == "tensor([0,  ..., 4])"
+    finally:
+        torch.set_printoptions(precision=4, sci_mode=None, threshold=1000, edgeitems=3)
+    with pytest.raises(TypeError, match="digits"):
+        torch.set_printoptions(digits=2)

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from course import tasks
+from course.bench import machines
 from course.bench.worker import Work
 from course.setup.arguments import SECTIONS, parser
 
@@ -44,7 +45,7 @@ LIBRARIES = {  # what `--peer` installs; nothing: it is here
 ONLY_PROGRAMS = {
     "torchkeras": ["torchkeras", "torch", "accelerate", "pandas", "scikit-learn", "matplotlib"]
 }  # not timed
-APIS = "by hand", "eager", "step", "epoch", "fit", "kernel"
+APIS = "by hand", "eager", "step", "epoch", "fit", "again", "kernel"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC")
 TOLERANCE = 5e-4  # of the way that the weights went, in float32 against float64
 LOOSE = {("tensorflow", "Keras fit"): 2e-3}  # its Adam takes 1 - 0.999ᵗ from a power in float32, and loses digits
@@ -86,11 +87,11 @@ class Case(NamedTuple):
     modes: Any = {}  # library: those that take part, where they are not all
 
 
-def of_task(task, batch, optimizer, rate=None):
-    """One of the course's two tasks."""
-    x, y, *weights = (np.float32(a) for a in (task.x, task.y, *task.weights))
-    loss, rate = "bce" if len(weights) > 2 else "mse", rate or task.learning_rate
-    return Work(x, y, weights, tasks.shuffled(len(x), 1), loss, optimizer, rate, batch)
+def of_task(task, batch, optimizer, dtype="f4", rows=None):
+    """One of the course's two tasks, or the first rows of it."""
+    x, y, *weights = (a.astype(dtype) for a in (task.x[:rows], task.y[:rows], *task.weights))
+    loss = "bce" if len(weights) > 2 else "mse"
+    return Work(x, y, weights, tasks.shuffled(len(x), 1), loss, optimizer, task.learning_rate, batch)
 
 
 def of_net(rows, sizes, batch, loss, optimizer, rate):
@@ -115,11 +116,26 @@ def of_op(op, size):
     return Work(x, y, [], np.arange(1), op)
 
 
+def only(**modes):
+    """These modes of these libraries, and none of the others."""
+    return dict.fromkeys(LIBRARIES, []) | modes
+
+
+WIDE = only(levels=["1", "2", "3 eager", "3 function", "3 function.over"], numpy=["naive", "in place"])  # in float64
+AGAIN = only(levels=["5 fit again"], tensorflow=["Keras fit again"], sklearn=["MLP fit again"])
+
+
 def cases():
     """All there is to measure."""
     for name, batch, optimizer in (("linear", 10, "sgd"), *itertools.product(["rings"], [100, 10], ["sgd", "adam"])):
         title = f"{name}, batch {batch}, {optimizer.upper() if optimizer == 'sgd' else 'Adam'}"
         yield Case("training", title, "", lambda f=name, b=batch, o=optimizer: of_task(getattr(tasks, f)(), b, o))
+    title = "rings in float64, batch 100, SGD"
+    yield Case("training", title, "", lambda: of_task(tasks.rings(), 100, "sgd", "f8"), 1, WIDE)
+    title = "rings, four steps, each fit a new one"
+    yield Case("training", title, "", lambda: of_task(tasks.rings(), 100, "sgd", rows=400), 1, AGAIN)
+    title = "8-16-16-4, batch 32, Adam"
+    yield Case("training", title, "", lambda: of_net(3200, (8, 16, 16, 4), 32, "cross_entropy", "adam", 0.001))
     for threads in (1, 2) if (os.cpu_count() or 1) > 1 else (1,):
         title = f"784-512-512-10, batch 256, Adam, {threads} thread{'s' * (threads > 1)}"
         yield Case("training", title, "", lambda: of_net(2560, (784, 512, 512, 10), 256, "cross_entropy", "adam", 0.001), threads)  # fmt: skip
@@ -329,7 +345,8 @@ def measure(case, peers, pace, folder):
     results, running = [], []
     for peer in peers.values():
         for mode, api in peer.modes.items():
-            if (api == "kernel") == bool(work.weights) or mode not in case.modes.get(peer.library, [mode]):
+            wanted = case.modes.get(peer.library, [mode] * (api != "again"))  # those are for a case that names them
+            if (api == "kernel") == bool(work.weights) or mode not in wanted:
                 continue
             about = case, peer.about["name"], mode, api
             made = peer.ask("make", mode, file)
@@ -414,6 +431,18 @@ def whole_course():
     run = subprocess.run([sys.executable, "-m", "course", "run"], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     lines = [line.split(" ran in ") for line in run.stdout.splitlines() if " ran in " in line]
     return {name.strip(): float(text.split()[0]) for name, text in lines}
+
+
+def several(given, repeats, folder):
+    """The rows of `machines.measured`, on rings and on the large net; none where MPI or PyTorch is not there."""
+    python = python_of("torch", given)
+    if why := machines.missing(python):
+        print(f"machines: skipped ({why})")
+        return []
+    nets = {"rings, batch 100": (of_task(tasks.rings(), 100, "sgd"), 25)}
+    nets["784-512-512-10, batch 256"] = of_net(2560, (784, 512, 512, 10), 256, "cross_entropy", "sgd", 0.05), 10
+    works = {name: work._replace(order=np.tile(work.order, epochs)) for name, (work, epochs) in nets.items()}
+    return machines.measured(works, python, environment, repeats, folder)
 
 
 # What is told ---------------------------------------------------------------------------------------------------------
@@ -516,7 +545,7 @@ def made_by():
     return f"<!-- measured by the scripts {hashlib.sha256(json.dumps(texts).encode()).hexdigest()} -->"
 
 
-def report(results, began, here, versions, start_rows=(), notebooks=None):
+def report(results, began, here, versions, start_rows=(), notebooks=None, ranks=()):
     """The whole page in Markdown."""
     parts = ["# Results", f"{began}. {here}.\n\n{versions}.", "What is measured, and how: see [README.md](README.md)."]
     if grouped(results, "training"):
@@ -529,6 +558,10 @@ def report(results, began, here, versions, start_rows=(), notebooks=None):
         head = "", "import, s", "first epoch, s", "with all kept, s", "memory, MB", "installed, MB"
         rows = [(n, *map(number, times), *(number(b / 1e6) for b in sizes)) for n, *times, sizes in ((*r[:4], r[4:]) for r in start_rows)]  # fmt: skip
         parts += ["## The start: one epoch of the rings, Adam, in a fresh process", table(head, rows)]
+    if ranks:
+        head = "SGD", "ranks", "levels, µs a step", "PyTorch, µs a step", "its time / ours", "losses apart"
+        rows = [(name, n, number(1e6 * a), number(1e6 * b), number(c), f"{d:.0e}") for name, n, a, b, c, d in ranks]
+        parts += ["## Several machines: `DistributedDataParallel` in processes on this computer", table(head, rows)]
     if notebooks:
         rows = [(name, f"{seconds:.0f}") for name, seconds in {**notebooks, "all": sum(notebooks.values())}.items()]
         parts += ["## The course", table(("notebook", "s"), rows)]
@@ -621,5 +654,6 @@ def run(wanted, options, given, folder):
             for peer in peers.values():
                 peer.close()
     versions = ", ".join(f"{a['name']} {a['version']}".strip() for a in about)
+    ranks = several(given, 1 if options.quick else 5, folder) if "machines" in wanted else ()
     notebooks = whole_course() if "course" in wanted else None
-    return report(results, began, here, versions, start_rows, notebooks), results
+    return report(results, began, here, versions, start_rows, notebooks, ranks), results

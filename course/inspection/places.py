@@ -91,6 +91,9 @@ class Place(NamedTuple):
 
 # what other frameworks' spellings stand on: `where` leads to what `levels` itself has of that name
 RULES = {
+    "angles",
+    "arguments",
+    "jacobians",
     "keras_callbacks",
     "keras_layers",
     "keras_losses",
@@ -98,11 +101,18 @@ RULES = {
     "keras_models",
     "keras_optimizers",
     "keras_rules",
+    "letters",
+    "missing",
     "nested",
     "outlines",
+    "printed",
     "recorded_making",
+    "solving",
     "stepping",
+    "tensor_curves",
     "tensor_pipeline",
+    "tensor_places",
+    "tensor_rules",
     "torchkeras",
     "watching",
 }

@@ -60,9 +60,7 @@ class OnnxModel(kserve.Model):
         if data == self.held:  # anybody may ask for it
             return True
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = (
-            1  # for nets like ours: to share a few rows among threads takes longer than they do
-        )
+        options.intra_op_num_threads = 1  # sharing a few rows among threads takes longer than the rows
         session = onnxruntime.InferenceSession(data, options)
         unknown = {tensor.type for tensor in (*session.get_inputs(), *session.get_outputs())} - KINDS.keys()
         if unknown:

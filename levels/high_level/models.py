@@ -6,8 +6,8 @@ import copy
 
 import numpy as np
 
-from levels.hardware import check_finite, flag
-from levels.low_level import GradientTape, Variable, constant, function
+from levels.hardware import PLACE, check_finite, flag
+from levels.low_level import GradientTape, Variable, constant, function, trace
 from levels.mid_level import Dataset, Layer, Loss, at_least, widened
 
 from .loops import Training, run_training
@@ -95,10 +95,10 @@ class Predictor(Trainable):
         return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
     def build(self, input_shape, dtype="float32"):
-        """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
+        """Make all variables: a row of this shape [rows, …] goes through, without numbers. Raises TypeError for no shape."""
         if not isinstance(input_shape, (list, tuple)):
             raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
-        self(np.zeros((1, *input_shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
+        trace(self, [PLACE.device.spec((1, *input_shape[1:]), dtype)])
 
 
 class Model(Predictor):

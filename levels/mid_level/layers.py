@@ -92,9 +92,13 @@ _takes_training = functools.cache(lambda call: "training" in inspect.signature(c
 
 
 class _Part(Made, Module):
-    """What may stay as it is while a model is trained, and may want to know whether it is trained."""
+    """What has a name and a dtype, may stay as it is while a model is trained, and may want to know whether it is trained."""
 
     changes = True  # see `trainable`
+
+    def __init__(self, name=None, dtype=None):
+        self.name = type(self).__name__.lower() if name is None else name
+        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
 
     @property
     def hears(self):
@@ -123,10 +127,6 @@ class _Part(Made, Module):
 
 class Layer(_Part):
     """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
-
-    def __init__(self, name=None, dtype=None):
-        self.name = type(self).__name__.lower() if name is None else name
-        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""

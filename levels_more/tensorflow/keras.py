@@ -7,7 +7,7 @@ from levels.low_level import set_seed
 from levels_more import constraints as limits
 from levels_more import keras_layers, keras_losses, keras_metrics, keras_models, keras_optimizers
 from levels_more.by_batch import to_categorical
-from levels_more.keras_callbacks import History
+from levels_more.keras_callbacks import Callback, History
 from levels_more.keras_layers import LAYERS, Input
 from levels_more.keras_models import Model, Sequential  # noqa: F401
 
@@ -35,14 +35,14 @@ _PLAIN = (
 )
 _JOINING = "Add Average Concatenate Maximum Minimum Multiply Subtract"
 _HEARING = (
-    "Callback CSVLogger EarlyStopping LambdaCallback LearningRateScheduler ModelCheckpoint ReduceLROnPlateau "
+    "CSVLogger EarlyStopping LambdaCallback LearningRateScheduler ModelCheckpoint ReduceLROnPlateau "
     "TensorBoard TerminateOnNaN"
 )
 _RATES = "CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay"
 _plain = {name.removeprefix("reduce_"): FUNCTIONS[name] for name in _PLAIN.split()}
 _joining = {name.lower(): _layer(name) for name in _JOINING.split()}
 
-activations = room("keras.activations", NN, linear=FUNCTIONS["identity"], get=_activation)
+activations = room("keras.activations", NN, linear=FUNCTIONS["identity"], exponential=FUNCTIONS["exp"], get=_activation)
 backend = room(
     "keras.backend",
     _plain,
@@ -53,7 +53,7 @@ backend = room(
     get_value=np.asarray,
     set_floatx=keras_layers.set_floatx,
 )
-callbacks = room("keras.callbacks", _named(high_level, _HEARING), History=History)
+callbacks = room("keras.callbacks", _named(high_level, _HEARING), Callback=Callback, History=History)
 constraints = room("keras.constraints", limits.CONSTRAINTS)
 initializers = room("keras.initializers", keras_layers.DRAWERS)
 layers = room("keras.layers", LAYERS, _joining, Input=Input, InputLayer=Input)

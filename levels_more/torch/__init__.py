@@ -15,6 +15,7 @@ from levels_more import checkpoints
 from levels_more.checkpoints import save  # noqa: F401
 from levels_more.generators import Generator
 from levels_more.missing import room
+from levels_more.printed import set_printoptions  # noqa: F401
 from levels_more.recorded import Recorded as Tensor
 from levels_more.recorded import Size, device, dtype  # noqa: F401
 from levels_more.recorded_making import as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype, tensor  # noqa: F401

@@ -254,9 +254,13 @@ _takes_training = functools.cache(lambda call: "training" in inspect.signature(c
 
 
 class _Part(Made, Module):
-    """What may stay as it is while a model is trained, and may want to know whether it is trained."""
+    """What has a name and a dtype, may stay as it is while a model is trained, and may want to know whether it is trained."""
 
     changes = True  # see `trainable`
+
+    def __init__(self, name=None, dtype=None):
+        self.name = type(self).__name__.lower() if name is None else name
+        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
 
     @property
     def hears(self):
@@ -284,7 +288,7 @@ class _Part(Made, Module):
 
 
 # %% [markdown]
-# Now the second version of a layer. It has a name and a dtype. `add_weight` takes the numbers of an initializer and makes a
+# Now the second version of a layer. (Its name and its dtype are folded, in `_Part`.) `add_weight` takes the numbers of an initializer and makes a
 # variable of them. In `run` you find the `if not self.built` from above. A layer of its own kind adds `build` and `call`.
 #
 # (`__call__` sends one array or tensor to `run`. Several inputs go to `levels_more`, and so does `training=True`: some layers
@@ -295,10 +299,6 @@ class _Part(Made, Module):
 #| export layers
 class Layer(_Part):
     """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
-
-    def __init__(self, name=None, dtype=None):
-        self.name = type(self).__name__.lower() if name is None else name
-        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""

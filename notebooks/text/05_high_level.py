@@ -524,8 +524,8 @@ except AttributeError as error:
 #| export models
 import copy
 
-from levels.hardware import check_finite
-from levels.low_level import Variable, constant
+from levels.hardware import PLACE, check_finite
+from levels.low_level import Variable, constant, trace
 from levels.mid_level import Loss, widened
 
 
@@ -613,10 +613,10 @@ class Predictor(Trainable):
         return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
 
     def build(self, input_shape, dtype="float32"):
-        """Make all variables: a row of zeros of this shape [rows, …] goes through. Raises TypeError for no shape."""
+        """Make all variables: a row of this shape [rows, …] goes through, without numbers. Raises TypeError for no shape."""
         if not isinstance(input_shape, (list, tuple)):
             raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
-        self(np.zeros((1, *input_shape[1:]), "none" if dtype is None else dtype))  # (NumPy takes None for float64)
+        trace(self, [PLACE.device.spec((1, *input_shape[1:]), dtype)])
 
 
 # %%

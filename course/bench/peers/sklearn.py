@@ -57,4 +57,4 @@ def fit(work):
     return Trainer(epoch, weights, whole)
 
 
-MODES = {"MLP fit": ("fit", fit)}
+MODES = {"MLP fit": ("fit", fit), "MLP fit again": ("again", lambda work: fit(work)._replace(fit=None))}

@@ -126,5 +126,6 @@ MODES = {
     "tf.function, XLA": ("step", xla),
     "tf.function, epoch": ("epoch", whole_epoch),
     "Keras fit": ("fit", fit),
+    "Keras fit again": ("again", lambda work: fit(work)._replace(fit=None)),
     "kernel": ("kernel", kernel),
 }

@@ -1,5 +1,6 @@
 """`torch.autograd`: gradients by request, and functions whose gradient is your own."""
 
+from levels_more.jacobians import gradcheck  # noqa: F401
 from levels_more.missing import room
 from levels_more.own_gradients import Function  # noqa: F401
 from levels_more.recorded_making import tensor as Variable  # noqa: F401, N812
