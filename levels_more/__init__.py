@@ -10,7 +10,7 @@ import importlib
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
 CONTENTS = {
     "activation": {
-        "curves": "exponential hard_sigmoid leaky_relu log_sigmoid mish relu6 selu softplus softsign",
+        "curves": "exponential hard_sigmoid leaky_relu log_sigmoid log_softmax mish relu6 selu softplus softsign",
         "layers": "elu gelu silu softmax swish tanh",
     },
     "back end": {
@@ -54,6 +54,7 @@ CONTENTS = {
         "listing": "trimmed",
         "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
         "placed": "placed_on",
+        "pooling": "MAKERS copy fill",
         "waves": "COS SIN cos sin",
         "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
     },
@@ -71,9 +72,9 @@ CONTENTS = {
         "inputs": "",
         "launch": "launched mpiexec",
         "functional": "Call Functional Input Placeholder",
-        "machines_fit": "DistributedDataParallel First check_equal from_first spread_state",
+        "machines_fit": "DistributedDataParallel First check_equal from_first likeness spread_state",
         "machines_spread": "BY_ROWS SUMS WHOLE_BESIDE Cut shares spread",
-        "machines_stages": "EARLY LARGE Alone Bucket Staged argument_rows messages_of places_of stages_of",
+        "machines_stages": "EARLY LARGE Alone Bucket Rows Staged argument_rows messages_of places_of stages_of",
         "pages": "export_page",
         "parts": (
             "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "

@@ -6,12 +6,32 @@ import operator
 import numpy as np
 
 from levels import low_level as low
-from levels_more.promotion import beside, both, of_kinds
+from levels_more.promotion import alike, beside, both, floats, of_kinds
+from levels_more.statistics import without_gradient
 
 
 def sizes_of(sizes):
     """The shape in an argument list: (2, 3), or one tuple of them."""
     return tuple(map(int, sizes[0] if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else sizes))
+
+
+RENAMED = {  # PyTorch's arguments -> ours
+    "dim": "axis",
+    "keepdim": "keepdims",
+    "other": "y",
+    "num_classes": "n",
+    "split_size_or_sections": "size",
+}
+
+
+def spelled(function):
+    """A function that takes PyTorch's names of arguments."""
+
+    def run(*args, **options):
+        first = [options.pop("input")] if "input" in options else []
+        return function(*first, *args, **{RENAMED.get(name, name): x for name, x in options.items()})
+
+    return run
 
 
 def spread(function):
@@ -120,3 +140,107 @@ def repeat(x, *sizes):
     if len(counts) < len(x.shape):
         raise ValueError(f"repeat: {counts} for a tensor of shape {tuple(x.shape)}; expected a count for each axis")
     return low.tile(x, counts)
+
+
+def over(function):
+    """A reduction of x[…], of all, along one axis, or along several, one after the other; before it x is cast to a dtype."""
+
+    def run(x, axis=None, keepdims=False, dtype=None):
+        x = x if dtype is None else low.cast(x, dtype)
+        if not isinstance(axis, list | tuple):
+            return function(x, axis, keepdims)
+        for each in sorted((each % len(x.shape) for each in axis), reverse=True):
+            x = function(x, each, keepdims)
+        return x
+
+    return run
+
+
+def median(x, axis=None, keepdims=False):
+    """The lower one of the numbers of x[…] in the middle; along an axis -> (values, indices)."""
+    if axis is None:
+        return low.sort(low.reshape(x, (-1,)))[(math.prod(x.shape) - 1) // 2]
+    found = low.ranked(x, axis)
+    middle = (low.take(each, np.array([(x.shape[axis] - 1) // 2]), axis) for each in found)
+    return type(found)(*(each if keepdims else low.squeeze(each, axis) for each in middle))
+
+
+def div(x, y, rounding_mode=None):
+    """x / y, as floats, or rounded: "floor", down, and "trunc", towards 0. Raises ValueError for another word."""
+    if rounding_mode not in (None, "floor", "trunc"):
+        raise ValueError(f"div: rounding_mode is {rounding_mode!r:.60}; expected 'floor' or 'trunc'")
+    if rounding_mode is None:
+        x, y = beside(x, y)
+        return floats(x) / floats(y)
+    x, y = alike(x, y)
+    down = without_gradient(np.floor_divide)
+    return down(x, y) if rounding_mode == "floor" else low.sign(x) * low.sign(y) * down(low.abs(x), low.abs(y))
+
+
+def broadcast_tensors(*tensors):
+    """All of these tensors, [m] and [n, m] say, in the one shape that they have together."""
+    shape = np.broadcast_shapes(*(tuple(x.shape) for x in tensors))
+    return tuple(low.broadcast_to(x, shape) for x in tensors)
+
+
+def index_fill(x, axis, index, value):
+    """x[…] with one number in these places of an axis."""
+    mask = np.zeros(x.shape, bool)
+    np.moveaxis(mask, axis, 0)[index.numpy()] = True
+    return low.where(low.constant(mask), *beside(value, x))
+
+
+def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
+    """x[…] with a number for NaN, and one for each infinity, the largest there are unless they are said."""
+    most, array = np.finfo(x.dtype).max, x.numpy()
+    for wrong, value in (
+        (np.isnan(array), nan),
+        (np.isposinf(array), most if posinf is None else posinf),
+        (np.isneginf(array), -most if neginf is None else neginf),
+    ):
+        x = low.where(low.constant(wrong), float(value), x)
+    return x
+
+
+def addcmul(x, y, z, value=1):
+    """x[…] + value·y[…]·z[…]"""
+    return x + value * (y * z)
+
+
+def addcdiv(x, y, z, value=1):
+    """x[…] + value·y[…] / z[…]"""
+    return x + value * (y / z)
+
+
+def pad(x, pad, mode="constant", value=0.0):
+    """x[…] with a number put around it: so many before and behind along the last axis, then along the one before, …
+
+    Raises ValueError for another mode.
+    """
+    if mode != "constant":
+        raise ValueError(f"pad: mode is {mode!r:.60}; here is 'constant'")
+    for k, (before, behind) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
+        axis = len(x.shape) - 1 - k
+        sides = [
+            low.constant(np.full((*x.shape[:axis], n, *x.shape[axis + 1 :]), value, x.dtype)) for n in (before, behind)
+        ]
+        x = low.concat([sides[0], x, sides[1]], axis)
+    return x
+
+
+def hardtanh(x, min_val=-1.0, max_val=1.0):
+    """x[…] kept within two numbers."""
+    return low.clip(x, min_val, max_val)
+
+
+def power(x, y):
+    """x[…] to the power of y, numbers or tensors; whole numbers remain so. Raises ValueError for 1 / a whole number."""
+    if isinstance(y, int) and y == 2:
+        return x * x
+    x, y = beside(x, y)
+    arrays = [z.numpy() if hasattr(z, "shape") else np.asarray(z) for z in (x, y)]
+    if any(array.dtype.kind == "f" for array in arrays):
+        return x**y
+    if (arrays[1] < 0).any():
+        raise ValueError("pow: whole numbers to a power below 0; make floats of them first")
+    return without_gradient(np.power)(x, y)

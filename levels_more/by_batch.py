@@ -44,6 +44,7 @@ def to_categorical(x, num_classes=None):
     """
     (found,) = arrays_of(x)
     found = found[..., 0] if found.ndim > 1 and found.shape[-1] == 1 else found
+    found = found.astype(np.int64) if found.dtype.kind in "bu" else found
     wrong = (found % 1 != 0) | (found < 0) if found.dtype.kind in "biuf" else np.ones(found.shape, bool)
     if wrong.any():
         told = f"x is {reprlib.repr(x)}, and holds {found[wrong][0]}"

@@ -8,6 +8,7 @@ from levels.hardware import flag
 from levels.high_level import Callback
 from levels.low_level import Variable, dce, trace
 from levels.mid_level import at_least, positive
+from levels_more import checks
 from levels_more.checks import called, file_name, takes, word
 from levels_more.inputs import alone
 
@@ -45,23 +46,39 @@ class Monitor(Callback):
         if not self.told:
             cure = "give mode='max' or mode='min'"
             raise ValueError(f"{type(self).__name__}: is more of {self.monitor!r} better, or less? {cure}")
-        value = float(logs[self.monitor])
-        better = value - self.min_delta > self.best if self.rising else value + self.min_delta < self.best
-        self.best, self.wait = (value, 0) if better else (self.best, self.wait + 1)
+        self.value = float(logs[self.monitor])
+        better = self.beats(self.best)
+        self.best, self.wait = (self.value, 0) if better else (self.best, self.wait + 1)
         return better
+
+    def beats(self, best):
+        """Whether this epoch's number is better than that number, by more than `min_delta`."""
+        return self.value - self.min_delta > best if self.rising else self.value + self.min_delta < best
 
 
 class EarlyStopping(Monitor):
     """Ends the training after `patience` epochs in which `monitor` was not better than the best by over `min_delta`.
 
     `restore_best_weights` gives the model the weights of the best epoch when the training ends, however it ends; `verbose` 1
-    says when that is.
+    says when that is. What is no better than `baseline` is not good, and epochs before `start_from_epoch` do not count.
     """
 
     def __init__(
-        self, monitor="val_loss", min_delta=0, patience=0, mode="auto", restore_best_weights=False, *, verbose=0
+        self,
+        monitor="val_loss",
+        min_delta=0,
+        patience=0,
+        mode="auto",
+        restore_best_weights=False,
+        *,
+        verbose=0,
+        baseline=None,
+        start_from_epoch=0,
     ):
         super().__init__(monitor, mode, min_delta)
+        self.baseline = None if baseline is None else checks.number("EarlyStopping: baseline", baseline)
+        self.start = at_least(0, "EarlyStopping: start_from_epoch", start_from_epoch)
+        self.stopped_epoch = 0
         self.verbose = flag("EarlyStopping: verbose", bool(verbose) if type(verbose) is int else verbose)
         self.patience, self.restore_best_weights = (
             at_least(0, "EarlyStopping: patience", patience),
@@ -71,12 +88,18 @@ class EarlyStopping(Monitor):
     def on_train_begin(self):
         super().on_train_begin()
         self.best_epoch = self.best_weights = None
+        self.stopped_epoch = 0
 
     def on_epoch_end(self, epoch, logs):
+        if epoch < self.start:
+            return
+        waited = self.wait
         if self.better(logs):
+            if self.baseline is not None and not self.beats(self.baseline):
+                self.wait = waited + 1
             self.best_epoch, self.best_weights = epoch, self.model.get_weights()
         elif self.wait >= self.patience:
-            self.model.stop_training = True
+            self.model.stop_training, self.stopped_epoch = True, epoch
             if self.verbose:
                 print(f"epoch {epoch + 1}: stopped, for {self.monitor} was best in epoch {self.best_epoch + 1}")
 
@@ -170,10 +193,17 @@ class LambdaCallback(Callback):
     """
 
     def __init__(
-        self, on_epoch_begin=None, on_epoch_end=None, on_train_begin=None, on_train_end=None, on_train_batch_end=None
+        self,
+        on_epoch_begin=None,
+        on_epoch_end=None,
+        on_train_begin=None,
+        on_train_end=None,
+        on_train_batch_begin=None,
+        on_train_batch_end=None,
     ):
         told = dict(on_epoch_begin=on_epoch_begin, on_epoch_end=on_epoch_end, on_train_begin=on_train_begin)
         told |= dict(on_train_end=on_train_end, on_train_batch_end=on_train_batch_end)
+        told |= dict(on_train_batch_begin=on_train_batch_begin)
         for name, function in told.items():
             if function is not None:
                 setattr(self, name, called(f"LambdaCallback: {name}", function))

@@ -1,5 +1,6 @@
 """The other kinds of device, of which there may be one in the pool: importing them enters them in `MAKERS`."""
 
 from levels_more import gpu, tpu
+from levels_more.pooling import fill
 
-__all__ = ["gpu", "tpu"]
+__all__ = ["fill", "gpu", "tpu"]

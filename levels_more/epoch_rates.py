@@ -52,6 +52,21 @@ def half_wave(optimizer, T_max, eta_min=0.0):
     return Scheduler(optimizer, [down(group.get("initial_lr", group["lr"])) for group in optimizer.param_groups])
 
 
+def restarts(optimizer, T_0, T_mult=1, eta_min=0.0):
+    """Half waves down to `eta_min` again and again, each `T_mult` times as long as the one before (Loshchilov and Hutter, 2017)."""
+
+    def down(first):
+        def factor(epoch):
+            length = T_0
+            while epoch >= length:
+                epoch, length = epoch - length, length * T_mult
+            return (eta_min + (first - eta_min) * (1.0 + math.cos(math.pi * epoch / length)) / 2.0) / first
+
+        return factor
+
+    return Scheduler(optimizer, [down(group.get("initial_lr", group["lr"])) for group in optimizer.param_groups])
+
+
 class OnPlateau:
     """The rates times `factor` when a number, given to `step`, was not better for more than `patience` epochs."""
 

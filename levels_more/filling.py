@@ -1,7 +1,12 @@
 """Starting values in the place of a tensor's numbers, drawn as widely as its numbers of inputs and outputs allow."""
 
 import math
+from statistics import NormalDist
 
+import numpy as np
+
+from levels_more.recorded import FUNCTIONS
+from levels_more.recorded_making import tensor
 from levels_more.recording import switched
 
 GAINS = {"relu": math.sqrt(2.0), "tanh": 5.0 / 3.0, "selu": 0.75}  # how much a bend makes its inputs smaller; else 1
@@ -62,3 +67,28 @@ def uniform_by(deviation):
 def normal_by(deviation):
     """A function that fills x[out, in] with normal numbers of the deviation that `deviation(x, …)` gives."""
     return lambda x, *how, **options: normal(x, 0.0, deviation(x, *how, **options))
+
+
+def orthogonal(x, gain=1.0):
+    """The matrix x[m, n] with rows, or columns where there are more rows, of length `gain`, at right angles (Saxe et al., 2014)."""
+    (m, n), drawn = _fans(x), np.asarray(FUNCTIONS["randn_like"](x).tolist())
+    q, r = np.linalg.qr(drawn if m >= n else drawn.T)
+    q = q * np.sign(np.diag(r))
+    return filled(x, tensor(gain * (q if m >= n else q.T), x.dtype))
+
+
+def identity(x):
+    """The matrix x[m, n], with 1 on the diagonal, else 0."""
+    return filled(x, FUNCTIONS["eye"](*_fans(x), dtype=x.dtype))
+
+
+@switched(False)
+def cut_normal(x, mean=0.0, std=1.0, a=-2.0, b=2.0):
+    """The tensor x[…], with normal numbers; what does not lie from a to b is drawn again, by the inverse of their distribution."""
+    normal, shares = NormalDist(mean, std), FUNCTIONS["rand_like"](x)
+    low, high = normal.cdf(a), normal.cdf(b)
+    least = 2.0**-53  # 0 and 1 have no number
+    drawn = [
+        normal.inv_cdf(min(max(low + (high - low) * each, least), 1.0 - least)) for each in shares.reshape(-1).tolist()
+    ]
+    return x.set(tensor(drawn, x.dtype).reshape(x.shape)).clamp_(a, b)

@@ -37,6 +37,7 @@ from levels_more.pipeline import cut, in_rows
 from levels_more.retracing import Kept
 
 PIECE_SECONDS = 0.05  # that a call with several steps takes
+BEGIN = "on_train_batch_begin"  # what a callback may hear, too: that a step begins
 
 
 def spelled(what, table, name):
@@ -99,10 +100,11 @@ class Training(loops.Training):
         self.row_weights = []  # of the rows of the batch that is traced
         self.rows_weighed = False  # whether a loss has heard of them
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
+        self.tests = None  # who listens to steps of a test: see `Watch.on_step_begin`, `on_piece_end`
 
     def __getstate__(self):
         """What a copy begins with: all but the programs, which are of this model's variables."""
-        return vars(self) | {"programs": {}, "watch": None}
+        return vars(self) | {"programs": {}, "watch": None, "tests": None}
 
     def loss(self, model, y, predicted):
         """The losses of all outputs and the penalties of all layers, added up. The metrics take the batch in."""
@@ -117,21 +119,19 @@ class Training(loops.Training):
         if not len(losses) == len(y) == len(predicted):
             raise ValueError(f"{len(predicted)} outputs, with {len(y)} targets and {len(losses)} losses")
         y = [y_as(loss, *pair) for loss, *pair in zip(losses, y, predicted, strict=True)]
-        return (
-            y,
-            predicted,
-            self.row_weights * len(y) if len(self.row_weights) == 1 else self.row_weights or [None] * len(y),
-        )
+        weights = self.row_weights or [None]
+        return y, predicted, weights * len(y) if len(weights) == 1 else weights
 
     def losses_of(self, outputs):
         """A loss for each of these outputs."""
         return self.losses * len(outputs) if len(self.losses) == 1 else self.losses
 
     def count(self, y, predicted, weights):
-        """Let the metrics take in the first output, predicted for targets y [batch, …]."""
+        """Let the metrics take in the first output, or that which they are of, predicted for targets y [batch, …]."""
         for metric in self.metrics:
-            heeds = weights[0] is not None and getattr(metric, "weighted", False)
-            metric.update_state(y[0], predicted[0], *weights[:1] if heeds else ())
+            k = getattr(metric, "output", 0)
+            heeds = weights[k] is not None and getattr(metric, "weighted", False)
+            metric.update_state(y[k], predicted[k], *[weights[k]] if heeds else ())
 
     def summed(self, model, y, predicted, weights):
         """The losses of all outputs, predicted for targets y [batch, …], and the penalties of all layers, added up."""
@@ -168,8 +168,10 @@ class Training(loops.Training):
         kept = self.programs[step, packing]
         return kept.current() if look else kept
 
-    def pieces(self, step, data, one_by_one, look):
+    def pieces(self, step, data, listener, look):
         """Go through the data, for a twentieth of a second in each call. Yields (losses, how many rows each step had).
+
+        A listener hears of each step before it begins; then each call is one.
 
         The first call is one step; from the time that it takes follows the length of the next. Data that is not in
         memory comes batch by batch, and each batch is a call.
@@ -177,10 +179,14 @@ class Training(loops.Training):
         if data.packing is None:
             for element in data:
                 rows, packing = laid_out(step.__self__, *parts_of(element), data.class_weight)
+                if listener:
+                    listener.on_step_begin()
                 yield self.step_program(step, packing, look)(*rows).numpy().reshape(1), [len(rows[0])]
             return
         program = self.step_program(step, data.packing, look)
-        for part in cut(data.each(), lambda: 1 if one_by_one else self.pace):
+        for part in cut(data.each(), lambda: 1 if listener else self.pace):
+            if listener:
+                listener.on_step_begin()
             begun = time.perf_counter()
             losses = program.over(*data.arrays, part).numpy()
             self.pace = max(1, int(PIECE_SECONDS * len(part) / (time.perf_counter() - begun)))
@@ -195,12 +201,15 @@ class Training(loops.Training):
         for metric in self.metrics:
             metric.reset_state()
         look = history is None or not history.passes  # once a training: what changes later is heard by the next one
-        for piece, rows in self.pieces(step, data, history is not None and watch.each, look):
+        listener = self.tests if history is None else watch if watch.each else None
+        for piece, rows in self.pieces(step, data, listener, look):
             losses.append(piece)
             sizes += rows
             if history is not None:
                 history.passes.append(piece)
                 watch.on_piece_end(piece, rows)
+            elif listener:
+                listener.on_piece_end(piece, rows)
             if watch is not None:
                 watch.heed()
         if not sizes:
@@ -231,6 +240,17 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
             training.watch = None
 
 
+def tested(model, step, data):
+    """A pass of a test over the data, which `training.tests` hears of, if somebody is there: {name: number}."""
+    listener = model.training.tests
+    if listener:
+        listener.on_test_begin()
+    logs = model.training.one_pass(step, data)
+    if listener:
+        listener.on_test_end(logs)
+    return logs
+
+
 class HeldOut(Callback):
     """The first listener of each training that has rows to validate: adds what they come to, {"val_loss": …}."""
 
@@ -238,7 +258,7 @@ class HeldOut(Callback):
         self.step, self.data = function(model.test_step), data
 
     def on_epoch_end(self, epoch, logs):
-        tried = self.model.training.one_pass(self.step, self.data)
+        tried = tested(self.model, self.step, self.data)
         logs.update({f"val_{name}": value for name, value in tried.items()})
 
 
@@ -272,7 +292,9 @@ class Watch(Callback):
 
     def __init__(self, pressed, bar, callbacks):
         self.pressed, self.bar, self.callbacks, self.step = pressed, bar, callbacks, 0
-        self.each = any(getattr(callback, "on_train_batch_end", None) for callback in callbacks)
+        self.each = any(
+            getattr(callback, name, None) for callback in callbacks for name in (BEGIN, "on_train_batch_end")
+        )
 
     def heed(self):
         """Raise KeyboardInterrupt if Ctrl-C was pressed."""
@@ -281,6 +303,12 @@ class Watch(Callback):
 
     def on_epoch_begin(self, epoch):
         self.step = self.total = self.rows = 0
+
+    def on_step_begin(self):
+        """Before each step, where somebody wants to hear of each."""
+        for callback in self.callbacks:
+            if getattr(callback, BEGIN, None):
+                getattr(callback, BEGIN)(self.step, *[{}] * takes(getattr(callback, BEGIN), 2))
 
     def on_piece_end(self, losses, rows):
         """After each call, with its losses [steps], and how many rows each had. Where somebody wants to hear of each, it was one.
@@ -312,7 +340,11 @@ def attach(callbacks, model):
         if not isinstance(callback, Callback):
             raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
         for name in dir(callback):
-            if name.startswith("on_") and not hasattr(Callback, name):
+            if (
+                name.startswith("on_")
+                and not hasattr(Callback, name)
+                and name not in {BEGIN, *getattr(callback, "hears", ())}
+            ):
                 heard = ", ".join(each for each in dir(Callback) if each.startswith("on_"))
                 raise TypeError(f"{type(callback).__name__}: nobody calls {name}; a callback hears {heard}")
         callback.model = model
@@ -412,7 +444,7 @@ def evaluate_model(model, x, y=None, batch_size=1024, verbose=0, sample_weight=N
     `sample_weight` weighs the loss, not the metrics. `verbose` is Keras': here nothing is shown.
     """
     data = given_batches(model, x, y, sample_weight, batch_size, steps)
-    logs = model.training.one_pass(function(model.test_step), data)
+    logs = tested(model, function(model.test_step), data)
     return logs if flag("evaluate: return_dict", return_dict) else alone([*logs.values()])
 
 

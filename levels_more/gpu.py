@@ -9,10 +9,11 @@ from types import CellType, FunctionType
 
 import numpy as np
 
-from levels.hardware import MAKERS, Buffer, Device
+from levels.hardware import Buffer, Device
 from levels_more.checks import dtype_of, expect
 from levels_more.gpu_memory import GpuError, cuda
 from levels_more.gpu_threads import LAUNCH_LIMITS, WARP, as_size, simulate
+from levels_more.pooling import MAKERS
 
 
 def launch_kernel(kernel, blocks, threads, *arguments, order=None):

@@ -2,9 +2,10 @@
 
 import functools
 import types
+import warnings
 
 from levels.kernels import KERNELS
-from levels.low_level import GUARDS, Function
+from levels.low_level import Function
 from levels_more.reading import changed, of_levels, read_by
 
 _WRAPPERS = {types.MethodType: "__func__", functools.partial: "func", Function: "python"}  # where the function in it is
@@ -23,10 +24,10 @@ def of_the_reader(value):
     return function if isinstance(function, types.FunctionType) and not of_levels(function) else None
 
 
-def guard(python, graph):
-    """A function that says whether any of what `python` and the graph's kernels read is another object now."""
+def guard(function, graph):
+    """What says whether any of what a `Function` and its graph's kernels read is another object now. Warns of every tenth trace."""
+    if function.traces % 10 == 0:
+        name, why = getattr(function, "__name__", "a function"), "once for each new shape, dtype or value"
+        warnings.warn(f"{name} was traced {function.traces} times, {why}", stacklevel=5)
     kernels = [of_the_reader(KERNELS[node.op, node.spec.device.kind]) for node in graph.ops]
-    return functools.partial(changed, read_by([unwrapped(python), *filter(None, kernels)], of_the_reader))
-
-
-GUARDS.append(guard)
+    return functools.partial(changed, read_by([unwrapped(function.python), *filter(None, kernels)], of_the_reader))

@@ -3,11 +3,19 @@
 import json
 import tempfile
 from contextlib import contextmanager
+from numbers import Real
 from pathlib import Path
 
 import huggingface_hub
 import onnx
-from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
 
 from levels.high_level import Model
 from levels.low_level import METHODS
@@ -124,32 +132,48 @@ def checked_card(verb, model, data, metrics, license):
     for name, text in (("data", data), ("license", license)):
         expect(text is None or isinstance(text, str), f"{verb}: {name}", text, "a text")
     numbers = metrics.items() if isinstance(metrics, dict) else [] if metrics is None else [(None, None)]
-    fits = all(isinstance(name, str) and isinstance(number, (int, float)) for name, number in numbers)
+    fits = all(isinstance(name, str) and isinstance(number, Real) for name, number in numbers)
     expect(fits, f"{verb}: metrics", metrics, "a dict {name: number}")
     return {"data": data, "metrics": metrics, "license": license}
+
+
+def refusal(at, error):
+    """The OSError that tells of an answer of the hub."""
+    status = getattr(error.response, "status_code", "?")
+    cure = "; log in with a token that may do this:  hf auth login" if status in (401, 403) else ""
+    cure = "; try again later" if status == 429 or str(status).startswith("5") else cure
+    return OSError(f"{at}: the hub refuses with status {status}{cure}")
 
 
 @contextmanager
 def told(verb, repo_id):
     """What the hub says against it, in a sentence, with the cure. What is wrong with the model itself goes through.
 
-    Raises ConnectionError where it cannot be reached, FileNotFoundError for what is not there, OSError for a refusal.
+    Raises ConnectionError where it cannot be reached, FileNotFoundError for what is not there, ValueError for an impossible
+    name, OSError for a refusal.
     """
     at = f"{verb}: {repo_id}"
     try:
         yield
+    except HFValidationError as error:
+        raise ValueError(
+            f"{at} is neither a folder that is here nor a name on the hub, 'name/model': {error}"
+        ) from error
     except LocalEntryNotFoundError as error:
+        refused = error.__cause__  # it was reached, where that has an answer
+        if isinstance(refused, HfHubHTTPError):
+            raise refusal(at, refused) from error
         raise ConnectionError(f"{at}: the hub cannot be reached, and it was not fetched before") from error
     except RepositoryNotFoundError as error:
         raise FileNotFoundError(
             f"{at}: the hub has no such model, or does not show it to you: hf auth login"
         ) from error
+    except RevisionNotFoundError as error:
+        raise FileNotFoundError(f"{at}: the hub has this model, but not this revision of it") from error
     except EntryNotFoundError as error:
         raise FileNotFoundError(f"{at} holds no {WEIGHTS}: it is no model that `push_to_hub` made") from error
     except HfHubHTTPError as error:
-        status = getattr(error.response, "status_code", "?")
-        cure = "; log in with a token that may write:  hf auth login" if status in (401, 403) else ""
-        raise OSError(f"{at}: the hub refuses with status {status}{cure}") from error
+        raise refusal(at, error) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] in ("httpx", "httpx2"):  # which of them, hangs on its version
             raise ConnectionError(f"{at}: the hub cannot be reached ({type(error).__name__})") from error
@@ -193,6 +217,7 @@ def from_pretrained(repo_id, custom_objects=None, revision=None, token=None, loc
     ValueError, naming the file, where it is not what `save` made.
     """
     expect(isinstance(repo_id, str), "from_pretrained: repo_id", repo_id, 'a text, "name/model"')
+    expect(revision is None or isinstance(revision, str), "from_pretrained: revision", revision, "a text")
     options = {"revision": revision, "token": token, "local_files_only": local_files_only}
     with told("from_pretrained", repo_id):
         # Not by the mixin's `from_pretrained`, which first reads a config.json of whoever made the repository.

@@ -1,7 +1,9 @@
 """All slopes of a function of recorded tensors: its Jacobian, one `grad` a number of the result, and its Hessian."""
 
+import numpy as np
+
 from levels_more.recorded import FUNCTIONS, Recorded
-from levels_more.recording import OperandError, grad
+from levels_more.recording import OperandError, Switch, grad
 
 
 def jacobian(func, inputs, create_graph=False):
@@ -45,3 +47,35 @@ def hessian(func, inputs, create_graph=False):
 
     found = [jacobian(slopes(k), inputs, create_graph) for k in range(len(inputs) if many else 1)]
     return tuple(found) if many else found[0]
+
+
+def gradcheck(func, inputs, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True):
+    """Whether all slopes of func(*inputs), one tensor of float64, are those that differences give.
+
+    Raises RuntimeError where they are not, unless `raise_exception` is false, and OperandError for inputs of another dtype.
+    """
+    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+    if any(x.requires_grad and x.dtype != "float64" for x in inputs):
+        raise OperandError("gradcheck: differences need float64; make the inputs with dtype=torch.float64")
+    with Switch(False):
+        found = [x.detach().clone() for x in inputs]
+
+        def moved(x, at, by):
+            before = x[at].item()
+            x[at] = before + by
+            y = func(*found)
+            x[at] = before
+            return y
+
+        slopes = [
+            np.stack([(moved(x, at, eps) - moved(x, at, -eps)).numpy() / (2 * eps) for at in np.ndindex(*x.shape)], -1)
+            for x in found
+        ]
+    for k, (dx, expected, x) in enumerate(zip(jacobian(func, inputs), slopes, inputs, strict=True)):
+        if x.requires_grad and not np.allclose(dx.detach().numpy().reshape(expected.shape), expected, rtol, atol):
+            if raise_exception:
+                raise RuntimeError(
+                    f"gradcheck: the slopes of input {k} are {dx.tolist()!r:.200}; differences give {expected!r:.200}"
+                )
+            return False
+    return True

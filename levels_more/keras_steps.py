@@ -47,14 +47,20 @@ def one_pass(model, step, data, history=None):
         step.by_data = Function(python)
     for metric in model.metrics:
         metric.reset_state()
+    listener = model.training.tests if history is None else watch
     for number, element in enumerate(data):
+        if listener:
+            listener.on_step_begin()
         logs = _told(python, step.by_data(element))
         if history is not None:
             history.passes.append(np.array([logs["loss"]]))
             watch.bar.update(1)
+            watch.step += 1
             for callback in watch.callbacks:
                 if callback.on_train_batch_end:
                     callback.on_train_batch_end(number, dict(logs))
+        elif listener:
+            listener.on_step_end(dict(logs))
         if watch is not None:
             watch.heed()
     if logs is None:
@@ -94,16 +100,33 @@ def elements(model, x, y=None, sample_weight=None, batch_size=None, steps=None):
     return _marked(as_data(x, steps, "steps", True))
 
 
+def params(x, batch_size, args, options):
+    """What callbacks of a training on rows x [rows, …], or on batches, are told: {"epochs", "steps" of one or None, "verbose"}."""
+    steps = options.get("steps_per_epoch")
+    if steps is None and is_data(x):
+        length = len(x) if hasattr(x, "arrays") and x.length == x.length and x.length < math.inf else None
+        steps = length
+    elif steps is None:
+        steps = -(-_kept(x, options) // (batch_size or 32))
+    return {
+        "epochs": options.get("epochs", args[0] if args else 1),
+        "steps": steps,
+        "verbose": options.get("verbose", 1),
+    }
+
+
+def _kept(x, options):
+    rows = len(leaves(x)[0])
+    held = options.get("validation_data") is not None
+    return rows if held else rows - int(rows * options.get("validation_split", 0.0))
+
+
 def check_steps(x, batch_size, options):
     """Raise ValueError for a `steps_per_epoch` that does not divide the batches of arrays x: Keras drops epochs' ends then."""
     steps = options.get("steps_per_epoch")
     if steps is None:
         return
-    rows = len(leaves(x)[0])
-    kept = (
-        rows if options.get("validation_data") is not None else rows - int(rows * options.get("validation_split", 0.0))
-    )
-    batches = -(-kept // (batch_size or 32))
+    batches = -(-_kept(x, options) // (batch_size or 32))
     if steps >= batches:
         del options["steps_per_epoch"]  # then each epoch is all of them
     elif batches % steps:

@@ -1,5 +1,6 @@
 """`python -m levels_more.launch 4 train.py …`: a script in so many ranks, by `mpiexec`; and what to do when one of them dies."""
 
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,10 @@ def mpiexec():
 
 def launched(ranks, *command):
     """Run `python *command` in so many ranks, and wait. Returns its exit status; where it is not 0, it is told."""
-    status = subprocess.run([mpiexec(), "-n", str(ranks), sys.executable, *command]).returncode
+    process, status = subprocess.Popen([mpiexec(), "-n", str(ranks), sys.executable, *command]), None
+    while status is None:
+        with contextlib.suppress(KeyboardInterrupt):  # mpiexec hears of Ctrl-C, too, and ends the ranks
+            status = process.wait()
     if status:
         cure = "Start it again, with any number of ranks: a script that loads its last checkpoint goes on from there"
         sys.stderr.write(f"A rank ended with status {status}, and with it all {ranks}. {cure}.\n")

@@ -135,6 +135,15 @@ class Beside(list):
         raise ValueError(f"{layer.name} is no part of the model that got these columns; keep it in an attribute")
 
 
+def _several(x):
+    """([their shapes], [their Specs]) of a list or a dict of tensors or arrays. Of one input nothing."""
+    parts = [*x.values()] if isinstance(x, dict) else x
+    if not isinstance(parts, (list, tuple)) or not parts or not isinstance(parts[0], (Operators, np.ndarray)):
+        return ()
+    specs = [as_tensor(part).spec for part in parts]
+    return [spec.shape for spec in specs], specs
+
+
 class _Inputs(Layer):
     """A layer that is called on anything but one array: on a list of arrays, on numbers, on a place for numbers, on columns.
 
@@ -162,7 +171,7 @@ class _Inputs(Layer):
                     raise TypeError(f"{self.name}: got columns {', '.join(map(str, x))}; expected an array; {cure}")
                 self.input_names = [*x]
             several = several and not isinstance(x, Beside)
-            return Layer.run(self, [*map(as_tensor, x)] if several else x, TRAINING.now)
+            return Layer.run(self, [*map(as_tensor, x)] if several else x, TRAINING.now, *_several(x))
         finally:
             TRAINING.now = before
 

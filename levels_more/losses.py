@@ -21,9 +21,9 @@ from levels.mid_level import LOSSES, WIDER, Loss, losses, positive
 
 
 def weighted(loss, each, sample_weight):
-    """What each sample gives, [batch, …], times its weight [batch]. Raises ValueError for another number of weights."""
+    """What each sample gives, [batch, …], times its weight [batch] or [batch, 1]. Raises ValueError for other shapes."""
     weight, samples = as_tensor(sample_weight, each), each.spec.shape[:1]
-    if weight.spec.shape != samples:
+    if weight.spec.shape not in (samples, (*samples, 1)):
         raise ValueError(f"{loss}: sample_weight is {weight.spec}; expected one weight a sample, {samples}")
     return each * reshape(weight, samples + (1,) * (len(each.spec.shape) - 1))
 

@@ -25,7 +25,10 @@ PATIENT = "MPIR_CVAR_ENABLE_HEAVY_YIELD", "MPIR_CVAR_POLLS_BEFORE_YIELD"  # a ra
 
 
 class World(NamedTuple):
-    """This process is number `rank` of `size`, and has so many `cores`. `comm` is MPI's; None, where there is one process."""
+    """This process is number `rank` of `size`. `comm` is MPI's; None, where there is one process.
+
+    Each rank has `cores` cores, on the machine that has the fewest: by this number all decide alike.
+    """
 
     rank: int
     size: int
@@ -51,12 +54,13 @@ def world():
         raise ImportError(f"this is one of several ranks, and mpi4py cannot be imported ({error}): {INSTALL}") from None
     import numba
 
-    found = World(MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size, MPI.COMM_WORLD, max(1, cores // here))
-    numba.set_num_threads(min(numba.get_num_threads(), found.cores))
-    if found.size > 1:
-        threading.Thread(target=_watch, args=(found.rank,), daemon=True).start()
+    comm, cores = MPI.COMM_WORLD, max(1, cores // here)
+    numba.set_num_threads(min(numba.get_num_threads(), cores))
+    if comm.size > 1:
+        threading.Thread(target=_watch, args=(comm.rank,), daemon=True).start()
         sys.excepthook = functools.partial(_end_all, sys.excepthook)
-    return found
+        cores = meet("world", comm.allreduce, cores, MPI.MIN)
+    return World(comm.rank, comm.size, comm, cores)
 
 
 def _end_all(report, kind, error, traceback):

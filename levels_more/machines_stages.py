@@ -1,6 +1,7 @@
 """A graph with collectives runs in stages: programs, a message, programs. Small tensors of one stage travel together."""
 
 import itertools
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,6 +15,26 @@ from levels_more.machines import COLLECTIVES, world
 LARGE = 2**16  # bytes, from which on a tensor travels alone
 EARLY = 2**18  # bytes, from which on a sum travels while the rest of its stage is computed, if there is a core for it
 _MESSENGER = ThreadPoolExecutor(1, "messages")  # who waits in MPI needs no Python: the other thread computes
+
+
+class Rows:
+    """What this process has gone through: all ranks share the rows of the same data. `sum` is told of each array once."""
+
+    sum, arrays = 0, []
+
+    @classmethod
+    def note(cls, *arrays):
+        """Take the bytes of these NumPy arrays into the sum."""
+        for array in arrays:
+            cls.sum = zlib.crc32(np.ascontiguousarray(array), cls.sum)
+
+    @classmethod
+    def note_once(cls, tensors):
+        """Those of them that are not known yet."""
+        for x in tensors:
+            if all(x is not known for known in cls.arrays):
+                cls.arrays.append(x)
+                cls.note(x.data)
 
 
 def stages_of(graph):
@@ -129,7 +150,7 @@ def messages_of(nodes, slots):
     """These collectives of one stage as messages: small ones of one kind in one, large ones alone."""
     kinds = {}
     for node in nodes:
-        x = node.inputs[0].spec
+        x = node.spec  # its result, which is alike on all ranks: they have to send the same messages
         small = x.nbytes < LARGE and node.op != "broadcast" and 0 not in x.shape
         key = (node.op, x.dtype, repr(node.attrs)) if small else node
         kinds.setdefault(key, []).append(node)
@@ -206,11 +227,14 @@ class Staged(Replay):
 
     def run(self, args):
         """One step on these arguments. Returns the results; the variables have their new values."""
+        Rows.note(*(x.data for x in args))
         given = [_rows(args[k], slice(first, last)) for _, k, first, last in self.given]
         return [renamed(x) for x in self.step(given)]
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        Rows.note_once(args)
+        Rows.note(batches)
         outs = [np.empty(len(batches), x.spec.dtype) for x in self.graph.outputs]
         for number, rows in enumerate(batches):
             given = [_rows(args[k], rows[first:last]) for _, k, first, last in self.given]

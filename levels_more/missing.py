@@ -1,4 +1,4 @@
-"""What is said of a name that a spelling lacks, also where a `from … import …` asks for it."""
+"""What a spelling has of a name, and what is said of one that it lacks, also where a `from … import …` asks for it."""
 
 import dis
 import sys
@@ -12,14 +12,13 @@ _USE = {  # names of PyTorch -> what to use instead
     "vjp jvp": "torch.autograd.grad",
     "register_full_backward_hook": "register_hook of a tensor",
     "scatter_add_ scatter_add index_add_": "nn.functional.one_hot, and a matrix product",
-    "lstsq pinv svd eigh eigvals qr cholesky": "NumPy's of that name, in numpy.linalg, on x.detach().numpy()",
+    "eig eigvals": "eigh, where the matrix is symmetric, or NumPy's of that name, in numpy.linalg, on x.detach().numpy()",
     "Conv1d Conv2d conv2d MaxPool2d max_pool2d LSTM GRU RNN Transformer MultiheadAttention": (
         "Linear layers: there are only dense nets here"
     ),
-    "LBFGS Adadelta Adamax NAdam RAdam Rprop ASGD": "Adam, or SGD",
-    "OneCycleLR CyclicLR CosineAnnealingWarmRestarts SequentialLR ChainedScheduler": "LambdaLR",
-    "orthogonal_ trunc_normal_ sparse_ eye_ dirac_": "xavier_uniform_, or copy_ inside torch.no_grad()",
-    "IterableDataset": "Dataset",
+    "LBFGS Rprop ASGD": "Adam, or SGD",
+    "OneCycleLR CyclicLR SequentialLR ChainedScheduler": "LambdaLR",
+    "sparse_ dirac_": "xavier_uniform_, or copy_ inside torch.no_grad()",
     "tensorboard SummaryWriter": "a list of losses, and matplotlib",
     "distributed DataParallel": "levels.high_level.DistributedDataParallel",
 }
@@ -34,3 +33,15 @@ def missing(told, name):
     asking = sys._getframe(2)
     importing = dis.opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM"
     return ImportError(told, name=name) if importing else AttributeError(told, name=name)
+
+
+def room(place, *tables):
+    """The `__getattr__` of a module: the row of that name in one of these tables, or `missing`, which says what to use."""
+
+    def find(name):
+        for table in tables:
+            if name in table and not name.endswith("_"):
+                return table[name]
+        raise missing(f"{place} has no {name!r} here" + f"; use {CURES.get(name)}" * (name in CURES), name)
+
+    return find

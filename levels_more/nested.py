@@ -151,11 +151,19 @@ class Function(low_level.Function):
             tensors = []
             form = _apart((args, options), tensors)
             program, result = self.program([form, *tensors], (form, *[x.spec for x in tensors]), False)
-        except TypeError:
+        except (TypeError, AttributeError) as error:
+            if isinstance(error, AttributeError) and not (
+                isinstance(error.obj, Operators) and error.name[:6] == "assign"
+            ):
+                raise  # else it assigns to a part of a variable
             result = self.whole(*args, **options)
             self.eager = True
             return result
         return _together(result, iter(program.run([form, *tensors])))
+
+    def get_concrete_function(self, *specs):
+        """The function for arguments of these `TensorSpec`s only."""
+        return Function(self.whole, [*specs] or None)
 
     def _signed(self, args):
         """The arguments as `input_signature` says: the last ones, for a method's first one is its owner."""

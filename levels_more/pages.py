@@ -4,7 +4,6 @@ import base64
 import gzip
 import html
 import json
-import math
 import numbers
 from pathlib import Path
 
@@ -20,8 +19,10 @@ from levels_more.saving import check_built, replace
 
 TEMPLATE = Path(__file__).with_name("page.html")
 PLAIN = "linear", "relu", "sigmoid", "tanh", "softmax"  # the activations that the page itself knows
+FAR = 1e38  # how far an input can be moved at most: float32 has no larger number
 LARGEST = 100_000  # numbers that its plain JavaScript takes; above, onnxruntime-web is quicker
 WEB = "ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm"
+SHORT = {"Elu", "Erf"}  # what onnxruntime has for float32 alone
 LAST = {"Sigmoid": "probability", "Softmax": "classes"}  # what a model says, by its last op; any other gives numbers
 
 
@@ -60,6 +61,7 @@ def export_page(model, path, inputs=None, outputs=None, picture=None):
     if plain(model) and data["numbers"] <= LARGEST:
         data["layers"] = [written_layer(layer) for layer in model.layers]
     else:
+        check_runs(model, made)
         data["onnx"] = packed(made.SerializeToString())
         web = [f'<script type="text/plain" id="{name}">{packed(read)}</script>\n' for name, read in onnxruntime_web()]
     data = json.dumps(data).replace("<", "\\u003c")  # so that no name can end the script
@@ -77,10 +79,21 @@ def table_of(model, made):
     whole = made.graph.output[0].type.tensor_type.elem_type not in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
     if not (len(shapes) == 2 and all(len(s) == 2 and s[0] == -1 and s[1] > 0 for s in shapes) and floats and not whole):
         told = ", ".join(f"{spec.dtype}{['rows', *spec.shape[1:]]}" for spec in model.input_specs)
+        gives = ", ".join(str(shape).replace("-1", "rows") for shape in shapes[len(made.graph.input) :])
         raise ValueError(
-            f"export_page: {model.name} takes {told}; a page moves one table of numbers, [rows, n], to one [rows, k]"
+            f"export_page: {model.name} takes {told} and gives {gives}; a page moves one table of numbers, [rows, n], to one [rows, k]"
         )
     return shapes[0][1], shapes[1][1]
+
+
+def check_runs(model, made):
+    """Raise ValueError for an op that onnxruntime does not have in the model's dtype."""
+    missing = sorted(SHORT & {node.op_type for node in made.graph.node})
+    if missing and model.input_specs[0].dtype == np.float64:
+        raise ValueError(
+            f"export_page: onnxruntime has {', '.join(missing)} for float32 alone, and {model.name} takes float64; "
+            "build it for float32"
+        )
 
 
 def checked_inputs(inputs, columns):
@@ -93,7 +106,7 @@ def checked_inputs(inputs, columns):
         )
     for name, ends in given.items():
         fits = isinstance(name, str) and isinstance(ends, (tuple, list)) and len(ends) == 2
-        fits = fits and all(isinstance(end, numbers.Real) and math.isfinite(end) for end in ends) and ends[0] < ends[1]
+        fits = fits and all(isinstance(end, numbers.Real) for end in ends) and -FAR < ends[0] < ends[1] < FAR
         if not fits:
             raise ValueError(
                 f"export_page: inputs has {name!r}: {ends!r}; expected a name and (low, high), low below high"
@@ -117,10 +130,9 @@ def checked_picture(picture, columns):
     """{rows, columns, ink} or None. Raises ValueError where the model has not as many inputs."""
     if picture is None:
         return None
-    fits = (
-        isinstance(picture, (tuple, list)) and len(picture) == 3 and all(isinstance(n, numbers.Real) for n in picture)
-    )
-    if not fits or picture[0] * picture[1] != columns or min(picture) <= 0:
+    fits = isinstance(picture, (tuple, list)) and len(picture) == 3 and isinstance(picture[2], numbers.Real)
+    fits = fits and all(isinstance(n, numbers.Integral) and n > 0 for n in picture[:2]) and 0 < picture[2] < FAR
+    if not fits or picture[0] * picture[1] != columns:
         raise ValueError(
             f"export_page: picture is {picture!r}; expected (rows, columns, ink) with {columns} pixels in all"
         )
@@ -156,7 +168,7 @@ def packed_numbers(array):
 
 def packed(data):
     """Bytes as text: compressed, in base64, as every browser can unpack."""
-    return base64.b64encode(gzip.compress(data, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
 
 def onnxruntime_web():

@@ -11,9 +11,11 @@ from levels_more.arguments import put
 from levels_more.missing import CURES
 from levels_more.printed import printed
 from levels_more.promotion import NUMBERS
-from levels_more.recording import Hook, Node, OperandError, Switch, gradients, recording, remembering
+from levels_more.recording import Hook, Node, OperandError, ShapeError, Switch, gradients, recording, remembering
 from levels_more.views import Viewing
 
+UFUNCS = {"multiply": "mul", "subtract": "sub", "power": "pow", "equal": "eq", "not_equal": "ne", "less_equal": "le",
+          "greater_equal": "ge", "rint": "round", "arctan": "atan", "arctan2": "atan2"}  # fmt: skip
 FUNCTIONS = {}  # name -> a function of recorded tensors, which is a method, too; `add_` is `add`, in place
 
 
@@ -24,15 +26,24 @@ class Size(tuple):
         """How many numbers it has."""
         return math.prod(self)
 
+    def __getitem__(self, index):
+        found = super().__getitem__(index)
+        return Size(found) if isinstance(index, slice) else found
+
     def __repr__(self):
         return f"torch.Size({list(self)})"
 
 
 class dtype:
-    """A kind of numbers, by PyTorch's name of it; NumPy takes it for its own of that kind."""
+    """A kind of numbers, by PyTorch's name of it, once each; NumPy takes it for its own of that kind."""
 
-    def __init__(self, kind):
-        self.dtype = np.dtype(kind)
+    known = {}
+
+    def __new__(cls, kind):
+        kind = np.dtype(kind)
+        self = cls.known.setdefault(kind, super().__new__(cls))
+        self.dtype = kind
+        return self
 
     kind, itemsize = property(lambda self: self.dtype.kind), property(lambda self: self.dtype.itemsize)
     is_floating_point = property(lambda self: self.kind == "f")
@@ -76,7 +87,9 @@ def _in_place(name):
 class Recorded(Viewing):
     """Numbers that remember. `node`: how they were made, as the numbers `known`; `grad`: what `backward` has added up."""
 
-    def __init__(self, values, *, requires_grad=False, node=None):
+    def __init__(self, values, *sizes, requires_grad=False, node=None):
+        if isinstance(values, int):  # a shape, as PyTorch has it
+            values = np.zeros((values, *sizes))
         held = isinstance(values, Operators)
         super().__init__(values if held else low_level.constant(np.asarray(values, NUMBERS[float])))
         self.node, self.known, self.grad = node, self.memory.held, None
@@ -89,7 +102,7 @@ class Recorded(Viewing):
     data = property(lambda self: self.detach(), lambda self, value: self.look_at(value))
     shape, dtype = property(lambda self: Size(self.held.shape)), property(lambda self: dtype(self.held.dtype))
     ndim = property(lambda self: len(self.shape))
-    T = property(lambda self: FUNCTIONS["t"](self))
+    T, mT = property(lambda self: FUNCTIONS["t"](self)), property(lambda self: FUNCTIONS["transpose"](self, -2, -1))
     device, is_cuda = device(), False
 
     def requires_grad_(self, requires_grad=True):
@@ -179,7 +192,14 @@ class Recorded(Viewing):
     __iand__, __ior__ = _in_place("bitwise_and"), _in_place("bitwise_or")
     __iadd__, __isub__ = _in_place("add"), _in_place("sub")
     __imul__, __itruediv__ = _in_place("mul"), _in_place("div")
-    __hash__, __array_ufunc__ = object.__hash__, None
+    __hash__ = object.__hash__
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **how):
+        """NumPy's functions of tensors: ours of that name, else NumPy's of the numbers."""
+        function = FUNCTIONS.get(UFUNCS.get(ufunc.__name__, ufunc.__name__))
+        if function and method == "__call__" and not how:
+            return function(*inputs)
+        return getattr(ufunc, method)(*(x.numpy() if isinstance(x, Recorded) else x for x in inputs), **how)
 
     def __neg__(self):
         return FUNCTIONS["neg"](self)
@@ -223,7 +243,11 @@ class Recorded(Viewing):
         return self.array()
 
     def item(self):
-        """The one number, as Python's."""
+        """The one number, as Python's. Raises ShapeError for none, or several."""
+        if self.shape.numel() != 1:
+            raise ShapeError(
+                f"a tensor of shape {tuple(self.shape)} is not one number; take one of it, or any() or all()"
+            )
         return self.held.numpy().item()
 
     def tolist(self):
@@ -233,17 +257,20 @@ class Recorded(Viewing):
     def __len__(self):
         return len(self.held)
 
+    def __contains__(self, value):
+        return bool((self == value).any())
+
     def __iter__(self):
         return (self[k] for k in range(len(self)))
 
     def __bool__(self):
-        return bool(self.held)
+        return bool(self.item())
 
     def __float__(self):
-        return float(self.held)
+        return float(self.item())
 
     def __int__(self):
-        return int(self.held)
+        return int(self.item())
 
     def __index__(self):
         return self.held.numpy().__index__()
@@ -277,3 +304,9 @@ def only_view(function):
         return y
 
     return view
+
+
+def cut_out(x, index):
+    """Whether x[index] is cut out by slices and whole numbers: then it looks at the memory of x."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return not any(isinstance(part, Recorded | list | np.ndarray) for part in parts)

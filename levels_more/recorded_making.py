@@ -7,8 +7,8 @@ from levels_more.arguments import sizes_of
 from levels_more.generators import drawn
 from levels_more.promotion import NUMBERS, ORDER
 from levels_more.recorded import FUNCTIONS, Recorded, device, dtype
-from levels_more.recording import OperandError
-from levels_more.samples import Weighted
+from levels_more.recording import OperandError, recording
+from levels_more.samples import Weighted, stacked
 
 BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
 KINDS = {"bool": BOOL, "int": LONG, "int32": LONG, "int64": LONG, "long": LONG, "float": FLOAT, "float32": FLOAT,
@@ -17,12 +17,25 @@ KINDS = {"bool": BOOL, "int": LONG, "int32": LONG, "int64": LONG, "long": LONG, 
 
 def tensor(data, dtype=None, requires_grad=False, device=None):
     """Numbers as a tensor: floats of Python in the default dtype, whole numbers as int64, arrays as they are."""
+    first = data
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
     if isinstance(data, list | tuple):
         data = [x.tolist() if isinstance(x, Recorded) else x for x in data]
     array = np.asarray(data.held if isinstance(data, Recorded) else data)
-    own = array.dtype if hasattr(data, "dtype") or array.dtype.kind != "f" else NUMBERS[float]
+    own = array.dtype if hasattr(first, "dtype") or array.dtype.kind != "f" else NUMBERS[float]
     made = low_level.constant(array.astype(dtype or (ORDER[1] if own.kind in "iu" else own)))
     return Recorded(made, requires_grad=requires_grad).to(device)
+
+
+def of_kind(kind):
+    """What makes tensors of one dtype: of numbers, or of a shape, (2, 3), with numbers to be filled in."""
+
+    def run(data=(), *sizes):
+        return FUNCTIONS["zeros"](data, *sizes, dtype=kind) if isinstance(data, int) else tensor(data, kind)
+
+    run.dtype = kind.dtype  # x.type(torch.LongTensor) asks for it
+    return run
 
 
 def from_numpy(array):
@@ -85,6 +98,12 @@ def to(x, *how, **options):
     return x
 
 
+def kind_of(x, dtype=None):
+    """x[…] in this dtype; without one, the name of the class of tensors that has its own: "torch.FloatTensor"."""
+    names = {BOOL: "Bool", LONG: "Long", FLOAT: "Float", DOUBLE: "Double"}
+    return f"torch.{names[x.dtype]}Tensor" if dtype is None else to(x, dtype)
+
+
 def drawn_by(weights, num_samples, replacement=False, generator=None):
     """So many whole numbers, each drawn as often as weights[n] says; rows of them for weights[rows, n]. See `Weighted`."""
     array = weights.detach().numpy()
@@ -102,3 +121,27 @@ def set_default_dtype(kind):
     if np.dtype(kind).kind != "f":
         raise OperandError(f"set_default_dtype: {kind!r}; expected floats, as torch.float64")
     NUMBERS[float] = np.dtype(kind)
+
+
+def default_collate(samples):
+    """A list of samples as one batch: tensors and numbers one beneath the other; tuples and dicts part by part."""
+
+    def made(parts):
+        if isinstance(parts[0], Recorded):
+            return FUNCTIONS["stack"](parts)
+        return tensor(np.stack(parts), dtype=DOUBLE if isinstance(parts[0], float) else None)
+
+    return stacked(samples, made)
+
+
+def without_memory(name, function):
+    """A function of NumPy's arrays, of recorded tensors. Raises OperandError for what requires a gradient: it has none."""
+
+    def run(*tensors, **how):
+        if recording() and any(x.requires_grad for x in tensors):
+            raise OperandError(f"{name}: it has no gradient here; x.detach() is a tensor that needs none")
+        found = function(*(x.detach().numpy() for x in tensors), **how)
+        make = lambda array: tensor(np.ascontiguousarray(array))  # noqa: E731
+        return getattr(type(found), "_make", tuple)(map(make, found)) if isinstance(found, tuple) else make(found)
+
+    return run

@@ -1,6 +1,7 @@
 """Modules of recorded tensors: their parameters and buffers have names, states, modes; and containers of modules."""
 
 import collections
+import functools
 
 from levels.low_level import DTYPES
 from levels.low_level import Module as LevelModule
@@ -64,6 +65,10 @@ class Module(LevelModule):
         """Keep a module under this name."""
         setattr(self, name, module)
 
+    def get_submodule(self, path):
+        """The module at the end of a path of names: "body.0". Raises AttributeError for none."""
+        return functools.reduce(getattr, path.split(".") if path else (), self)
+
     def named_children(self):
         """Pairs (name, module) of the modules in its attributes."""
         return ((name, part) for name, part in vars(self).items() if isinstance(part, Module))
@@ -89,25 +94,29 @@ class Module(LevelModule):
         """Itself and all modules inside, each once."""
         return (module for _, module in self.named_modules())
 
-    def _tensors(self, wanted):
-        """{name: tensor} of this and all modules inside, for which wanted(module, name, tensor) is true."""
+    _modules = property(lambda self: dict(self.named_children()))
+    _parameters = property(lambda self: dict(self.named_parameters(recurse=False)))
+    _buffers = property(lambda self: {name: vars(self)[name] for name in self.buffers_of})
+
+    def _tensors(self, wanted, recurse=True):
+        """{name: tensor} of this and, unless it is said otherwise, all modules inside, for which wanted(module, name, tensor)."""
         found = {}
-        for path, module in self._paths():
-            for name, x in vars(module).items():
+        for path, module in self._paths() if recurse else [("", self)]:
+            for name, x in sorted(vars(module).items(), key=lambda pair: pair[0] in module.buffers_of):
                 if isinstance(x, Recorded) and wanted(module, name, x):
                     found[f"{path}.{name}" if path else name] = x
         return found
 
-    def named_parameters(self):
-        """Pairs (name, parameter), each parameter once: ("0.weight", …), …"""
-        found = {
-            id(x): (name, x) for name, x in reversed(self._tensors(lambda m, n, x: isinstance(x, Parameter)).items())
-        }
-        return reversed(found.values())
+    def named_parameters(self, recurse=True):
+        """Pairs (name, parameter), each parameter once: ("0.weight", …), …; its own alone unless `recurse`."""
+        found = {}
+        for name, x in self._tensors(lambda module, name, x: isinstance(x, Parameter), recurse).items():
+            found.setdefault(id(x), (name, x))
+        return iter(found.values())
 
-    def parameters(self):
+    def parameters(self, recurse=True):
         """The parameters, each once, in order."""
-        return (parameter for _, parameter in self.named_parameters())
+        return (parameter for _, parameter in self.named_parameters(recurse))
 
     def named_buffers(self):
         """Pairs (name, tensor) of what is kept and not trained."""
@@ -122,18 +131,20 @@ class Module(LevelModule):
 
     def state_dict(self):
         """{name: tensor} of all parameters and buffers; they share their memory."""
-        return {name: x.detach() for name, x in self._state().items()}
+        return collections.OrderedDict((name, x.detach()) for name, x in self._state().items())
 
     def load_state_dict(self, state, strict=True):
         """Take these numbers over. Raises RuntimeError, and changes nothing, unless names (if `strict`) and shapes fit."""
         own = self._state()
-        wrong = sorted(own.keys() ^ state.keys()) if strict else []
-        wrong += [n for n in own.keys() & state.keys() if tuple(own[n].shape) != tuple(state[n].shape)]
-        if wrong:
-            raise RuntimeError(f"load_state_dict: missing, unknown or of another shape: {', '.join(wrong)}")
+        found = Matched([n for n in own if n not in state], [n for n in state if n not in own])
+        other = [n for n in own if n in state and tuple(own[n].shape) != tuple(state[n].shape)]
+        wrong = {"Missing key(s)": found.missing_keys, "Unexpected key(s)": found.unexpected_keys} if strict else {}
+        wrong["size mismatch"] = [f"{n}: {tuple(state[n].shape)} for {tuple(own[n].shape)}" for n in other]
+        if told := "; ".join(f"{what}: {', '.join(names)}" for what, names in wrong.items() if names):
+            raise RuntimeError(f"load_state_dict: {told}")
         for name in own.keys() & state.keys():
             own[name].write(state[name].to(own[name].dtype).held)
-        return Matched([n for n in own if n not in state], [n for n in state if n not in own])
+        return found
 
     def train(self, mode=True):
         """Set the mode of this and of all modules inside: training, or not."""
@@ -197,8 +208,7 @@ class ModuleDict(Module):
 
     def __init__(self, modules=()):
         super().__init__()
-        for name, module in dict(modules).items():
-            setattr(self, str(name), module)
+        self.update(modules)
 
     def __getitem__(self, name):
         return vars(self)[name]
@@ -218,6 +228,15 @@ class ModuleDict(Module):
         """The modules."""
         return [vars(self)[name] for name in self.keys()]
 
+    def update(self, modules):
+        """Keep these as well, by name."""
+        for name, module in dict(modules).items():
+            setattr(self, str(name), module)
+
+    def pop(self, name):
+        """Take one away, and give it."""
+        return vars(self).pop(name)
+
     def __len__(self):
         return len(self.keys())
 
@@ -232,7 +251,8 @@ class ModuleList(ModuleDict):
     """Modules, or parameters, in order."""
 
     def __init__(self, modules=()):
-        super().__init__(enumerate(modules))
+        super().__init__()
+        self.extend(modules)
 
     def __getitem__(self, index):
         return type(self)(self.values()[index]) if isinstance(index, slice) else self.values()[index]
@@ -254,21 +274,60 @@ class ModuleList(ModuleDict):
             self.append(module)
         return self
 
+    def insert(self, index, module):
+        """One more in front of that one."""
+        modules = self.values()
+        modules.insert(index, module)
+        self._begin_anew(modules)
+
+    def __delitem__(self, index):
+        modules = self.values()
+        del modules[index]
+        self._begin_anew(modules)
+
+    def _begin_anew(self, modules):
+        for name in self.keys():
+            self.pop(name)
+        self.extend(modules)
+
 
 class Sequential(ModuleList):
     """Modules in a row, each called on what the one before gave; or one dict of them, by name."""
 
     def __init__(self, *modules):
         super().__init__()
-        named = modules[0].items() if len(modules) == 1 and isinstance(modules[0], dict) else enumerate(modules)
-        for name, module in named:
-            setattr(self, str(name), module)
+        self.update(modules[0] if len(modules) == 1 and isinstance(modules[0], dict) else enumerate(modules))
 
     def __getitem__(self, index):
-        return Sequential(*self.values()[index]) if isinstance(index, slice) else super().__getitem__(index)
+        return Sequential(dict(self.items()[index])) if isinstance(index, slice) else super().__getitem__(index)
 
     def forward(self, x):
         """What the last module gives."""
         for module in self:
             x = module(x)
         return x
+
+
+class _Listed:
+    """What holds parameters: of a tensor it makes one, and it tells their shapes."""
+
+    def __setattr__(self, name, value):
+        held = isinstance(value, Recorded) and not isinstance(value, Parameter)
+        super().__setattr__(name, Parameter(value) if held else value)
+
+    def __repr__(self):
+        sizes = {name: "x".join(map(str, x.shape)) for name, x in self.items()}
+        lines = [f"\n    ({name}): Parameter containing: [{self[name].dtype} of size {n}]" for name, n in sizes.items()]
+        return f"{type(self).__name__}({''.join(lines)}" + "\n" * bool(lines) + ")"
+
+
+class ParameterDict(_Listed, ModuleDict):
+    """Parameters by name."""
+
+
+class ParameterList(_Listed, ModuleList):
+    """Parameters in order."""
+
+    def items(self):
+        """Pairs (place, parameter)."""
+        return enumerate(self.values())

@@ -66,11 +66,15 @@ class Hook:
         self.owner.hooks = tuple(hook for hook in self.owner.hooks if hook is not self.hook)
 
 
+_NUMBERS = itertools.count()
+
+
 class Node:
     """What a tape wrote down while one function ran, and what that was called with: pairs (numbers, its node)."""
 
     def __init__(self, name, records=(), parents=(), leaf=None):
         self.name, self.records, self.parents = name, records, parents
+        self.number = next(_NUMBERS)  # a node is younger than those that it was made from
         self.leaf, self.kept = leaf, {}  # the tensor whose numbers begin here; those that keep their gradient, too
         self.hooks = ()  # pairs (numbers, what is called with their gradient, and may give another one)
 
@@ -114,7 +118,7 @@ def remembering(name, function, kind, view=None):
     """
 
     @functools.wraps(function, updated=())
-    def run(*args, out=None, **options):
+    def run(*args, out=None, inplace=False, **options):
         parents, before = [], []
         given = [noted(x, parents, before) for x in args]
         how = {key: noted(x, parents, before) for key, x in options.items()}
@@ -131,7 +135,8 @@ def remembering(name, function, kind, view=None):
                 result.look_through(args[0], lambda x: run(x, *args[1:], **options))
             for k, part in enumerate(result if isinstance(result, tuple) else ()):
                 part.look_through(args[0], lambda x, k=k: run(x, *args[1:], **options)[k])
-        return result if out is None else out.set(result)
+        out = args[0] if inplace else out
+        return result if out is None else out.set(result, name)
 
     run.__name__ = name
     return run
@@ -139,16 +144,15 @@ def remembering(name, function, kind, view=None):
 
 def _history(node):
     """All nodes behind this one, each after those that it was made from."""
-    order, waiting = {}, [(node, False)]
+    found, waiting = set(), [node]
     while waiting:
-        node, done = waiting.pop()
-        if done:
-            order[node] = None
-        elif node not in order:
+        node = waiting.pop()
+        if node not in found:
             if node.records is None:
                 raise RuntimeError("backward: this graph was walked before; backward(retain_graph=True) keeps it")
-            waiting += [(node, True), *((parent, False) for _, parent in node.parents)]
-    return list(order)
+            found.add(node)
+            waiting += [parent for _, parent in node.parents]
+    return sorted(found, key=lambda node: node.number)
 
 
 def gradients(targets, weights, inputs=None, keep=False, create=False):

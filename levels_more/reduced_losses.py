@@ -43,11 +43,24 @@ def of_logits(input, target, pos_weight=None):
     return (1.0 - target) * input + more * nn.softplus(-input)
 
 
+def _in_rows(x):
+    """x[batch, classes, …] with the classes behind everything else."""
+    return x if len(x.shape) < 3 else low.transpose(x, (0, *range(2, len(x.shape)), 1))
+
+
 def of_log_probabilities(logs, target, weight=None, reduction="mean", label_smoothing=0.0, ignore_index=-100):
     """Minus the entry of logs[batch, classes] at target[batch], a class. A mean counts each by the weight of its class.
 
-    A row whose class is `ignore_index` does not count.
+    A row whose class is `ignore_index` does not count. Of logs[batch, classes, …] each place is a row. Raises ValueError for
+    a target of another shape.
     """
+    logs, shape = _in_rows(logs), tuple(target.shape)
+    if shape != (*logs.shape[:-1],):
+        raise ValueError(f"target is {shape}; expected a class for each row of {tuple(logs.shape)}")
+    if len(shape) != 1:
+        logs, target = low.reshape(logs, (-1, logs.shape[-1])), low.reshape(target, (-1,))
+        found = of_log_probabilities(logs, target, weight, reduction, label_smoothing, ignore_index)
+        return low.reshape(found, shape) if reduction == "none" else found
     kept = target.numpy() != ignore_index
     target = target if kept.all() else low.constant(target.numpy() * kept)
     weight = low.ones_like(logs[0]) if weight is None else weight
@@ -64,7 +77,7 @@ def of_log_probabilities(logs, target, weight=None, reduction="mean", label_smoo
 
 def of_classes(input, target, weight=None, reduction="mean", label_smoothing=0.0, ignore_index=-100):
     """The same of log_softmax(input); the target is a class for each row, or as many probabilities of classes."""
-    logs = nn.log_softmax(input, 1)
+    logs = nn.log_softmax(input, min(1, len(input.shape) - 1))
     if target.dtype.kind == "i":
         return of_log_probabilities(logs, target, weight, reduction, label_smoothing, ignore_index)
     target = target * (1.0 - label_smoothing) + label_smoothing / input.shape[1]

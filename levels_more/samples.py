@@ -18,6 +18,10 @@ class Samples:
         return (self[k] for k in range(len(self)))
 
 
+class Flow:
+    """Write `__iter__`, which gives samples one after the other. Nobody knows how many there are."""
+
+
 class Rows(Samples):
     """The rows of several tensors or arrays, as tuples. Raises ValueError where one has more rows than another."""
 
@@ -183,6 +187,10 @@ class Batches:
                  generator=None, batch_sampler=None):  # fmt: skip
         whole = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool) and batch_size > 0
         expect(whole, "DataLoader: batch_size", batch_size, "a whole number from 1 on")
+        if isinstance(dataset, Flow) and (shuffle or sampler is not None or batch_sampler is not None):
+            raise ValueError(
+                "DataLoader: an iterable data set has an order of its own; leave shuffle and samplers away"
+            )
         if shuffle and sampler is not None:
             raise ValueError("DataLoader: a sampler gives the order; leave shuffle away")
         if batch_sampler is not None and (shuffle or drop_last or sampler is not None or batch_size != 1):
@@ -212,6 +220,12 @@ class Batches:
             yield order[k * self.batch_size : (k + 1) * self.batch_size]
 
     def __iter__(self):
+        if isinstance(self.dataset, Flow):
+            samples = iter(self.dataset)
+            while group := list(itertools.islice(samples, self.batch_size)):
+                if len(group) == self.batch_size or not self.drop_last:
+                    yield self.collate(group)
+            return
         for rows in self._groups():
             if self.collate is None:
                 yield list(self.dataset[rows])

@@ -77,7 +77,7 @@ def written_part(part, seen):
     """
     made = made_again(part)
     kind = type(part) if isinstance(part, Model) else made.func
-    name = f"keras.{kind.__name__}" if kind.__module__ == "levels_more.keras_rules" else kind.__name__
+    name = f"keras.{kind.__name__}" if CLASSES.get(f"keras.{kind.__name__}") is kind else kind.__name__
     if CLASSES.get(name, kind) is not kind:
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
     if id(part) in seen:
@@ -348,7 +348,7 @@ def load_model(path, custom_objects=None):
     """The model in a folder that `save` made, or a pretrained one by its name. It runs no code from the folder.
 
     `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises
-    FileNotFoundError where there is no folder, OSError or ValueError, naming the file, where it is not what `save` made.
+    FileNotFoundError where there is no folder, or no model in it, OSError or ValueError, naming the file, where it is not what `save` made.
     """
     custom = {} if custom_objects is None else custom_objects
     expect(isinstance(custom, dict), "load_model: custom_objects", custom, "a dict {name: class or function}")
@@ -356,6 +356,8 @@ def load_model(path, custom_objects=None):
     if not folder.is_dir():
         names = ", ".join(sorted(model.name for model in MODELS.glob("*")))
         raise FileNotFoundError(f"there is no folder {path}; pretrained models are {names}")
+    if not (folder / WEIGHTS).is_file():
+        raise FileNotFoundError(f"{(folder / WEIGHTS).as_posix()} is not there: this is no folder that `save` made")
     arrays, text, memory = stored(folder)
     with blamed(text), nothing_drawn(sum(array.nbytes for array in arrays.values())):
         config = json.loads(arrays[TEXT].tobytes().decode(), object_hook=reader(custom))

@@ -1,5 +1,7 @@
 """Linear equations: LAPACK's answers, through NumPy, and the gradient that belongs to each."""
 
+import collections
+
 import numpy as np
 
 from levels.low_level import as_tensor, constant, expand_dims, matmul, reduce_sum, transpose
@@ -38,3 +40,22 @@ def det(a):
 def trace(a):
     """The sum of the diagonal of a[n, n]."""
     return reduce_sum(diag(a))
+
+
+Solved = collections.namedtuple("Solved", "solution")
+PLAIN = {  # functions of NumPy's matrices, through which no gradient passes
+    "qr": np.linalg.qr,
+    "eigh": np.linalg.eigh,
+    "pinv": np.linalg.pinv,
+    "cholesky": np.linalg.cholesky,
+    "svdvals": lambda x: np.linalg.svd(x, compute_uv=False),
+    "svd": lambda x, full_matrices=True: np.linalg.svd(x, full_matrices),
+    "matrix_rank": lambda x: np.asarray(np.linalg.matrix_rank(x)),
+    "lstsq": lambda x, y: Solved(np.linalg.lstsq(x, y, rcond=None)[0]),
+}
+
+
+def turned(x):
+    """x[m, n] as u, s and v, with u @ diag(s) @ v.T: at most as many columns as x has rows, and columns."""
+    u, s, v = np.linalg.svd(x, full_matrices=False)
+    return u, s, v.T

@@ -17,6 +17,7 @@ from levels.low_level import (
     exp,
     gather,
     log,
+    matmul,
     maximum,
     reduce_max,
     reduce_mean,
@@ -26,6 +27,7 @@ from levels.low_level import (
     squeeze,
     stop_gradient,
     take,
+    transpose,
     where,
     zeros_like,
 )
@@ -97,6 +99,42 @@ def cumsum(x, axis=0):
     return x
 
 
+def cumprod(x, axis=0):
+    """The products of all numbers up to each, along an axis, as `cumsum` has the sums."""
+    x = as_tensor(x)
+    axis, by = axis_of("cumprod", axis, len(x.spec.shape)), 1
+    while by < x.shape[axis]:
+        x = x * concat([zeros_like(_cut(x, axis, 0, by)) + 1, _cut(x, axis, 0, -by)], axis)
+        by *= 2
+    return x
+
+
+def _so_far(largest):
+    def run(x, axis=0):
+        x = as_tensor(x)
+        array, axis = x.numpy(), axis_of("cummax", axis, len(x.spec.shape))
+        here = array == (np.maximum if largest else np.minimum).accumulate(array, axis)
+        count = np.indices(array.shape, sparse=True)[axis]
+        places = constant(np.maximum.accumulate(np.where(here, count, 0), axis))
+        return Found(take_along(x, places, axis), places)
+
+    run.__doc__ = f"The {'largest' if largest else 'smallest'} number up to each, along an axis, and its place, int64."
+    return run
+
+
+def cov(x, correction=1):
+    """The covariances of the rows of x[m, n], n observations each: [m, m]."""
+    apart = x - reduce_mean(x, 1, True)
+    return matmul(apart, transpose(apart)) / (x.shape[1] - correction)
+
+
+def corrcoef(x):
+    """The correlations of the rows of x[m, n]: [m, m]."""
+    y = cov(x)
+    deviations = sqrt(diag(y))
+    return y / reshape(deviations, (-1, 1)) / deviations
+
+
 def argsort(x, axis=-1, descending=False):
     """The places, int64, of the numbers along an axis, from the smallest up, or from the largest down; equal ones in order."""
     x = as_tensor(x)
@@ -125,6 +163,9 @@ def take_along(x, places, axis=-1):
 
 
 Found = collections.namedtuple("Found", "values indices")  # numbers, and where they were
+
+
+cummax, cummin = _so_far(True), _so_far(False)
 
 
 def ranked(x, axis=-1, descending=False):

@@ -1,11 +1,12 @@
 """Optimizers of recorded tensors: `step` changes each parameter by its `grad`. A rule is a function, and so a row of a table."""
 
+import math
 import types
 
 import numpy as np
 
 from levels import mid_level
-from levels.low_level import constant, sqrt
+from levels.low_level import Operators, constant, maximum, sqrt
 from levels_more.recorded import FUNCTIONS
 from levels_more.recording import Switch, switched
 
@@ -66,7 +67,11 @@ class Optimizer:
         """What it remembers of each parameter, by its number, and the options of the groups."""
         numbers = {p: k for k, p in enumerate(self._parameters())}
         groups = [{**group, "params": [numbers[p] for p in group["params"]]} for group in self.param_groups]
-        return {"state": {numbers[p]: dict(state) for p, state in self.state.items()}, "param_groups": groups}
+        kept = {
+            numbers[p]: {name: p.of(x) if isinstance(x, Operators) else x for name, x in state.items()}
+            for p, state in self.state.items()
+        }
+        return {"state": kept, "param_groups": groups}
 
     def load_state_dict(self, saved):
         """Take over what `state_dict` gave, of an optimizer for as many parameters."""
@@ -87,9 +92,15 @@ def forget(parameters, set_to_none=True):
             parameter.grad = FUNCTIONS["zeros_like"](parameter.grad)
 
 
+def _wanted(how, dw, w):
+    """The gradient of what is to become small, or large with `maximize`, with that of Σ w²·weight_decay/2 in it."""
+    dw = -dw if how.maximize else dw
+    return dw + how.weight_decay * w if how.weight_decay else dw
+
+
 def sgd(how, t, dw, w, state):
     """v ← momentum·v + (1 - dampening)·dw; w ← w - lr·v, or Nesterov's w - lr·(dw + momentum·v): tensors of one shape."""
-    dw = dw + how.weight_decay * w if how.weight_decay else dw
+    dw = _wanted(how, dw, w)
     if how.momentum:
         v = state["momentum_buffer"] = (
             dw if t == 1 else how.momentum * state["momentum_buffer"] + (1.0 - how.dampening) * dw
@@ -99,13 +110,20 @@ def sgd(how, t, dw, w, state):
 
 
 def adam(how, t, dw, w, state):
-    """That of level 4: tensors of one shape; the gradient has the share of Σ w²·weight_decay/2 in it."""
-    dw = dw + how.weight_decay * w if how.weight_decay else dw
+    """That of level 4: tensors of one shape; the gradient has the share of Σ w²·weight_decay/2 in it.
+
+    With `amsgrad` it is divided by the largest of all √v so far (Reddi et al., 2018).
+    """
+    dw = _wanted(how, dw, w)
     rule = types.SimpleNamespace(betas=how.betas, epsilon=how.eps, iterations=constant(t, w.dtype))
     memory = state.get("exp_avg", 0.0 * w), state.get("exp_avg_sq", 0.0 * w)
-    w, *memory = mid_level.optimizers.Adam.update(rule, how.lr, dw, w, *memory)
-    state["exp_avg"], state["exp_avg_sq"] = memory
-    return w
+    new, *memory = mid_level.optimizers.Adam.update(rule, how.lr, dw, w, *memory)
+    m, v = state["exp_avg"], state["exp_avg_sq"] = memory
+    if not how.amsgrad:
+        return new
+    v = state["max_exp_avg_sq"] = maximum(state.get("max_exp_avg_sq", v), v)
+    (b1, b2), t = how.betas, int(t)
+    return w - how.lr / (1.0 - b1**t) * m / (sqrt(v) / math.sqrt(1.0 - b2**t) + how.eps)
 
 
 def adamw(how, t, dw, w, state):
@@ -115,9 +133,15 @@ def adamw(how, t, dw, w, state):
 
 
 def rmsprop(how, t, dw, w, state):
-    """v ← alpha·v + (1 - alpha)·dw²; w ← w - lr·dw / (√v + eps): tensors of one shape (Tieleman and Hinton, 2012)."""
-    dw = dw + how.weight_decay * w if how.weight_decay else dw
+    """v ← alpha·v + (1 - alpha)·dw²; w ← w - lr·dw / (√v + eps): tensors of one shape (Tieleman and Hinton, 2012).
+
+    With `centered` the square of the mean gradient is taken from v first (Graves, 2013).
+    """
+    dw = _wanted(how, dw, w)
     v = state["square_avg"] = how.alpha * state.get("square_avg", 0.0 * w) + (1.0 - how.alpha) * (dw * dw)
+    if how.centered:
+        mean = state["grad_avg"] = how.alpha * state.get("grad_avg", 0.0 * w) + (1.0 - how.alpha) * dw
+        v = v - mean * mean
     step = dw / (sqrt(v) + how.eps)
     if how.momentum:
         step = state["momentum_buffer"] = how.momentum * state.get("momentum_buffer", 0.0 * w) + step
@@ -126,13 +150,57 @@ def rmsprop(how, t, dw, w, state):
 
 def adagrad(how, t, dw, w, state):
     """v ← v + dw²; w ← w - lr·dw / (√v + eps): tensors of one shape (Duchi et al., 2011)."""
-    dw = dw + how.weight_decay * w if how.weight_decay else dw
+    dw = _wanted(how, dw, w)
     v = state["sum"] = state.get("sum", 0.0 * w) + dw * dw
     return w - how.lr / (1.0 + (t - 1) * how.lr_decay) * dw / (sqrt(v) + how.eps)
 
 
+def adadelta(how, t, dw, w, state):
+    """Steps as long as the steps before, of tensors of one shape, in proportion to the gradients before (Zeiler, 2012)."""
+    dw = _wanted(how, dw, w)
+    v = state["square_avg"] = how.rho * state.get("square_avg", 0.0 * w) + (1.0 - how.rho) * (dw * dw)
+    before = state.get("acc_delta", 0.0 * w)
+    step = sqrt(before + how.eps) / sqrt(v + how.eps) * dw
+    state["acc_delta"] = how.rho * before + (1.0 - how.rho) * (step * step)
+    return w - how.lr * step
+
+
+def adamax(how, t, dw, w, state):
+    """Adam, of tensors of one shape, with the largest |gradient| of late in the place of √v (Kingma and Ba, 2015, 7.1)."""
+    (b1, b2), dw = how.betas, _wanted(how, dw, w)
+    m = state["exp_avg"] = b1 * state.get("exp_avg", 0.0 * w) + (1.0 - b1) * dw
+    most = state["exp_inf"] = maximum(b2 * state.get("exp_inf", 0.0 * w), maximum(dw, -dw) + how.eps)
+    return w - how.lr / (1.0 - b1**t) * m / most
+
+
+def nadam(how, t, dw, w, state):
+    """Adam with Nesterov's momentum, which grows with t: tensors of one shape (Dozat, 2016)."""
+    (b1, b2), dw = how.betas, _wanted(how, dw, w)
+    now, next_ = (b1 * (1.0 - 0.5 * 0.96 ** (k * how.momentum_decay)) for k in (t, t + 1))
+    product = state["mu_product"] = state.get("mu_product", 1.0) * now
+    m = state["exp_avg"] = b1 * state.get("exp_avg", 0.0 * w) + (1.0 - b1) * dw
+    v = state["exp_avg_sq"] = b2 * state.get("exp_avg_sq", 0.0 * w) + (1.0 - b2) * (dw * dw)
+    slope = (1.0 - now) / (1.0 - product) * dw + next_ / (1.0 - product * next_) * m
+    return w - how.lr * slope / (sqrt(v / (1.0 - b2**t)) + how.eps)
+
+
+def radam(how, t, dw, w, state):
+    """Adam, which waits to divide by √v until it has seen enough gradients: tensors of one shape (Liu et al., 2020)."""
+    (b1, b2), dw = how.betas, _wanted(how, dw, w)
+    m = state["exp_avg"] = b1 * state.get("exp_avg", 0.0 * w) + (1.0 - b1) * dw
+    v = state["exp_avg_sq"] = b2 * state.get("exp_avg_sq", 0.0 * w) + (1.0 - b2) * (dw * dw)
+    most = 2.0 / (1.0 - b2) - 1.0
+    seen = most - 2.0 * t * b2**t / (1.0 - b2**t)
+    step = how.lr / (1.0 - b1**t) * m
+    if seen <= 5.0:
+        return w - step
+    share = math.sqrt((seen - 4.0) * (seen - 2.0) * most / ((most - 4.0) * (most - 2.0) * seen))
+    return w - step * share * math.sqrt(1.0 - b2**t) / (sqrt(v) + how.eps)
+
+
 def optimizer(kind, update, **defaults):
-    """A class of optimizers of that name, whose rule is `update`, with these options in this order."""
+    """A class of optimizers of that name, whose rule is `update`, with these options in this order, and `maximize`."""
+    defaults["maximize"] = False
 
     def __init__(self, params, *args, **given):
         given = {**dict(zip(defaults, args, strict=False)), **given}

@@ -88,6 +88,30 @@ class TensorStream(Stream):
         """So many elements as one; the last may be fewer, or is dropped."""
         return super().batch(int(batch_size), drop_remainder)
 
+    def padded_batch(self, batch_size, padded_shapes=None, padding_values=0, drop_remainder=False):
+        """So many elements as one, each with `padding_values` behind it, up to the sizes of the largest. Of arrays, or tuples.
+
+        Raises TypeError for padded_shapes: the sizes are those of the largest.
+        """
+        expect(padded_shapes is None, "padded_batch: padded_shapes", padded_shapes, "None, the sizes of the largest")
+
+        def make():
+            elements = self.numpy_elements()
+            while part := [*itertools.islice(elements, batch_size)]:
+                if len(part) == batch_size or not drop_remainder:
+                    yield each_array(lambda *rows: _padded(rows, padding_values), *part)
+
+        return self._of("padded_batch", make, np.nan)
+
+    @classmethod
+    def counter(cls, start=0, step=1):
+        """Whole numbers from start on, without end."""
+        return cls("counter", lambda: map(np.int64, itertools.count(start, step)), np.inf)
+
+    def with_options(self, options):
+        """The dataset itself: options say how to be quick, which changes nothing here."""
+        return self
+
     def steps(self, count):
         """A dataset whose passes are the next `count` elements each. Where the last element comes first, a pass is shorter, and
         warns; the pass behind the last element begins with the first, as in Keras."""
@@ -149,11 +173,9 @@ class TensorStream(Stream):
             for first in range(0, len(rows), shift or size):
                 part = rows[first : first + size]
                 if len(part) == size or not drop_remainder:
-                    yield type(self)("window", functools.partial(iter, part), len(part))
+                    yield TensorStream("window", functools.partial(iter, part), len(part))
 
-        found = self._of("window", make, np.nan)
-        found.numpy_elements = make  # its elements are datasets
-        return found
+        return _Windows("window", make, np.nan, before=self.stages)
 
     def reduce(self, initial_state, reduce_func):
         """reduce_func(state, element) of each element in turn: the last state."""
@@ -174,6 +196,26 @@ class TensorStream(Stream):
     def element_spec(self):
         """What the first element is like: (shape, dtype), or a tuple or a dict of them."""
         return each_leaf(next(iter(self)), lambda x: (tuple(x.shape), str(x.dtype)))
+
+
+class _Windows(TensorStream):
+    """A dataset whose elements are datasets."""
+
+    def __iter__(self):
+        return self.make()
+
+    numpy_elements = __iter__
+
+    def _of(self, stage, make, length):
+        return TensorStream(stage, make, length, before=self.stages)
+
+
+def _padded(rows, value):
+    """Arrays [sizes] one beside another [rows, largest sizes], with that value behind the smaller ones."""
+    sizes = np.max([row.shape for row in rows], axis=0)
+    return np.stack(
+        [np.pad(a, [(0, n - m) for n, m in zip(sizes, a.shape, strict=True)], constant_values=value) for a in rows]
+    )
 
 
 def _count(element):

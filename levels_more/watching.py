@@ -1,10 +1,47 @@
 """Variables, modules and a tape by TensorFlow's rules: `assign` takes what can become a tensor, gradients go to what is watched."""
 
 import contextlib
+import math
 
-from levels import low_level
-from levels.low_level import Module, Operators, Variable, as_tensor, hand_on, walk_back, zeros_like
+import numpy as np
+
+from levels import low_level, more
+from levels.low_level import (
+    METHODS,
+    VJPS,
+    Module,
+    Operators,
+    Tensor,
+    Variable,
+    as_tensor,
+    hand_on,
+    reshape,
+    walk_back,
+    zeros_like,
+)
+from levels_more.arranging import stack
 from levels_more.nested import each_leaf, leaves, numbers
+from levels_more.own_rules import told
+
+
+class Part(Tensor):
+    """A part of a variable, v[index]: a tensor, which may be assigned to."""
+
+    __slots__ = "index", "variable"
+
+    def assign(self, value):
+        """Give the variable these numbers there. Returns the variable."""
+        array = self.variable.numpy()
+        array[self.index] = numbers(value, None if hasattr(value, "dtype") else self.dtype).numpy()
+        return self.variable.assign(array)
+
+    def assign_add(self, delta):
+        """Add these numbers there. Returns the variable."""
+        return self.assign(self + delta)
+
+    def assign_sub(self, delta):
+        """Take these numbers away there. Returns the variable."""
+        return self.assign(self - delta)
 
 
 class Assigned(Variable):
@@ -27,6 +64,15 @@ class Assigned(Variable):
         """Name the difference of both."""
         return self.assign(self - (delta if isinstance(delta, Operators) else numbers(delta, self.dtype)))
 
+    def __getitem__(self, index):
+        y = METHODS["Operators.__getitem__"](self, index)
+        if type(y) is not Tensor:  # of a function that is traced
+            return y
+        part = y.device.put(y.numpy(), Part)
+        part.variable = self
+        part.index = tuple(map(_plain, index)) if isinstance(index, tuple) else _plain(index)
+        return told(part, (y,), lambda dy: [dy])
+
     def value(self):
         """The tensor that it names."""
         return as_tensor(self)
@@ -39,6 +85,10 @@ class Assigned(Variable):
 
     def __reduce__(self):
         return Assigned, (self.numpy(), self.trainable, self.name)
+
+
+def _plain(index):
+    return index.numpy() if isinstance(index, Operators) else index
 
 
 class SortedModule(Module):
@@ -87,16 +137,19 @@ class WatchingTape(low_level.GradientTape):
         finally:
             self.records = records
 
+    def reset(self):
+        """Forget what was written down, and what was watched."""
+        self.records, self.watched = [], set()
+        self.variables.clear()
+
     def gradient(self, target, sources, output_gradients=None, unconnected_gradients="none"):
         """d target / d source, for a source or for a list, a tuple or a dict of them; None where there is no way to it.
 
-        Several targets, or numbers, stand for their sum. Raises RuntimeError for a tape that was read, ValueError for a
-        source that was assigned meanwhile, NotImplementedError for output_gradients.
+        Several targets, or numbers, stand for their sum, each number times that of `output_gradients`, in the shapes of the
+        targets, if they are given. Raises RuntimeError for a tape that was read, ValueError for a source that was assigned.
         """
         if self.records is None:
             raise RuntimeError("gradient: this tape was read; tf.GradientTape(persistent=True) can be read again")
-        if output_gradients is not None:
-            raise NotImplementedError("output_gradients: multiply the target by them, while the tape is open")
         reached = self.watched | {x for v, x in self.variables.items() if v.trainable and self.all_variables}
         for _, inputs, _, y in self.records:
             if not reached.isdisjoint(inputs):
@@ -109,9 +162,15 @@ class WatchingTape(low_level.GradientTape):
                 raise ValueError("gradient: a source was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None
         try:
-            for y in map(as_tensor, leaves(target)):
+            targets = [as_tensor(y) for y in leaves(target)]
+            shares = [None] * len(targets) if output_gradients is None else leaves(output_gradients)
+            for y, share in zip(targets, shares, strict=True):
                 wanted = [x for x in {*map(as_tensor, given)} & reached & _ways(records, y)]
-                for x, dx in zip(wanted, walk_back(records, y, wanted) if wanted else (), strict=True):
+                way = records
+                if share is not None:
+                    share = numbers(share, y.dtype)
+                    way, y = [*records, ("multiply", (y, share), {}, scaled := y * share)], scaled
+                for x, dx in zip(wanted, walk_back(way, y, wanted) if wanted else (), strict=True):
                     hand_on(found, x, dx)
         finally:
             self.records = records if self.persistent else None
@@ -119,17 +178,37 @@ class WatchingTape(low_level.GradientTape):
             found.setdefault(x, zeros_like(x))
         return each_leaf(sources, lambda x: found.get(as_tensor(x)))
 
-    def jacobian(self, target, sources, **options):
-        """Not here. Raises NotImplementedError."""
-        raise NotImplementedError("jacobian: take the gradient of each number of the target, with persistent=True")
+    def jacobian(self, target, sources, unconnected_gradients="none", **options):
+        """The slopes of all numbers of a target y, in the shape (*y.shape, *x.shape) for each source x, as `gradient` takes them."""
+        y = as_tensor(target)
+        ones = np.eye(math.prod(y.shape), dtype=y.dtype).reshape(-1, *y.shape)
+        return self._rows(
+            y, sources, ones, lambda x, rows: reshape(stack(rows), (*y.shape, *x.shape)), unconnected_gradients
+        )
 
-    batch_jacobian = jacobian
+    def batch_jacobian(self, target, source, unconnected_gradients="none", **options):
+        """The slopes of y[batch, …] for x[batch, …] row by row, in the shape (batch, *y.shape[1:], *x.shape[1:])."""
+        y = as_tensor(target)
+        ones = np.eye(math.prod(y.shape[1:]), dtype=y.dtype)[:, None] * np.ones((1, y.shape[0], 1), y.dtype)
+        made = lambda x, rows: reshape(stack(rows, 1), (*y.shape, *x.shape[1:]))  # noqa: E731
+        return self._rows(y, source, ones.reshape(-1, *y.shape), made, unconnected_gradients)
+
+    def _rows(self, y, sources, shares, made, unconnected_gradients):
+        """What `made(x, [a gradient for each of the shares])` gives for each source x."""
+        kept, self.persistent = self.persistent, True
+        try:
+            rows = [leaves(self.gradient(y, sources, share, unconnected_gradients)) for share in shares]
+        finally:
+            self.persistent, self.records = kept, self.records if kept else None
+        found = iter(zip(*rows, strict=True))
+        return each_leaf(sources, lambda x: None if (each := next(found))[0] is None else made(x, each))
 
 
 def _ways(records, y):
-    """All floats that the tape led from to y, itself included."""
+    """All floats that the tape led from to y, itself included, by ops that hand a gradient on: `stop_gradient` does not."""
     found = {y}
-    for _, inputs, _, result in reversed(records):
+    for op, inputs, _, result in reversed(records):
         if result in found:
-            found.update(x for x in inputs if x.dtype.kind == "f")
+            rules = VJPS[op] if op in VJPS or more("rule", op) else inputs  # what has no rule is told by `walk_back`
+            found.update(x for x, rule in zip(inputs, rules, strict=False) if rule is not None and x.dtype.kind == "f")
     return found

@@ -41,6 +41,10 @@ class Hub(BaseHTTPRequestHandler):
         if "/resolve/" in path:
             repo, rest = path[1:].split("/resolve/")
             file = self.root / repo / rest.split("/", 1)[1]
+            refused = self.root / repo / "refused"  # what this repository says to everybody
+            if refused.is_file():
+                status, why = refused.read_text().split()
+                return self.say(int(status), {"error": why}, X_Error_Code=why)
             if not (self.root / repo).is_dir():
                 return self.say(404, {"error": "no"}, X_Error_Code="RepoNotFound")
             if not file.is_file():

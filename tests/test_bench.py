@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from course import bench, reference, tasks
-from course.bench import worker
+from course.bench import machines, worker
 
 FAST = bench.Pace(rounds=2, seconds=0.0, limit=60.0)
 PEER = """
@@ -236,6 +236,34 @@ def test_numbers_have_three_digits(value, text):
     assert bench.number(value) == text
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_several_ranks_train_as_one_process_does(ranks, tmp_path):
+    if ranks > 1 and "mpi4py" in (machines.missing(sys.executable) or ""):
+        pytest.skip("MPI is not here")
+    from levels.high_level.tasks import dnn_classifier
+
+    work = bench.of_task(tasks.rings(), 100, "sgd")
+    work = work._replace(order=np.tile(work.order[:1000], 3))
+    work.save(tmp_path / "work.npz")
+    found = machines.trained("levels", sys.executable, ranks, str(tmp_path / "work.npz"), bench.environment(1, True))
+    plain = dnn_classifier(work.x, work.y, work.weights, work.batches(work.order), work.rate)
+    assert found["seconds"] > 0 and found["losses"] == pytest.approx(plain.losses, rel=1e-5)
+
+
+def test_of_several_ranks_medians_are_told_and_others_losses_are_not(monkeypatch, tmp_path):
+    seconds, losses = iter([1, 3, 2, 4, 1, 9] * 3), {"levels": [0.5, 0.25], "torch": [0.5, 0.2501]}
+    monkeypatch.setattr(machines, "trained", lambda library, *_: {"seconds": next(seconds), "losses": losses[library]})
+    given = {"rings": LINE.make()}, "its/python", bench.environment, 3, tmp_path
+    rows = machines.measured(*given)
+    assert [row[:5] for row in rows] == [("rings", ranks, 1, 4, 3) for ranks in (1, 2, 4)]
+    page = bench.report([], "today", "here", "these", ranks=rows)
+    assert "rings | 4 | 1,000,000 | 4,000,000 | 3.00 | 1e-04" in re.sub(" +", " ", page)
+    losses["torch"] = [0.5, 0.26]
+    seconds = iter([1] * 6)
+    with pytest.raises(RuntimeError, match="rings, 1 ranks: the losses are 0.01 apart"):
+        machines.measured(*given)
+
+
 def test_the_figure_counts_what_is_ahead():
     from course.figures.bench_figures import raced
 
@@ -262,7 +290,7 @@ def test_the_results_are_those_of_the_scripts_as_they_stand():
     )
 
 
-@pytest.mark.parametrize("page", ["README.md", "notebooks/more/text/05_cost.py"])
+@pytest.mark.parametrize("page", ["course/reading/pages/beside.md", "notebooks/more/text/05_cost.py"])
 def test_the_headline_is_what_was_measured(page):
     text = (bench.ROOT / page).read_text(encoding="utf-8")
     part = re.split("\n(?:# )?## ", text.split("## Beside other libraries")[1])[0]
@@ -270,7 +298,7 @@ def test_the_headline_is_what_was_measured(page):
     assert len(told) >= 6 and set(told) <= {row[:6] for row in MEASURED}
 
 
-@pytest.mark.parametrize("page", ["README.md", "course/bench/README.md"])
+@pytest.mark.parametrize("page", ["course/reading/pages/beside.md", "course/bench/README.md"])
 def test_as_many_are_ahead_as_is_told(page):
     said = re.search(r"In (\d+) of (\d+) ", (bench.ROOT / page).read_text(encoding="utf-8"))
     assert said.groups() == (str(sum("behind" not in row[5] for row in MEASURED)), str(len(MEASURED)))

@@ -34,7 +34,9 @@ def net(*layers):
 def test_a_folder_with_its_card(tmp_path):
     model = net(Dense(4, "relu"))
     model.compile(Adam(0.01), "binary_crossentropy")
-    model.save_pretrained(tmp_path / "m", data="points of two rings", metrics={"accuracy": 0.9451}, license="mit")
+    model.save_pretrained(
+        tmp_path / "m", data="points of two rings", metrics={"accuracy": np.float32(0.9451)}, license="mit"
+    )
     assert {file.name for file in (tmp_path / "m").iterdir()} == {"README.md", "model.onnx", "weights.safetensors"}
     card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
     assert card.startswith("---\nlibrary_name: levels\ntags:\n- levels\nlicense: mit\n---\n")
@@ -133,12 +135,23 @@ def test_what_is_missing_or_broken_is_told(hub):
     for name, file, content in (("empty", "README.md", b"hello"), ("broken", "weights.safetensors", b"no model")):
         (hub.folder / "me" / name).mkdir(parents=True)
         (hub.folder / "me" / name / file).write_bytes(content)
-    names = "me/nobody", "me/empty", "me/broken", "a/b/c", "", "me/"
-    nobody, empty, broken, *impossible = hub(*(f"from_pretrained({name!r})" for name in names))
+    for name, refused in (("gated", "403 GatedRepo"), ("closed", "403 DisabledRepo"), ("old", "404 RevisionNotFound")):
+        (hub.folder / "me" / name).mkdir()
+        (hub.folder / "me" / name / "refused").write_text(refused)
+    names = "me/nobody", "me/empty", "me/broken", "me/gated", "me/closed", "me/old", "a/b/c", "", "me/", "./gone"
+    nobody, empty, broken, gated, closed, old, *impossible = hub(*(f"from_pretrained({name!r})" for name in names))
     assert nobody.startswith("FileNotFoundError: from_pretrained: me/nobody: the hub has no such model")
     assert empty.startswith("FileNotFoundError: from_pretrained: me/empty holds no weights.safetensors")
     assert broken.startswith("ValueError: ") and "weights.safetensors" in broken
-    assert len(impossible) == 3 and all("Error: " in told for told in impossible), impossible
+    assert gated.startswith(
+        "FileNotFoundError: from_pretrained: me/gated: the hub has no such model, or does not show it"
+    )
+    assert closed.startswith("OSError: from_pretrained: me/closed: the hub refuses with status 403; log in"), closed
+    assert old.startswith(
+        "FileNotFoundError: from_pretrained: me/old: the hub has this model, but not this revision"
+    ), old
+    assert len(impossible) == 4 and all("Error: " in told for told in impossible), impossible
+    assert impossible[-1].startswith("ValueError: from_pretrained: ./gone is neither a folder that is here nor a name")
     # (Where nobody listens, `huggingface_hub` tries for half a minute before it says the same.)
     (away,) = hub("from_pretrained('me/nobody')", HF_HUB_OFFLINE="1")
     assert away.startswith("ConnectionError: from_pretrained: me/nobody: the hub cannot be reached"), away
@@ -149,6 +162,19 @@ def test_what_is_missing_or_broken_is_told(hub):
 def test_who_may_not_write_is_told(hub):
     (refused,) = hub(PUSH, HF_TOKEN="hf_other")
     assert refused.startswith("OSError: push_to_hub: me/rings: the hub refuses with status 401; log in"), refused
+
+
+def test_a_folder_without_a_model_is_told(tmp_path):
+    for load in (from_pretrained, load_model):
+        with pytest.raises(
+            FileNotFoundError, match="weights.safetensors is not there: this is no folder that `save` made"
+        ):
+            load(str(tmp_path))
+
+
+def test_a_revision_is_a_text():
+    with pytest.raises(TypeError, match="from_pretrained: revision is 3; expected a text"):
+        from_pretrained("me/rings", revision=3)
 
 
 @pytest.mark.parametrize(

@@ -288,7 +288,95 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
         x = np.arange(8.0)[:, None] + world().rank
         model.fit(x, x, verbose=0)
         """,
+        r"rank \d has other rows than the ranks \[\d\]; give all ranks the same data",
+    ),
+    "it has other weights": (
+        """
+        import numpy as np
+        from levels.high_level import DistributedDataParallel, Sequential
+        from levels.low_level import world
+        from levels.mid_level import L2, Dense
+        model = DistributedDataParallel(Sequential([Dense(1, kernel_regularizer=L2(0.1 + world().rank))]))
+        model.compile("sgd", "mse")
+        x = np.arange(8.0)[:, None]
+        model.fit(x, x, verbose=0)
+        """,
         r"rank \d has other weights than the ranks \[\d\]; give all ranks the same data",
+    ),
+    "its part of the data, in float32, which adds up": (
+        """
+        import numpy as np
+        from levels.high_level import DistributedDataParallel, Sequential
+        from levels.low_level import world
+        from levels.mid_level import Dataset, Dense
+        model = DistributedDataParallel(Sequential([Dense(1)]))
+        model.compile("sgd", "mse")
+        x = np.arange(40, dtype="f4")[:, None] / 40
+        model.fit(Dataset.from_tensor_slices((x, x)).shard(2, world().rank).batch(10), verbose=0)
+        """,
+        r"rank \d has other rows than the ranks \[\d\]; give all ranks the same data",
+    ),
+    "batches that are not in memory": (
+        """
+        import numpy as np
+        from levels.high_level import DistributedDataParallel, Sequential
+        from levels.low_level import world
+        from levels.mid_level import Dataset, Dense
+        model = DistributedDataParallel(Sequential([Dense(1)]))
+        model.compile("sgd", "mse")
+        batch = np.ones((10, 1), "f4") + world().rank
+        model.fit(Dataset.from_generator(lambda: iter([(batch, batch)])), verbose=0)
+        """,
+        r"rank \d has other rows than the ranks \[\d\]; give all ranks the same data",
+    ),
+    "it predicts for other rows": (
+        """
+        import numpy as np
+        from levels.high_level import DistributedDataParallel, Sequential
+        from levels.low_level import world
+        from levels.mid_level import Dense
+        DistributedDataParallel(Sequential([Dense(1)])).predict(np.ones((8, 1)) + world().rank)
+        """,
+        r"rank \d has other rows than the ranks \[\d\]; give all ranks the same data",
+    ),
+    "it has a row less": (
+        """
+        import numpy as np
+        from levels.high_level import DistributedDataParallel, Sequential
+        from levels.low_level import world
+        from levels.mid_level import Dense
+        model = DistributedDataParallel(Sequential([Dense(1)]))
+        model.compile("sgd", "mse")
+        x = np.ones((33 - world().rank, 1), "f4")
+        model.fit(x, x, verbose=0)
+        """,
+        r"rank 1 is given .*float32\[32, 1\].*, rank 0 is given .*float32\[33, 1\].*; give all ranks the same",
+    ),
+    "rank 0 saves, and the others do not": (
+        """
+        import sys, tempfile
+        import numpy as np
+        from levels.high_level import DistributedDataParallel, Sequential
+        from levels.low_level import world
+        from levels.mid_level import Dense
+        model = DistributedDataParallel(Sequential([Dense(1)]))
+        model.predict(np.ones((8, 1)))
+        if world().rank == 0:
+            model.save(tempfile.mkdtemp())
+        model.predict(np.ones((8, 1)))
+        """,
+        r"rank 1 is in fit, evaluate or predict, and rank 0 in save; call fit, evaluate, predict and save on all ranks",
+    ),
+    "a training loop whose gradients nobody adds up": (
+        """
+        import numpy as np
+        from levels.high_level import DistributedDataParallel, Sequential
+        from levels.low_level import GradientTape
+        from levels.mid_level import Dense
+        with GradientTape() as tape:
+            DistributedDataParallel(Sequential([Dense(1)]))(np.ones((8, 1)))
+        """,
+        r"nobody adds up the gradients of this tape; write a train_step",
     ),
     "its model has other variables": (
         """
@@ -327,6 +415,69 @@ def test_all_ranks_end_and_say_why_where(what):
     status, _, errors = told(started(script, 2), 60)
     assert status != 0 and re.search(expected, errors), errors
     assert time.perf_counter() - begun < 30
+
+
+@there
+@pytest.mark.parametrize("by", ["mpiexec", "launch"])
+def test_an_interrupt_ends_all_ranks_behind_one_step_and_what_catches_it_goes_on(by, tmp_path):
+    """Ctrl-C comes to a rank at any step. Were it heeded there, the others would wait in the next one."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent("""
+        import sys
+        import numpy as np
+        from levels.high_level import DistributedDataParallel, LambdaCallback, Sequential
+        from levels.mid_level import Dense
+
+        net = Sequential([Dense(1)])
+        model = DistributedDataParallel(net, timeout=20.0)
+        model.compile("adam", "mse")
+        x = np.ones((9000, 1), "f4")
+        told = LambdaCallback(on_epoch_begin=lambda epoch: print("epoch", epoch, flush=True))
+        try:
+            model.fit(x, x, batch_size=3, epochs=1000, verbose=0, callbacks=[told])
+        except KeyboardInterrupt:
+            model.save(sys.argv[1])
+            print(f"caught {int(net.optimizer.iterations.numpy()) % 3000} {len(model.history.losses) % 3000}\\n", end="")
+        """)
+    )
+    command = [str(MPIEXEC), "-n", "3", sys.executable] if by == "mpiexec" else [sys.executable, "-m", "levels_more.launch", "3"]  # fmt: skip
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    here = build.environment(build.ROOT) | {"NUMBA_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [*command, str(script), str(tmp_path / "net")], env=here, start_new_session=True, **pipes
+    )
+    until(process, "epoch 1")
+    time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    status, out, errors = told(process, 60)
+    assert status == 0 and out.count("caught 0 0\n") == 3, out + errors
+    assert (tmp_path / "net").is_dir()
+
+
+@there
+@pytest.mark.skipif(importlib.util.find_spec("resource") is None, reason="this system does not limit files")
+def test_a_disk_that_is_full_ends_the_training_on_all_ranks_and_leaves_the_last_checkpoint(tmp_path):
+    script = """
+        import resource, sys
+        import numpy as np
+        from levels.high_level import DistributedDataParallel, ModelCheckpoint, Sequential, load_model
+        from levels.low_level import world
+        from levels.mid_level import Dense
+
+        x = np.ones((30, 1), "f4")
+        model = DistributedDataParallel(Sequential([Dense(1)]))
+        model.compile("sgd", "mse")
+        model.fit(x, x, verbose=0, callbacks=[ModelCheckpoint(sys.argv[1])])
+        before = [w.tobytes() for w in model.get_weights()]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))  # bytes
+        try:
+            model.fit(x, x, verbose=0, callbacks=[ModelCheckpoint(sys.argv[1])])
+        except (OSError, RuntimeError) as error:
+            print(world().rank, "too large" in str(error), [w.tobytes() for w in load_model(sys.argv[1]).get_weights()] == before)
+    """
+    lines = ran(script, 2, tmp_path / "net").split("\n")
+    assert sorted(lines) == ["", "0 True True", "1 True True"]
 
 
 # What callbacks do on rank 0, all ranks do; a model that is asked there asks nobody.
@@ -372,6 +523,50 @@ def test_callbacks_on_rank_0_change_all_ranks(tmp_path):
     several = ran(script, 3, tmp_path / "several")
     assert several == alone and alone.startswith("(12,") and "'asked': [" in alone
     assert (tmp_path / "several").is_dir() and (tmp_path / "alone").is_dir()
+
+
+@there
+def test_callbacks_on_rank_0_may_ask_the_model_and_the_others_may_have_none(tmp_path):
+    script = """
+        import sys
+        import numpy as np
+        from levels.high_level import DistributedDataParallel, EarlyStopping, LambdaCallback, Sequential
+        from levels.low_level import world
+        from levels.mid_level import Dense
+
+        def asks(epoch, logs):
+            model.save(sys.argv[1])
+            logs["own"] = model.evaluate(x, 3.0 * x) + float(model.predict(x[:2]).sum())
+
+        x = np.linspace(-1.0, 1.0, 30)[:, None]
+        model = DistributedDataParallel(Sequential([Dense(1)]))
+        model.compile("adam", "mse")
+        told = [LambdaCallback(on_epoch_end=asks), EarlyStopping("loss", mode="max", patience=1, restore_best_weights=True)]
+        try:
+            model.no_such_thing
+        except AttributeError:  # an error that was caught before is no error of fit's
+            first = model.fit(x, 3.0 * x, 7, 5, 0, callbacks=told if world().rank == 0 else None)
+        line = repr((first.history, first.losses, model.get_weights()))
+        lines = world().comm.gather(line) if world().comm else [line]
+        if world().rank == 0:
+            assert {*lines} == {lines[0]}, lines
+            print(lines[0])
+    """
+    alone = ran(script.replace("DistributedDataParallel(Seq", "(Seq"), None, tmp_path / "alone")
+    assert ran(script, 3, tmp_path / "several") == alone and "'own': [" in alone
+
+
+@there
+def test_ranks_of_machines_with_other_numbers_of_cores_decide_alike():
+    script = """
+        import os
+        rank = int(os.environ["PMI_RANK"])
+        os.environ["MPI_LOCALNRANKS"] = "1"
+        os.sched_getaffinity = lambda process: range(3 + rank)
+        from levels.low_level import world
+        print(world().cores)
+    """
+    assert ran(script, 2).split() == ["3", "3"]
 
 
 @there
@@ -490,6 +685,20 @@ def test_messages_of_a_stage_travel_together_and_large_sums_early(monkeypatch):
         graph = spread(trace(step, [constant(X.astype("f4")).spec])[0], 10, World(0, 2))
         monkeypatch.setattr(machines_stages, "world", lambda cores=cores: World(0, 2, None, cores))
         assert [len(sent) for _, _, sent, _ in machines_stages.Staged(graph, 10).parts if sent] == messages
+
+
+def test_ranks_whose_shares_differ_by_a_row_send_the_same_messages():
+    """Rows of 15 and 16 times 4,096 bytes: one is below LARGE, one is not."""
+    w = Variable(np.ones((4, 512)))
+
+    def step(x):
+        y = x @ w
+        return reduce_sum(exp(y)) + reduce_sum(x * x)
+
+    graph = trace(step, [constant(np.ones((31, 4))).spec])[0]
+    parts = [machines_stages.Staged(spread(graph, 31, World(rank, 2)), 31).parts for rank in (0, 1)]
+    first, second = ([[(m.op, type(m)) for m in messages] for _, _, messages, _ in each] for each in parts)
+    assert first == second and any(first)
 
 
 def test_one_rank_is_its_own_world():

@@ -29,7 +29,7 @@ BEYOND = {  # what the core does not know, and what it says
     "mid_level.Dense(1)([X, X])": "matmul: x is (2, 4, 2) and w is (2, 1): both need two axes",
     "mid_level.Dataset.from_tensor_slices({'x': X})": "Dataset: expected a tuple of arrays, got {'x': ",
     "mid_level.Dataset.from_tensor_slices(X)": "Dataset: expected a tuple of arrays, got array(",
-    "mid_level.Dataset.from_batches(X, X, [[0, 1], [2]])": "[[0, 1], [2]]: expected an array of numbers",
+    "mid_level.Dataset.from_batches(X, X, [[0, 1], [2]])": "from_batches: batches are [[0, 1], [2]]; expected whole numbers [steps, batch]",
     "mid_level.Dataset.from_tensor_slices((X, X)).shuffle(2)": "shuffle: buffer_size is 2; expected a whole number from 4 on",
     "mid_level.Dataset.from_tensor_slices((X, X)).batch(2).batch(2)": "batch: 2 batches make no batch of 2",
     "mid_level.Dataset.from_tensor_slices((X, X)).map(np.add)": "'Dataset' object has no attribute 'map'",

@@ -116,9 +116,9 @@ def test_the_core_gives_the_same_bits_and_passes_its_tests_with_levels_more_dele
 
 KINDS = """
 from levels import hardware
-from levels.hardware import MAKERS, pool
+from levels.hardware import pool
 from levels.kernels import KINDS, kernel_of
-print(*MAKERS, "|", *sorted(pool()), "|", *KINDS)
+print(*sorted(pool()), "|", *KINDS)
 for ask in (lambda: kernel_of("add", "gpu"), lambda: hardware.placed_on("gpu:0"), lambda: pool(gpus=2)["gpu:1"]):
     try:
         ask()
@@ -128,12 +128,42 @@ for ask in (lambda: kernel_of("add", "gpu"), lambda: hardware.placed_on("gpu:0")
 """
 
 
+UNHELD = """
+import numpy as np
+from levels.low_level import Variable, eager, function, reduce_mean
+w, x = Variable(np.ones((1100, 1))), np.arange(8800.0).reshape(8, 1100)  # more than a program by rows takes
+
+@function
+def step(x):
+    loss = reduce_mean(x @ w)
+    w.assign(w * 0.5)
+    return loss, w
+
+def three():
+    w.assign(np.ones((1100, 1)))
+    loss, w_now = step(x)
+    told = type(w_now).__name__, float(loss), float(w_now.numpy()[0, 0])
+    return *told, *function(lambda x: step.python(x)[0]).over(x, [[0, 1], [2, 3], [4]]).numpy().tolist()
+
+compiled = three()
+with eager():
+    assert three()[1:] == compiled[1:]
+print(*compiled, *(program for program, _ in step.programs.values()))
+"""
+
+
+def test_what_no_program_of_the_core_holds_runs_op_by_op():
+    told = python(UNHELD, LEVELS_CORE="yes")
+    assert told.startswith("Tensor") and told.endswith(" ops, one after the other\n")
+    assert told.split()[:6] == python(UNHELD).split()[:6]
+
+
 def test_kinds_of_device_come_in_when_they_are_asked_for():
     told = python(KINDS).splitlines()
-    assert told == ["cpu | cpu:0 gpu:0 tpu:0 | cpu", *["there | cpu gpu"] * 3]
+    assert told == ["cpu:0 gpu:0 tpu:0 | cpu", *["there | cpu gpu"] * 3]
     assert python(KINDS, LEVELS_CORE="yes").splitlines() == [
-        "cpu | cpu:0 | cpu",
+        "cpu:0 | cpu",
         "LookupError 'add' has no kernel for 'gpu'; it has one for ['cpu']",
         "AttributeError module 'levels.hardware' has no attribute 'placed_on'",
-        "TypeError pool: there are no gpus; there are cpus",
+        "TypeError pool: there are no gpus without levels_more",
     ]

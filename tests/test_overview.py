@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from course import __main__ as the_door
 from course import build
 from course.build import MINE, ROOT
@@ -21,11 +23,14 @@ def test_every_notebook_stands_on_it_once_with_what_it_says_of_itself():
     assert page.index("(trail/1_hardware") < page.index("(01_hardware"), "first the trail"
 
 
-def test_the_page_that_everybody_reads_first_has_the_same_tables():
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert teaching.with_tables(page, teaching.MAP) == page, "run `python -m course.practice.teaching`"
-    old = page.replace("(notebooks/more/01_gpu.ipynb)", "(notebooks/more/01_gone.ipynb)")
-    assert old != page and teaching.with_tables(old, teaching.MAP) == page
+@pytest.mark.parametrize(
+    "page, link", [("README.md", "trail/1_hardware"), ("course/reading/pages/contents.md", "more/01_gpu")]
+)
+def test_pages_have_the_same_tables(page, link):
+    text, tables = (ROOT / page).read_text(encoding="utf-8"), teaching.TABLES[page]
+    assert teaching.with_tables(text, tables) == text, "run `python -m course.practice.teaching`"
+    old = text.replace(f"notebooks/{link}.ipynb)", "notebooks/gone.ipynb)")
+    assert old != text and teaching.with_tables(old, tables) == text
 
 
 def test_lab_opens_on_the_map_or_on_the_notebook_that_is_meant(project, monkeypatch):

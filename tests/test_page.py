@@ -1,5 +1,6 @@
 """The source of a function on a page; and a model as one: in a real browser, from its file, it computes what `predict` says."""
 
+import functools
 import json
 
 import numba
@@ -20,6 +21,14 @@ def chromium(launched):
     """One browser for all of these tests."""
     with launched() as running:
         yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def packed_once():
+    """onnxruntime-web is compressed once for all of these tests: 14 MB take a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "packed", functools.cache(pages.packed))
+        yield
 
 
 @pytest.fixture
@@ -65,6 +74,16 @@ def values(tab):
 
 def predicted(tab, x):
     return np.array(tab.evaluate("rows => predict(rows)", x.tolist()))
+
+
+def size_and_times(tab, x):
+    """A line: what the page weighs, how long it took to open, and what a prediction takes. Call it first."""
+    opened = tab.evaluate("performance.now()")
+    loop = "async rows => { const start = performance.now(); for (const row of rows) await predict([row]); return performance.now() - start; }"
+    took = tab.evaluate(loop, np.resize(x, (500, x.shape[1])).tolist())
+    return (
+        f"{len(tab.content()) / 1e3:,.0f} kB, opens in {opened:,.0f} ms, then {1e3 * took / 500:,.0f} µs a prediction"
+    )
 
 
 def forward(tab, points):
@@ -201,6 +220,65 @@ def test_a_line_has_a_table_and_says_its_number(opened):
     x = np.random.default_rng(0).uniform(-9, 9, (50, 20)).astype("f4")
     assert np.abs(predicted(tab, x) - line.predict(x)).max() < 1e-5
     assert tab.inner_text("output").startswith("mass = ")
+    tab.set_viewport_size({"width": 960, "height": 400})  # the answer is seen wherever one types
+    box = tab.locator("output").bounding_box()
+    assert box["y"] + box["height"] <= 400 < tab.locator("#table").bounding_box()["height"]
+
+
+@pytest.mark.parametrize(
+    ("last", "outputs"), [(Dense(1), 1), (Dense(2), 2), (Dense(1, "sigmoid"), 1), (Dense(3, "softmax"), 3)]
+)
+def test_what_is_not_a_number_is_never_shown_as_one(opened, last, outputs):
+    """A weight that training drove to NaN goes through a relu, as in `predict`, and the page says so."""
+    model = built(Dense(4, "relu"), last)
+    weights = model.get_weights()
+    weights[0][0, 0] = np.nan
+    model.set_weights(weights)
+    tab = opened(model)
+    said, want = np.array(predicted(tab, POINTS), float), model.predict(POINTS)
+    assert np.isnan(want).all() and np.isnan(said).all() and said.shape == (len(POINTS), outputs)
+    assert "not a number" in tab.inner_text("output")
+    assert tab.evaluate("[...document.querySelector('canvas').getContext('2d').getImageData(9, 9, 1, 1).data]") == [
+        0,
+        0,
+        0,
+        255,
+    ]
+
+
+def test_inputs_are_shown_as_finely_as_they_move(opened):
+    near, far = {"a": (0, 0.001), "b": (1e6, 1e6 + 10)}, {"c": (1e6, 1e6 + 10), "d": (0, 123456), "e": (1e-9, 1e-8)}
+    tab = opened(built(Dense(1, "sigmoid")), inputs=near)
+    assert tab.inner_text("output").startswith("a = 0.00065, b = 1000006.5: ")
+    assert {"0.0004", "1000002", "1000008"} <= {*tab.locator("#axes text").all_text_contents()}
+    model = built(Dense(1), inputs=3)
+    tab = opened(model, inputs=far)
+    fields = tab.locator("#table [type=number]")
+    assert [fields.nth(k).input_value() for k in range(3)] == ["1000005", "61728", "5.5e-9"]
+    tab.locator("#table [type=range]").nth(0).fill("1000007.512")
+    assert fields.nth(0).input_value() == "1000007.5"  # and it is with this that the page computes
+    assert values(tab) == pytest.approx(model.predict(np.array([[1000007.5, 61728, 5.5e-9]]))[0], abs=1e-6)
+
+
+def test_it_fits_a_telephone(opened):
+    names = [f"a long name of an answer, number {k}, which goes on" for k in range(7)]
+    for model, words in (
+        (built(Dense(4, "relu"), Dense(7, "softmax"), inputs=5), {"outputs": names}),
+        (built(Dense(2)), {"outputs": ["height, m", "mass, kg"]}),
+    ):
+        tab = opened(model, **words)
+        tab.set_viewport_size({"width": 360, "height": 700})
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert tab.locator("#bars span").first.bounding_box()["width"] > 60
+        colors = tab.eval_on_selector_all("#bars i", "bars => bars.map(bar => bar.style.background)")
+    assert (
+        colors == ["rgb(230, 159, 0)" if v > 0 else "" for v in values(tab)] and len({*colors}) == 2
+    )  # orange is more
+
+
+def test_a_picture_has_its_own_shape(opened):
+    box = opened(built(Dense(3, "softmax"), inputs=12), picture=(2, 6, 255)).locator("#drawing canvas").bounding_box()
+    assert box["width"] / box["height"] == pytest.approx(3, abs=0.1)
 
 
 def test_three_classes_in_the_plane(opened):
@@ -228,9 +306,10 @@ ZERO = [
 ]
 
 
-def test_a_digit_is_drawn(opened, digits):
+def test_a_digit_is_drawn(opened, digits, tell):
     tab = opened(digits, picture=(8, 8, 1))
     x = (sklearn.datasets.load_digits().data[:300] / 16).astype("f4")
+    tell("pages", f"the digits' net, 2,410 numbers: {size_and_times(tab, x)}")
     assert np.abs(predicted(tab, x) - digits.predict(x)).max() < 1e-6
     canvas = tab.locator("#drawing canvas")
     for said, strokes in (("1", ONE), ("0", ZERO)):
@@ -262,20 +341,21 @@ def onnxruntime_web():
         return pytest.skip(str(error))
 
 
-def test_other_layers_run_in_onnxruntime_web(opened, tell):
+def test_other_layers_run_in_onnxruntime_web(opened):
     onnxruntime_web()
     model = built(Dense(16, "relu"), LayerNormalization(), Dense(3, "softmax"), dtype="f4")
     tab, points = opened(model), POINTS.astype("f4")
     assert np.abs(predicted(tab, points) - model.predict(points)).max() < 1e-6
     assert tab.evaluate("typeof layers") == "undefined" and values(tab)
-    tell("pages", f"onnxruntime-web is part of it: {len(tab.content()) / 1e6:.1f} MB")
 
 
-def test_a_large_net_runs_in_onnxruntime_web(opened):
+def test_a_large_net_runs_in_onnxruntime_web(opened, tell):
     onnxruntime_web()
     model = built(Dense(400, "relu"), Dense(400, "relu"), Dense(10, "softmax"), inputs=64, dtype="f4")
     x = np.random.default_rng(0).uniform(0, 1, (20, 64)).astype("f4")
-    assert np.abs(predicted(opened(model, picture=(8, 8, 1)), x) - model.predict(x)).max() < 1e-6
+    tab = opened(model, picture=(8, 8, 1))
+    tell("pages", f"190,410 numbers, in onnxruntime-web: {size_and_times(tab, x)}")
+    assert np.abs(predicted(tab, x) - model.predict(x)).max() < 1e-6
 
 
 class Doubled(Layer):
@@ -290,6 +370,15 @@ def test_a_layer_of_ones_own_and_a_graph_of_layers_go_along(opened):
     x = Input((2,))
     model = Model(x, Dense(1, "sigmoid")(Doubled()(x)))
     assert np.abs(predicted(opened(model), POINTS) - model.predict(POINTS)).max() < 1e-6
+
+
+@pytest.mark.parametrize("activation", ["gelu", "elu"])
+def test_what_onnxruntime_has_for_float32_alone_is_told_at_home(opened, activation, tmp_path):
+    with pytest.raises(ValueError, match="for float32 alone, and net takes float64; build it for float32"):
+        export_page(built(Dense(3, activation), Dense(1)), tmp_path / "page.html")
+    onnxruntime_web()
+    model, points = built(Dense(3, activation), Dense(1), dtype="f4"), POINTS.astype("f4")
+    assert np.abs(predicted(opened(model), points) - model.predict(points)).max() < 1e-5
 
 
 def test_without_onnxruntime_web_the_cure_is_told(tmp_path, monkeypatch):
@@ -314,6 +403,11 @@ def words():
         (lambda: 3, TypeError, "export_page: model is 3; expected a Model"),
         (words, ValueError, "takes int64.*; a page moves one table of numbers"),
         (lambda: Model([Input((2,)), other := Input((2,))], Dense(1)(other)), ValueError, "one table of numbers"),
+        (
+            lambda: Model(x := Input((3,)), [Dense(1)(x), Dense(2)(x)]),
+            ValueError,
+            r"gives \[rows, 1\], \[rows, 2\]; a page",
+        ),
     ],
 )
 def test_a_model_that_no_page_can_run_stays(make, error, why, tmp_path):
@@ -333,6 +427,10 @@ def test_a_model_that_no_page_can_run_stays(make, error, why, tmp_path):
         ({"outputs": "no"}, "expected a list of names"),
         ({"picture": (8, 8, 1)}, "with 2 pixels in all"),
         ({"picture": 8}, "picture is 8; expected"),
+        ({"picture": (0.5, 4, 1)}, "picture is .* with 2 pixels in all"),
+        ({"picture": (1, 2, np.nan)}, "picture is .* with 2 pixels in all"),
+        ({"inputs": {"a": (-1e308, 1e308), "b": (0, 1)}}, "inputs has 'a'"),
+        ({"inputs": {"a": (0, 10**400), "b": (0, 1)}}, "inputs has 'a'"),
     ],
 )
 def test_words_that_do_not_fit_are_told(given, why, rings, tmp_path):

@@ -470,6 +470,20 @@ def test_conda_and_pip_name_the_same_packages():
     assert sorted(line.replace(" ", "") for line in environment["dependencies"]) == sorted(wanted)
 
 
+def test_binder_makes_the_same_environment_and_finds_the_course():
+    assert (ROOT / ".binder" / "environment.yml").read_bytes() == (ROOT / "environment.yml").read_bytes()
+    after = ROOT / ".binder" / "postBuild"
+    assert os.name == "nt" or os.access(after, os.X_OK)
+    said = re.search(r'python -c "(.*)"', after.read_text(encoding="utf-8"))[1]
+    assert "levels-course.pth" in said and ast.parse(said)
+
+
+def test_what_colab_lacks_is_asked_for_as_in_pyproject():
+    page = (ROOT / "course" / "reading" / "pages" / "elsewhere.md").read_text(encoding="utf-8")
+    asked = re.findall(r'"(\w+>[^"]+)"', page)
+    assert len(asked) == 4 and set(asked) <= {*PROJECT["project"]["dependencies"]}
+
+
 def test_the_door_and_pyproject_name_the_same_pythons():
     (_, low), (_, high) = the_door.PYTHONS
     assert PROJECT["project"]["requires-python"] == f">=3.{low},<3.{high + 1}"

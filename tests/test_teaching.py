@@ -1,6 +1,7 @@
-"""README.md and TEACHING.md say what is so: minutes, sections, commands, links, pictures, versions."""
+"""README.md, TEACHING.md and the pages beside them say what is so: minutes, sections, commands, links, pictures, versions."""
 
 import functools
+import json
 import re
 
 import numpy as np
@@ -14,22 +15,37 @@ from course.build.minutes import UNTIMED
 from course.practice import teaching
 from solutions.answers import ANSWERS
 
-PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "TEACHING.md")}
+READING = "course/reading/pages"
+NAMED = (
+    "README.md",
+    "TEACHING.md",
+    "CONTRIBUTING.md",
+    *(f"{READING}/{name}.md" for name in ("install", "contents", "beside")),
+)
+PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in NAMED}
+WEEKS = teaching.TABLES["TEACHING.md"]
 NAMES = names_in(ROOT)
 
 
 def test_the_timetable_is_that_of_the_headings():
-    found = teaching.with_tables(PAGES["TEACHING.md"])
+    found = teaching.with_tables(PAGES["TEACHING.md"], WEEKS)
     assert found == PAGES["TEACHING.md"], "a heading or its minutes changed: run `python -m course.practice.teaching`"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_row_of_a_table_has_as_many_cells_as_its_head(page):
+    for table in re.findall(r"(?:^\|.*\n)+", PAGES[page], re.MULTILINE):
+        cells = [len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()]
+        assert len({*cells}) == 1, table.splitlines()[[count == cells[0] for count in cells].index(False)]
 
 
 def test_a_timetable_is_written_anew_and_nothing_else():
     page = PAGES["TEACHING.md"]
     old = re.sub(r" \d+ ·", " 99 ·", page)
-    assert old != page and teaching.with_tables(old) == page
+    assert old != page and teaching.with_tables(old, WEEKS) == page
     for part in ("<!-- one day: written by course/practice/teaching.py -->\n", "<!-- end of one day -->\n"):
         with pytest.raises(ValueError, match="one day"):
-            teaching.with_tables(page.replace(part, ""))
+            teaching.with_tables(page.replace(part, ""), WEEKS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,7 +72,7 @@ def test_a_day_cannot_leave_out_what_is_not_there(monkeypatch):
 
 
 def test_the_levels_minutes():
-    found = re.findall(r"^\| `(\w+)` \|.* \| (\d+) \|$", PAGES["README.md"], re.MULTILINE)
+    found = re.findall(r"^\| \[`(\w+)`\]\(.* \| (\d+) \|$", PAGES["README.md"], re.MULTILINE)
     assert found == [(name, str(teaching.minutes(name))) for name in NAMES], "run `python -m course.practice.teaching`"
     old = PAGES["README.md"].replace("| the ground | ", "| the ground | 1")
     assert old != PAGES["README.md"] and teaching.with_minutes(old) == PAGES["README.md"]
@@ -73,7 +89,7 @@ def test_what_is_named_in_italics_is_a_section():
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_is_one(page):
     named = set(re.findall(r"-m course ([a-z][\w-]*)", PAGES[page]))
-    assert {"test"} <= named <= {*the_door.COMMANDS}
+    assert named <= {*the_door.COMMANDS} and ({"test"} <= named or page.startswith(READING))
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -81,13 +97,14 @@ def test_every_link_leads_somewhere(page):
     for target in re.findall(r"\]\(([^)]+)\)", PAGES[page]):
         file, _, anchor = target.partition("#")
         if not target.startswith("https://"):
-            assert (ROOT / file).is_file(), target
-            heads = re.findall(r"^#+ (.*)$", (ROOT / file).read_text(encoding="utf-8"), re.M) if anchor else [""]
+            led = (ROOT / page).parent / file if file else ROOT / page
+            assert led.is_file(), target
+            heads = re.findall(r"^#+ (.*)$", led.read_text(encoding="utf-8"), re.M) if anchor else [""]
             assert anchor in [head.lower().replace(" ", "-") for head in heads], target
 
 
 def test_pictures_are_small_and_described():
-    found = dict(re.findall(r"!\[([^\]]*)\]\((pictures/\w+\.png)\)", PAGES["README.md"]))
+    found = dict(re.findall(r"!\[([^\]]*)\]\([./]*(pictures/\w+\.png)\)", "".join(PAGES.values())))
     assert {*found.values()} == {path.relative_to(ROOT).as_posix() for path in ROOT.glob("pictures/*")}
     for text, path in found.items():
         with Image.open(ROOT / path) as image:
@@ -98,15 +115,35 @@ def test_pictures_are_small_and_described():
 
 
 def test_a_picture_is_described_where_it_stands():
-    page = "![](pictures/one.png) and ![old](pictures/two.png)"
-    assert teaching.with_description(page, "two", r"new \1") == r"![](pictures/one.png) and ![new \1](pictures/two.png)"
+    page = "![](pictures/one.png) and ![old](../pictures/two.png)"
+    new = r"![](pictures/one.png) and ![new \1](../pictures/two.png)"
+    assert teaching.with_description(page, "two", r"new \1") == new
 
 
 def test_what_is_needed_is_what_setup_asks_for():
     (_, low), (_, high) = the_door.PYTHONS
     versions = [f"3.{minor}" for minor in range(low, high + 1)]
-    assert f"Python {', '.join(versions[:-1])} or {versions[-1]} on" in PAGES["README.md"]
-    assert f"About {the_door.MEGABYTES / 1000:g} GB of disk" in PAGES["README.md"]
+    assert f"Python {', '.join(versions[:-1])} or {versions[-1]} on" in PAGES[f"{READING}/install.md"]
+    assert f"About {the_door.MEGABYTES / 1000:g} GB of disk" in PAGES[f"{READING}/install.md"]
+    assert f"Python {versions[0]} or later, {the_door.MEGABYTES / 1000:g} GB of disk" in PAGES["README.md"]
+
+
+def test_the_first_page_fits_two_screens_and_its_lines_are_those_of_the_levels():
+    """Each line of code in the first table stands in that task's bands, on that level, and so do the losses."""
+    page = PAGES["README.md"]
+    assert len(page.split()) < 700 and page.index("the same loss to the last bit") < 200
+    shown = json.loads((ROOT / "notebooks" / "05_high_level.ipynb").read_text(encoding="utf-8"))["cells"]
+    texts = ["".join(o.get("data", {}).get("text/plain", "")) for c in shown for o in c.get("outputs", ())]
+    for column, title in enumerate(("The line", "Two rings")):
+        lines = next(text for text in texts if text.startswith(f"{title}\n") and "FORWARD" in text).split("\n")
+        rows = re.findall(r"^\| (?:\*\*(\d)\*\*|(last) loss).*?\| `(.*)` \| `(.*)` \|$", page, re.MULTILINE)
+        assert [level + last for level, last, *_ in rows] == ["5", "4", "3", "2", "1", "last"]
+        for level, last, *codes in rows:
+            assert any(line.startswith(level + last) and codes[column].split("(…")[0] in line for line in lines), (
+                title,
+                level,
+                codes,
+            )
 
 
 # Three lessons, and ten questions.

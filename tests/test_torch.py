@@ -21,6 +21,7 @@ from levels_more.torch.utils.data import (
     ConcatDataset,
     DataLoader,
     Dataset,
+    IterableDataset,
     RandomSampler,
     SequentialSampler,
     Subset,
@@ -344,6 +345,35 @@ AGREE = {  # what PyTorch says, and what NumPy makes of it
     "mish": (F.mish, X * np.tanh(np.log1p(np.exp(X)))),
     "tril": (lambda x: x.tril(), np.tril(X)),
     "bits": (lambda x: torch.tensor([5, 6]) & 3, [1, 2]),
+    "sinh": (lambda x: torch.sinh(x) + x.cosh(), np.sinh(X) + np.cosh(X)),
+    "angles": (lambda x: torch.atan(x) + (0.1 * x).asin() - torch.acos(0.1 * x), np.arctan(X) + np.arcsin(0.1 * X) - np.arccos(0.1 * X)),
+    "areas": (lambda x: x.asinh() + torch.acosh(x * x + 2) + (0.1 * x).atanh(), np.arcsinh(X) + np.arccosh(X * X + 2) + np.arctanh(0.1 * X)),
+    "atan2": (lambda x: torch.atan2(x, x[:1] - 1), np.arctan2(X, X[:1] - 1)),
+    "hypot": (lambda x: torch.hypot(x, x[:1] - 1), np.hypot(X, X[:1] - 1)),
+    "expm1": (lambda x: torch.expm1(x * 1e-12) * 1e12, np.expm1(X * 1e-12) * 1e12),
+    "fmod": (lambda x: torch.fmod(x, 0.3) + x.frac(), np.fmod(X, 0.3) + X - np.trunc(X)),
+    "cumprod": (lambda x: x.cumprod(dim=1), X.cumprod(1)),
+    "cummax": (lambda x: torch.cummax(x, 0).values + x.cummin(dim=0)[0], np.maximum.accumulate(X, 0) + np.minimum.accumulate(X, 0)),
+    "cov": (lambda x: torch.cov(x) + torch.corrcoef(x), np.cov(X) + np.corrcoef(X)),
+    "celu": (lambda x: F.celu(x, alpha=2.0), np.where(X > 0, X, 2 * np.expm1(X / 2))),
+    "hardswish": (lambda x: F.hardswish(x) + F.hardsigmoid(x), (X + 1) * np.clip(X / 6 + 0.5, 0, 1)),
+    "shrink": (lambda x: F.softshrink(x, 0.2) + F.hardshrink(x, 0.3) + F.tanhshrink(x),
+               np.sign(X) * np.maximum(np.abs(X) - 0.2, 0) + X * (np.abs(X) > 0.3) + X - np.tanh(X)),
+    "threshold": (lambda x: F.threshold(x, 0.1, 5), np.where(X > 0.1, X, 5)),
+    "glu": (lambda x: F.glu(x), X[:, :2] / (1 + np.exp(-X[:, 2:]))),
+    "softmin": (lambda x: F.softmin(x, dim=0), np.exp(-X) / np.exp(-X).sum(0)),
+    "logit": (lambda x: torch.logit(x.sigmoid()), X),
+    "hardtanh": (lambda x: F.hardtanh(x, -0.2, 0.3), np.clip(X, -0.2, 0.3)),
+    "beta": (lambda x: F.softplus(x, beta=2), np.log1p(np.exp(2 * X)) / 2),
+    "over two axes": (lambda x: x.view(3, 2, 2).sum(dim=[0, 2]) + x.view(3, 2, 2).mean((0, 2), keepdim=True).view(2), X.reshape(3, 2, 2).sum((0, 2)) + X.reshape(3, 2, 2).mean((0, 2))),
+    "medians": (lambda x: x.median(dim=1).values, np.sort(X, 1)[:, 1]),
+    "div": (lambda x: torch.div(x, -0.3, rounding_mode="trunc") + torch.div(x, 0.3, rounding_mode="floor"), np.trunc(X / -0.3) + np.floor(X / 0.3)),
+    "fill": (lambda x: x.index_fill(1, torch.tensor([0, 2]), 9.0), np.where([True, False, True, False], 9.0, X)),
+    "pad": (lambda x: F.pad(x, (1, 2, 0, 1), value=7.0), np.pad(X, ((0, 1), (1, 2)), constant_values=7.0)),
+    "numbers": (lambda x: torch.nan_to_num(x / 0.0 * (x > 0), nan=1.0, posinf=2.0), np.where(X > 0, 2.0, 1.0)),
+    "together": (lambda x: torch.broadcast_tensors(x, x[:1])[1], np.broadcast_to(X[:1], X.shape)),
+    "input=": (lambda x: torch.sum(input=x, dim=0), X.sum(0)),
+    "addcdiv": (lambda x: torch.addcdiv(x, x, x + 9, value=2).addcmul(x, x, value=3), X + 2 * X / (X + 9) + 3 * X * X),
 }  # fmt: skip
 
 
@@ -356,7 +386,40 @@ def test_functions_agree_with_numpy(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["prod", "cumsum", "sort", "logsumexp", "norm", "std", "softmax", "mish", "softplus", "rest", "column"]
+    "name",
+    [
+        "prod",
+        "cumsum",
+        "sort",
+        "logsumexp",
+        "norm",
+        "std",
+        "softmax",
+        "mish",
+        "softplus",
+        "rest",
+        "column",
+        "sinh",
+        "angles",
+        "areas",
+        "atan2",
+        "hypot",
+        "expm1",
+        "fmod",
+        "cumprod",
+        "cummax",
+        "cov",
+        "celu",
+        "hardswish",
+        "shrink",
+        "threshold",
+        "glu",
+        "logit",
+        "medians",
+        "over two axes",
+        "fill",
+        "pad",
+    ],
 )
 def test_their_gradients_agree_with_differences(name):
     function, step = AGREE[name][0], 1e-6
@@ -498,6 +561,13 @@ RULES = {  # the weight after three steps of gradient 2·w from 1.0 on: PyTorch'
     "adamw": (lambda p: optim.AdamW(p, lr=0.1, weight_decay=0.5), 0.5749739307415966),
     "rmsprop": (lambda p: optim.RMSprop(p, lr=0.01), 0.7799822732436351),
     "adagrad": (lambda p: optim.Adagrad(p, lr=0.1), 0.7804561813568098),
+    "amsgrad": (lambda p: optim.Adam(p, lr=0.1, amsgrad=True, betas=(0.5, 0.6)), 0.7021295899312412),
+    "centered": (lambda p: optim.RMSprop(p, lr=0.01, centered=True, momentum=0.5), 0.6712214427297104),
+    "adamax": (lambda p: optim.Adamax(p, lr=0.1, weight_decay=0.1), 0.7154994733283055),
+    "nadam": (lambda p: optim.NAdam(p, lr=0.1), 0.7527292663805714),
+    "radam": (lambda p: optim.RAdam(p, lr=0.1), 0.46230335987570403),
+    "adadelta": (lambda p: optim.Adadelta(p, lr=0.5), 0.995150380857237),
+    "maximize": (lambda p: optim.SGD(p, lr=0.1, maximize=True), 1.728),
 }
 
 
@@ -550,6 +620,9 @@ def test_rates_by_epoch():
     assert rates(lambda o: lr.MultiStepLR(o, [1, 3], gamma=0.1)) == pytest.approx([1.0, 0.1, 0.1, 0.01])
     assert rates(lambda o: lr.LambdaLR(o, lambda epoch: 1 / (1 + epoch))) == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4])
     assert rates(lambda o: lr.CosineAnnealingLR(o, 3, eta_min=0.4)) == pytest.approx([1.0, 0.85, 0.55, 0.4])
+    assert rates(lambda o: lr.PolynomialLR(o, 4, 2.0), 5) == pytest.approx([1.0, 0.5625, 0.25, 0.0625, 0.0])
+    waves = [1.0, 0.55, 1.0, 0.8681980515339464, 0.55, 0.23180194846605365]
+    assert rates(lambda o: lr.CosineAnnealingWarmRestarts(o, 2, 2, eta_min=0.1), 6) == pytest.approx(waves)
     optimizer = optim.SGD([w], lr=1.0)
     plateau = lr.ReduceLROnPlateau(optimizer, factor=0.5, patience=1)
     for loss in (3.0, 2.0, 2.0, 2.0, 2.0, 2.0):
@@ -904,3 +977,226 @@ def test_readers_of_levels_have_the_functions_too():
         low_level.take_along(x, np.full((3, 1), 9))
     with pytest.raises(ValueError, match="dot: x is"):
         low_level.dot(x, x)
+
+
+def test_a_tensor_takes_over_a_view_in_its_own_shape():
+    """A view that would ask the tensor for the shape would go on asking: the tensor looks at the view."""
+    w = nn.Parameter(torch.zeros(2, 3))
+    w.data = torch.arange(6.0).view_as(w)
+    w.data += 1.0
+    close(w, [[1, 2, 3], [4, 5, 6]])
+    close(torch.ones(3).expand_as(w), np.ones((2, 3)))
+
+
+def test_hooks_are_called_from_the_youngest_to_the_oldest():
+    x, heard = leaf(3.0), []
+    y, z = x + 1, 2 * x
+    for name, each in {"y": y, "z": z}.items():
+        each.register_hook(lambda dy, name=name: heard.append(name))
+    ((y - z) ** 2).backward()
+    assert heard == ["z", "y"]  # as in PyTorch 2.15
+
+
+def test_one_number_is_asked_for():
+    x = torch.tensor([1.0, 2.0])
+    assert 2.0 in x and 3.0 not in x and bool(torch.tensor([[True]]))
+    for ask in (bool, float, int, torch.Tensor.item):
+        with pytest.raises(RuntimeError, match=r"\(2,\) is not one number"):
+            ask(x)
+
+
+def test_in_place_means_in_place():
+    x = torch.tensor([-1.0, 2.0])
+    assert F.relu(x, inplace=True) is x and x.tolist() == [0.0, 2.0]
+    y = leaf([-1.0, 2.0]) * 3
+    z = nn.Sequential(nn.ReLU(inplace=True), nn.Identity())(y)
+    assert y.tolist() == z.tolist() == [0.0, 6.0] and y.requires_grad
+    x = torch.ones(50)
+    assert nn.Dropout(0.5, inplace=True)(x) is x and {*x.tolist()} == {0.0, 2.0}
+
+
+def test_layers_of_other_shapes_and_without_weights():
+    torch.set_default_dtype(torch.float64)
+    x = torch.arange(12.0).reshape(4, 3) ** 1.5
+    bn = nn.BatchNorm1d(3, momentum=None, affine=False)
+    bn(x), bn(x * 2)
+    close(bn.running_mean, 1.5 * x.mean(0).numpy())  # the mean of both batches
+    assert bn.weight is None and list(bn.state_dict()) == ["running_mean", "running_var", "num_batches_tracked"]
+    plain = nn.BatchNorm1d(3, track_running_stats=False).eval()
+    close(plain(x).mean(0), np.zeros(3))
+    with pytest.raises(ValueError, match=r"\(4, 2\); expected \[batch, 3\]"):
+        bn(x[:, :2])
+    both = nn.LayerNorm([4, 3])(x)
+    close(torch.stack([both.mean(), both.std(unbiased=False)]), [0.0, 1.0], 1e-6)
+    with pytest.raises(ValueError, match=r"its last axes to be \(3,\)"):
+        nn.LayerNorm(3)(torch.ones(3, 1))
+    close(nn.RMSNorm(3)(x).square().mean(1), np.ones(4))
+    assert (
+        repr(nn.LayerNorm(3, elementwise_affine=False))
+        == "LayerNorm((3,), eps=1e-05, elementwise_affine=False, bias=False)"
+    )
+    pairs = nn.Bilinear(3, 3, 2)
+    close(pairs(x, x)[1, 0], x[1].numpy() @ pairs.weight[0].detach().numpy() @ x[1].numpy() + pairs.bias[0].item())
+    table = nn.Embedding(4, 2, padding_idx=1)
+    table(torch.tensor([[0, 1, 1]])).sum().backward()
+    assert table.weight[1].tolist() == [0, 0] and table.weight.grad.tolist() == [[1, 1], [0, 0], [0, 0], [0, 0]]
+
+
+def test_containers_are_changed():
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+    net.insert(1, nn.Tanh())
+    del net[2]
+    assert [type(part).__name__ for part in net] == ["Linear", "Tanh", "Linear"]
+    assert list(net[1:].state_dict()) == ["2.weight", "2.bias"]  # a part of it keeps the names
+    named = nn.ModuleDict({"a": nn.ReLU()})
+    named.update({"b": net})
+    assert named.pop("a") and list(named) == ["b"] and named.get_submodule("b.1") is net[1]
+    assert list(net[0]._parameters) == ["weight", "bias"] and not list(net.parameters(recurse=False))
+    rows = nn.ParameterList([torch.ones(2, 1)])
+    assert isinstance(rows[0], nn.Parameter)
+    assert repr(rows) == "ParameterList(\n    (0): Parameter containing: [torch.float32 of size 2x1]\n)"
+    with pytest.raises(RuntimeError, match=r"Missing key.*0\.weight.*Unexpected key.*: w$"):
+        net.load_state_dict({"w": torch.ones(1)})
+
+
+def test_samples_one_after_the_other():
+    class Numbers(IterableDataset):
+        def __iter__(self):
+            return iter(range(5))
+
+    assert [batch.tolist() for batch in DataLoader(Numbers(), 2)] == [[0, 1], [2, 3], [4]]
+    assert [len(batch) for batch in DataLoader(Numbers(), 2, drop_last=True)] == [2, 2]
+    with pytest.raises(ValueError, match="an order of its own"):
+        DataLoader(Numbers(), 2, shuffle=True)
+
+
+def test_a_tensor_of_so_many_numbers():
+    assert torch.Tensor(2, 3).shape == (2, 3) and torch.Tensor(4).shape == (4,)
+    assert torch.Tensor([4]).tolist() == [4.0]
+
+
+def test_a_dtype_is_one_object():
+    assert torch.ones(1).dtype is torch.float32 and torch.tensor([1]).dtype is torch.long is torch.int64
+    assert repr(torch.ones(2, 3).shape[:1]) == "torch.Size([2])"
+
+
+def test_a_function_of_its_own_with_several_results_and_a_context():
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(x, y, k):
+            return x * y, k * x + y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            *tensors, ctx.k = inputs
+            ctx.save_for_backward(*tensors, output[0])
+
+        @staticmethod
+        def backward(ctx, dp, dq):
+            x, y, p = ctx.saved_tensors
+            assert ctx.needs_input_grad == (True, False, False) and p == x * y
+            return dp * y + dq * ctx.k, None, None
+
+    x = leaf(3.0)
+    p, q = Both.apply(x, torch.tensor(4.0, dtype=torch.float64), 5.0)
+    (p * 2 + q).backward()
+    assert (p.item(), q.item(), x.grad.item()) == (12.0, 19.0, 13.0)
+
+
+def test_classes_of_each_place():
+    """Of logs[batch, classes, …] each place is a row; of logs[classes] there is one."""
+    x, y = torch.tensor(RNG.normal(size=(2, 3, 4))), torch.tensor(RNG.integers(0, 3, (2, 4)))
+    rows, classes = x.permute(0, 2, 1).reshape(8, 3), y.reshape(8)
+    close(F.cross_entropy(x, y), F.cross_entropy(rows, classes).numpy())
+    close(F.cross_entropy(x, y, reduction="none").reshape(8), F.cross_entropy(rows, classes, reduction="none").numpy())
+    close(F.cross_entropy(rows[0], classes[0]), F.cross_entropy(rows[:1], classes[:1]).numpy())
+    with pytest.raises(RuntimeError, match=r"target is \(4,\); expected a class for each row of \(8, 3\)"):
+        F.cross_entropy(rows, classes[:4])
+
+
+def test_the_first_number_of_a_list_decides():
+    assert torch.tensor([np.float64(1.5)]).dtype == torch.tensor([np.array([1.5])]).dtype == torch.float64
+    assert torch.tensor([1.5]).dtype == torch.float32 and torch.ones(1).type() == "torch.FloatTensor"
+
+
+def test_whole_numbers_to_a_power_remain_so():
+    whole = torch.tensor(3)
+    assert (whole**3).dtype == torch.int64 and (whole**3, 2**whole, (whole**0.5).dtype) == (27, 8, torch.float32)
+    with pytest.raises(RuntimeError, match="floats"):
+        whole**-1
+
+
+def test_functions_of_numpy_take_tensors():
+    x = leaf([1.0, 4.0])
+    np.sqrt(x).sum().backward()
+    close(x.grad, [0.5, 0.25])
+    with torch.no_grad():
+        close(np.ones(2) * x + np.float64(1.0), [2.0, 5.0])
+        close(np.logaddexp(x.data, 0.0), np.logaddexp([1.0, 4.0], 0.0))
+
+
+def test_radam_begins_to_divide_by_the_spread():
+    w = leaf(1.0)
+    optimizer = optim.RAdam([w], lr=0.1)
+    for _ in range(8):
+        optimizer.zero_grad()
+        (w * w).backward()
+        optimizer.step()
+    assert w.item() == pytest.approx(0.19408385613224668, rel=1e-12)  # PyTorch's
+
+
+def test_more_starting_values():
+    w = nn.init.orthogonal_(torch.empty(3, 5, dtype=torch.float64), gain=2.0)
+    close(w @ w.T, 4.0 * np.eye(3), 1e-12)
+    w = nn.init.orthogonal_(torch.empty(5, 3, dtype=torch.float64))
+    close(w.T @ w, np.eye(3), 1e-12)
+    assert nn.init.eye_(torch.empty(2, 3)).tolist() == [[1, 0, 0], [0, 1, 0]]
+    w = nn.init.trunc_normal_(torch.empty(20000), mean=1.0, std=2.0, a=-1.0, b=3.0)
+    assert w.min() >= -1 and w.max() <= 3 and abs(w.mean().item() - 1) < 0.05 and 1.0 < w.std() < 1.15
+
+
+def test_what_numpy_works_out_without_a_gradient():
+    a = np.array([[1.0, 2], [3, 4], [5, 6]])
+    x = torch.tensor(a)
+    q, r = torch.linalg.qr(x)
+    close(q @ r, a)
+    u, s, v = torch.svd(x)
+    close(u @ torch.diag(s) @ v.t(), a)
+    u, s, vh = torch.linalg.svd(x, full_matrices=False)
+    close(u @ torch.diag(s) @ vh, a)
+    close(torch.linalg.pinv(x) @ x, np.eye(2), 1e-12)
+    close(torch.linalg.lstsq(x, x @ torch.ones(2, 1, dtype=torch.float64)).solution, [[1.0], [1.0]])
+    values, vectors = torch.linalg.eigh(x.T @ x)
+    close(vectors @ torch.diag(values) @ vectors.T, a.T @ a)
+    assert torch.linalg.matrix_rank(x) == 2
+    with pytest.raises(RuntimeError, match=r"qr: it has no gradient here; x\.detach\(\)"):
+        torch.linalg.qr(leaf(a))
+
+
+def test_gradients_are_checked_by_differences():
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * x
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy
+
+    assert torch.autograd.gradcheck(lambda x, y: x * y.exp(), (leaf([1.0, 2.0]), leaf([0.5, 1.0])))
+    with pytest.raises(RuntimeError, match="gradcheck"):
+        torch.autograd.gradcheck(Wrong.apply, (leaf([1.0, 2.0]),))
+    assert not torch.autograd.gradcheck(Wrong.apply, leaf([1.0, 2.0]), raise_exception=False)
+    with pytest.raises(RuntimeError, match="float64"):
+        torch.autograd.gradcheck(torch.exp, leaf([1.0], torch.float32))
+
+
+def test_how_numbers_are_printed_may_be_chosen():
+    try:
+        torch.set_printoptions(precision=2, sci_mode=False, threshold=3, edgeitems=1)
+        assert repr(torch.tensor([0.001, 1000.0])) == "tensor([   0.00, 1000.00])"
+        assert repr(torch.arange(5)) == "tensor([0,  ..., 4])"
+    finally:
+        torch.set_printoptions(precision=4, sci_mode=None, threshold=1000, edgeitems=3)
+    with pytest.raises(TypeError, match="digits"):
+        torch.set_printoptions(digits=2)

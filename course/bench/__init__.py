@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from course import tasks
+from course.bench import machines
 from course.bench.worker import Work
 from course.setup.arguments import SECTIONS, parser
 
@@ -432,6 +433,18 @@ def whole_course():
     return {name.strip(): float(text.split()[0]) for name, text in lines}
 
 
+def several(given, repeats, folder):
+    """The rows of `machines.measured`, on rings and on the large net; none where MPI or PyTorch is not there."""
+    python = python_of("torch", given)
+    if why := machines.missing(python):
+        print(f"machines: skipped ({why})")
+        return []
+    nets = {"rings, batch 100": (of_task(tasks.rings(), 100, "sgd"), 25)}
+    nets["784-512-512-10, batch 256"] = of_net(2560, (784, 512, 512, 10), 256, "cross_entropy", "sgd", 0.05), 10
+    works = {name: work._replace(order=np.tile(work.order, epochs)) for name, (work, epochs) in nets.items()}
+    return machines.measured(works, python, environment, repeats, folder)
+
+
 # What is told ---------------------------------------------------------------------------------------------------------
 
 
@@ -532,7 +545,7 @@ def made_by():
     return f"<!-- measured by the scripts {hashlib.sha256(json.dumps(texts).encode()).hexdigest()} -->"
 
 
-def report(results, began, here, versions, start_rows=(), notebooks=None):
+def report(results, began, here, versions, start_rows=(), notebooks=None, ranks=()):
     """The whole page in Markdown."""
     parts = ["# Results", f"{began}. {here}.\n\n{versions}.", "What is measured, and how: see [README.md](README.md)."]
     if grouped(results, "training"):
@@ -545,6 +558,10 @@ def report(results, began, here, versions, start_rows=(), notebooks=None):
         head = "", "import, s", "first epoch, s", "with all kept, s", "memory, MB", "installed, MB"
         rows = [(n, *map(number, times), *(number(b / 1e6) for b in sizes)) for n, *times, sizes in ((*r[:4], r[4:]) for r in start_rows)]  # fmt: skip
         parts += ["## The start: one epoch of the rings, Adam, in a fresh process", table(head, rows)]
+    if ranks:
+        head = "SGD", "ranks", "levels, µs a step", "PyTorch, µs a step", "its time / ours", "losses apart"
+        rows = [(name, n, number(1e6 * a), number(1e6 * b), number(c), f"{d:.0e}") for name, n, a, b, c, d in ranks]
+        parts += ["## Several machines: `DistributedDataParallel` in processes on this computer", table(head, rows)]
     if notebooks:
         rows = [(name, f"{seconds:.0f}") for name, seconds in {**notebooks, "all": sum(notebooks.values())}.items()]
         parts += ["## The course", table(("notebook", "s"), rows)]
@@ -637,5 +654,6 @@ def run(wanted, options, given, folder):
             for peer in peers.values():
                 peer.close()
     versions = ", ".join(f"{a['name']} {a['version']}".strip() for a in about)
+    ranks = several(given, 1 if options.quick else 5, folder) if "machines" in wanted else ()
     notebooks = whole_course() if "course" in wanted else None
-    return report(results, began, here, versions, start_rows, notebooks), results
+    return report(results, began, here, versions, start_rows, notebooks, ranks), results

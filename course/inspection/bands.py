@@ -116,7 +116,7 @@ def numbers(comparison):
     for head, texts in ({"": kinds} | comparison.counts() | comparison.times()).items():
         cells = zip((str(row.losses.dtype) for row in rows), texts, strict=True)
         cells = (f'<td class="{dtype}">{text}</td>' for dtype, text in cells)
-        lines.append(f"<th>{head}</th>{''.join(cells)}")
+        lines.append(f"{f'<th>{head}</th>' if head else '<td></td>'}{''.join(cells)}")
     for head, answer, names in comparison.answers():
         lines.append(f'<th>{head}</th><td colspan="{len(rows)}"><code>{answer}</code> {names}</td>')
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
@@ -135,7 +135,7 @@ def bands(comparison, is_open=False):
     for mark, head in HEADS.items():
         band = "".join(cell(level, code, mark, is_open) for level, code in codes(comparison).items())
         if mark in MARKS:
-            parts.append(f'<h4>{head}</h4><div class="band">{band}</div>')
+            parts.append(f'<h3>{head}</h3><div class="band">{band}</div>')
         elif not is_open:
             parts.append(f'<details><summary>{head}</summary><div class="band">{band}</div></details>')
     return "".join(parts)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build import HOME, ROOT
+from course.build import HOME, ROOT, WATCHED
 from course.figures import LEVELS
 from course.inspection import spelled
 
@@ -81,21 +81,38 @@ class Place(NamedTuple):
         return self.file + span * bool(self.first)
 
     def link(self, text):
-        """The text as a link to the section, which Jupyter follows from another notebook."""
+        """The text as a link to the section, which Jupyter follows from the notebook that runs."""
         if not self.notebook:
             return f'<span title="{self.lines}">{html.escape(text)}</span>'
         anchor = f"#{html.escape((self.part or self.heading).replace(' ', '-'))}" * bool(self.heading)
-        return f'<a href="{self.notebook}.ipynb{anchor}" title="{self.lines}">{html.escape(text)}</a>'
+        up = "../" * sum(name.count("/") for name in WATCHED)
+        return f'<a href="{up}{self.notebook}.ipynb{anchor}" title="{self.lines}">{html.escape(text)}</a>'
 
 
 # what other frameworks' spellings stand on: `where` leads to what `levels` itself has of that name
 RULES = {
+    "angles",
+    "arguments",
+    "jacobians",
+    "keras_callbacks",
+    "keras_layers",
+    "keras_losses",
+    "keras_metrics",
+    "keras_models",
+    "keras_optimizers",
     "keras_rules",
+    "letters",
+    "missing",
     "nested",
     "outlines",
+    "printed",
     "recorded_making",
+    "solving",
     "stepping",
+    "tensor_curves",
     "tensor_pipeline",
+    "tensor_places",
+    "tensor_rules",
     "torchkeras",
     "watching",
 }
@@ -258,8 +275,9 @@ class Found:
         rows = [f"<b>{html.escape(self.title)}</b>"]
         for place in self.shown:
             source = f"<pre style='font-size:11px;background:none'>{html.escape(place.source)}</pre>"
-            summary = f"{place.link(place.section)} &middot; <code>{place.lines}</code>"
-            rows.append(f"<details><summary>{summary}</summary>{source}</details>")
+            rows.append(
+                f"{place.link(place.section)}<details><summary><code>{place.lines}</code></summary>{source}</details>"
+            )
         ops = ", ".join(place.link(op) for op, place in self.ops.items())
         return f"<div>{''.join(rows)}{f'<p>Its ops: {ops}</p>' * bool(ops)}</div>"
 

@@ -96,6 +96,7 @@ def watched(model):
     from levels.mid_level import wider
 
     more("back end", "all")
+    back_ends = [back_end for back_end, _ in low.BACK_ENDS]
     training, devices = model.training, {type(device) for device in pool().values()}
     functions = {
         "fit": [wider(inspect.unwrap(type(model).fit))],
@@ -107,8 +108,8 @@ def watched(model):
         "gradient": [low.GradientTape.gradient],
         "update": [type(training.optimizer).apply_gradients],
         "op": [low.apply],
-        "launch": [low.Run.do, *(back_end.launch for back_end, _ in low.BACK_ENDS)],
-        "replay": [low.Replay.run, *(kind.run for kind, _ in low.BACK_ENDS if issubclass(kind, low.Replay))],
+        "launch": [low.Run.do, *(kind.launch for kind in back_ends if hasattr(kind, "launch"))],
+        "replay": [low.Replay.run, *(kind.run for kind in back_ends if issubclass(kind, low.Replay))],
         "copy": [Buffer.numpy, *(kind.put for kind in devices)],
     }
     return {function.__code__: kind for kind, several in functions.items() for function in several}
@@ -394,16 +395,17 @@ def defined(row):
 def unfolded(row, whole):
     """A row and what is within, as HTML that unfolds; at the right, when it happened. Down to the ops it stands open."""
     counts = f"{row.launches} launches" * (row.launches > 1), f"{row.nbytes:,} bytes" * bool(row.nbytes)
-    where = row.place.link(defined(row)) if row.place else defined(row)
+    where = f"<small>{row.place.link(defined(row)) if row.place else defined(row)}</small>"
     told = f"<b>{row.kind}</b> {html.escape(f'{row.name} {row.shapes}')}"
-    told = " &middot; ".join(filter(None, (told, *counts, f"{row.microseconds:,.1f} µs", f"<small>{where}</small>")))
+    told = " &middot; ".join(filter(None, (told, *counts, f"{row.microseconds:,.1f} µs")))
     share = WIDTH / (whole.end - whole.begin)
     left, width = (row.begin - whole.begin) * share, max(1, (row.end - row.begin) * share)
     color = HUES[LEVELS.index(row.place.adds_to or row.place.level)] if row.place else "#888"
     bar = f"margin-left:{left:.1f}px;width:{width:.1f}px;height:0.9em;background:{color}"
     line = f"<span style='float:right;width:{WIDTH}px'><span style='display:block;{bar}'></span></span>{told}"
     if not row.rows:
-        return f"<div style='margin-left:2.1em'>{line}</div>"
-    inner = "".join(unfolded(each, whole) for each in row.rows)
+        return f"<div style='margin-left:2.1em'>{line} &middot; {where}</div>"
+    inner = f"<div style='margin-left:2.1em'>{where}</div>"  # a link cannot stand in what a press unfolds
+    inner += "".join(unfolded(each, whole) for each in row.rows)
     state = "" if row.kind in ("op", "compile") else " open"
     return f"<details{state} style='margin-left:1em'><summary>{line}</summary>{inner}</details>"

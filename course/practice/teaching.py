@@ -1,4 +1,4 @@
-"""What README.md and TEACHING.md take from the course itself: the timetable, and two pictures with their descriptions.
+"""What README.md, TEACHING.md and pages of the site take from the course: timetables, two pictures and their descriptions.
 
 `python -m course.practice.teaching` writes the timetable and the map anew from the notebooks and their minutes; with
 the word `pictures`, it measures the five levels on this machine, takes a screenshot in this system's browser, and keeps both.
@@ -64,13 +64,18 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
 ]
 
 
+def in_a_table(text):
+    """A text as it stands in a cell of a table, where a bar would begin another cell."""
+    return text.replace("|", r"\|")
+
+
 class Section(NamedTuple):
     title: str
     minutes: int  # 0: none are given
     optional: bool
 
     def __str__(self):
-        return f"{self.title} {self.minutes}" if self.minutes else self.title
+        return in_a_table(f"{self.title} {self.minutes}" if self.minutes else self.title)
 
 
 def sections(name):
@@ -115,29 +120,33 @@ def one_day():
                 )
             kept = [section for section in told if section.title not in rest]
             length = 5 * round(AIR * sum(section.minutes for section in kept) / 5)
-            what, out = f"`{name}`: " + " · ".join(map(str, kept)), " · ".join(rest)
+            what, out = f"`{name}`: " + " · ".join(map(str, kept)), in_a_table(" · ".join(rest))
         lines.append(f"| {now // 60}:{now % 60:02} | {what} | {length} | {out} |")
         now += length
     return "\n".join([*lines, f"| {now // 60}:{now % 60:02} | The end | | |"])
 
 
-def from_the_map(table):
-    """One of the tables of the map, with links from the project's folder."""
+def from_the_map(table, up=""):
+    """One of the tables of the map, with links to the project's folder, which lies `up` from the page."""
 
     def drawn():
         from course.setup import overview
 
-        return getattr(overview, table)(ROOT, "notebooks/")
+        return getattr(overview, table)(ROOT, f"{up}notebooks/")
 
     return drawn
 
 
-TABLES = {"five weeks": five_weeks, "one day": one_day}
-MAP = {"the trail": from_the_map("trail"), "what branches off": from_the_map("more")}  # in README.md
+CONTENTS = "course/reading/pages/contents.md"
+TABLES = {  # on each page
+    "TEACHING.md": {"five weeks": five_weeks, "one day": one_day},
+    "README.md": {"the trail": from_the_map("trail")},
+    CONTENTS: {"what branches off": from_the_map("more", "../../../")},
+}
 
 
-def with_tables(text, tables=TABLES):
-    """The text of a page with each table as the notebooks have it now. Raises ValueError where a table has no place."""
+def with_tables(text, tables):
+    """The text of a page with each of these tables as the notebooks have it now. Raises ValueError where a table has no place."""
     for name, table in tables.items():
         begin, end = f"<!-- {name}: written by course/practice/teaching.py -->\n", f"<!-- end of {name} -->\n"
         parts = re.split(f"(?<={re.escape(begin)})[^<]*(?={re.escape(end)})", text)
@@ -150,7 +159,7 @@ def with_tables(text, tables=TABLES):
 def with_minutes(page):
     """The text of README.md with the minutes of each notebook at the end of its row, as the headings have them now."""
     return re.sub(
-        r"^(\| `(\d\d_\w+)` \|.* )\d+ \|$", lambda row: f"{row[1]}{minutes(row[2])} |", page, flags=re.MULTILINE
+        r"^(\| \[`(\d\d_\w+)`\].* )\d+ \|$", lambda row: f"{row[1]}{minutes(row[2])} |", page, flags=re.MULTILINE
     )
 
 
@@ -205,17 +214,17 @@ PICTURES = {"five_levels": five_levels, "sliders": sliders}
 
 def with_description(page, name, text):
     """A page in which the image `pictures/NAME.png` is described by this text."""
-    return re.sub(rf"!\[[^\]]*\]\(pictures/{name}\.png\)", lambda _: f"![{text}](pictures/{name}.png)", page)
+    return re.sub(rf"!\[[^\]]*\](\([./]*pictures/{name}\.png\))", lambda found: f"![{text}]{found[1]}", page)
 
 
 def main(arguments):
-    teaching, readme = ROOT / "TEACHING.md", ROOT / "README.md"
-    write(teaching, with_tables(teaching.read_text(encoding="utf-8")))
-    write(readme, with_minutes(with_tables(readme.read_text(encoding="utf-8"), MAP)))
+    for name, tables in TABLES.items():
+        write(ROOT / name, with_minutes(with_tables((ROOT / name).read_text(encoding="utf-8"), tables)))
     for name, draw in PICTURES.items() if arguments == ["pictures"] else ():
         png, text = draw()
         (ROOT / "pictures" / f"{name}.png").write_bytes(png)
-        write(readme, with_description(readme.read_text(encoding="utf-8"), name, text))
+        for page in TABLES:
+            write(ROOT / page, with_description((ROOT / page).read_text(encoding="utf-8"), name, text))
 
 
 def write(path, text):

@@ -16,14 +16,16 @@ from pathlib import Path
 from docutils.nodes import make_id
 
 from course.build import ROOT, environment, hash_of, more_in, names_in, trail_in
-from course.figures import LEVELS
-from course.inspection.places import named
-from course.reading import alive
+from course.reading import alive, names
 from course.setup import overview
 from course.setup.arguments import parser
 
 PAGES = Path(__file__).resolve().parent / "pages"
-COPIED = "README.md", "TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pictures", "data/README.md"
+HERE, UP = (
+    "course/reading/pages/",
+    "../../../",
+)  # in the project's folder; on the site these pages stand above all others
+COPIED = "TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pictures", "data/README.md"
 BENCH = "course/bench/README.md", "course/bench/results.md", "course/bench/results.png"
 
 STAMP = "made-of.txt"  # in the folder of a site
@@ -62,7 +64,7 @@ def main(arguments):
 def made(root):
     """A hash of all that decides what the pages say and how they look."""
     paths = [path for name in COPIED + BENCH for path in (root / name, *(root / name).rglob("*")) if path.is_file()]
-    for pattern in ("notebooks/**/*.py", "levels/**/*.py", "course/**/*.py", "data/*.csv"):
+    for pattern in ("notebooks/**/*.py", "levels/**/*.py", "levels_more/**/*.py", "course/**/*.py", "data/*.csv"):
         paths += root.glob(pattern)
     paths += [path for path in PAGES.rglob("*") if path.is_file()] + [*notebooks(root), root / "requirements-test.lock"]
     return hash_of(sorted((path.relative_to(root).as_posix(), path.read_bytes().hex()) for path in {*paths}))
@@ -73,12 +75,15 @@ def lay_out(root, source):
     shutil.copytree(PAGES, source, ignore=shutil.ignore_patterns("conf.py", "static"))
     (source / "index.md").write_text(landing(root), encoding="utf-8")
     (source / "api").mkdir()
-    for name, text in api(root).items():
+    for name, text in names.pages(root).items():
         (source / "api" / f"{name}.md").write_text(text, encoding="utf-8")
     for name in COPIED + BENCH:
         target = source / name
         target.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if (root / name).is_dir() else shutil.copy)(root / name, target)
+    for path in source.glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(UP, "").replace(f"]({HERE}", "]("), encoding="utf-8")
     for path in notebooks(root):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         prepared(notebook, source, "../" * (len(path.relative_to(root).parts) - 1))
@@ -95,21 +100,9 @@ def landing(root):
         filled[f"{name} pages"] = "\n".join(f"notebooks/{each}" for each in those(root))
     text = (PAGES / "index.md").read_text(encoding="utf-8")
     first, *_, last = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(root.glob("notebooks/0*.ipynb")))
-    filled["depth"] = depth(last, ["The line"])
+    filled["depth"] = depth(last)
     filled["predict"] = next(page for page, text in outputs(first) if text.startswith(ASKED))
     return re.sub("{{(.+?)}}", lambda found: filled[found[1]], text)
-
-
-def api(root):
-    """A page for each level, with a section for each room, and one that leads to them."""
-    pages = {"index": "# The names\n\nWhat each level hands on, and the cell in which it is written.\n"}
-    pages["index"] += "\n```{toctree}\n" + "\n".join(LEVELS) + "\n```\n"
-    for number, level in enumerate(LEVELS, 1):
-        pages[level] = f"# {number} · `levels.{level}`\n"
-        for path in sorted((root / "levels" / level).glob("[a-z]*.py")):
-            module = f"levels.{level}.{path.stem}"
-            pages[level] += f"\n## {path.stem}\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members:\n```\n"
-    return pages
 
 
 def notebooks(root=ROOT):
@@ -120,7 +113,7 @@ def prepared(notebook, folder, here):
     """Make a page of a notebook: cells that are built get an anchor, figures words that stand for them, or they move."""
     cells = []
     for number, cell in enumerate(notebook["cells"], 1):
-        if exported(cell):
+        if names.exported(cell):
             anchor = f'<span id="cell-{number}"></span>'
             cells.append({"cell_type": "markdown", "metadata": {}, "source": anchor, "id": f"anchor-{number}"})
         cells.append(cell)
@@ -139,20 +132,13 @@ def prepared(notebook, folder, here):
 
 
 def linked(page, here):
-    """HTML whose links to sections of notebooks, as Jupyter spells them, lead to the pages made of them.
-
-    A link in the line that unfolds a part is repeated in that part, and only there it is one: one press cannot do both."""
+    """HTML whose links to sections of notebooks, as Jupyter spells them, lead to the pages made of them."""
 
     def lead(found):
         anchor = f"#{make_id(html.unescape(found[2]))}" if found[2] else ""
         return f'href="{here}notebooks/{found[1]}.html{anchor}"'
 
-    def unfold(found):
-        links = re.findall("<a .*?</a>", found[1])
-        return re.sub("</?a\\b.*?>", "", found[0]) + f"<small>{' · '.join(links)}</small>" * bool(links)
-
-    page = re.sub("<summary>(.*?)</summary>", unfold, page)
-    return re.sub(r'href="((?:more/)?\d\d_\w+)\.ipynb(?:#([^"]*))?"', lead, page)
+    return re.sub(r'href="(?:\.\./)?((?:more/)?\d\d_\w+)\.ipynb(?:#([^"]*))?"', lead, page)
 
 
 def outputs(notebook):
@@ -169,21 +155,3 @@ def depth(notebook, titles=("The line", "Two rings")):
     bands = [next(page for page, text in outputs(notebook) if text.startswith(title + "\n")) for title in titles]
     shown = "".join(f'<div data-task="{title}">{each}</div>' for title, each in zip(titles, bands, strict=True))
     return f'<div class="depth">{shown}</div>'
-
-
-def exported(cell):
-    """The room that a cell belongs to, if any."""
-    found = re.match(r"#\| export (\w+)", "".join(cell["source"])) if cell["cell_type"] == "code" else None
-    return found and found[1]
-
-
-def birthplaces(root=ROOT):
-    """{"levels.hardware.assembler.Assembler": (page, anchor)}: the cell in which each name is written."""
-    found = {}
-    for path in sorted(root.glob("notebooks/*.ipynb")):
-        level = path.stem.split("_", 1)[1]
-        for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], 1):
-            if room := exported(cell):
-                for name, *_ in named("".join(cell["source"])):
-                    found[f"levels.{level}.{room}.{name}"] = f"notebooks/{path.stem}", f"cell-{number}"
-    return found

@@ -1,12 +1,11 @@
-"""What Sphinx is told beyond its settings: formulas as MathML, docstrings in plain text, and words that lead to the glossary."""
+"""What Sphinx is told beyond its settings: formulas as MathML, and words that lead to the glossary
+or to a notebook."""
 
 import functools
 import re
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
-
-from course.reading import birthplaces
 
 SKIPPED = nodes.title, nodes.literal, nodes.literal_block, nodes.reference, nodes.raw, nodes.caption, nodes.math
 WORDS = nodes.paragraph, nodes.emphasis, nodes.strong
@@ -15,39 +14,14 @@ GLOSSARY = "glossary"
 
 def setup(app):
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
-    app.connect("autodoc-process-docstring", docstring)
     app.connect("doctree-resolved", link_terms)
+    app.connect("doctree-resolved", link_notebooks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def formula(self, node):
     self.body.append(tex2mathml(node.astext(), as_block=isinstance(node, nodes.math_block)))
     raise nodes.SkipNode
-
-
-places = functools.cache(birthplaces)
-
-
-def docstring(app, what, name, thing, options, lines):
-    """Ours are plain text with `code` and indented examples. Beneath each stands the cell in which it is written."""
-    if callable(thing) and not str(getattr(thing, "__module__", "")).startswith("levels"):
-        lines.clear()  # NumPy's own, or what says of itself that it is a partial
-    paragraphs = re.split(r"\n\s*\n", "\n".join(lines).strip("\n"))
-    lines[:] = [line for each in paragraphs for line in [*restructured(each), ""]]
-    page, anchor = places().get(name, ("", ""))
-    if page:
-        title = page.rsplit("/", 1)[-1].replace("_", " ")
-        lines += [f"`Written in {title} <../{page}.html#{anchor}>`__", ""]
-
-
-def restructured(paragraph):
-    """A paragraph as reStructuredText, in which nothing is special but `code`. Lines that are indented keep their places."""
-    rows = paragraph.split("\n")
-    first = next((k for k, row in enumerate(rows) if row.startswith("  ")), len(rows))
-    parts = re.split(r"`([^`]+)`", " ".join(rows[:first]))
-    spelled = [rf"\ ``{part}``\ " if k % 2 else re.sub(r"([\\*`|_])", r"\\\1", part) for k, part in enumerate(parts)]
-    kept = ["", "::", "", *("    " + row for row in rows[first:])]
-    return ["".join(spelled).strip(), *kept * (first < len(rows))]
 
 
 @functools.cache
@@ -68,7 +42,7 @@ def ancestors(node):
 
 def link_terms(app, tree, page):
     """Lead from the first use of each word of the glossary on a page to what it means."""
-    if not page.startswith(("notebooks/", "TEACHING", "course/")):
+    if page == GLOSSARY:
         return
     anchors, pattern = terms(app)
     seen, glossary = set(), app.builder.get_relative_uri(page, GLOSSARY)
@@ -85,3 +59,16 @@ def link_terms(app, tree, page):
                 end = found.end()
         if parts:
             text.parent.replace(text, [*parts, nodes.Text(text[end:])])
+
+
+def link_notebooks(app, tree, page):
+    """Where the text says `more/02_cache`, or `02_cache`, lead there."""
+    for literal in list(tree.findall(nodes.literal)):
+        name = literal.astext()
+        to = next(
+            (f"notebooks/{way}{name}" for way in ("", "more/") if f"notebooks/{way}{name}" in app.env.found_docs), page
+        )
+        if to != page and not isinstance(literal.parent, SKIPPED):
+            link = nodes.reference("", "", refuri=app.builder.get_relative_uri(page, to), internal=True)
+            literal.replace_self(link)
+            link += literal

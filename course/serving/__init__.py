@@ -109,12 +109,12 @@ def named(models):
 
     found = {}
     for text in models:
-        name, given, path = str(text).partition("=")
+        name, given, path = ("", "", text) if os.path.exists(text) else str(text).partition("=")
         path = Path(path if given else text)
-        if not path.exists() and path.name == str(path) and (MODELS / path).is_dir():
+        if not os.path.exists(path) and path.name == str(path) and os.path.isdir(MODELS / path):
             path = MODELS / path  # it came with the course
         name = name if given else path.stem if path.suffix == ".onnx" else path.resolve().name
-        if not ((path / WEIGHTS).is_file() or (path.is_file() and path.suffix == ".onnx")):
+        if not (os.path.isfile(path / WEIGHTS) or (os.path.isfile(path) and path.suffix == ".onnx")):
             there = ", ".join(sorted(each.name for each in MODELS.iterdir() if each.is_dir()))
             raise ServingError(
                 f"{path} is no model: it is neither a folder that `save` made nor an .onnx file; there are {there}"
@@ -132,21 +132,22 @@ def write_onnx(path, target):
     import onnx
 
     from levels.high_level import load_model
+    from levels_more.saving import replace
 
     try:
         if path.is_dir():
             load_model(path).export(target)
             return
-        aside = target.with_suffix(".new")
-        shutil.copy(path, aside)
-        onnx.checker.check_model(str(aside), full_check=True)
-        os.replace(aside, target)
+        data = path.read_bytes()
+        onnx.checker.check_model(onnx.load_model_from_string(data), full_check=True)
+        replace(target, data)
     except (OSError, ValueError, NameError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         own = "custom_objects" in str(error)  # this command has no code of the reader's; a graph needs none
         cure = "; or export it where that code is, model.export('net.onnx'), and serve the file" if own else ""
         raise ServingError(f"{path} cannot be served: {error}{cure}") from error
     except Exception as error:  # protobuf's own, for a file that is something else
-        raise ServingError(f"{path} cannot be served: it is no ONNX file ({type(error).__name__})") from error
+        why = "it is no ONNX file, or it was cut off" if path.is_file() else error
+        raise ServingError(f"{path} cannot be served: {why} ({type(error).__name__})") from error
 
 
 def seen(path):
@@ -260,6 +261,8 @@ class Server:
 
 def free_port(host, port):
     """The port, or a free one for 0. Raises ServingError where it is taken, or the address is not this computer's."""
+    if not host:  # which a socket takes for everybody
+        raise ServingError("no address is given to listen at: 127.0.0.1 is for this computer, 0.0.0.0 for everybody")
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as found:
             if os.name != "nt":

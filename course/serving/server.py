@@ -13,6 +13,7 @@ import re
 import signal
 import sys
 import threading
+import time
 import uuid
 from pathlib import Path
 
@@ -28,16 +29,18 @@ from kserve.model_server import app
 from kserve.protocol.dataplane import DataPlane
 from kserve.protocol.model_repository_extension import ModelRepositoryExtension
 from kserve.protocol.rest.server import RESTServer
+from kserve.protocol.rest.v2_datamodels import InferenceRequest
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 LARGEST = 16_000_000  # bytes of a request
 ENDURED = 10 * LARGEST  # of one that is too large, before the connection is closed
-KINDS = {  # in ONNX, in the protocol, and the kinds of numbers that JSON may hold for it
-    "tensor(float)": ("FP32", np.float32, "iuf"),
-    "tensor(double)": ("FP64", np.float64, "iuf"),
-    "tensor(int64)": ("INT64", np.int64, "iu"),
-    "tensor(int32)": ("INT32", np.int32, "iu"),
-    "tensor(bool)": ("BOOL", np.bool_, "b"),
+KINDS = {  # in ONNX, in the protocol, and what JSON may hold for it
+    "tensor(float)": ("FP32", np.float32, {int, float}),
+    "tensor(double)": ("FP64", np.float64, {int, float}),
+    "tensor(int64)": ("INT64", np.int64, {int}),
+    "tensor(int32)": ("INT32", np.int32, {int}),
+    "tensor(bool)": ("BOOL", np.bool_, {bool}),
 }
 # a model's address, its version in it, and what follows; or the word that a model's file has a new version
 ADDRESS = re.compile(r"/v2/(?:repository/)?models/([^/]+)(?:/versions/([^/]*))?(/infer|/ready|/load|/?)")
@@ -48,18 +51,21 @@ class OnnxModel(kserve.Model):
 
     def __init__(self, file):
         super().__init__(file.stem)
-        self.file, self.version, self.session = file, 0, None
+        self.file, self.version, self.session, self.held = file, 0, None, None
         self.load()
 
     def load(self):
-        """Take in the file. Raises ValueError for a type that this server has no word for."""
+        """Take in the file, if it is another. Raises ValueError for a type that this server has no word for."""
+        data = self.file.read_bytes()
+        if data == self.held:  # anybody may ask for it
+            return True
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # requests are what runs side by side
-        session = onnxruntime.InferenceSession(self.file.read_bytes(), options)
+        options.intra_op_num_threads = 1  # sharing a few rows among threads takes longer than the rows
+        session = onnxruntime.InferenceSession(data, options)
         unknown = {tensor.type for tensor in (*session.get_inputs(), *session.get_outputs())} - KINDS.keys()
         if unknown:
             raise ValueError(f"{self.name} takes or gives {', '.join(sorted(unknown))}; served are {', '.join(KINDS)}")
-        self.session = session
+        self.session, self.held = session, data
         self.version, self.ready = self.version + 1, True
         return True
 
@@ -84,9 +90,14 @@ class OnnxModel(kserve.Model):
                 f"{self.name}: the inputs are {', '.join(wanted)}; given are {', '.join(given) or 'none'}"
             )
         arrays = {tensor.name: array_of(tensor, wanted[tensor.name]) for tensor in payload.inputs}
-        if len({len(array) for array in arrays.values()}) > 1:
-            rows = ", ".join(f"{name} has {len(array)}" for name, array in arrays.items())
-            raise InvalidInput(f"{self.name}: all inputs need as many rows; {rows}")
+        rows = {}  # by what the graph calls the first axis: {input: how long it is}
+        for name, array in arrays.items():
+            if array.ndim and isinstance(wanted[name].shape[0], str):
+                rows.setdefault(wanted[name].shape[0], {})[name] = len(array)
+        for found in rows.values():
+            if len({*found.values()}) > 1:
+                told = ", ".join(f"{name} has {number}" for name, number in found.items())
+                raise InvalidInput(f"{self.name}: all inputs need as many rows; {told}")
         try:
             results = session.run(None, arrays)
         except Exception as error:  # whatever onnxruntime says of numbers that fit in type and shape, such as an index
@@ -103,9 +114,7 @@ class OnnxModel(kserve.Model):
     def output(self, tensor, array):
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise InvalidInput(f"{self.name}: {tensor.name} holds NaN or infinity, which JSON has no word for")
-        made = kserve.InferOutput(tensor.name, list(array.shape), KINDS[tensor.type][0])
-        made.set_data_from_numpy(array, binary_data=False)
-        return made
+        return kserve.InferOutput(tensor.name, list(array.shape), KINDS[tensor.type][0], array)
 
 
 def array_of(given, wanted):
@@ -116,19 +125,25 @@ def array_of(given, wanted):
     if given.datatype != datatype or not fits or min(given.shape, default=0) < 0:
         found = f"{given.datatype[:20]} {str(given.shape)[:100]}"
         raise InvalidInput(f"{given.name} is {found}; expected {datatype} {shape}, where -1 is any number of rows")
-    try:
-        data = np.array(given.data)
-    except ValueError:  # lists of several lengths, or more of them within each other than an array has axes
-        raise InvalidInput(f"{given.name}: data is no table; its lists differ in length") from None
-    if data.size and data.dtype.kind not in kinds:
+    # As it came: NumPy's own choice would take true beside 3.5 for 1.0, and 10**20 for no number.
+    data = np.array(given.data, object)
+    found = {*map(type, data.ravel())}
+    if list in found:
+        raise InvalidInput(f"{given.name}: data is no table; its lists differ in length")
+    if found - kinds:
         raise InvalidInput(f"{given.name}: data is not numbers of the kind {datatype}")
     if data.shape not in (tuple(given.shape), (int(np.prod(given.shape, dtype=object)),)):
         raise InvalidInput(
             f"{given.name}: data has the shape {list(data.shape)}; expected {given.shape}, or all in a row"
         )
-    with np.errstate(over="ignore"):
-        array = data.astype(dtype).reshape(given.shape)
-    if not np.isfinite(array).all() or (kinds == "iu" and (array != data.reshape(given.shape)).any()):
+    data = data.reshape(given.shape)
+    try:
+        with np.errstate(over="ignore"):
+            array = data.astype(dtype)
+        lost = not np.isfinite(array).all() or (kinds == {int} and (array != data).any())
+    except OverflowError:
+        lost = True
+    if lost:
         raise InvalidInput(f"{given.name}: data holds a number that {datatype} has no place for")
     return array
 
@@ -149,9 +164,18 @@ class Plane(DataPlane):
         if isinstance(body, bytes) and "inference-header-content-length" not in headers:
             raise InvalidInput("the body is JSON, and its header must say so: Content-Type: application/json")
         try:
-            return super().decode(body, headers, protocol_version, model_name)
+            request, attributes = super().decode(body, headers, protocol_version, model_name)
+            if isinstance(body, bytes):  # numbers as bytes: of such a request KServe looks at nothing
+                form = InferenceRequest.model_validate(request.to_rest()[0])
+                request = request.from_inference_request(form, model_name)
+            tensors = (*request.inputs, *(request.request_outputs or ()))
+            texts = [request.id or "", *(getattr(t, key, "") for t in tensors for key in ("name", "datatype"))]
+            "".join(texts).encode()  # JSON can hold half a letter, and no answer can
+            return request, attributes
         except InvalidInput:
             raise
+        except ValidationError as error:
+            raise InvalidInput(read(error)) from error
         except Exception as error:  # a header or a part of the body is not what the protocol says
             raise InvalidInput(f"the request cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
 
@@ -245,6 +269,8 @@ def main(folder, host, port):
         return refuse(400, read(error))
 
     async def unknown(request, error):
+        if error.status_code == 400:
+            return refuse(400, "the body cannot be read as JSON: its letters, its depth or the length of a number")
         sentence = (
             f"{request.method} {request.url.path[:200]}: {error.detail}; there are {', '.join(sorted(models.models))}"
         )
@@ -259,7 +285,9 @@ def main(folder, host, port):
 
     def end_with_parent():
         sys.stdin.buffer.read()
-        signal.raise_signal(signal.SIGTERM)
+        while True:  # again, for the server may not listen yet
+            signal.raise_signal(signal.SIGTERM)
+            time.sleep(0.1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
     asyncio.run(rest.start())

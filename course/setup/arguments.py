@@ -5,7 +5,7 @@ It starts with the standard library alone, in the grammar of Python 3.7, as `cou
 
 import argparse
 
-SECTIONS = "training", "kernels", "start", "growth", "course"  # of `bench`
+SECTIONS = "training", "kernels", "start", "growth", "machines", "course"  # of `bench`
 NOTEBOOK = "a notebook: 02, kernels, 02_kernels, or a path to it"
 
 

@@ -7,7 +7,7 @@
 from levels import plugged
 
 from .assembler import Assembler
-from .device import MAKERS, MEASURES, PLACE, Buffer, Device, Spec, copy, flag, pool, unmasked
+from .device import MEASURES, PLACE, Buffer, Device, Spec, flag, pool, unmasked
 from .elementary import EXP, LOG, exp, exponent, log, named, rint, scaled, sqrt
 from .formulas import descend, dot, flat, line_slopes
 from .machine import host_lanes, keep, kept, machine_code, optimised, target_machine

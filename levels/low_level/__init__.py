@@ -7,7 +7,7 @@
 from levels import plugged
 
 from .autodiff import VJPS, GradientTape, hand_on, unbroadcast, walk_back
-from .functions import BACK_ENDS, GUARDS, PASSES, Function, eager, function
+from .functions import BACK_ENDS, PASSES, Function, eager, function, row_numbers
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
 from .module import Module
 from .nn import relu, sigmoid

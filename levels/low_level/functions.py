@@ -6,7 +6,6 @@ import functools
 import operator
 import reprlib
 import threading
-import warnings
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
-GUARDS = []  # (python, graph) -> a function: has what Python read there changed since?
 
 
 def _program_of(graph, batch, over):
@@ -65,21 +63,25 @@ def _packed(outs, result):
     return None if result is None else type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
-def _row_numbers(batches, rows):
-    """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
+def row_numbers(what, batches, rows):
+    """Batches of row numbers as int64[steps, batch]. Raises ValueError for what are none, IndexError beyond so many rows."""
     try:
-        whole = isinstance(batches, np.ndarray) or len({*map(len, batches)}) == 1
-        parts = [unmasked(part) for part in ([batches] if whole else [batches[:-1], batches[-1:]])]
-    except (TypeError, ValueError):
-        parts = [np.zeros(0)]
-    for part in parts:
-        if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
-            given = reprlib.repr(batches)  # lists in lists may be too deep for `repr`
-            raise ValueError(f"over: batches are {given}; expected whole numbers [steps, batch], only the last shorter")
-        for row in (part.min(), part.max()):
-            if not 0 <= row < rows:
-                raise IndexError(f"over: batches hold row {row}; there are {rows} rows")
-    return [np.ascontiguousarray(part, np.int64) for part in parts]
+        found = unmasked(batches)
+    except TypeError:
+        found = np.zeros(0)
+    if found.ndim != 2 or found.dtype.kind not in "iu" or not found.size:
+        raise ValueError(f"{what} are {reprlib.repr(batches)}; expected whole numbers [steps, batch]")
+    for row in (found.min(), found.max()):
+        if not 0 <= row < rows:
+            raise IndexError(f"{what} hold row {row}; there are {rows} rows")
+    return np.ascontiguousarray(found, np.int64)
+
+
+def _even(batches):
+    """A list of batches, all of one size; the last one in a list of its own, where it is shorter."""
+    lists = batches if isinstance(batches, (list, tuple)) else ()
+    lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
+    return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]
 
 
 class Function:
@@ -118,19 +120,17 @@ class Function:
         self.traces += 1
         signature = [x.spec if isinstance(x, Tensor) else x for x in args]
         graph, result = self.traced(signature, over)
-        for table in ("back end", "pass", "guard"):
+        for table in ("back end", "pass"):
             more(table, "all")
         for one_pass in PASSES:
             graph = one_pass(graph)
-        self.stale += [guard(self.python, graph) for guard in GUARDS]
+        if guards := more("guard", "all"):
+            self.stale.append(guards.guard(self, graph))
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
         return _program_of(graph, batch, over), result
 
     def traced(self, signature, over):
         """(its graph, what it returned). Raises ValueError where calls make variables, and unless `over` gives single numbers."""
-        if self.traces % 10 == 9:
-            name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
-            warnings.warn(f"{name} was traced {self.traces + 1} times, {why}", stacklevel=6)
         graph, result, made = trace(self.python, signature)
         if made:  # once is enough: a layer builds itself on its first call
             graph, result, made = trace(self.python, signature)
@@ -151,11 +151,11 @@ class Function:
         rows = {x.spec.shape[:1] for x in args}
         if len(rows) != 1 or () in rows:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
-        parts = _row_numbers(batches, *rows.pop())
+        (count,), outs = rows.pop(), []
+        parts = [row_numbers("over: batches", part, count) for part in _even(batches)]
         if DOOR.stands is not RUN:
             results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
             return _packed(_stacked([*map(_results_of, results)]), results[-1])
-        outs = []
         for part in parts:
             signature = tuple([x.device.spec((part.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in args])
             program, result = self.program(signature, signature, True)

@@ -54,9 +54,9 @@ class Operators:
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
-    __abs__, __and__, __or__, __invert__, __mod__, __floordiv__ = (Added() for _ in range(6))
+    __abs__, __and__, __or__, __invert__, __mod__ = (Added() for _ in range(5))
     __eq__, __ne__, __lt__, __gt__, __le__, __ge__, __rpow__ = (Added() for _ in range(7))
-    __getitem__, __iter__, __len__, _power = (Added() for _ in range(4))
+    __floordiv__, __getitem__, __iter__, __len__, _power = (Added() for _ in range(5))
     backward, item, ndim, to = (Added() for _ in range(4))
     __add__, __radd__ = sides("add")
     __sub__, __rsub__ = sides("subtract")

@@ -8,8 +8,7 @@ import reprlib
 import numpy as np
 
 from levels import plugged
-from levels.hardware import unmasked
-from levels.low_level import constant, gather
+from levels.low_level import constant, gather, row_numbers
 
 from .layers import RANDOM, Made, at_least, wider
 
@@ -68,12 +67,10 @@ class Dataset(_Rows, metaclass=_Plugged):
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """One batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError for what is none."""
-        rows = unmasked(batches)
-        if rows.ndim != 2 or rows.dtype.kind != "i" or not rows.size or rows.min() < 0:
-            given = reprlib.repr(batches)
-            raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
-        return cls("from_batches", lambda: rows, len(rows), cls.from_tensor_slices((x, y)).arrays, True)
+        """One batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError for what is none, IndexError beyond x."""
+        source = cls.from_tensor_slices((x, y))
+        rows = row_numbers("from_batches: batches", batches, len(source))
+        return cls("from_batches", lambda: rows, len(rows), source.arrays, True)
 
     def shuffle(self, buffer_size, seed=None):
         """All rows in random order, another one in each pass; a seed repeats them, pass by pass."""

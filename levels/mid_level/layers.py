@@ -92,9 +92,13 @@ _takes_training = functools.cache(lambda call: "training" in inspect.signature(c
 
 
 class _Part(Made, Module):
-    """What may stay as it is while a model is trained, and may want to know whether it is trained."""
+    """What has a name and a dtype, may stay as it is while a model is trained, and may want to know whether it is trained."""
 
     changes = True  # see `trainable`
+
+    def __init__(self, name=None, dtype=None):
+        self.name = type(self).__name__.lower() if name is None else name
+        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
 
     @property
     def hears(self):
@@ -121,21 +125,8 @@ class _Part(Made, Module):
         return [v for v in super().trainable_variables if v not in still]
 
 
-def _seen(x):
-    """(x as a tensor, its shape, [its Spec]). A list or a dict of tensors, of several inputs, stays one, with all of these."""
-    parts = [*x.values()] if isinstance(x, dict) else x
-    if isinstance(parts, list) and parts and isinstance(parts[0], Operators):
-        return x, [part.spec.shape for part in parts], [part.spec for part in parts]
-    x = as_tensor(x)
-    return x, x.spec.shape, [x.spec]
-
-
 class Layer(_Part):
     """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
-
-    def __init__(self, name=None, dtype=None):
-        self.name = type(self).__name__.lower() if name is None else name
-        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
@@ -152,9 +143,11 @@ class Layer(_Part):
         plain = training is None and isinstance(x, (Operators, np.ndarray)) and not self.hears
         return (Layer if plain else wider(Layer)).run(self, x, training)
 
-    def run(self, x, training=None):
-        """The same, always here. No layer of the core does another thing in a training."""
-        x, shape, specs = _seen(x)
+    def run(self, x, training=None, shape=None, specs=()):
+        """The same, always here. No layer of the core does another thing in a training, or has several inputs with `specs`."""
+        if not specs:
+            x = as_tensor(x)
+            shape, specs = x.spec.shape, [x.spec]
         if not self.built:
             self.dtype = self.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
             self.build(shape)

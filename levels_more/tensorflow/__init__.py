@@ -7,6 +7,8 @@ by op; a number of NumPy beside a float32 tensor is refused. A name that is miss
 
 import builtins
 import contextlib
+import logging
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from levels.mid_level import feature_columns
 from levels_more import nested, rotating, summaries
 from levels_more.custom_gradients import custom_gradient  # noqa: F401
 from levels_more.nested import function, known_now  # noqa: F401
+from levels_more.tensor_curves import ASSERTED
 from levels_more.tensor_pipeline import TensorStream
 from levels_more.watching import Assigned as Variable  # noqa: F401
 from levels_more.watching import SortedModule as Module  # noqa: F401
@@ -28,7 +31,7 @@ from .rooms import missing, room
 
 __version__ = "levels"
 TensorShape, newaxis = tuple, None
-convert_to_tensor, name_scope = constant, contextlib.nullcontext
+convert_to_tensor, name_scope, get_logger = constant, contextlib.nullcontext, logging.getLogger
 
 
 def TensorSpec(shape=None, dtype="float32", name=None):
@@ -45,6 +48,11 @@ def print(*values, sep=" ", end="\n", output_stream=None, summarize=None):
 def device(name):
     """Inside this `with` block new tensors are placed there: "/CPU:0", "gpu:0"."""
     return low.device(name.lower().replace("device:", "").strip("/"))
+
+
+def executing_eagerly():
+    """Whether ops run at once: not while a function is traced."""
+    return not nested.traced()
 
 
 def is_tensor(x):
@@ -78,12 +86,15 @@ def _formatted(template, inputs=(), placeholder="{}"):
     return template.replace(placeholder, "{}").format(*map(shown, inputs if several else [inputs]))
 
 
-config = room("config", list_physical_devices=_devices, run_functions_eagerly=_eagerly)
-data = room("data", AUTOTUNE=-1, Dataset=TensorStream, experimental=room("data.experimental", AUTOTUNE=-1))
+_listing = {"list_physical_devices": _devices, "list_logical_devices": _devices}
+config = room("config", _listing, run_functions_eagerly=_eagerly, experimental=room("config.experimental", _listing))
+_experimental = room("data.experimental", AUTOTUNE=-1, cardinality=TensorStream.cardinality)
+data = room("data", AUTOTUNE=-1, Dataset=TensorStream, Options=SimpleNamespace, experimental=_experimental)
 errors = room("errors", InvalidArgumentError=(ValueError, TypeError, IndexError))  # for `except`: what levels raises
 feature_column = room("feature_column", vars(feature_columns))
-_LINEAR = "diag diag_part eye global_norm matmul norm trace"
+_LINEAR = "det diag diag_part eigh eigvalsh einsum eye global_norm inv matmul matvec norm qr solve svd tensordot trace"
 linalg = room("linalg", {name: FUNCTIONS[name] for name in _LINEAR.split()})
+debugging = room("debugging", {f"assert_{name}": check for name, check in ASSERTED.items()})
 math = room("math", FUNCTIONS, NN)
 nn = room("nn", NN)
 random = room(

@@ -1,12 +1,15 @@
-"""`tf.keras`: levels 4 and 5 by Keras' names, in rooms. Where Keras' rules differ, they are in levels_more.keras_rules."""
+"""`tf.keras`: levels 4 and 5 by Keras' names, in rooms. Where Keras' rules differ, they are in levels_more.keras_layers and others."""
 
 import numpy as np
 
 from levels import high_level, mid_level
 from levels.low_level import set_seed
-from levels_more import keras_rules as rules
+from levels_more import constraints as limits
+from levels_more import keras_layers, keras_losses, keras_metrics, keras_models, keras_optimizers
 from levels_more.by_batch import to_categorical
-from levels_more.keras_rules import LAYERS, Input, Model, Sequential  # noqa: F401
+from levels_more.keras_callbacks import Callback, History
+from levels_more.keras_layers import LAYERS, Input
+from levels_more.keras_models import Model, Sequential  # noqa: F401
 
 from .functions import FUNCTIONS, NN, constant
 from .rooms import missing, room
@@ -32,41 +35,46 @@ _PLAIN = (
 )
 _JOINING = "Add Average Concatenate Maximum Minimum Multiply Subtract"
 _HEARING = (
-    "Callback CSVLogger EarlyStopping LambdaCallback LearningRateScheduler ModelCheckpoint ReduceLROnPlateau "
+    "CSVLogger EarlyStopping LambdaCallback LearningRateScheduler ModelCheckpoint ReduceLROnPlateau "
     "TensorBoard TerminateOnNaN"
 )
 _RATES = "CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay"
 _plain = {name.removeprefix("reduce_"): FUNCTIONS[name] for name in _PLAIN.split()}
 _joining = {name.lower(): _layer(name) for name in _JOINING.split()}
 
-activations = room("keras.activations", NN, linear=FUNCTIONS["identity"], get=_activation)
+activations = room("keras.activations", NN, linear=FUNCTIONS["identity"], exponential=FUNCTIONS["exp"], get=_activation)
 backend = room(
     "keras.backend",
     _plain,
     clear_session=lambda: None,  # models share no state, so there is nothing to clear
     clip=FUNCTIONS["clip_by_value"],
     epsilon=lambda: 1e-7,
-    floatx=lambda: rules.FLOAT[0],
+    floatx=lambda: keras_layers.FLOAT[0],
     get_value=np.asarray,
-    set_floatx=rules.set_floatx,
+    set_floatx=keras_layers.set_floatx,
 )
-callbacks = room("keras.callbacks", _named(high_level, _HEARING), History=rules.History)
-constraints = room("keras.constraints", rules.constraints.CONSTRAINTS)
-initializers = room("keras.initializers", rules.DRAWERS)
+callbacks = room("keras.callbacks", _named(high_level, _HEARING), Callback=Callback, History=History)
+constraints = room("keras.constraints", limits.CONSTRAINTS)
+initializers = room("keras.initializers", keras_layers.DRAWERS)
 layers = room("keras.layers", LAYERS, _joining, Input=Input, InputLayer=Input)
-losses = room("keras.losses", rules.LOSSES)
-metrics = room("keras.metrics", rules.METRICS)
+losses = room("keras.losses", keras_losses.LOSSES)
+metrics = room("keras.metrics", keras_metrics.METRICS)
 models = room(
-    "keras.models", _named(rules, "Model Sequential load_model"), _named(high_level, "clone_model model_from_json")
+    "keras.models",
+    _named(keras_models, "Model Sequential load_model"),
+    _named(high_level, "clone_model model_from_json"),
 )
 ops = room("keras.ops", FUNCTIONS, NN, _plain, convert_to_tensor=constant)
-optimizers = room("keras.optimizers", rules.OPTIMIZERS_OF_KERAS)
+optimizers = room("keras.optimizers", keras_optimizers.OPTIMIZERS)
 optimizers.schedules = room("keras.optimizers.schedules", _named(mid_level, _RATES))
 regularizers = room(
     "keras.regularizers", _named(mid_level, "L1 L2 L1L2"), l1=mid_level.L1, l2=mid_level.L2, l1_l2=mid_level.L1L2
 )
 utils = room(
-    "keras.utils", _named(rules, "register_keras_serializable"), set_random_seed=set_seed, to_categorical=to_categorical
+    "keras.utils",
+    _named(keras_models, "register_keras_serializable"),
+    set_random_seed=set_seed,
+    to_categorical=to_categorical,
 )
 
 

@@ -12,8 +12,8 @@ INSTEAD = {  # a name that is not here -> what to use
     "plot_model": "model.summary()",
     "saved_model": "model.save(folder) and tf.keras.models.load_model(folder)",
     "string": "Python's text; tensors hold numbers",
+    "float16": "tf.float32",
     "uint8": "tf.int64",
-    "while_loop": "Python's while",
 }
 
 

@@ -14,13 +14,16 @@ from levels.low_level import set_seed
 from levels_more import checkpoints
 from levels_more.checkpoints import save  # noqa: F401
 from levels_more.generators import Generator
+from levels_more.missing import room
+from levels_more.printed import set_printoptions  # noqa: F401
+from levels_more.recorded import Recorded as Tensor
 from levels_more.recorded import Size, device, dtype  # noqa: F401
-from levels_more.recorded_making import as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype  # noqa: F401
+from levels_more.recorded_making import as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype, tensor  # noqa: F401
 from levels_more.recording import Switch as set_grad_enabled  # noqa: F401
 from levels_more.recording import recording as is_grad_enabled  # noqa: F401
 from levels_more.recording import switched
 
-from .functions import FUNCTIONS, KINDS, Tensor, room, tensor
+from .functions import FUNCTIONS, KINDS
 
 pi, inf, nan = math.pi, math.inf, math.nan
 cuda = types.SimpleNamespace(is_available=lambda: False, device_count=lambda: 0)

@@ -8,14 +8,12 @@ import numpy as np
 
 from levels import low_level as low
 from levels.low_level import nn
-from levels_more import arguments, letters, recorded_making, solving
-from levels_more.arguments import sizes_of
+from levels_more import angles, arguments, curves, letters, recorded_making, solving, statistics
+from levels_more.arguments import sizes_of, spelled
 from levels_more.generators import drawn, shuffled
-from levels_more.missing import CURES, missing
 from levels_more.promotion import beside, both, floats, of_kinds
-from levels_more.recorded import FUNCTIONS, only_view, recorded
-from levels_more.recorded import Recorded as Tensor
-from levels_more.recorded_making import BOOL, DOUBLE, FLOAT, KINDS, LONG, like, maker, shaped, tensor, to, whole
+from levels_more.recorded import FUNCTIONS, cut_out, only_view, recorded
+from levels_more.recorded_making import BOOL, DOUBLE, FLOAT, KINDS, LONG, like, maker, shaped, to, whole
 from levels_more.statistics import shared_at_ties, without_gradient
 
 
@@ -27,37 +25,41 @@ def _rows(names, row):
 _divide = without_gradient(np.floor_divide)
 PLAIN = {  # functions of `levels` and of NumPy, before they remember
     **_rows("exp log log1p sqrt sin cos tanh erf sigmoid", lambda name: lambda x: getattr(low, name)(floats(x))),
-    **_rows("relu selu silu softsign relu6 mish elu softplus softmax log_softmax", functools.partial(getattr, nn)),
+    **_rows("relu selu silu softsign relu6 mish elu softmax log_softmax", functools.partial(getattr, nn)),
     **_rows("eq ne lt le gt ge", lambda name: both(getattr(operator, name))), **_rows("add sub", arguments.scaled),
     "mul": of_kinds(operator.mul, low.logical_and),
-    **_rows("mean prod logsumexp", lambda name: getattr(low, f"reduce_{name}")),
+    **_rows("mean prod logsumexp", lambda name: arguments.over(getattr(low, f"reduce_{name}"))),
+    **_rows("sinh cosh asin acos atan asinh acosh atanh expm1 frac hypot fmod atan2", functools.partial(getattr, angles)),
+    **_rows("celu hardswish hardshrink softshrink tanhshrink threshold softmin glu logit", functools.partial(getattr, curves)),
+    **_rows("cumprod cummax cummin cov corrcoef", functools.partial(getattr, statistics)),
+    **_rows("index_fill broadcast_tensors median div nan_to_num addcmul addcdiv pad hardtanh", functools.partial(getattr, arguments)),
     **_rows("stack cumsum argmax argmin argsort abs square cosine_similarity", functools.partial(getattr, low)),
     **_rows("sign floor ceil trunc round isnan isinf isfinite unique bincount count_nonzero logical_and logical_or "
-            "logical_not logical_xor isclose searchsorted quantile argwhere bitwise_and bitwise_or bitwise_xor bitwise_not", lambda name: without_gradient(getattr(np, name))),
+            "logical_not logical_xor isclose isin searchsorted quantile argwhere bitwise_and bitwise_or bitwise_xor bitwise_not", lambda name: without_gradient(getattr(np, name))),
     **_rows("float double long int bool", lambda name: lambda x: to(x, KINDS[name])),
     **_rows("any all", lambda name: arguments.of_truths(getattr(low, f"reduce_{name}"))),
-    "cat": low.concat, "sort": low.ranked, "topk": low.top_k, "amax": low.reduce_max, "amin": low.reduce_min,
+    "cat": low.concat, "topk": low.top_k, "amax": arguments.over(low.reduce_max), "amin": arguments.over(low.reduce_min),
     **_rows("solve inverse det trace", functools.partial(getattr, solving)),
     **_rows("scatter diff lerp roll cdist addmm prelu", functools.partial(getattr, arguments)),
     "matmul": letters.matmul, "einsum": letters.einsum, "bmm": letters.products, "repeat_interleave": low.repeat, "diag": low.diag, "masked_select": low.boolean_mask, "neg": operator.neg,
     "where": lambda m, *xy: low.where(m, *beside(*xy)) if xy else without_gradient(np.nonzero)(m),
-    "clamp": arguments.clamp, "to": to, "type": lambda x, dtype: to(x, dtype), 
+    "clamp": arguments.clamp, "to": to, "type": recorded_making.kind_of,
     "cpu": lambda x: x, "clone": lambda x: low.reshape(x, x.shape), "logsigmoid": nn.log_sigmoid,
-    "div": both(lambda x, y: floats(x) / floats(y)), "floor_divide": both(_divide),
+    "softplus": lambda x, beta=1.0, threshold=20.0: nn.softplus(beta * x) / beta,
+    "floor_divide": both(_divide), "hardsigmoid": nn.hard_sigmoid,
     "remainder": both(lambda x, y: x - y * _divide(x, y)), "reciprocal": lambda x: 1.0 / floats(x),
     "nonzero": lambda x, as_tuple=False: without_gradient(np.nonzero if as_tuple else np.argwhere)(x), "embedding": lambda x, weight: low.gather(weight, x),
     "rsqrt": lambda x: 1.0 / low.sqrt(floats(x)), "tan": lambda x: low.sin(x) / low.cos(x),
     "log2": lambda x: low.log(floats(x)) / math.log(2), "log10": lambda x: low.log(floats(x)) / math.log(10),
     "leaky_relu": lambda x, negative_slope=0.01: nn.leaky_relu(x, negative_slope),
     "gelu": lambda x, approximate="none": nn.gelu(x, approximate == "tanh"),
-    "hardtanh": lambda x: low.clip(x, -1.0, 1.0), "norm": lambda x, p=2, *a, **k: low.norm(x, p, *a, **k),
+    "norm": lambda x, p=2, *a, **k: low.norm(x, p, *a, **k),
     "maximum": both(shared_at_ties(low.maximum)), "minimum": both(shared_at_ties(low.minimum)),
     "max": arguments.extreme(low.reduce_max, low.largest, both(shared_at_ties(low.maximum))),
     "min": arguments.extreme(low.reduce_min, low.smallest, both(shared_at_ties(low.minimum))),
     "var": arguments.spread(low.reduce_variance), "std": arguments.spread(low.reduce_std),
-    "pow": lambda x, y: x**y if isinstance(y, int) and y == 2 else operator.pow(*beside(x, y)),
-    "sum": lambda x, *a, **k: low.reduce_sum(low.cast(x, LONG) if x.dtype == BOOL else x, *a, **k),
-    "median": lambda x: low.sort(low.reshape(x, (-1,)))[(math.prod(x.shape) - 1) // 2],
+    "sort": lambda x, axis=-1, descending=False, stable=True: low.ranked(x, axis, descending), "pow": arguments.power,
+    "sum": arguments.over(lambda x, *how: low.reduce_sum(low.cast(x, LONG) if x.dtype == BOOL else x, *how)),
     "outer": lambda x, y: low.expand_dims(x, 1) * low.expand_dims(y, 0),
     "flip": lambda x, *dims: low.flip(x, sizes_of(dims)), "repeat": arguments.repeat,
     "tile": lambda x, *sizes: low.tile(x, (1,) * (len(x.shape) - len(sizes_of(sizes))) + sizes_of(sizes)),
@@ -83,7 +85,6 @@ VIEWS = {  # functions whose results look at the memory of their argument
     "flatten": lambda x, start_dim=0, end_dim=-1: low.reshape(x, (*x.shape[:start_dim], -1, *x.shape[end_dim:][1:])),
     "select": lambda x, axis, k: low.pick(x, (slice(None),) * (axis % len(x.shape)) + (k,)),
     "narrow": lambda x, axis, k, n: low.pick(x, (slice(None),) * (axis % len(x.shape)) + (slice(k, k + n),)),
-    "view_as": lambda x, y: low.reshape(x, y.shape), "expand_as": lambda x, y: low.broadcastto(x, y.shape),
 }  # fmt: skip
 MAKERS = {
     "zeros": shaped(lambda shape, dtype, g: np.zeros(shape, dtype)),
@@ -105,6 +106,8 @@ ASKED = {  # methods that are no functions of `levels`
     "uniform_": lambda x, a=0.0, b=1.0: a + (b - a) * MAKERS["rand_like"](x),
     "normal_": lambda x, mean=0.0, std=1.0: mean + std * MAKERS["randn_like"](x),
     "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim], "equal": lambda x, y: bool((x == y).all()),
+    "svd": recorded_making.without_memory("svd", solving.turned),
+    "qr": recorded_making.without_memory("qr", solving.PLAIN["qr"]),
     "contiguous": lambda x: x if x.is_contiguous() else x.clone(),
     "bernoulli": lambda p: (MAKERS["rand_like"](p) < p).to(p.dtype),
     "allclose": lambda x, y, rtol=1e-5, atol=1e-8: np.allclose(x.detach(), y.detach(), rtol, atol),
@@ -112,37 +115,13 @@ ASKED = {  # methods that are no functions of `levels`
 ALSO = {"mm": "matmul", "mv": "matmul", "dot": "matmul", "absolute": "abs", "multiply": "mul", "subtract": "sub",
         "divide": "div", "true_divide": "div", "negative": "neg", "greater": "gt", "less": "lt", "ravel": "flatten", "broadcast_to": "expand", "concat": "cat", "clip": "clamp", "swapaxes": "transpose", "nelement": "numel",
         "empty": "zeros", "empty_like": "zeros_like"}  # fmt: skip
-RENAMED = {"dim": "axis", "keepdim": "keepdims", "other": "y", "num_classes": "n"}  # PyTorch's arguments -> ours
 
 
-def _spelled(function):
-    """A function that takes PyTorch's names of arguments."""
-    return lambda *args, **options: function(*args, **{RENAMED.get(name, name): x for name, x in options.items()})
-
-
-def _cut(x, index):
-    """Whether x[index] is cut out by slices and whole numbers: then it looks at the memory of x."""
-    parts = index if isinstance(index, tuple) else (index,)
-    return not any(isinstance(part, Tensor | list | np.ndarray) for part in parts)
-
-
-FUNCTIONS.update({name: recorded(name, _spelled(f)) for name, f in PLAIN.items()}, **MAKERS, **ASKED)
-FUNCTIONS.update({name: recorded(name, _spelled(f), lambda *_, **__: True) for name, f in VIEWS.items()})
+FUNCTIONS.update({name: recorded(name, spelled(f)) for name, f in PLAIN.items()}, **MAKERS, **ASKED)
+FUNCTIONS.update({name: recorded(name, spelled(f), lambda *_, **__: True) for name, f in VIEWS.items()})
 FUNCTIONS["view"] = only_view(FUNCTIONS["reshape"])
-FUNCTIONS["at"] = recorded("at", low.pick, _cut)
+FUNCTIONS |= _rows("view_as reshape_as expand_as", lambda name: lambda x, y: FUNCTIONS[name[:-3]](x, *y.shape))
+FUNCTIONS["at"] = recorded("at", low.pick, cut_out)
 FUNCTIONS.update({name: FUNCTIONS[same] for name, same in ALSO.items()})
 for _name, _kind in {"Bool": BOOL, "Int": LONG, "Long": LONG, "Float": FLOAT, "Double": DOUBLE}.items():
-    FUNCTIONS[_name + "Tensor"] = functools.partial(tensor, dtype=_kind)
-    FUNCTIONS[_name + "Tensor"].dtype = _kind.dtype  # x.type(torch.LongTensor) asks for it
-
-
-def room(place, *tables):
-    """The `__getattr__` of a module: the row of that name in one of these tables, or `missing`, which says what to use."""
-
-    def find(name):
-        for table in tables:
-            if name in table and not name.endswith("_"):
-                return table[name]
-        raise missing(f"{place} has no {name!r} here" + f"; use {CURES.get(name)}" * (name in CURES), name)
-
-    return find
+    FUNCTIONS[_name + "Tensor"] = recorded_making.of_kind(_kind)

@@ -1,7 +1,13 @@
 """`torch.linalg`: linear equations, and lengths."""
 
+from levels_more import solving
+from levels_more.missing import room
+from levels_more.recorded_making import without_memory
+
 from . import functions
 
 inv, solve = functions.FUNCTIONS["inverse"], functions.FUNCTIONS["solve"]
 det, norm = functions.FUNCTIONS["det"], functions.FUNCTIONS["norm"]
-__getattr__ = functions.room("torch.linalg")
+vector_norm = matrix_norm = norm
+PLAIN = {name: without_memory(name, function) for name, function in solving.PLAIN.items()}
+__getattr__ = room("torch.linalg", PLAIN)

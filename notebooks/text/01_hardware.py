@@ -481,12 +481,12 @@ print("y", y, " x", x)
 # notebook would be gone. So memory needs shapes, and the assembler must know them.
 
 # %% [markdown]
-# ## Buffers that know their end (6 min)
+# ## Buffers that know their end (5 min)
 #
 # Each device, a CPU or a GPU, has memory of its own, and its programs read and write only there. A **buffer** is a stretch of
 # it with a shape and a dtype. `device.put(array)` makes one with the numbers of an array, `device.alloc(shape, dtype)` one whose
 # numbers are not set, and `buffer.numpy()` copies its numbers out. (Folded, as `Device` and `Buffer`, which refuse what does not
-# fit. `pool()` gives this computer's devices by name, with `cpus=2` a simulated second CPU, too.)
+# fit. `pool()` gives this computer's devices by name: here one, its CPUs.)
 
 # %% tags=["hide-input"]
 #| export device
@@ -647,7 +647,6 @@ def _host_memory():
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *map(int, filter(str.isdigit, texts))])
 
 
-MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> its maker
 _POOL = {"cpu:0": Device("cpu:0", _host_memory())}  # this computer's own CPUs
 
 
@@ -659,36 +658,18 @@ PLACE = _Place()
 
 
 def pool(**counts):
-    """{"cpu:0": Device, …}: one of each kind, or as in cpus=2. Raises TypeError and ValueError for what there cannot be."""
-    more("device", "all")  # other kinds enter MAKERS
-    if unknown := {*counts} - {f"{kind}s" for kind in MAKERS}:
-        raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {'s, '.join(MAKERS)}s")
-    if wrong := [n for n in counts.values() if type(n) is not int or not 0 <= n <= 64]:
-        raise ValueError(f"pool: {wrong[0]!r:.60} devices; expected a number up to 64")
-    for kind, make in MAKERS.items():
-        names = (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1)))
-        _POOL.update({name: make(name) for name in names if name not in _POOL})
+    """{"cpu:0": Device}; with `levels_more` one of each kind, or as in gpus=2. Raises TypeError or ValueError for others."""
+    if others := more("device", "all"):
+        others.fill(_POOL, counts)
+    elif counts:
+        raise TypeError(f"pool: there are no {', '.join(counts)} without levels_more")
     return _POOL
 
 
-# %% [markdown]
-# Numbers leave a device only by a copy.
-
-
 # %%
-#| export device
-def copy(buffer, device):
-    """A new buffer on `device` with the same numbers. Raises TypeError for what is no buffer or no device."""
-    if not isinstance(buffer, Buffer) or not isinstance(device, Device):
-        raise TypeError(f"copy: {buffer!r:.60} to {device!r:.60}; expected a buffer and a device")
-    return device.put(buffer.numpy())
-
-
-# %%
-cpu, other = pool(cpus=2).values()
+cpu = pool()["cpu:0"]
 here = cpu.put(np.arange(3.0))
-there = copy(here, other)
-print(here, there, there.numpy(), other.used, "bytes in use on", other.name)
+print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 
 # %% [markdown]
 # ### The assembler, again

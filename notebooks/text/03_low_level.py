@@ -164,9 +164,9 @@ class Operators:
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
-    __abs__, __and__, __or__, __invert__, __mod__, __floordiv__ = (Added() for _ in range(6))
+    __abs__, __and__, __or__, __invert__, __mod__ = (Added() for _ in range(5))
     __eq__, __ne__, __lt__, __gt__, __le__, __ge__, __rpow__ = (Added() for _ in range(7))
-    __getitem__, __iter__, __len__, _power = (Added() for _ in range(4))
+    __floordiv__, __getitem__, __iter__, __len__, _power = (Added() for _ in range(5))
     backward, item, ndim, to = (Added() for _ in range(4))
     __add__, __radd__ = sides("add")
     __sub__, __rsub__ = sides("subtract")
@@ -246,7 +246,7 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay (3 min)
+# ## Numbers come in, variables stay (4 min)
 #
 # The ways in are folded: `constant` makes a tensor of numbers, `as_tensor` of whatever comes; a Python number takes the dtype
 # of the tensor beside it.
@@ -393,7 +393,11 @@ class Variable(_Held):
         DOOR.stands.assign(self, value)
 
 
-# %% tags=["hide-input"]
+# %% [markdown]
+# A tape could not tell two variables apart that name one tensor. So each names its own, of the same numbers:
+
+
+# %%
 #| export tensors
 def renamed(x):
     """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
@@ -997,7 +1001,7 @@ print(f"a step {t_step:.0f} µs")
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
-# ## Written down, not run (12 min)
+# ## Written down, not run (13 min)
 #
 # The third guest computes nothing. A plan tells the result's shape before any number is known. So he writes each op down, and
 # gives back a tensor with a shape and no numbers. In the smallest form:
@@ -1131,21 +1135,7 @@ class Graph:
     ops = property(lambda self: [node for node in self.nodes if node.inputs], doc="The nodes that are no leaves.")
 
     def __repr__(self):
-        names, lines = {}, []
-        for node in self.ops:
-            for x in (*node.inputs, node):
-                names.setdefault(x, _leaf_name(x) or f"t{len(lines)}")
-            given = [*map(names.get, node.inputs), *(f"{k}={v}" for k, v in node.attrs.items())]
-            lines.append(f"{names[node]:>4} = {node.op}({', '.join(given)})".ljust(56) + f" {node.spec.shape}")
-        return "\n".join(lines)
-
-
-def _leaf_name(node):
-    """What a leaf is called: the name of a variable, x0 for the first argument, a number that it is. None for others."""
-    of = node.attrs.get("of")
-    if node.op in ("variable", "input"):
-        return of.name if node.op == "variable" else f"x{of}"
-    return str(of.numpy()) if node.op == "constant" and not node.spec.shape else None
+        return ", ".join(node.op for node in self.ops)
 
 
 def _results_of(given):
@@ -1178,9 +1168,11 @@ def trace(python, signature):
 
 
 # %%
-print([node.op for node in trace(mean_error, signature)[0].ops])
+from course.inspection import graphs
+
+print(trace(mean_error, signature)[0])
 graph, result, made = trace(step, signature)
-print(graph)
+print(graphs.listed(graph))
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
 
 # %% [markdown]
@@ -1261,7 +1253,7 @@ dce(before)
 # %% [markdown]
 # Such a **pass** takes a graph and gives one that computes the same with less. (Our own step had nothing to drop.)
 #
-# ## Replay (5 min)
+# ## Replay (4 min)
 #
 # The easiest way to run a graph is to run its ops in order. The plans are found once. (The lock is for threads, `over` for
 # many steps, later. `renamed` gives the same numbers as another tensor, for a variable may name this one.)
@@ -1299,7 +1291,7 @@ class Replay:
         return f"{len(self.plans)} ops, one after the other"
 
 
-# %%
+# %% tags=["hide-input"]
 #| export replay
 def _check_single(results):
     """Raise ValueError unless each of these is a single number."""
@@ -1326,12 +1318,13 @@ def hundred(step):
 
 
 # %%
-replay = Replay(dce(graph))
+smaller = dce(graph)
+replay = Replay(smaller)
 print(hundred(lambda *args: replay.run(args)[0]) == losses[:100])
 
 
 # %% [markdown]
-# The same losses. But each op is still a launch.
+# The same losses, and nothing of the step's Python. But each op is still a launch.
 #
 # ## The program by rows (7 min)
 #
@@ -1385,8 +1378,8 @@ def row_parts(graph, batch):
 # %%
 from course.figures.drawing import graph_drawing
 
-parts = row_parts(dce(graph), 10)
-graph_drawing(dce(graph), ["rows", "target"], parts)
+parts = row_parts(smaller, 10)
+graph_drawing(smaller, ["rows", "target"], parts)
 
 # %% [markdown]
 # Blue has rows: the arguments, the prediction, the error, its square, its gradient. Green adds them up: the loss, and the slopes
@@ -1421,7 +1414,7 @@ def by_rows(graph, parts, batch):
         for node in graph.nodes:
             if not node.inputs:
                 n, width = node.spec.shape
-                array = a.array(_leaf_name(node), n, width)
+                array = a.array(graphs.leaf_name(node), n, width)  # x0, x1, w, b
                 rows = [r] if parts[node] == "row" else range(n)  # of w and b all
                 known[node] = [a.load(array, i, k) for i in rows for k in range(width)]
             elif parts[node] == "row":
@@ -1597,7 +1590,7 @@ class RowProgram:
 
 
 # %%
-program = RowProgram(dce(graph), 10)
+program = RowProgram(smaller, 10)
 print(hundred(lambda *args: program.run(args)[0]) == losses[:100])
 lines = program.program.text.splitlines()
 print(len(lines), "lines of LLVM's language; x·w + b of one row, from 0.0 on:")
@@ -1639,7 +1632,6 @@ print(hundred(compiled_once(step)) == losses[:100])
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
-GUARDS = []  # (python, graph) -> a function: has what Python read there changed since?
 
 
 def _program_of(graph, batch, over):
@@ -1665,7 +1657,6 @@ def _program_of(graph, batch, over):
 # %% tags=["hide-input"]
 #| export functions
 import reprlib
-import warnings
 
 
 def _cache_key(x):
@@ -1696,21 +1687,25 @@ def _packed(outs, result):
     return None if result is None else type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
-def _row_numbers(batches, rows):
-    """The batches as arrays int64[steps, batch]: one, or two where the last batch is shorter."""
+def row_numbers(what, batches, rows):
+    """Batches of row numbers as int64[steps, batch]. Raises ValueError for what are none, IndexError beyond so many rows."""
     try:
-        whole = isinstance(batches, np.ndarray) or len({*map(len, batches)}) == 1
-        parts = [unmasked(part) for part in ([batches] if whole else [batches[:-1], batches[-1:]])]
-    except (TypeError, ValueError):
-        parts = [np.zeros(0)]
-    for part in parts:
-        if part.ndim != 2 or part.dtype.kind not in "iu" or not part.size:
-            given = reprlib.repr(batches)  # lists in lists may be too deep for `repr`
-            raise ValueError(f"over: batches are {given}; expected whole numbers [steps, batch], only the last shorter")
-        for row in (part.min(), part.max()):
-            if not 0 <= row < rows:
-                raise IndexError(f"over: batches hold row {row}; there are {rows} rows")
-    return [np.ascontiguousarray(part, np.int64) for part in parts]
+        found = unmasked(batches)
+    except TypeError:
+        found = np.zeros(0)
+    if found.ndim != 2 or found.dtype.kind not in "iu" or not found.size:
+        raise ValueError(f"{what} are {reprlib.repr(batches)}; expected whole numbers [steps, batch]")
+    for row in (found.min(), found.max()):
+        if not 0 <= row < rows:
+            raise IndexError(f"{what} hold row {row}; there are {rows} rows")
+    return np.ascontiguousarray(found, np.int64)
+
+
+def _even(batches):
+    """A list of batches, all of one size; the last one in a list of its own, where it is shorter."""
+    lists = batches if isinstance(batches, (list, tuple)) else ()
+    lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
+    return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]
 
 
 class Function:
@@ -1749,19 +1744,17 @@ class Function:
         self.traces += 1
         signature = [x.spec if isinstance(x, Tensor) else x for x in args]
         graph, result = self.traced(signature, over)
-        for table in ("back end", "pass", "guard"):
+        for table in ("back end", "pass"):
             more(table, "all")
         for one_pass in PASSES:
             graph = one_pass(graph)
-        self.stale += [guard(self.python, graph) for guard in GUARDS]
+        if guards := more("guard", "all"):
+            self.stale.append(guards.guard(self, graph))
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
         return _program_of(graph, batch, over), result
 
     def traced(self, signature, over):
         """(its graph, what it returned). Raises ValueError where calls make variables, and unless `over` gives single numbers."""
-        if self.traces % 10 == 9:
-            name, why = getattr(self, "__name__", "a function"), "once for each new shape, dtype or value"
-            warnings.warn(f"{name} was traced {self.traces + 1} times, {why}", stacklevel=6)
         graph, result, made = trace(self.python, signature)
         if made:  # once is enough: a layer builds itself on its first call
             graph, result, made = trace(self.python, signature)
@@ -1782,11 +1775,11 @@ class Function:
         rows = {x.spec.shape[:1] for x in args}
         if len(rows) != 1 or () in rows:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
-        parts = _row_numbers(batches, *rows.pop())
+        (count,), outs = rows.pop(), []
+        parts = [row_numbers("over: batches", part, count) for part in _even(batches)]
         if DOOR.stands is not RUN:
             results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
             return _packed(_stacked([*map(_results_of, results)]), results[-1])
-        outs = []
         for part in parts:
             signature = tuple([x.device.spec((part.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in args])
             program, result = self.program(signature, signature, True)

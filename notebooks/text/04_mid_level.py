@@ -254,9 +254,13 @@ _takes_training = functools.cache(lambda call: "training" in inspect.signature(c
 
 
 class _Part(Made, Module):
-    """What may stay as it is while a model is trained, and may want to know whether it is trained."""
+    """What has a name and a dtype, may stay as it is while a model is trained, and may want to know whether it is trained."""
 
     changes = True  # see `trainable`
+
+    def __init__(self, name=None, dtype=None):
+        self.name = type(self).__name__.lower() if name is None else name
+        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
 
     @property
     def hears(self):
@@ -283,17 +287,8 @@ class _Part(Made, Module):
         return [v for v in super().trainable_variables if v not in still]
 
 
-def _seen(x):
-    """(x as a tensor, its shape, [its Spec]). A list or a dict of tensors, of several inputs, stays one, with all of these."""
-    parts = [*x.values()] if isinstance(x, dict) else x
-    if isinstance(parts, list) and parts and isinstance(parts[0], Operators):
-        return x, [part.spec.shape for part in parts], [part.spec for part in parts]
-    x = as_tensor(x)
-    return x, x.spec.shape, [x.spec]
-
-
 # %% [markdown]
-# Now the second version of a layer. It has a name and a dtype. `add_weight` takes the numbers of an initializer and makes a
+# Now the second version of a layer. (Its name and its dtype are folded, in `_Part`.) `add_weight` takes the numbers of an initializer and makes a
 # variable of them. In `run` you find the `if not self.built` from above. A layer of its own kind adds `build` and `call`.
 #
 # (`__call__` sends one array or tensor to `run`. Several inputs go to `levels_more`, and so does `training=True`: some layers
@@ -304,10 +299,6 @@ def _seen(x):
 #| export layers
 class Layer(_Part):
     """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
-
-    def __init__(self, name=None, dtype=None):
-        self.name = type(self).__name__.lower() if name is None else name
-        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
@@ -324,9 +315,11 @@ class Layer(_Part):
         plain = training is None and isinstance(x, (Operators, np.ndarray)) and not self.hears
         return (Layer if plain else wider(Layer)).run(self, x, training)
 
-    def run(self, x, training=None):
-        """The same, always here. No layer of the core does another thing in a training."""
-        x, shape, specs = _seen(x)
+    def run(self, x, training=None, shape=None, specs=()):
+        """The same, always here. No layer of the core does another thing in a training, or has several inputs with `specs`."""
+        if not specs:
+            x = as_tensor(x)
+            shape, specs = x.spec.shape, [x.spec]
         if not self.built:
             self.dtype = self.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
             self.build(shape)
@@ -1020,8 +1013,7 @@ print(_batched(np.arange(6), 3).tolist(), _batched(np.arange(7), 3))
 
 # %%
 #| export data
-from levels.hardware import unmasked
-from levels.low_level import constant, gather
+from levels.low_level import constant, gather, row_numbers
 
 
 class _Rows(Made):
@@ -1085,12 +1077,10 @@ class Dataset(_Rows, metaclass=_Plugged):
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """One batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError for what is none."""
-        rows = unmasked(batches)
-        if rows.ndim != 2 or rows.dtype.kind != "i" or not rows.size or rows.min() < 0:
-            given = reprlib.repr(batches)
-            raise ValueError(f"from_batches: expected row numbers [steps, batch] from 0 on, got {given}")
-        return cls("from_batches", lambda: rows, len(rows), cls.from_tensor_slices((x, y)).arrays, True)
+        """One batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError for what is none, IndexError beyond x."""
+        source = cls.from_tensor_slices((x, y))
+        rows = row_numbers("from_batches: batches", batches, len(source))
+        return cls("from_batches", lambda: rows, len(rows), source.arrays, True)
 
     def shuffle(self, buffer_size, seed=None):
         """All rows in random order, another one in each pass; a seed repeats them, pass by pass."""

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from course.inspection.graphs import listed
 from course.practice.asking import Wrong, cases, form, question
 
 
@@ -128,10 +129,10 @@ def graph_passed(mine, said, program, shapes):
     w = mine["Variable"](np.ones((1, 1)), "w")
     signature = [mine["constant"](np.zeros(shape)).spec for shape in shapes]
     graph, _, _ = mine["trace"](products(mine["constant"], w)[program], signature)
-    before, result = repr(graph), mine.call(said, mine.function, graph)
+    before, result = listed(graph), mine.call(said, mine.function, graph)
     if not isinstance(result, mine["Graph"]):
         raise Wrong(f"{said} gives {form(result)}, expected a Graph")
-    if repr(graph) != before:
+    if listed(graph) != before:
         raise Wrong(f"{said} changes the graph that it is given: make another one")
     known, told = {}, []
     for node in result.nodes:

@@ -1,7 +1,7 @@
 """How Sphinx writes the site: from what is stored, without a network, and every warning is an error (see `main`)."""
 
 project, author, html_title = "levels", "the levels authors", "levels"
-extensions = ["myst_nb", "sphinx.ext.autodoc", "course.reading.hooks"]
+extensions = ["myst_nb", "course.reading.hooks"]
 exclude_patterns = ["jupyter_execute"]  # myst-nb's own, which would be read as pages
 
 nb_execution_mode = "off"  # the stored outputs
@@ -12,8 +12,6 @@ nb_ipywidgets_js = {}  # from a network they would come; `alive.js` moves the fi
 myst_enable_extensions = ["dollarmath", "deflist", "attrs_inline"]
 myst_heading_anchors = 4
 suppress_warnings = ["mystnb.unknown_mime_type"]  # what the widgets need a kernel for
-autodoc_member_order = "bysource"
-autodoc_typehints = "none"
 
 html_theme = "sphinx_book_theme"
 html_theme_options = {"show_navbar_depth": 1, "show_toc_level": 2, "pygments_light_style": "a11y-high-contrast-light"}
@@ -21,6 +19,6 @@ html_theme_options |= {"pygments_dark_style": "a11y-high-contrast-dark", "use_do
 html_math_renderer = "mathml"  # what browsers read by themselves
 html_static_path = ["static"]
 html_css_files, html_js_files = ["site.css"], ["alive.js"]
-html_domain_indices = html_show_search_summary = False  # summaries would be fetched: not from a file
+html_use_index = html_domain_indices = html_show_search_summary = False  # summaries would be fetched: not from a file
 html_copy_source = html_show_sourcelink = html_show_sphinx = False
 html_context = {"default_mode": "auto"}

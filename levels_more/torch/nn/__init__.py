@@ -1,18 +1,36 @@
 """`torch.nn`: modules whose `forward` is written, parameters, layers and losses."""
 
-from levels_more.recorded_layers import BatchNorm1d, Dropout, Embedding, LayerNorm, Linear, PReLU, calling  # noqa: F401
-from levels_more.recorded_modules import Module, ModuleDict, ModuleList, Parameter, Sequential  # noqa: F401
+from levels_more.missing import room
+from levels_more.recorded_layers import (  # noqa: F401
+    BatchNorm1d,
+    Bilinear,
+    Dropout,
+    Embedding,
+    LayerNorm,
+    Linear,
+    PReLU,
+    RMSNorm,
+    calling,
+)
+from levels_more.recorded_modules import (  # noqa: F401
+    Module,
+    ModuleDict,
+    ModuleList,
+    Parameter,
+    ParameterDict,
+    ParameterList,
+    Sequential,
+)
 
-from ..functions import room
 from . import functional, init, parameter, utils  # noqa: F401
-
-ParameterList, ParameterDict = ModuleList, ModuleDict
-
 
 _ONE, _MEAN = {"inplace": False}, {"weight": None, "reduction": "mean"}
 CALLS = {  # class -> the function of `functional` that it calls, and its options, in PyTorch's order
     "ReLU": ("relu", _ONE), "ReLU6": ("relu6", _ONE), "SELU": ("selu", _ONE), "SiLU": ("silu", _ONE),
-    "Mish": ("mish", _ONE), "Sigmoid": ("sigmoid", {}), "Tanh": ("tanh", {}), "Hardtanh": ("hardtanh", {}),
+    "Hardsigmoid": ("hardsigmoid", _ONE), "Hardswish": ("hardswish", _ONE), "Hardshrink": ("hardshrink", {"lambd": 0.5}),
+    "Softshrink": ("softshrink", {"lambd": 0.5}), "Tanhshrink": ("tanhshrink", {}), "CELU": ("celu", {"alpha": 1.0, **_ONE}),
+    "Threshold": ("threshold", {"threshold": 0.0, "value": 0.0, **_ONE}), "Softmin": ("softmin", {"dim": -1}), "GLU": ("glu", {"dim": -1}),
+    "Mish": ("mish", _ONE), "Sigmoid": ("sigmoid", {}), "Tanh": ("tanh", {}), "Hardtanh": ("hardtanh", {"min_val": -1.0, "max_val": 1.0, **_ONE}),
     "LogSigmoid": ("logsigmoid", {}), "Softplus": ("softplus", {}), "Softsign": ("softsign", {}),
     "GELU": ("gelu", {"approximate": "none"}), "ELU": ("elu", {"alpha": 1.0, **_ONE}),
     "LeakyReLU": ("leaky_relu", {"negative_slope": 0.01, **_ONE}), "Identity": ("cpu", {}),

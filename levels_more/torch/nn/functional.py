@@ -3,8 +3,9 @@
 from levels import low_level as low
 from levels.mid_level import losses
 from levels_more import reduced_losses
+from levels_more.missing import room
 from levels_more.recorded import recorded
-from levels_more.recorded_layers import dropout, layer_norm, linear  # noqa: F401
+from levels_more.recorded_layers import batch_norm, dropout, layer_norm, linear, rms_norm  # noqa: F401
 from levels_more.reduced_losses import loss
 
 from .. import functions
@@ -18,4 +19,4 @@ LOSSES = {
     "nll_loss": reduced_losses.of_log_probabilities, "cross_entropy": reduced_losses.of_classes,
 }  # fmt: skip
 functions.FUNCTIONS.update({name: recorded(name, function) for name, function in LOSSES.items()})
-__getattr__ = functions.room("torch.nn.functional", functions.FUNCTIONS)
+__getattr__ = room("torch.nn.functional", functions.FUNCTIONS)

@@ -1,6 +1,7 @@
 """`torch.utils`: `data`."""
 
-from ..functions import room
+from levels_more.missing import room
+
 from . import data  # noqa: F401
 
 __getattr__ = room("torch.utils")

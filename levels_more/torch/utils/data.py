@@ -1,10 +1,11 @@
 """`torch.utils.data`: data sets by number, and loaders of batches."""
 
-import numpy as np
-
+from levels_more.missing import room
+from levels_more.recorded_making import default_collate
 from levels_more.samples import Among as SubsetRandomSampler  # noqa: F401
 from levels_more.samples import AnyOrder as RandomSampler  # noqa: F401
-from levels_more.samples import Batches, Sampler, random_split, stacked  # noqa: F401
+from levels_more.samples import Batches, Sampler, random_split  # noqa: F401
+from levels_more.samples import Flow as IterableDataset  # noqa: F401
 from levels_more.samples import InGroups as BatchSampler  # noqa: F401
 from levels_more.samples import InOrder as SequentialSampler  # noqa: F401
 from levels_more.samples import Joined as ConcatDataset  # noqa: F401
@@ -12,19 +13,6 @@ from levels_more.samples import Rows as TensorDataset
 from levels_more.samples import Samples as Dataset  # noqa: F401
 from levels_more.samples import Some as Subset  # noqa: F401
 from levels_more.samples import Weighted as WeightedRandomSampler  # noqa: F401
-
-from ..functions import DOUBLE, FUNCTIONS, Tensor, room, tensor
-
-
-def default_collate(samples):
-    """A list of samples as one batch: tensors and numbers one beneath the other; tuples and dicts part by part."""
-
-    def made(parts):
-        if isinstance(parts[0], Tensor):
-            return FUNCTIONS["stack"](parts)
-        return tensor(np.stack(parts), dtype=DOUBLE if isinstance(parts[0], float) else None)
-
-    return stacked(samples, made)
 
 
 class DataLoader(Batches):

@@ -3,7 +3,7 @@
 #
 # **In this notebook a graph that does not split into rows becomes a list of programs, and runs without Python in between.**
 #
-# It needs notebook 03: the graph, `Replay`, the program by rows; and the product in tiles of `more/02_matmul`. It takes
+# It needs notebook 03: the graph, its replay, the program by rows; and the product in tiles of `more/02_matmul`. It takes
 # `levels_more/fused_loops.py`, `fused_parts.py` and `fused.py` apart. Nothing is exported here.
 
 # %%
@@ -69,8 +69,9 @@ except Exception as why:
     print(why)
 
 # %% [markdown]
-# `Replay` can run it, with a launch for each op. But elementwise ops that follow each other could be one loop, written with the
-# assembler too: the values stay in registers, where a launch for each would write and read them all. This is **fusion**.
+# A `Replay` can run it, as notebook 03 did, with a launch for each op. But elementwise ops that follow each other could be one
+# loop, written with the assembler too: the values stay in registers, where a launch for each would write and read them all. This
+# is **fusion**.
 #
 # ## Which ops share a loop? (5 min)
 #

@@ -28,6 +28,7 @@ import numpy as np
 
 from course import tasks
 from course.figures import machine_figures, page
+from course.inspection.graphs import listed
 from course.practice import checks
 from levels.high_level import load_model
 from levels.kernels import KERNELS
@@ -189,10 +190,10 @@ def step(rows, target):
 
 ten_rows = [array.device.spec((10, *array.shape[1:]), array.dtype) for array in map(Variable, (line.x, line.y))]
 graph = trace(step, ten_rows)[0]
-print(graph)
+print(listed(graph))
 
 # %%
-print(machines_spread.spread(graph, 10, World(0, 2)))
+print(listed(machines_spread.spread(graph, 10, World(0, 2))))
 
 # %% [markdown]
 # Five rows go through the ops. Two gathers bring ten together: the squares, for the loss, and what the gradient is made of. The
@@ -202,7 +203,8 @@ print(machines_spread.spread(graph, 10, World(0, 2)))
 #
 # ## fit, on any number of ranks (5 min)
 #
-# On level 5 all this is one line. `DistributedDataParallel` is PyTorch's name; `compile` and `fit` stay as they are.
+# On level 5 all this is one line. `DistributedDataParallel` is PyTorch's name; `compile` and `fit` stay as they are. All ranks
+# are given all rows, without `shard`: of each batch, `fit` takes a rank's share. (Ranks that were given different rows are told so.)
 
 # %%
 program = """
@@ -241,14 +243,14 @@ print("the same accuracies: ", ranks["history"][1].history["accuracy"] == alone[
 
 # %% [markdown]
 # The program ran as it stands: with MPI on two ranks, here in this kernel on none. In a terminal it is
-# `mpiexec -n 4 python train.py`.
+# `mpiexec -n 4 python train.py`, or `python -m levels_more.launch 4 train.py`, which finds the `mpiexec` beside its Python.
 #
 # In float32 the dtype decides otherwise, as in the whole course: there each rank adds its own rows, and the sums are added up.
 # That is less to compute, and the last bits depend on the number of ranks.
 #
 # **A good place to stop.** Several processes give the bits of one.
 #
-# ## What a message costs (10 min)
+# ## What a message costs (11 min)
 #
 # So far nobody asked whether it pays. On level 1 we measured what a load costs: some time before it starts, then so many
 # bytes a second. A message is the same, with larger numbers.
@@ -353,8 +355,11 @@ for widths in ([2, 4, 8, 1], [784, 512, 512, 10]):
         print(f"   {n} ranks: predicted {1e6 * predicted:6.0f} µs, measured {1e6 * measured(n, widths):6.0f} µs")
 
 # %% [markdown]
-# The small net loses, as predicted. For the large one it depends on your computer: the formula gives two ranks two computers,
-# yours gives them one, whose cores and whose way to memory they share. (And a process alone may give its products to all cores.)
+# The small net loses, and by more than predicted: the formula knows the message, not the Python around it. For the large one it
+# depends on your computer: the formula gives two ranks two computers, yours gives them one, whose cores and whose way to memory
+# they share. And all have one thread here. A process alone that gives its products to all cores is ahead of two ranks with both
+# nets (*course/bench/results.md*, beside PyTorch's).
+#
 # What two ranks on one computer are good for is to try, at your desk, what will run on a hundred machines.
 #
 # ## A rank dies (7 min)
@@ -383,7 +388,7 @@ weights = net.get_weights()
 ranks.execute("import time, os; pause = 1.0", block=True)
 numbers = ranks.apply_sync(os.getpid)
 work = ranks.execute(goes_on)
-while not (folder / "net").exists():
+while not (folder / "net" / "weights.safetensors").exists():
     time.sleep(0.05)
 print("the first epoch is saved, and the training goes on")
 
@@ -401,7 +406,8 @@ except Exception as error:
 
 # %% [markdown]
 # MPI has noticed, and ended all ranks: half a training is worth nothing. (A rank that only *hangs* is worse, because it looks
-# alive. There the others have a limit: who waits longer than five minutes for somebody says so and ends. `timeout=` sets it.)
+# alive. There the others have a limit: who waits longer than five minutes for somebody says so and ends. `timeout=` sets it.
+# Ctrl-C in a terminal is gentler: all ranks stop behind the same epoch. Pressed twice, it ends them at once.)
 #
 # What is left of the training?
 

@@ -14,7 +14,7 @@ from course import build, figures, programs
 from course.figures import page
 from course.inspection import spellings
 from course.practice import checks
-from levels_more import keras_rules
+from levels_more import keras_optimizers
 from levels_more.tensorflow import functions
 
 build.watch("more/05_tensorflow")
@@ -177,7 +177,7 @@ for gradient in (1.0, 1e-6, 1e-7):
 # Notebook 04's Adam follows the paper's Algorithm 1, as PyTorch's does. So Keras' rule is a class of its own, of four lines:
 
 # %%
-page.source(keras_rules.Adam)
+page.source(keras_optimizers.Adam)
 
 # %% [markdown]
 # What differs by default, or by rule:

@@ -123,8 +123,9 @@ function mend(place) {
     const text = field.value.trim();
     try {
       if (!/^(share|before|[\d.]+|[-+*/()\s])+$/.test(text)) throw new Error("only share, before, numbers, + - * / and brackets");
-      const w = walk(new Function("before", "share", `return (${text});`)).w;
-      told.textContent = `w gets ${Number(w.toPrecision(6))}, by hand 12. ` + (w === 12
+      const { w, b } = walk(new Function("before", "share", `return (${text});`));
+      told.textContent = `w gets ${Number(w.toPrecision(6))}, by hand 12. ` + (w === 12 && b !== 4
+        ? `But b gets ${Number(b.toPrecision(6))}, by hand 4.` : w === 12
         ? "You have written the heart of backpropagation: what is used twice gets two shares, and they are added."
         : w === 6 ? "Half of it is lost: error is used twice, and gets a share of 2 each time." : "Not yet.");
     } catch (error) {

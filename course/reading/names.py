@@ -1,0 +1,166 @@
+"""The pages of names: what `levels` and `levels_more` have, as their files say it, and where each is written or taken apart.
+
+Nothing is imported for them: no level need be built, and it does not matter what a decorator makes of a function.
+"""
+
+import ast
+import json
+import re
+
+from docutils.nodes import make_id
+
+from course.build import ROOT
+from course.figures import LEVELS
+from course.inspection.places import MORE, named, places_of_more
+from course.inspection.spelled import NOTEBOOKS
+
+INDEX = """# The names
+
+What each level hands on, and the cell in which it is written; then what `levels_more` adds to that level, and the notebook that
+takes it apart. A name that is added is found on its level, as in `levels.high_level.EarlyStopping`. One without a link stands in no
+notebook.
+
+```{{toctree}}
+:maxdepth: 1
+
+{}
+```
+"""
+
+
+def pages(root=ROOT):
+    """{page: its text}: two for each level, its own names and those added to it, and one for other frameworks' names."""
+    found, leads = {}, written(root) | taken_apart(root)
+    above = {place.room: place.adds_to for place in places_of_more(root)}  # {a module: the level that it adds to}
+    for number, level in enumerate(LEVELS, 1):
+        own = sorted((root / "levels" / level).glob("[a-z]*.py"))
+        added = [root / MORE / f"{module}.py" for module in sorted(above) if above[module] == level]
+        found[level] = page(f"{number} · levels.{level}", root, own, leads)
+        found[f"{level}_more"] = page(f"{number} · what levels_more adds", root, added, leads)
+    others = [
+        path for path in sorted((root / MORE).rglob("*.py")) if path.parent != root / MORE or path.stem not in above
+    ]
+    found["frameworks"] = page("TensorFlow, PyTorch, torchkeras", root, others, leads)
+    return {"index": INDEX.format("\n".join(found)), **found}
+
+
+def page(title, root, paths, leads):
+    return f"# {title}\n\n" + "\n".join(section(path, path.relative_to(root), leads) for path in paths)
+
+
+def section(path, file, leads):
+    """The names of a file: functions and classes with what they say of themselves, then tables and numbers."""
+    module = ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    lines = [f".. py:module:: {module}", "", *restructured(ast.get_docstring(tree))]
+    defined = {node.name: node for node in tree.body if told(node)}
+    for name, node in defined.items():
+        lines += entry(node, "function", leads.get(f"{module}.{name}") or leads.get(module))
+    values = {name: leads.get(f"{module}.{name}") or leads.get(module) for node in tree.body for name in assigned(node)}
+    links = [f"`{name} <{lead[1]}>`__" if lead else f"``{name}``" for name, lead in values.items()]
+    lines += [f"Tables and values: {', '.join(links)}.", ""] * bool(links)
+    return "\n".join([f"## {module.removeprefix('levels.').split('.', 1)[-1]}", "", "```{eval-rst}", *lines, "```", ""])
+
+
+def told(node):
+    """Whether this defines a public name that says what it is."""
+    kinds = ast.FunctionDef | ast.ClassDef
+    return isinstance(node, kinds) and not node.name.startswith("_") and ast.get_docstring(node)
+
+
+def assigned(node):
+    """The public names that a statement gives to values."""
+    ends = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    names = [each.id for end in ends for each in ast.walk(end) if isinstance(each, ast.Name)]
+    return [name for name in names if not name.startswith("_")]
+
+
+def entry(node, kind, lead=None):
+    """A function or a class as reStructuredText: how it is called, what it says of itself, where to read on; its methods."""
+    marks = {ast.unparse(mark) for mark in node.decorator_list}
+    if isinstance(node, ast.ClassDef):
+        kind = "class"
+    elif kind == "method" and marks & {"property", "functools.cached_property"}:
+        kind = "property"
+    lines = restructured(ast.get_docstring(node))
+    lines += [f"`{lead[0]} <{lead[1]}>`__", ""] if lead else []
+    for each in node.body if kind == "class" else ():
+        lines += entry(each, "method") if told(each) else []
+    called = "" if kind == "property" else f"({arguments(node)})"
+    return [f".. py:{kind}:: {node.name}{called}", "", *(f"   {line}".rstrip() for line in lines)]
+
+
+def arguments(node):
+    """What a function takes, as it is called; of a class, what makes one."""
+    if isinstance(node, ast.FunctionDef):
+        return ast.unparse(node.args).removeprefix("self, ").removeprefix("self")
+    makers = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
+    fields = [ast.unparse(each.target) for each in node.body if isinstance(each, ast.AnnAssign)]
+    return arguments(makers[0]) if makers else ", ".join(fields)
+
+
+def restructured(text):
+    """A docstring of ours, plain text with `code`, as lines of reStructuredText. What is indented keeps its places."""
+    lines = []
+    for paragraph in re.split(r"\n\s*\n", (text or "").strip("\n")):
+        rows = paragraph.split("\n")
+        first = next((k for k, row in enumerate(rows) if row.startswith("  ")), len(rows))
+        parts = re.split(r"`([^`]+)`", " ".join(rows[:first]))
+        plain = [rf"\ ``{part}``\ " if k % 2 else re.sub(r"([\\*`|_])", r"\\\1", part) for k, part in enumerate(parts)]
+        lines += ["".join(plain).strip(), ""]
+        if first < len(rows):
+            lines += ["::", "", *("    " + row for row in rows[first:]), ""]
+    return lines
+
+
+def written(root=ROOT):
+    """{"levels.hardware.assembler.Assembler": (words, address)}: the cell in which each name of `levels` is written."""
+    found = {}
+    for path in sorted(root.glob("notebooks/*.ipynb")):
+        level, words = path.stem.split("_", 1)[1], f"Written in {path.stem.replace('_', ' ')}"
+        for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], 1):
+            if room := exported(cell):
+                for name, *_ in named("".join(cell["source"])):
+                    found[f"levels.{level}.{room}.{name}"] = words, f"../notebooks/{path.stem}.html#cell-{number}"
+    return found
+
+
+def exported(cell):
+    """The room that a cell belongs to, if any."""
+    found = re.match(r"#\| export (\w+)", "".join(cell["source"])) if cell["cell_type"] == "code" else None
+    return found and found[1]
+
+
+def taken_apart(root=ROOT):
+    """{"levels_more.layers.Dropout": (words, address)}: the section that takes a name apart; of a module, the notebook.
+
+    Of a module that no notebook shows it is the one that shows what the module stands on, if there is one.
+    """
+    shown, found = {}, {}
+    for path in sorted(root.glob("notebooks/more/text/*.py")):
+        shown = dict.fromkeys(imported(path), f"more/{path.stem}") | shown
+    shown |= NOTEBOOKS
+    for path in (root / MORE).rglob("*.py"):
+        module = path.relative_to(root).with_suffix("").parts
+        whole = ".".join(module).removesuffix(".__init__")
+        if module[1] in shown:
+            found[whole] = lead("Taken apart", shown[module[1]])
+        elif beneath := next((shown[each] for each in imported(path) if each in shown), ""):
+            found[whole] = lead("What it stands on is taken apart", beneath)
+    for place in places_of_more(root):
+        if place.notebook:
+            found[f"{MORE}.{place.room}.{place.name}"] = lead("Taken apart", place.notebook, place.heading)
+    return found
+
+
+def imported(path):
+    """The modules of `levels_more` that a file imports, in their order."""
+    whole = re.findall(
+        r"^(?:from|import) levels_more(?:\.(\w+)| import (.*))", path.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return [name for module, names in whole for name in [module, *re.findall(r"(\w+)(?: as \w+)?", names)] if name]
+
+
+def lead(words, notebook, heading=""):
+    anchor = f"#{make_id(heading)}" if heading else ""
+    return f"{words} in {notebook.replace('_', ' ')}", f"../notebooks/{notebook}.html{anchor}"

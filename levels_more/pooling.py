@@ -1,0 +1,26 @@
+"""A pool of several devices: any number of each kind that has a maker, and copies between them."""
+
+from levels.hardware import Buffer, Device
+
+MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> its maker
+
+
+def fill(found, counts):
+    """Add to a pool {name: Device} one of each kind, or as many as in {"cpus": 2}.
+
+    Raises TypeError for kinds that there are not, ValueError for what is no number up to 64.
+    """
+    if unknown := {*counts} - {f"{kind}s" for kind in MAKERS}:
+        raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {'s, '.join(MAKERS)}s")
+    if wrong := [n for n in counts.values() if type(n) is not int or not 0 <= n <= 64]:
+        raise ValueError(f"pool: {wrong[0]!r:.60} devices; expected a number up to 64")
+    for kind, make in MAKERS.items():
+        names = (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1)))
+        found.update({name: make(name) for name in names if name not in found})
+
+
+def copy(buffer, device):
+    """A new buffer on `device` with the same numbers. Raises TypeError for what is no buffer or no device."""
+    if not isinstance(buffer, Buffer) or not isinstance(device, Device):
+        raise TypeError(f"copy: {buffer!r:.60} to {device!r:.60}; expected a buffer and a device")
+    return device.put(buffer.numpy())
