@@ -231,9 +231,9 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
         training.watch = Watch(pressed, bar, callbacks)
         attach(callbacks, model)
         held = [] if validation is None else [HeldOut(model, validation)]
-        told = Told(model, callbacks, first)
+        told = [Told(model, callbacks, first)] if callbacks else []
         try:
-            return loops.run_training(model, data, epochs, [*held, told, training.watch], verbose == 2)
+            return loops.run_training(model, data, epochs, [*held, *told, training.watch], verbose == 2)
         finally:
             model.history.params = {"epochs": first + epochs, "verbose": verbose}
             model.history.epoch = [*range(first, first + len(model.history.epochs))]  # Keras' numbers of them
@@ -318,7 +318,8 @@ class Watch(Callback):
         """
         if self.bar is not None:
             self.bar.update(len(losses))
-        self.total, self.rows = self.total + float(np.dot(losses, rows)), self.rows + sum(rows)
+        if self.each:
+            self.total, self.rows = self.total + float(np.dot(losses, rows)), self.rows + sum(rows)
         for callback in self.callbacks if self.each else ():
             if callback.on_train_batch_end:
                 mean = getattr(callback.model, "means_by_batch", False)

@@ -76,14 +76,22 @@ def plain(values):
 def arrays_of(x):
     """One array, or a list of arrays, as a list of NumPy arrays. A list of numbers is one array."""
     several = isinstance(x, (list, tuple)) and any(isinstance(a, (np.ndarray, Operators)) or of_pandas(a) for a in x)
-    arrays = [plain(a) if of_pandas(a) else a for a in (x if several else [x])]
-    return [a if isinstance(a, np.ndarray) else constant(a).numpy() for a in arrays]
+    arrays = x if several else [x]
+    return [a if isinstance(a, np.ndarray) else plain(a) if of_pandas(a) else constant(a).numpy() for a in arrays]
 
 
 def dtype_for(model, x):
     """As in the core; a model that was called knows its dtype without a look at all its parts."""
-    known = (spec.dtype for spec in vars(model).get("input_specs") or () if spec.dtype.kind == "f")
-    return next(known, None) or high_level.dtype_for(model, x)
+    known = float_of(vars(model).get("input_specs") or ())
+    return high_level.dtype_for(model, x) if known is None else known
+
+
+def float_of(parts):
+    """The first dtype of floats among those of tensors or Specs; None where there is none."""
+    for part in parts:
+        if part.spec.dtype.kind == "f":
+            return part.spec.dtype
+    return None
 
 
 def inputs_of(model, x):
@@ -124,7 +132,7 @@ def targets_of(model, y, x):
     """One array, or a list of arrays, as tensors: of the dtype of tensors x, or whole where a loss wants numbers of classes."""
     y = model.ordered(y) if isinstance(y, dict) and hasattr(type(model), "ordered") else y
     arrays, losses = arrays_of(y), model.training.losses
-    dtype = next((a.spec.dtype for a in x if a.spec.dtype.kind == "f"), None) or dtype_for(model, None)
+    dtype = float_of(x) or dtype_for(model, None)
     kinds = [getattr(loss, "classes", False) for loss in losses * len(arrays)] + [False] * len(arrays)
     return [as_rows(whole_of(a) if kind else a, dtype, kind) for a, kind in zip(arrays, kinds, strict=False)]
 
@@ -186,7 +194,7 @@ def laid_out(model, x, y, sample_weight=None, class_weight=None):
     """(tensors side by side, their Packing) of rows x, y and what they weigh."""
     x, names, readers = inputs_of(model, x)
     y = targets_of(model, y, x)
-    dtype = next((a.spec.dtype for a in y if a.spec.dtype.kind == "f"), None) or dtype_for(model, None)
+    dtype = float_of(y) or dtype_for(model, None)
     weights = weights_of(y, sample_weight, class_weight, dtype)
     return (*x, *y, *weights), Packing(len(x), len(y), len(weights), names, readers)
 

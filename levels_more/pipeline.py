@@ -23,7 +23,7 @@ def each_array(function, *elements):
     if isinstance(first, dict):
         return {name: each_array(function, *(element[name] for element in elements)) for name in first}
     if isinstance(first, tuple):
-        return tuple(each_array(function, *parts) for parts in zip(*elements, strict=True))
+        return tuple([each_array(function, *parts) for parts in zip(*elements, strict=True)])
     return function(*elements)
 
 
@@ -82,9 +82,14 @@ def in_rows(tensors):
 
     Raises ValueError where they differ, or there are none.
     """
-    arrays = each_array(lambda x: as_tensor(x) if isinstance(x, Operators) else as_element(as_array(x)), tensors)
     sizes = []
-    each_array(lambda x: sizes.append((*x.shape, 0)[0]), arrays)
+
+    def sized(x):
+        x = as_tensor(x) if isinstance(x, Operators) else as_element(as_array(x))
+        sizes.append((*x.shape, 0)[0])
+        return x
+
+    arrays = each_array(sized, tensors)
     if len({*sizes}) != 1 or not sizes[0]:
         given = " ".join(reprlib.repr(tensors).split())  # in one line
         raise ValueError(f"{given}: arrays of {sizes} rows; expected as many in each, and at least one")
