@@ -244,3 +244,13 @@ def power(x, y):
     if (arrays[1] < 0).any():
         raise ValueError("pow: whole numbers to a power below 0; make floats of them first")
     return without_gradient(np.power)(x, y)
+
+
+def length(x, ord=None, axis=None, keepdims=False):
+    """The length of x[…], of all its numbers or along an axis. Raises ValueError for the norm of a matrix that has a number.
+
+    (PyTorch's norm(matrix, 2) is its largest singular value, 1 and inf are sums of columns and rows.)
+    """
+    if ord not in (None, "fro") and axis is None and len(x.shape) > 1:
+        raise ValueError(f"norm: ord={ord!r} of a matrix is not here; leave it away, say dim, or ask svdvals")
+    return low.norm(x, 2 if ord in (None, "fro") else ord, axis, keepdims)

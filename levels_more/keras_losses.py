@@ -44,8 +44,9 @@ def rows_of(kind):
     """A loss as a function of y_true and y_pred [batch, …], which gives a number for each sample. The last axis is summed over."""
 
     def rows(y_true, y_pred, *args, axis=-1, **options):
+        y_true, y_pred = alike(y_true, y_pred)
         expect(axis in (-1, len(y_pred.shape) - 1), f"{snake_case(kind.__name__)}: axis", axis, "-1, the last one")
-        return kind(*args, **options).each(*alike(y_true, y_pred))
+        return kind(*args, **options).each(y_true, y_pred)
 
     rows.__name__ = snake_case(kind.__name__)
     return rows

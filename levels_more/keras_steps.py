@@ -54,7 +54,8 @@ def one_pass(model, step, data, history=None):
         logs = _told(python, step.by_data(element))
         if history is not None:
             history.passes.append(np.array([logs["loss"]]))
-            watch.bar.update(1)
+            if watch.bar is not None:
+                watch.bar.update(1)
             watch.step += 1
             for callback in watch.callbacks:
                 if callback.on_train_batch_end:

@@ -184,8 +184,9 @@ class DistributedDataParallel:
 
     fit, evaluate and predict are called on all ranks, with the same arrays: of each batch every rank does its share of the
     rows. In float64 the losses and weights are, bit by bit, those of one process; in float32 sums over rows are rounded in
-    another order. Callbacks, the bar and what writes files work on rank 0 alone, which asks nobody then; `module` is the model itself.
-    A training loop of your own is a `train_step` of the model. A rank that waits `timeout` seconds for the others ends, and all end. Raises TypeError for what is no model.
+    another order. A training loop of your own is a `train_step` of the model. Callbacks, the bar and what writes files work on
+    rank 0 alone, which asks nobody then. `module` is the model itself. A rank that waits `timeout` seconds for the others ends,
+    and all end. Raises TypeError for what is no model.
     """
 
     def __init__(self, model, timeout=300.0):

@@ -42,6 +42,10 @@ class Module(LevelModule):
             y = y if changed is None else changed
         return y
 
+    def forward(self, *_, **__):
+        """What a call gives: for you to write. Raises NotImplementedError."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward; write `def forward(self, x):`")
+
     def register_forward_hook(self, hook):
         """Call hook(module, its arguments, what it gave) at each call; what that gives, if anything, is passed on instead."""
         return Hook(self, hook)

@@ -87,3 +87,36 @@ def of_classes(input, target, weight=None, reduction="mean", label_smoothing=0.0
 def divergence(input, target):
     """target·(log target - input), 0 where the target is 0: input holds logarithms (Kullback and Leibler, 1951)."""
     return low.where(target > 0.0, target * (low.log(low.where(target > 0.0, target, 1.0)) - input), 0.0)
+
+
+def hinge(input, target, margin=1.0):
+    """The distance input[…] where the target is 1, else what it lacks of the margin: target holds 1 and -1."""
+    return low.where(target == 1.0, input, low.maximum(margin - input, 0.0))
+
+
+def of_counts(input, target, log_input=True, eps=1e-8):
+    """The rate less target·log rate, of Poisson's distribution; input[…] is the logarithm of the rate, or the rate."""
+    return low.exp(input) - target * input if log_input else input - target * low.log(input + eps)
+
+
+def ranking(input1, input2, target, margin=0.0, reduction="mean"):
+    """What input1[…] is not larger than input2[…] by the margin, or, where target[…] is -1, smaller."""
+    return reduced(low.maximum(margin - target * (input1 - input2), 0.0), reduction)
+
+
+def of_normals(input, target, var, eps=1e-6, reduction="mean"):
+    """(log var + (input - target)² / var) / 2, of a normal distribution: three tensors […]; no var counts as less than eps."""
+    var = low.maximum(var, eps)
+    return reduced((low.log(var) + losses.squared_error(target, input) / var) / 2.0, reduction)
+
+
+def triplet(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, reduction="mean"):
+    """By how much rows anchor[n, k] are not nearer to `positive` than to `negative`, by the margin (Schroff et al., 2015)."""
+    near, far = (low.norm(anchor - x + eps, p, -1) for x in (positive, negative))
+    return reduced(low.maximum(near - far + margin, 0.0), reduction)
+
+
+def of_angles(input1, input2, target, margin=0.0, reduction="mean"):
+    """1 - cos of the angle between rows input1[n, k] and input2[n, k], or, where target[n] is -1, cos less the margin."""
+    cos = low.cosine_similarity(input1, input2, -1)
+    return reduced(low.where(target == 1, 1.0 - cos, low.maximum(cos - margin, 0.0)), reduction)

@@ -7,25 +7,23 @@ import numpy as np
 
 from levels import mid_level
 from levels.low_level import Operators, constant, maximum, sqrt
-from levels_more.recorded import FUNCTIONS
+from levels_more.recorded import FUNCTIONS, Recorded
 from levels_more.recording import Switch, switched
 
 
 class Optimizer:
     """Parameters, or groups of them with options of their own. Write `update(options, t, dw, w, state)` -> the new w.
 
-    Raises ValueError where there is no parameter.
+    Raises ValueError where there is no parameter, and what `add_param_group` raises.
     """
 
     def __init__(self, params, defaults):
         params = list(params)
-        groups = params if params and isinstance(params[0], dict) else [{"params": params}]
-        self.param_groups = [{**defaults, **group} for group in groups]
-        for group in self.param_groups:
-            group["params"] = [group["params"]] if hasattr(group["params"], "grad") else list(group["params"])
-        if not any(group["params"] for group in self.param_groups):
+        self.defaults, self.state, self.param_groups = defaults, {}, []
+        for group in params if params and isinstance(params[0], dict) else [{"params": params}]:
+            self.add_param_group(group)
+        if not self._parameters():
             raise ValueError(f"{type(self).__name__}: there is no parameter to train")
-        self.defaults, self.state = defaults, {}
 
     def _parameters(self):
         return [parameter for group in self.param_groups for parameter in group["params"]]
@@ -44,11 +42,22 @@ class Optimizer:
         forget(self._parameters(), set_to_none)
 
     def add_param_group(self, group):
-        """Change the parameters of this dict as well, with its options."""
-        found = group["params"]
-        self.param_groups.append(
-            {**self.defaults, **group, "params": [found] if hasattr(found, "grad") else list(found)}
-        )
+        """Change the parameters of this dict as well, with its options.
+
+        Raises TypeError for what is no tensor, ValueError for what was made from others, and what is trained already.
+        """
+        found, kind, known = group["params"], type(self).__name__, {*self._parameters()}
+        found = [found] if hasattr(found, "grad") else list(found)
+        for p in found:
+            if not isinstance(p, Recorded):
+                raise TypeError(f"{kind}: a parameter is {p!r:.60}; expected tensors, as model.parameters() gives them")
+            if not p.is_leaf:
+                raise ValueError(f"{kind}: a parameter was made from other tensors; train those, or detach() it first")
+            if p in known:
+                raise ValueError(
+                    f"{kind}: a parameter of shape {tuple(p.shape)} stands in two groups; it would step twice"
+                )
+        self.param_groups.append({**self.defaults, **group, "params": found})
 
     @switched(False)
     def step(self, closure=None):

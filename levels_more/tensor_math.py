@@ -29,7 +29,8 @@ from levels_more.checks import dtype_of, expect, number, sizes
 def _by_numpy(function, x, *others):
     """What NumPy makes of the numbers: a step, without a slope. In a traced function nobody knows them: it is refused."""
     x = as_tensor(x)
-    return x.device.put(np.ascontiguousarray(function(x.numpy(), *others)), Tensor)
+    y = np.asarray(function(x.numpy(), *others), order="C")  # (`ascontiguousarray` would make a row of one number)
+    return x.device.put(y, Tensor)
 
 
 def floor(x):

@@ -77,7 +77,23 @@ def meshgrid(*xs, indexing="xy"):
     return [numbers(np.ascontiguousarray(x)) for x in np.meshgrid(*map(np.asarray, xs), indexing=indexing)]
 
 
+def rolled(x, shift, axis):
+    """A tensor x whose parts along an axis have moved by so many places; what leaves it at one end enters at the other."""
+    x = numbers(x)
+    places = (np.arange(x.shape[int(axis)]) - int(shift)) % x.shape[int(axis)]
+    return low.take(x, places, int(axis))
+
+
+def squeezed(x, axis=None):
+    """A tensor x without its axes of size 1, or without this one, or these [a list]."""
+    for one in [axis] if axis is None or isinstance(axis, int) else sorted(axis, reverse=True):
+        x = low.squeeze(x, one)
+    return x
+
+
 PLACES = {
+    "roll": rolled,
+    "squeeze": squeezed,
     "meshgrid": meshgrid,
     "pad": padded,
     "reverse": flipped,

@@ -228,6 +228,7 @@ RULES = {
     "linspace": spaced,
     "logical_xor": binary(operator.ne),
     "map_fn": map_fn,
+    "vectorized_map": map_fn,
     "matmul": matmul,
     "matvec": matvec,
     "one_hot": one_hot,

@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 
 from levels_more import torch
-from levels_more.outlines import SHARES, one_pass, summary
+from levels_more.outlines import AUC, KS, SHARES, one_pass, summary
 
 
 def seed_everything(seed=42):
@@ -21,7 +21,7 @@ def seed_everything(seed=42):
 
 
 metrics = sys.modules[f"{__name__}.metrics"] = ModuleType(f"{__name__}.metrics", "`torchkeras.metrics`.")
-vars(metrics).update(SHARES)
+vars(metrics).update(SHARES, AUC=AUC, KS=KS)
 
 
 class Model(torch.nn.Module):

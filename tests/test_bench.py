@@ -264,6 +264,14 @@ def test_of_several_ranks_medians_are_told_and_others_losses_are_not(monkeypatch
         machines.measured(*given)
 
 
+@pytest.mark.parametrize("why", [lambda python: "MPI is not there", lambda python: subprocess.run([python, "-c", "1"])])
+def test_several_ranks_that_cannot_be_measured_are_told_and_the_page_is_not_lost(why, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(machines, "missing", why)
+    assert bench.several({"torch": str(tmp_path / "no python")}, 1, tmp_path) == []
+    told = capsys.readouterr().out
+    assert told.startswith("machines: skipped (") and ("MPI is not there" in told or "no python" in told)
+
+
 def test_the_figure_counts_what_is_ahead():
     from course.figures.bench_figures import raced
 

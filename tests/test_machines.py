@@ -474,10 +474,12 @@ def test_a_disk_that_is_full_ends_the_training_on_all_ranks_and_leaves_the_last_
         try:
             model.fit(x, x, verbose=0, callbacks=[ModelCheckpoint(sys.argv[1])])
         except (OSError, RuntimeError) as error:
-            print(world().rank, "too large" in str(error), [w.tobytes() for w in load_model(sys.argv[1]).get_weights()] == before)
+            kept = [w.tobytes() for w in load_model(sys.argv[1]).get_weights()] == before
+            found = world().comm.gather(("too large" in str(error), kept))
+            if world().rank == 0:
+                print(found)
     """
-    lines = ran(script, 2, tmp_path / "net").split("\n")
-    assert sorted(lines) == ["", "0 True True", "1 True True"]
+    assert ran(script, 2, tmp_path / "net") == "[(True, True), (True, True)]\n"
 
 
 # What callbacks do on rank 0, all ranks do; a model that is asked there asks nobody.
@@ -564,9 +566,11 @@ def test_ranks_of_machines_with_other_numbers_of_cores_decide_alike():
         os.environ["MPI_LOCALNRANKS"] = "1"
         os.sched_getaffinity = lambda process: range(3 + rank)
         from levels.low_level import world
-        print(world().cores)
+        found = world().comm.gather(world().cores)
+        if world().rank == 0:
+            print(found)
     """
-    assert ran(script, 2).split() == ["3", "3"]
+    assert ran(script, 2) == "[3, 3]\n"
 
 
 @there
@@ -610,7 +614,7 @@ def test_collectives_and_their_gradients():
         """,
         3,
     )
-    assert out == "ok\n" * 3
+    assert out.count("ok") == 3, out
 
 
 # In one process: what is said of a graph, and of one rank.

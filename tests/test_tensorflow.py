@@ -66,6 +66,16 @@ def test_python_floats_are_float32_and_whole_numbers_int64():
         (lambda: tf.linalg.diag(tf.constant([1.0, 2.0])), [[1.0, 0.0], [0.0, 2.0]]),
         (lambda: tf.math.confusion_matrix([0, 1, 1], [0, 1, 0]), [[1, 0], [1, 1]]),
         (lambda: tf.math.top_k(tf.constant([1, 7, 5]), 2)[1], [1, 2]),
+        (lambda: tf.constant(7) // 2, 3),
+        (lambda: tf.constant(-7) % 3, 2),
+        (lambda: tf.floor(tf.constant(2.5)), 2.0),
+        (lambda: tf.constant([[1, 2], [3, 4]], shape=(4,)), [1, 2, 3, 4]),
+        (lambda: tf.roll(tf.constant([1, 2, 3]), shift=1, axis=0), [3, 1, 2]),
+        (lambda: tf.squeeze(tf.ones([1, 2, 1]), [0, 2]), [1.0, 1.0]),
+        (lambda: keras.losses.get("mse")([[1.0]], [[3.0]]), [4.0]),
+        (lambda: keras.optimizers.get("sgd").learning_rate, 0.01),
+        (lambda: keras.metrics.get("mse")([[1.0]], [[3.0]]), [4.0]),
+        (lambda: keras.initializers.get("ones")((2,)), [1.0, 1.0]),
         (lambda: tf.slice(tf.constant([[1, 2], [3, 4]]), [0, 1], [2, -1]), [[2], [4]]),
         (lambda: tf.reduce_sum(tf.ones([2, 3]), [1]), [3.0, 3.0]),
         (lambda: tf.cumsum(tf.constant([1, 2, 3]), exclusive=True, reverse=True), [5, 3, 0]),
@@ -93,7 +103,14 @@ def test_python_floats_are_float32_and_whole_numbers_int64():
     ],
 )
 def test_functions_are_tensorflows(ours, wanted):
-    np.testing.assert_allclose(ours().numpy(), wanted, rtol=1e-6)
+    found = ours().numpy()
+    assert found.shape == np.shape(wanted)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_whole_numbers_are_drawn_below_the_largest():
+    drawn = tf.random.uniform([100], 0, 3, dtype=tf.int32)
+    assert drawn.dtype == tf.int64 and {*drawn.numpy().tolist()} == {0, 1, 2}
 
 
 def test_slopes_of_what_is_left_of_a_division():

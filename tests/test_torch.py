@@ -1169,6 +1169,10 @@ def test_what_numpy_works_out_without_a_gradient():
     values, vectors = torch.linalg.eigh(x.T @ x)
     close(vectors @ torch.diag(values) @ vectors.T, a.T @ a)
     assert torch.linalg.matrix_rank(x) == 2
+    close(torch.linalg.norm(x), math.sqrt(91))
+    close(torch.linalg.norm(x, 1, dim=1), [3, 7, 11])
+    with pytest.raises(RuntimeError, match="svdvals"):
+        torch.linalg.norm(x, 2)  # the largest singular value, not the length
     with pytest.raises(RuntimeError, match=r"qr: it has no gradient here; x\.detach\(\)"):
         torch.linalg.qr(leaf(a))
 
@@ -1200,3 +1204,58 @@ def test_how_numbers_are_printed_may_be_chosen():
         torch.set_printoptions(precision=4, sci_mode=None, threshold=1000, edgeitems=3)
     with pytest.raises(TypeError, match="digits"):
         torch.set_printoptions(digits=2)
+
+
+@pytest.mark.parametrize(
+    "params, error, told",
+    [
+        (lambda w: [w * 2], ValueError, "made from other tensors"),
+        (lambda w: nn.Sequential(nn.Linear(1, 1)), TypeError, "model.parameters"),
+        (lambda w: [{"params": w}, {"params": [w], "lr": 1.0}], ValueError, "two groups"),
+    ],
+)
+def test_what_an_optimizer_cannot_train(params, error, told):
+    with pytest.raises(error, match=told):
+        optim.SGD(params(leaf([1.0])), lr=0.1)
+
+
+def test_a_module_asks_for_its_forward():
+    class Nothing(nn.Module):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Nothing has no forward"):
+        Nothing()(1)
+    with torch.autograd.no_grad():
+        assert not (leaf([1.0]) * 2).requires_grad
+
+
+def test_losses_of_rarer_kinds():
+    """The numbers are those of PyTorch 2.15."""
+    torch.set_default_dtype(torch.float64)
+    p, t = torch.tensor([0.1, 0.5, 0.9, 0.99]), torch.tensor([0.0, 1.0, 1.0, 0.0])
+    x, sign = torch.linspace(-2, 2, 12).reshape(4, 3), 2 * t - 1
+    found = [
+        nn.HingeEmbeddingLoss()(p, sign),
+        nn.SoftMarginLoss()(torch.logit(p), sign),
+        nn.MarginRankingLoss(margin=0.2)(p, t, sign),
+        nn.CosineEmbeddingLoss()(x, x + 1, torch.tensor([1, -1, 1, -1])),
+        nn.PoissonNLLLoss()(x, x.abs()),
+        nn.PoissonNLLLoss(log_input=False)(x.abs(), x.abs()),
+        nn.GaussianNLLLoss()(p, t, p + 0.1),
+        nn.TripletMarginLoss(margin=5.0)(x, x + 0.1, x - 1),
+        nn.TripletMarginLoss(margin=5.0, p=1.0)(x, x + 0.1, x - 1),
+    ]
+    close(
+        torch.stack(found),
+        [
+            0.5774999999999999,
+            1.377259599465922,
+            0.6225,
+            0.26946354718317517,
+            1.994104562243897,
+            0.7955958885519164,
+            -0.08228060767072079,
+            3.441150809086395,
+            2.2999940000000008,
+        ],
+    )

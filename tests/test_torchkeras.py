@@ -123,6 +123,17 @@ def test_metrics_count_over_batches():
         assert np.isnan(metric.compute().item())
 
 
+def test_metrics_of_ranks_count_over_batches():
+    logits, true = torch.tensor([2.0, -1.0, 3.0, -2.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
+    for kind, first, both in ((metrics.AUC, 2 / 4, 4 / 6), (metrics.KS, 1 / 2, 2 / 3)):
+        metric = kind()
+        assert metric(logits, true).item() == pytest.approx(first)
+        metric(torch.tensor([-3.0]), torch.tensor([0.0]))
+        assert metric.compute().item() == pytest.approx(both)
+        metric.reset()
+        assert np.isnan(metric.compute().item())
+
+
 def test_a_summary_tells_what_each_part_gives(capsys):
     net = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 1)).double()
     text = summary(net, input_shape=(2,))

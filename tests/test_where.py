@@ -147,7 +147,7 @@ def test_what_the_course_does_not_have_is_one_clear_error(asked):
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_it_shows_itself():
+def test_it_shows_itself(monkeypatch):
     found = course.where("torch.nn.Linear")
     place, called = found.places[0], found.spelling
     assert repr(found).startswith(
@@ -155,11 +155,14 @@ def test_it_shows_itself():
         f"  {place.section}\n      {place.lines}\n"
     )
     assert 'href="more/03_torch.ipynb"' in found._repr_html_()
+    assert not re.search(r"<summary>((?!</summary>).)*<a ", found._repr_html_()), "one press cannot unfold and lead"
     page = found._repr_html_()
     assert f'href="04_mid_level.ipynb#{place.heading.replace(" ", "-")}"' in page
     assert (
         "class Dense(Layer):" in page and page.count("<details>") == page.count("</details>") == 3
     )  # there is a wider one, and a spelling
+    monkeypatch.setattr(places_module, "WATCHED", ["more/05_cost"])
+    assert 'href="../more/03_torch.ipynb"' in found._repr_html_()
     assert "a &lt; b" in course.where("less")._repr_html_() or "x &lt; y" in course.where("less")._repr_html_()
 
 

@@ -1,6 +1,7 @@
 """The X-ray of a step: what it counts is true, what it opens is unchanged, and its trace keeps to the format."""
 
 import json
+import re
 import sys
 from contextlib import contextmanager
 
@@ -313,6 +314,7 @@ def test_as_html_it_unfolds_and_names_files_and_sections(line, net, by_launches,
         page, rows = picture._repr_html_(), [*picture.root.walk()]
         assert page.count("<details") == page.count("</details>") == sum(bool(row.rows) for row in rows)
         assert page.count("µs") == len(rows) and page.count("<a href=") == sum(bool(row.place.notebook) for row in rows)
+        assert not re.search(r"<summary>((?!</summary>).)*<a ", page), "one press cannot unfold and lead"
         assert page.count("<span") == page.count("</span>") and page.count("<div") == page.count("</div>")
     assert 'href="04_mid_level.ipynb#A-part-owns-its-variables-' in line[0]._repr_html_()
 

@@ -434,15 +434,18 @@ def whole_course():
 
 
 def several(given, repeats, folder):
-    """The rows of `machines.measured`, on rings and on the large net; none where MPI or PyTorch is not there."""
+    """The rows of `machines.measured`, on rings and on the large net; none where something is missing, or fails."""
     python = python_of("torch", given)
-    if why := machines.missing(python):
-        print(f"machines: skipped ({why})")
-        return []
     nets = {"rings, batch 100": (of_task(tasks.rings(), 100, "sgd"), 25)}
     nets["784-512-512-10, batch 256"] = of_net(2560, (784, 512, 512, 10), 256, "cross_entropy", "sgd", 0.05), 10
     works = {name: work._replace(order=np.tile(work.order, epochs)) for name, (work, epochs) in nets.items()}
-    return machines.measured(works, python, environment, repeats, folder)
+    try:
+        if not (why := machines.missing(python)):
+            return machines.measured(works, python, environment, repeats, folder)
+    except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:  # the rest of the page is not lost for it
+        why = error
+    print(f"machines: skipped ({why})")
+    return []
 
 
 # What is told ---------------------------------------------------------------------------------------------------------

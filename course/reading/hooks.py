@@ -1,5 +1,4 @@
-"""What Sphinx is told beyond its settings: formulas as MathML, and words that lead to the glossary
-or to a notebook."""
+"""What Sphinx is told beyond its settings: formulas as MathML, words that lead to the glossary, names that lead to notebooks."""
 
 import functools
 import re
@@ -63,12 +62,12 @@ def link_terms(app, tree, page):
 
 def link_notebooks(app, tree, page):
     """Where the text says `more/02_cache`, or `02_cache`, lead there."""
-    for literal in list(tree.findall(nodes.literal)):
-        name = literal.astext()
+    for words in [*tree.findall(nodes.literal), *tree.findall(nodes.emphasis)]:
+        name = words.astext()
         to = next(
             (f"notebooks/{way}{name}" for way in ("", "more/") if f"notebooks/{way}{name}" in app.env.found_docs), page
         )
-        if to != page and not isinstance(literal.parent, SKIPPED):
+        if to != page and not isinstance(words.parent, SKIPPED):
             link = nodes.reference("", "", refuri=app.builder.get_relative_uri(page, to), internal=True)
-            literal.replace_self(link)
-            link += literal
+            words.replace_self(link)
+            link += words

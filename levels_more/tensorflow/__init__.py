@@ -62,6 +62,8 @@ def is_tensor(x):
 
 def _drawn(name):
     def draw(shape, *numbers, dtype="float32", seed=None, **options):
+        if dtype_of(dtype).kind == "i":  # whole numbers, below maxval
+            return FUNCTIONS["cast"](FUNCTIONS["floor"](draw(shape, *numbers, dtype="float64", **options)), "int64")
         return getattr(low, name)(tuple(shape), *numbers, dtype=dtype_of(dtype), **options)
 
     return draw

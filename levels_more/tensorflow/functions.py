@@ -28,7 +28,9 @@ def dtype_of(dtype):
 def constant(value, dtype=None, shape=None, name=None):
     """A tensor of numbers, lists, arrays or tensors. Python's floats become float32, whole numbers int64."""
     made = numbers(value, dtype_of(dtype))
-    return made if shape is None else low.reshape(low.broadcast_to(made, _shape(shape)), _shape(shape))
+    if shape is None or math.prod(made.shape) == math.prod(_shape(shape)):
+        return made if shape is None else low.reshape(made, _shape(shape))
+    return low.broadcast_to(made, _shape(shape))
 
 
 def _shape(shape):
@@ -97,7 +99,7 @@ FUNCTIONS |= {
     "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype),
 }
 FUNCTIONS = {name: spelled(function) for name, function in FUNCTIONS.items()}
-_BENDS = "elu gelu hard_sigmoid leaky_relu log_softmax mish relu relu6 selu sigmoid silu softmax softplus softsign swish tanh"
+_BENDS = "elu gelu hard_sigmoid leaky_relu log_sigmoid log_softmax mish relu relu6 selu sigmoid silu softmax softplus softsign swish tanh"
 NN = {name: spelled(getattr(low.nn, name)) for name in _BENDS.split()} | {
     "bias_add": lambda value, bias: value + bias,
     "l2_loss": lambda t: low.reduce_sum(t * t) / 2.0,

@@ -24,6 +24,16 @@ def _layer(name):
     return lambda inputs, **options: LAYERS[name](**options)(inputs)
 
 
+def _get(what, table):
+    """`get`: a word of a table as a new object of its class, or as its function; what is no word stays."""
+
+    def find(name):
+        found = mid_level.known(what, table, name)
+        return found() if isinstance(name, str) and isinstance(found, type) else found
+
+    return find
+
+
 def _activation(name):
     return mid_level.known("activation", mid_level.ACTIVATIONS, name or "linear")
 
@@ -45,6 +55,7 @@ _joining = {name.lower(): _layer(name) for name in _JOINING.split()}
 activations = room("keras.activations", NN, linear=FUNCTIONS["identity"], exponential=FUNCTIONS["exp"], get=_activation)
 backend = room(
     "keras.backend",
+    NN,
     _plain,
     clear_session=lambda: None,  # models share no state, so there is nothing to clear
     clip=FUNCTIONS["clip_by_value"],
@@ -56,16 +67,17 @@ backend = room(
 callbacks = room("keras.callbacks", _named(high_level, _HEARING), Callback=Callback, History=History)
 constraints = room("keras.constraints", limits.CONSTRAINTS)
 initializers = room("keras.initializers", keras_layers.DRAWERS)
+initializers.get = lambda name: keras_layers.DRAWERS[name]() if isinstance(name, str) else name
 layers = room("keras.layers", LAYERS, _joining, Input=Input, InputLayer=Input)
-losses = room("keras.losses", keras_losses.LOSSES)
-metrics = room("keras.metrics", keras_metrics.METRICS)
+losses = room("keras.losses", keras_losses.LOSSES, get=_get("loss", keras_losses.LOSSES))
+metrics = room("keras.metrics", keras_metrics.METRICS, get=_get("metric", keras_metrics.METRICS))
 models = room(
     "keras.models",
     _named(keras_models, "Model Sequential load_model"),
     _named(high_level, "clone_model model_from_json"),
 )
-ops = room("keras.ops", FUNCTIONS, NN, _plain, convert_to_tensor=constant)
-optimizers = room("keras.optimizers", keras_optimizers.OPTIMIZERS)
+ops = room("keras.ops", FUNCTIONS, NN, _plain, convert_to_tensor=constant, concatenate=FUNCTIONS["concat"])
+optimizers = room("keras.optimizers", keras_optimizers.OPTIMIZERS, get=_get("optimizer", keras_optimizers.BY_NAME))
 optimizers.schedules = room("keras.optimizers.schedules", _named(mid_level, _RATES))
 regularizers = room(
     "keras.regularizers", _named(mid_level, "L1 L2 L1L2"), l1=mid_level.L1, l2=mid_level.L2, l1_l2=mid_level.L1L2

@@ -5,6 +5,7 @@ from types import ModuleType
 
 from levels_more.checks import absent
 
+_WORDS = "tf.feature_column with layers.DenseFeatures, or pandas.get_dummies"
 INSTEAD = {  # a name that is not here -> what to use
     "TensorArray": "a Python list, and tf.stack",
     "Tokenizer": "levels.mid_level.feature_columns, for words",
@@ -12,6 +13,9 @@ INSTEAD = {  # a name that is not here -> what to use
     "plot_model": "model.summary()",
     "saved_model": "model.save(folder) and tf.keras.models.load_model(folder)",
     "string": "Python's text; tensors hold numbers",
+    "StringLookup": _WORDS,
+    "IntegerLookup": _WORDS,
+    "CategoryEncoding": _WORDS,
     "float16": "tf.float32",
     "uint8": "tf.int64",
 }

@@ -16,7 +16,7 @@ from levels_more.checkpoints import save  # noqa: F401
 from levels_more.generators import Generator
 from levels_more.missing import room
 from levels_more.printed import set_printoptions  # noqa: F401
-from levels_more.recorded import Recorded as Tensor
+from levels_more.recorded import Recorded as Tensor  # noqa: F401
 from levels_more.recorded import Size, device, dtype  # noqa: F401
 from levels_more.recorded_making import as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype, tensor  # noqa: F401
 from levels_more.recording import Switch as set_grad_enabled  # noqa: F401
@@ -43,11 +43,6 @@ def manual_seed(seed):
 def load(f, map_location=None, weights_only=True):
     """What `save` wrote. There is nothing but numbers, texts, dicts and lists in it."""
     return checkpoints.load(f, tensor)
-
-
-def is_tensor(x):
-    """Whether this is a tensor."""
-    return isinstance(x, Tensor)
 
 
 __getattr__ = room("torch", KINDS, FUNCTIONS)

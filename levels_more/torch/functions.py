@@ -12,7 +12,7 @@ from levels_more import angles, arguments, curves, letters, recorded_making, sol
 from levels_more.arguments import sizes_of, spelled
 from levels_more.generators import drawn, shuffled
 from levels_more.promotion import beside, both, floats, of_kinds
-from levels_more.recorded import FUNCTIONS, cut_out, only_view, recorded
+from levels_more.recorded import FUNCTIONS, Recorded, cut_out, only_view, recorded
 from levels_more.recorded_making import BOOL, DOUBLE, FLOAT, KINDS, LONG, like, maker, shaped, to, whole
 from levels_more.statistics import shared_at_ties, without_gradient
 
@@ -108,12 +108,13 @@ ASKED = {  # methods that are no functions of `levels`
     "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim], "equal": lambda x, y: bool((x == y).all()),
     "svd": recorded_making.without_memory("svd", solving.turned),
     "qr": recorded_making.without_memory("qr", solving.PLAIN["qr"]),
+    "is_tensor": lambda x: isinstance(x, Recorded),
     "contiguous": lambda x: x if x.is_contiguous() else x.clone(),
     "bernoulli": lambda p: (MAKERS["rand_like"](p) < p).to(p.dtype),
     "allclose": lambda x, y, rtol=1e-5, atol=1e-8: np.allclose(x.detach(), y.detach(), rtol, atol),
 }  # fmt: skip
 ALSO = {"mm": "matmul", "mv": "matmul", "dot": "matmul", "absolute": "abs", "multiply": "mul", "subtract": "sub",
-        "divide": "div", "true_divide": "div", "negative": "neg", "greater": "gt", "less": "lt", "ravel": "flatten", "broadcast_to": "expand", "concat": "cat", "clip": "clamp", "swapaxes": "transpose", "nelement": "numel",
+        "divide": "div", "true_divide": "div", "negative": "neg", "greater": "gt", "less": "lt", "ravel": "flatten", "broadcast_to": "expand", "concat": "cat", "clip": "clamp", "swapaxes": "transpose", "nelement": "numel", "ndimension": "dim",
         "empty": "zeros", "empty_like": "zeros_like"}  # fmt: skip
 
 

@@ -1,13 +1,12 @@
-"""`torch.linalg`: linear equations, and lengths."""
+"""`torch.linalg`: linear equations, lengths, matrices in parts."""
 
-from levels_more import solving
+from levels_more import arguments, solving
 from levels_more.missing import room
+from levels_more.recorded import recorded
 from levels_more.recorded_making import without_memory
 
-from . import functions
+from .functions import FUNCTIONS
 
-inv, solve = functions.FUNCTIONS["inverse"], functions.FUNCTIONS["solve"]
-det, norm = functions.FUNCTIONS["det"], functions.FUNCTIONS["norm"]
-vector_norm = matrix_norm = norm
-PLAIN = {name: without_memory(name, function) for name, function in solving.PLAIN.items()}
-__getattr__ = room("torch.linalg", PLAIN)
+inv, solve, det, vector_norm = (FUNCTIONS[name] for name in ("inverse", "solve", "det", "norm"))
+norm = recorded("norm", arguments.spelled(arguments.length))
+__getattr__ = room("torch.linalg", {name: without_memory(name, run) for name, run in solving.PLAIN.items()})

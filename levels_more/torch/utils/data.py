@@ -19,7 +19,9 @@ class DataLoader(Batches):
     """Batches of a data set. There is no other process: `num_workers` and `pin_memory` change nothing."""
 
     def __init__(self, dataset, batch_size=1, shuffle=False, sampler=None, batch_sampler=None, num_workers=0,
-                 collate_fn=None, pin_memory=False, drop_last=False, generator=None, persistent_workers=False):  # fmt: skip
+                 collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
+                 multiprocessing_context=None, generator=None, prefetch_factor=None, persistent_workers=False):  # fmt: skip
+        self.num_workers, self.collate_fn = num_workers, collate_fn or default_collate
         collate = collate_fn or (None if type(dataset) is TensorDataset else default_collate)
         super().__init__(dataset, batch_size, shuffle, collate, drop_last, sampler, generator, batch_sampler)
 
