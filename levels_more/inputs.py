@@ -154,10 +154,8 @@ def weights_of(y, sample_weight, class_weight, dtype):
 
     `class_weight` is {class: weight}, for one output; a class that is not in it weighs 1, as in Keras. Raises ValueError.
     """
-    rows, found = (
-        y[0].spec.shape[0],
-        [] if sample_weight is None else [a.astype(np.float64) for a in arrays_of(sample_weight)],
-    )
+    rows = (*y[0].spec.shape, 0)[0]
+    found = [] if sample_weight is None else [a.astype(np.float64) for a in arrays_of(sample_weight)]
     for weight in found:
         if weight.shape not in ((rows,), (rows, 1)):
             raise ValueError(f"sample_weight has the shape {weight.shape}; expected one weight a row, {(rows,)}")

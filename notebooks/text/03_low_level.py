@@ -298,7 +298,7 @@ def _as_tensors(values):
             break
     tensors = []
     for x in values:  # (a comprehension would take half as long again)
-        tensors.append(x if type(x) is Tensor else as_tensor(x, like))
+        tensors.append(x if type(x) is Tensor else DOOR.stands.read(x) if type(x) is Variable else as_tensor(x, like))
     return tensors
 
 
@@ -453,7 +453,7 @@ def sqrt(x):
 
 def clip(x, low, high):
     """x, but no number less than low and none more than high. Raises ValueError unless low <= high, two numbers."""
-    if not all(isinstance(bound, (int, float, np.number)) for bound in (low, high)) or not low <= high:
+    if not isinstance(low, (int, float, np.number)) or not isinstance(high, (int, float, np.number)) or not low <= high:
         raise ValueError(f"clip: low is {low!r} and high is {high!r}; expected two numbers, the lower first")
     return apply("clip", x, low=float(low), high=float(high))
 
