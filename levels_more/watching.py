@@ -169,7 +169,8 @@ class WatchingTape(low_level.GradientTape):
                 way = records
                 if share is not None:
                     share = numbers(share, y.dtype)
-                    way, y = [*records, ("multiply", (y, share), {}, scaled := y * share)], scaled
+                    scaled = y * share  # as if the tape had written that down
+                    way, y = [*records, ("multiply", (y, share), {}, scaled)], scaled
                 for x, dx in zip(wanted, walk_back(way, y, wanted) if wanted else (), strict=True):
                     hand_on(found, x, dx)
         finally:

@@ -31,7 +31,8 @@ from .rooms import missing, room
 
 __version__ = "levels"
 TensorShape, newaxis = tuple, None
-convert_to_tensor, name_scope, get_logger = constant, contextlib.nullcontext, logging.getLogger
+convert_to_tensor, name_scope = constant, contextlib.nullcontext
+get_logger = logging.getLogger
 
 
 def TensorSpec(shape=None, dtype="float32", name=None):
