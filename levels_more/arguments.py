@@ -6,8 +6,8 @@ import operator
 import numpy as np
 
 from levels import low_level as low
+from levels_more.own_rules import without_gradient
 from levels_more.promotion import alike, beside, both, floats, of_kinds
-from levels_more.statistics import without_gradient
 
 
 def sizes_of(sizes):
@@ -254,3 +254,8 @@ def length(x, ord=None, axis=None, keepdims=False):
     if ord not in (None, "fro") and axis is None and len(x.shape) > 1:
         raise ValueError(f"norm: ord={ord!r} of a matrix is not here; leave it away, say dim, or ask svdvals")
     return low.norm(x, 2 if ord in (None, "fro") else ord, axis, keepdims)
+
+
+def shared_at_ties(function):
+    """`maximum` or `minimum`; of two equal floats each has half of the gradient. (Else the first one has it all.)"""
+    return lambda x, y: low.where(x == y, x * 0.5 + y * 0.5, function(x, y)) if x.dtype.kind == "f" else function(x, y)

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from levels.low_level import (
-    Operators,
     abs,
     argmax,
     argmin,
@@ -28,7 +27,6 @@ from levels.low_level import (
     stop_gradient,
     take,
     transpose,
-    where,
     zeros_like,
 )
 from levels_more.checks import axis_of, expect
@@ -224,18 +222,3 @@ def cosine_similarity(x, y, axis=-1):
     """Σ x·y / (‖x‖·‖y‖) of floats along an axis: the cosine of the angle between them; for one without a length it is 0."""
     lengths = [maximum(norm(z, 2, axis), 1e-8) for z in (x, y)]
     return reduce_sum(x * y, axis) / (lengths[0] * lengths[1])
-
-
-def shared_at_ties(function):
-    """`maximum` or `minimum`; of two equal floats each has half of the gradient. (Else the first one has it all.)"""
-    return lambda x, y: where(x == y, x * 0.5 + y * 0.5, function(x, y)) if x.dtype.kind == "f" else function(x, y)
-
-
-def without_gradient(function):
-    """A function of NumPy's arrays as one of tensors, through which no gradient passes."""
-
-    def run(*args, **how):
-        y = function(*(x.numpy() if isinstance(x, Operators) else x for x in args), **how)
-        return tuple(map(constant, y)) if isinstance(y, tuple) else constant(y)
-
-    return run

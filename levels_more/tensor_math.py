@@ -9,7 +9,6 @@ import numpy as np
 from levels.low_level import (
     METHODS,
     Operators,
-    Tensor,
     as_tensor,
     broadcast_to,
     cast,
@@ -24,33 +23,27 @@ from levels.low_level import (
     take,
 )  # fmt: skip
 from levels_more.checks import dtype_of, expect, number, sizes
-
-
-def _by_numpy(function, x, *others):
-    """What NumPy makes of the numbers: a step, without a slope. In a traced function nobody knows them: it is refused."""
-    x = as_tensor(x)
-    y = np.asarray(function(x.numpy(), *others), order="C")  # (`ascontiguousarray` would make a row of one number)
-    return x.device.put(y, Tensor)
+from levels_more.own_rules import by_numpy
 
 
 def floor(x):
     """The whole number beneath each number of a tensor x, in x's dtype. Its slope is 0. Not in a traced function."""
-    return _by_numpy(np.floor, x)
+    return by_numpy(np.floor, as_tensor(x))
 
 
 def ceil(x):
     """The whole number above each number of a tensor x, in x's dtype. Its slope is 0. Not in a traced function."""
-    return _by_numpy(np.ceil, x)
+    return by_numpy(np.ceil, as_tensor(x))
 
 
 def rounded(x):
     """The whole number nearest to each number of a tensor x, half to even. Its slope is 0. Not in a traced function."""
-    return _by_numpy(np.round, x)
+    return by_numpy(np.round, as_tensor(x))
 
 
 def sign(x):
     """-1, 0 or 1 for each number of a tensor x, in x's dtype. Its slope is 0. Not in a traced function."""
-    return _by_numpy(np.sign, x)
+    return by_numpy(np.sign, as_tensor(x))
 
 
 def floordiv(x, y):
@@ -64,7 +57,7 @@ def floordiv(x, y):
     if x.dtype.kind == "i" and not y.numpy().all():
         raise ZeroDivisionError(f"whole numbers divided by 0, in {y!r:.60}")
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _by_numpy(np.floor_divide, x, y.numpy())
+        return by_numpy(np.floor_divide, x, y.numpy())
 
 
 def mod(x, y):

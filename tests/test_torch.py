@@ -1259,3 +1259,10 @@ def test_losses_of_rarer_kinds():
             2.2999940000000008,
         ],
     )
+
+
+def test_one_number_stays_one_number():
+    """The functions of level 3 that NumPy works out."""
+    x = low_level.constant(1.5)
+    assert [f(x).shape for f in (low_level.floor, low_level.ceil, low_level.rounded, low_level.sign)] == [()] * 4
+    assert (x // 1.0).shape == (x % 1.0).shape == ()

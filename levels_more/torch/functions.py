@@ -11,10 +11,10 @@ from levels.low_level import nn
 from levels_more import angles, arguments, curves, letters, recorded_making, solving, statistics
 from levels_more.arguments import sizes_of, spelled
 from levels_more.generators import drawn, shuffled
+from levels_more.own_rules import without_gradient
 from levels_more.promotion import beside, both, floats, of_kinds
 from levels_more.recorded import FUNCTIONS, Recorded, cut_out, only_view, recorded
 from levels_more.recorded_making import BOOL, DOUBLE, FLOAT, KINDS, LONG, like, maker, shaped, to, whole
-from levels_more.statistics import shared_at_ties, without_gradient
 
 
 def _rows(names, row):
@@ -54,9 +54,9 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     "leaky_relu": lambda x, negative_slope=0.01: nn.leaky_relu(x, negative_slope),
     "gelu": lambda x, approximate="none": nn.gelu(x, approximate == "tanh"),
     "norm": lambda x, p=2, *a, **k: low.norm(x, p, *a, **k),
-    "maximum": both(shared_at_ties(low.maximum)), "minimum": both(shared_at_ties(low.minimum)),
-    "max": arguments.extreme(low.reduce_max, low.largest, both(shared_at_ties(low.maximum))),
-    "min": arguments.extreme(low.reduce_min, low.smallest, both(shared_at_ties(low.minimum))),
+    "maximum": both(arguments.shared_at_ties(low.maximum)), "minimum": both(arguments.shared_at_ties(low.minimum)),
+    "max": arguments.extreme(low.reduce_max, low.largest, both(arguments.shared_at_ties(low.maximum))),
+    "min": arguments.extreme(low.reduce_min, low.smallest, both(arguments.shared_at_ties(low.minimum))),
     "var": arguments.spread(low.reduce_variance), "std": arguments.spread(low.reduce_std),
     "sort": lambda x, axis=-1, descending=False, stable=True: low.ranked(x, axis, descending), "pow": arguments.power,
     "sum": arguments.over(lambda x, *how: low.reduce_sum(low.cast(x, LONG) if x.dtype == BOOL else x, *how)),
@@ -108,6 +108,7 @@ ASKED = {  # methods that are no functions of `levels`
     "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim], "equal": lambda x, y: bool((x == y).all()),
     "svd": recorded_making.without_memory("svd", solving.turned),
     "qr": recorded_making.without_memory("qr", solving.PLAIN["qr"]),
+    "new_tensor": lambda x, data: recorded_making.tensor(data, x.dtype),
     "is_tensor": lambda x: isinstance(x, Recorded),
     "contiguous": lambda x: x if x.is_contiguous() else x.clone(),
     "bernoulli": lambda p: (MAKERS["rand_like"](p) < p).to(p.dtype),

@@ -1,26 +1,10 @@
 """`torch.nn`: modules whose `forward` is written, parameters, layers and losses."""
 
+from levels_more import recorded_layers
 from levels_more.missing import room
-from levels_more.recorded_layers import (  # noqa: F401
-    BatchNorm1d,
-    Bilinear,
-    Dropout,
-    Embedding,
-    LayerNorm,
-    Linear,
-    PReLU,
-    RMSNorm,
-    calling,
-)
-from levels_more.recorded_modules import (  # noqa: F401
-    Module,
-    ModuleDict,
-    ModuleList,
-    Parameter,
-    ParameterDict,
-    ParameterList,
-    Sequential,
-)
+from levels_more.recorded_containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential  # noqa: F401
+from levels_more.recorded_layers import BatchNorm1d, Bilinear, Dropout, Embedding, LayerNorm, Linear, PReLU, RMSNorm  # noqa: F401
+from levels_more.recorded_modules import Module, Parameter  # noqa: F401
 
 from . import functional, init, parameter, utils  # noqa: F401
 
@@ -44,5 +28,7 @@ CALLS = {  # class -> the function of `functional` that it calls, and its option
     "BCEWithLogitsLoss": ("binary_cross_entropy_with_logits", {**_MEAN, "pos_weight": None}),
     "CrossEntropyLoss": ("cross_entropy", {**_MEAN, "label_smoothing": 0.0, "ignore_index": -100}),
 }  # fmt: skip
-globals().update({kind: calling(kind, getattr(functional, name), options) for kind, (name, options) in CALLS.items()})
+globals().update(
+    {kind: recorded_layers.calling(kind, getattr(functional, name), options) for kind, (name, options) in CALLS.items()}
+)
 __getattr__ = room("torch.nn")
