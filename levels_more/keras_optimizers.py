@@ -9,6 +9,10 @@ from levels_more.keras_rules import by_rules
 from levels_more.watching import WatchingTape
 
 
+class LearningRateSchedule:
+    """A rate of the reader's own: write __call__(self, step), which gives a number or a tensor [] for the number of a step."""
+
+
 class Optimizer(mid_level.Optimizer):
     """Changes variables by their gradients; where there is None, the variable stays."""
 

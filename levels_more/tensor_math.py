@@ -114,7 +114,7 @@ def clip_by_norm(x, clip_norm):
 def eye(n, m=None, dtype="float32"):
     """A tensor [n, m], or [n, n], with 1 where both numbers are equal, else 0."""
     n, m = (*sizes("eye: n", n), *sizes("eye: m", n if m is None else m))
-    return constant(np.eye(n, m), dtype_of("eye: dtype", dtype))
+    return constant(np.eye(n, m, dtype=dtype_of("eye: dtype", dtype)))
 
 
 def fill(shape, value):

@@ -1258,3 +1258,15 @@ def test_windows_are_datasets_and_rows_of_several_sizes_are_padded():
 
 def test_classes_may_be_bytes():
     assert keras.utils.to_categorical(np.array([0, 2], "u1"), 3).tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+
+
+def test_a_rate_of_ones_own():
+    class Falling(keras.optimizers.schedules.LearningRateSchedule):
+        def __call__(self, step):
+            return 0.5 / (tf.cast(step, tf.float32) + 1.0)
+
+    v, optimizer = tf.Variable([1.0]), keras.optimizers.SGD(Falling())
+    for _ in range(3):
+        optimizer.apply_gradients([(tf.constant([1.0]), v)])
+    np.testing.assert_allclose(v.numpy(), 1.0 - 0.5 * (1.0 + 1.0 / 2.0 + 1.0 / 3.0), rtol=1e-6)
+    assert tf.eye(2, dtype=tf.dtypes.int32).numpy().tolist() == [[1, 0], [0, 1]]

@@ -93,6 +93,7 @@ _listing = {"list_physical_devices": _devices, "list_logical_devices": _devices}
 config = room("config", _listing, run_functions_eagerly=_eagerly, experimental=room("config.experimental", _listing))
 _experimental = room("data.experimental", AUTOTUNE=-1, cardinality=TensorStream.cardinality)
 data = room("data", AUTOTUNE=-1, Dataset=TensorStream, Options=SimpleNamespace, experimental=_experimental)
+dtypes = room("dtypes", DTYPES, as_dtype=dtype_of, cast=FUNCTIONS["cast"])
 errors = room("errors", InvalidArgumentError=(ValueError, TypeError, IndexError))  # for `except`: what levels raises
 feature_column = room("feature_column", vars(feature_columns))
 _LINEAR = "det diag diag_part eigh eigvalsh einsum eye global_norm inv matmul matvec norm qr solve svd tensordot trace"

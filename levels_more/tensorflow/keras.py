@@ -79,6 +79,7 @@ models = room(
 ops = room("keras.ops", FUNCTIONS, NN, _plain, convert_to_tensor=constant, concatenate=FUNCTIONS["concat"])
 optimizers = room("keras.optimizers", keras_optimizers.OPTIMIZERS, get=_get("optimizer", keras_optimizers.BY_NAME))
 optimizers.schedules = room("keras.optimizers.schedules", _named(mid_level, _RATES))
+optimizers.schedules.LearningRateSchedule = keras_optimizers.LearningRateSchedule
 regularizers = room(
     "keras.regularizers", _named(mid_level, "L1 L2 L1L2"), l1=mid_level.L1, l2=mid_level.L2, l1_l2=mid_level.L1L2
 )
