@@ -38,7 +38,7 @@ def log_to(base):
     return lambda x: low.log(numbers(x)) / math.log(base)
 
 
-def by_numpy(function, slope):
+def with_slope(function, slope):
     """A function of NumPy's of each number of a float tensor x, with its slope(x). Not in a traced function."""
 
     @custom_gradient
@@ -94,9 +94,9 @@ ASSERTED = {
 }
 CURVES = {"expm1": expm1, "sinh": sinh, "cosh": cosh, "tan": tan, "divide_no_nan": divide_no_nan, "log1p": low.log1p}
 CURVES |= {
-    "asin": by_numpy(np.arcsin, lambda x: 1.0 / low.sqrt(1.0 - x * x)),
-    "acos": by_numpy(np.arccos, lambda x: -1.0 / low.sqrt(1.0 - x * x)),
-    "atan": by_numpy(np.arctan, lambda x: 1.0 / (1.0 + x * x)),
+    "asin": with_slope(np.arcsin, lambda x: 1.0 / low.sqrt(1.0 - x * x)),
+    "acos": with_slope(np.arccos, lambda x: -1.0 / low.sqrt(1.0 - x * x)),
+    "atan": with_slope(np.arctan, lambda x: 1.0 / (1.0 + x * x)),
     "is_finite": lambda x: numbers(x) - numbers(x) == 0.0,
     "is_inf": lambda x: abs(numbers(x)) == math.inf,
     "atan2": without_slope(np.arctan2),

@@ -7,6 +7,7 @@ from levels_more.recorded_making import without_memory
 
 from .functions import FUNCTIONS
 
-inv, solve, det, vector_norm = (FUNCTIONS[name] for name in ("inverse", "solve", "det", "norm"))
+inv, solve = FUNCTIONS["inverse"], FUNCTIONS["solve"]
+det, vector_norm = FUNCTIONS["det"], FUNCTIONS["norm"]
 norm = recorded("norm", arguments.spelled(arguments.length))
 __getattr__ = room("torch.linalg", {name: without_memory(name, run) for name, run in solving.PLAIN.items()})

@@ -8,7 +8,8 @@ from levels_more.recorded_modules import Module, Parameter  # noqa: F401
 
 from . import functional, init, parameter, utils  # noqa: F401
 
-_ONE, _REDUCED, _MEAN = {"inplace": False}, {"reduction": "mean"}, {"weight": None, "reduction": "mean"}
+_ONE = {"inplace": False}
+_REDUCED, _MEAN = {"reduction": "mean"}, {"weight": None, "reduction": "mean"}
 CALLS = {  # class -> the function of `functional` that it calls, and its options, in PyTorch's order
     "ReLU": ("relu", _ONE), "ReLU6": ("relu6", _ONE), "SELU": ("selu", _ONE), "SiLU": ("silu", _ONE),
     "Hardsigmoid": ("hardsigmoid", _ONE), "Hardswish": ("hardswish", _ONE), "Hardshrink": ("hardshrink", {"lambd": 0.5}),
