@@ -564,7 +564,7 @@ def report(results, began, here, versions, start_rows=(), notebooks=None, ranks=
     if ranks:
         head = "SGD", "ranks", "levels, µs a step", "PyTorch, µs a step", "its time / ours", "losses apart"
         rows = [(name, n, number(1e6 * a), number(1e6 * b), number(c), f"{d:.0e}") for name, n, a, b, c, d in ranks]
-        parts += ["## Several machines: `DistributedDataParallel` in processes on this computer", table(head, rows)]
+        parts += ["## Several machines: processes on this computer", table(head, rows)]
     if notebooks:
         rows = [(name, f"{seconds:.0f}") for name, seconds in {**notebooks, "all": sum(notebooks.values())}.items()]
         parts += ["## The course", table(("notebook", "s"), rows)]

@@ -447,8 +447,8 @@ print(f"last loss {float(student.history.losses[-1]).hex()}")
 # ## A model (17 min)
 #
 # What is left is ease. Our student was put together by hand, and its step speaks of one layer, by its name. A **model** brings
-# both with it. It is a layer, so it has variables, and can be called. It comes in three steps, each class made from the one
-# before.
+# both with it. It is a layer, so it has variables, and can be called. It comes in two steps: first a layer that can be trained,
+# then one that trains itself.
 #
 # ### A layer that knows how it is trained
 #
