@@ -203,13 +203,13 @@ def in_time(mine, run):
 def stop(thread):
     """Raise Late in a thread until it ends: again and again, for the sake of a loop that catches everything.
 
-    Not at once again: one that arrives while Python tidies up is only told of, and that takes its time. What even that
-    cannot stop, a sleep or compiled code, is left alone after a second.
+    Not at once again, and ever later: one that arrives while Python tidies up is only told of, and that takes its time; a
+    second one must not interrupt it. What even that cannot stop, a sleep or compiled code, is left alone after a second.
     """
-    end = time.monotonic() + 1
-    while thread.is_alive() and time.monotonic() < end:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Late))
-        thread.join(0.02)
+    for pause in (0.1, 0.3, 0.6):
+        if thread.is_alive():
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Late))
+            thread.join(pause)
 
 
 def short(value):
