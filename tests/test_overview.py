@@ -24,7 +24,7 @@ def test_every_notebook_stands_on_it_once_with_what_it_says_of_itself():
 
 
 @pytest.mark.parametrize(
-    "page, link", [("README.md", "trail/1_hardware"), ("course/reading/pages/contents.md", "more/01_gpu")]
+    "page, link", [("README.md", "trail/1_hardware"), ("course/reading/prose/contents.md", "more/01_gpu")]
 )
 def test_pages_have_the_same_tables(page, link):
     text, tables = (ROOT / page).read_text(encoding="utf-8"), teaching.TABLES[page]

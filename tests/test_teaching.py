@@ -15,7 +15,7 @@ from course.build.minutes import UNTIMED
 from course.practice import teaching
 from solutions.answers import ANSWERS
 
-READING = "course/reading/pages"
+READING = "course/reading/prose"
 NAMED = (
     "README.md",
     "TEACHING.md",

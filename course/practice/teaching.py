@@ -137,7 +137,7 @@ def from_the_map(table, up=""):
     return drawn
 
 
-CONTENTS = "course/reading/pages/contents.md"
+CONTENTS = "course/reading/prose/contents.md"
 TABLES = {  # on each page
     "TEACHING.md": {"five weeks": five_weeks, "one day": one_day},
     "README.md": {"the trail": from_the_map("trail")},

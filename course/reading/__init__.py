@@ -20,9 +20,9 @@ from course.reading import alive, names
 from course.setup import overview
 from course.setup.arguments import parser
 
-PAGES = Path(__file__).resolve().parent / "pages"
+PAGES = Path(__file__).resolve().parent / "prose"
 HERE, UP = (
-    "course/reading/pages/",
+    "course/reading/prose/",
     "../../../",
 )  # in the project's folder; on the site these pages stand above all others
 COPIED = "TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pictures", "data/README.md"
