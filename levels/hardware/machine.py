@@ -5,7 +5,6 @@
 import functools
 import hashlib
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,13 +43,10 @@ def kept(key):
 
 
 def keep(key, data):
-    """Keep these bytes under a key. A full disk, or a folder that cannot be written, only costs time."""
+    """Keep these bytes, and their checksum, under a key. A full disk, or a folder that cannot be written, only costs time."""
     with suppress(OSError):
         _CACHE.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=_CACHE) as folder:
-            aside = Path(folder, hashlib.sha256(key.encode()).hexdigest())
-            aside.write_bytes(hashlib.sha256(data).digest() + data)
-            aside.replace(_CACHE / aside.name)
+        (_CACHE / hashlib.sha256(key.encode()).hexdigest()).write_bytes(hashlib.sha256(data).digest() + data)
 
 
 @functools.lru_cache(maxsize=256)
