@@ -18,8 +18,8 @@ def target_machine():
     """LLVM's description of this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), opt=3)
+    cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    return llvm.Target.from_default_triple().create_target_machine(*cpu, opt=3)
 
 
 def optimised(text, target):

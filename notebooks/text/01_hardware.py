@@ -219,8 +219,8 @@ def target_machine():
     """LLVM's description of this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), opt=3)
+    cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    return llvm.Target.from_default_triple().create_target_machine(*cpu, opt=3)
 
 
 def optimised(text, target):
@@ -1254,7 +1254,7 @@ print(descend(1.0, 2.0, 0.5))
 # %% [markdown]
 # Now the whole program. What one row does stands in a function of its own, which gives back its part of the loss and adds to the
 # sums of the slopes, through your `line_slopes`. `_dense` is a row times each column of weights, plus the bias: the line has one
-# column. (Folded before it: what refuses wrong data, and `_each`.)
+# column. The marks, `# forward` and so on, stand on every level. (Folded: what refuses wrong data, and `_each`.)
 
 # %% tags=["hide-input"]
 #| export tasks
@@ -1503,10 +1503,15 @@ print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]
 # %% [markdown]
 # ## A net (15 min)
 #
-# Two rings of points, one inside the other. No line parts them. A **dense layer** is several lines side by side; **relu** keeps
-# what is positive and makes the rest 0; a **sigmoid** turns the last number into a probability p. Three layers of 4, 8 and 1
-# units: a small deep neural network (DNN). Its loss is the **binary cross-entropy**, the mean of `-log p` where y is 1 and
-# `-log(1 - p)` where y is 0.
+# Two rings of points, one inside the other. No line parts them. A small deep neural network (DNN) does. It has three **dense
+# layers**; each is several lines side by side, its **units**:
+#
+# ```
+# row ──► 4 units, relu ──► 8 units, relu ──► 1 unit, sigmoid ──► p
+# ```
+#
+# A **relu** keeps what is positive and makes the rest 0. A **sigmoid** turns the last number into a probability p. The loss is the
+# **binary cross-entropy**: the mean of `-log p` where y is 1 and `-log(1 - p)` where y is 0.
 
 # %%
 rings = tasks.rings()
@@ -1834,16 +1839,13 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 import statistics
 import sys
+from timeit import repeat
 
 
 def seconds(run, repeats=7):
     """The median time of `run` in seconds: this thread's own work; on Windows, whose clock for that is coarse, all time."""
-    clock, times = time.perf_counter if sys.platform == "win32" else time.thread_time, []
-    for _ in range(repeats):
-        start = clock()
-        run()
-        times.append(clock() - start)
-    return statistics.median(times)
+    clock = time.perf_counter if sys.platform == "win32" else time.thread_time
+    return statistics.median(repeat(run, timer=clock, repeat=repeats, number=1))
 
 
 def _measure_turn(device, sums, turns=200_000):
