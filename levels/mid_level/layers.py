@@ -99,7 +99,6 @@ class _Part(Made, Module):
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
         self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-
         if "training" in inspect.signature(getattr(type(self), "call", len)).parameters and wider(Layer) is Layer:
             raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
 

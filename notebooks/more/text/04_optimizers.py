@@ -121,7 +121,7 @@ for title, columns in {"three measures": three, "bill depth alone": depths}.item
 # weights see hundreds of millimetres, and no measure is near zero, so that a larger weight is nearly undone by a
 # smaller bias. Standardising takes both reasons away.
 #
-# ## On the map (10 min)
+# ## On the map (9 min)
 #
 # A bowl over one weight and one bias can be drawn. We take the depth of the bill: we know from notebook
 # 04 that the best slope is -192 g per mm. All rows go into each step, so nothing is random. Beside each loss, `run` keeps
