@@ -12,6 +12,8 @@ import numpy as np
 from levels.hardware import Spec
 from levels.low_level import (
     BACK_ENDS,
+    Graph,
+    Node,
     NoProgram,
     Tensor,
     Turns,
@@ -19,6 +21,7 @@ from levels.low_level import (
     home_of,
 )
 
+from . import fused_moves, ops  # noqa: F401 (more PARTS, and copy)
 from .fused_loops import address, loop_program, units_of
 from .fused_parts import PARTS, copy_program, fetch_program, keep_program, list_program
 
@@ -56,6 +59,13 @@ def overwritten(graph, units):
         if last < here or last == here and units[here].loop is not None:
             places[node] = variable
     return places
+
+
+def with_copies(graph):
+    """The graph in which a variable that takes the old value of another takes a copy of it."""
+    taken = {variable: node for variable, node in graph.updates.items() if node.op == "variable"}
+    copies = {variable: Node("copy", (node,), {}, node.spec) for variable, node in taken.items()}
+    return Graph([*graph.nodes, *copies.values()], graph.outputs, graph.updates | copies)
 
 
 def _home(variable):
@@ -125,11 +135,10 @@ class FusedProgram:
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
-        if any(node.op == "variable" for node in graph.updates.values()):
-            raise NoProgram("a variable takes the old value of another")
         if over and any(math.prod(node.spec.shape) != 1 for node in graph.outputs):
             raise NoProgram("it returns more than a number for a step")
-        self.graph, self.units, self.lock = graph, units_of(graph), threading.Lock()
+        self.graph = graph = with_copies(graph)
+        self.units, self.lock = units_of(graph), threading.Lock()
         leaves = [node for node in graph.nodes if not node.inputs]
         self.inputs = [node.attrs["of"] for node in leaves if node.op == "input"]
         read = [node.attrs["of"] for node in leaves if node.op == "variable"]
