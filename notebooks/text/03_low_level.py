@@ -662,7 +662,7 @@ widgets.explore(
 )
 
 # %% [markdown]
-# ## Ten rows (10 min)
+# ## Ten rows (11 min)
 #
 # A batch of ten rows, and a bias of shape (1, 4) that all of them share:
 
@@ -759,8 +759,8 @@ VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nby
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 # %% [markdown]
-# The walk that we keep is the loop from above, with a care for what costs: no gradient is computed for what no source leads to.
-# Those tensors are found on the way forward:
+# The walk that we keep is the loop from above, and spares what nobody asked for: a gradient of the rows, say. Needed are the
+# gradients of the sources, and of all that was made from them:
 
 
 # %%
@@ -775,7 +775,8 @@ def made_from(sources, records):
 
 
 # %% [markdown]
-# And a gradient of another shape is added up first, by `unbroadcast`. (`more` asks `levels_more` for rules that the core lacks.)
+# Two more lines are new: a gradient of another shape is added up first, by your `unbroadcast`, and what is missing is said in words.
+# (`more` asks `levels_more` for rules that the core lacks.)
 
 
 # %%
@@ -1080,8 +1081,7 @@ class Symbol(Tensor):
 
 # %% [markdown]
 # The guest himself. `do` notes a node. What was there before he came becomes a leaf: a tensor is a constant, and a variable a leaf
-# of its own kind, since its value differs from step to step. `assign` changes which symbol the variable names here, and nothing
-# outside.
+# of its own kind, since its value differs from step to step. `assign` changes what the variable names here, and nothing outside.
 
 
 # %%
@@ -1150,8 +1150,8 @@ def _results_of(given):
 
 
 # %% [markdown]
-# The `trace` that we keep does what the one from above did, and gives a graph. (It also tells what the function returned, and which
-# variables it made: those born after it began.)
+# The `trace` that we keep does what the one from above did, and gives a graph. (And what the function returned, and the variables
+# that it made: those born after it began.)
 
 
 # %%
@@ -1255,7 +1255,8 @@ dce(before)
 #
 # ## Replay (4 min)
 #
-# The easiest way to run a graph is to run its ops in order. The plans are found once. (`over`, for many steps, comes later.)
+# The easiest way to run a graph is to run its ops in order. The plans are found once. (`renamed`: the same numbers, as another tensor.
+# `over`, for many steps, comes later.)
 
 
 # %%
@@ -1404,13 +1405,13 @@ row_op("add", row_op("matmul", [3.0, 1.0], [2.0, 0.5]), [1.0])
 
 # %%
 def loaded(name, count):
-    array = a.array(name, count)
-    return [a.load(array, k) for k in range(count)]
+    array = asm.array(name, count)
+    return [asm.load(array, k) for k in range(count)]
 
 
-a = Assembler("one row", "f8")
+asm = Assembler("one row", "f8")
 row_op("add", row_op("matmul", loaded("row", 2), loaded("w", 2)), loaded("b", 1))
-print(*[line for line in a.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
+print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
 
 # %% [markdown]
 # x·w + b of one row, from 0.0 on, as in notebook 01. The rest is the replay, op by op, in a loop over rows: leaves are loaded, blue
