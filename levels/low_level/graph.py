@@ -23,16 +23,13 @@ class Symbol(Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        super().__init__(node.spec, None)
-        self.trace, self.node, self.source = trace, node, node  # no memory of its own
+        self.spec, self.trace, self.node, self.source = node.spec, trace, node, node  # no memory of its own
 
     @property
     def data(self):
         """Nothing: raises TypeError."""
         cure = "`if` becomes where(mask, x, y); return what you need from the function"
         raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
-
-    data = data.setter(lambda self, nothing: None)  # it has no memory
 
     def __repr__(self):
         return f"Symbol({self.spec})"
@@ -93,10 +90,7 @@ def _results_of(given):
 
 
 def trace(python, signature):
-    """Run `python` on symbols: one for each Spec of the signature, whose other entries are arguments as they are.
-
-    Returns its Graph, what it returned, and the variables that it made.
-    """
+    """Run `python` on symbols of these Specs (what is none is an argument as it is): its Graph, its result, variables it made."""
     here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
