@@ -1067,13 +1067,16 @@ class Symbol(Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        self.spec, self.trace, self.node, self.source = node.spec, trace, node, node  # no memory of its own
+        super().__init__(node.spec, None)
+        self.trace, self.node, self.source = trace, node, node  # no memory of its own
 
     @property
     def data(self):
         """Nothing: raises TypeError."""
         cure = "`if` becomes where(mask, x, y); return what you need from the function"
         raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
+
+    data = data.setter(lambda self, nothing: None)  # it has no memory
 
     def __repr__(self):
         return f"Symbol({self.spec})"
