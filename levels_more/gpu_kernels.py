@@ -20,12 +20,12 @@ from levels_more.random_numbers import normal, uniform
 _MADE = {}  # a text of what a kernel was made from -> the kernel
 
 
-def thread(places, letters):
+def thread(places, line):
     """The lines around the one that computes an element, on a GPU: each thread finds its indices in its number."""
-    lone = [f"{name} = {name}[0]" for name, index in places.items() if not index]
+    letters = places["out"].split(", ")
     inner = [*enumerate(letters)][:0:-1]  # the last index first
-    found = [f"    {letter}, n = n % out0.shape[{axis}], n // out0.shape[{axis}]" for axis, letter in inner]
-    return [*lone, "n = cuda.grid(1)", "if n < out0.size:", *found, f"    {letters[0]} = n"]
+    found = [f"    {letter}, n = n % out.shape[{axis}], n // out.shape[{axis}]" for axis, letter in inner]
+    return ["n = cuda.grid(1)", "if n < out.size:", *found, f"    {letters[0]} = n", f"    {line}"]
 
 
 def each_row(function):
