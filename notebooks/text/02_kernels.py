@@ -772,25 +772,34 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #
 # ## Many numbers become one (5 min)
 #
-# A sum is not elementwise: many numbers become one. A loop begins at a number, `START`, and takes in *one* more with a
-# function, `combine`. Along a row the sum starts at 0.0 and runs upwards, as the record says. An op needs no loop of its own:
-# it puts its number and its function in these two places.
+# A sum is not elementwise: many numbers become one. A loop begins at a number, `start`, and takes in one more with a function,
+# `combine`. So an op needs no loop of its own. It gives the number and the function, and gets the loop:
 
 # %%
 #| export reduce
 """Reductions: many numbers become one, along an axis."""
 
-START, combine = 0.0, np.add  # where a loop begins, and how it takes in one more number: each op puts its own here
+
+def reduce_rows(combine, start):
+    """The loop out[i] = combine(… combine(start, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
+
+    def loop(out, x):
+        for i in range(x.shape[0]):
+            total = start
+            for k in range(x.shape[1]):
+                total = combine(total, x[i, k])
+            out[i] = total
+
+    return loop
 
 
-def reduce_rows(out, x):
-    """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
-    for i in range(x.shape[0]):
-        total = START
-        for k in range(x.shape[1]):
-            total = combine(total, x[i, k])
-        out[i] = total
+# %% [markdown]
+# Along a row the sum starts at 0.0 and runs upwards, as the record says. Not compiled yet, on the rows [0 1 2] and [3 4 5]:
 
+# %%
+x, out = np.arange(6.0).reshape(2, 3), np.empty(2)
+reduce_rows(np.add, 0.0)(out, x)
+print(out)
 
 # %% [markdown]
 # Down the columns it is the same, and neighbours `j` stand side by side. Any array can be seen as `[before, within, after]` the
@@ -799,13 +808,17 @@ def reduce_rows(out, x):
 
 # %%
 #| export reduce
-def reduce_columns(out, x):
-    """out[i, j] = combine(… combine(START, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
-    out[:] = START
-    for i in range(out.shape[0]):
-        for k in range(x.shape[1]):
-            for j in range(out.shape[1]):
-                out[i, j] = combine(out[i, j], x[i, k, j])
+def reduce_columns(combine, start):
+    """The loop out[i, j] = combine(… combine(start, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
+
+    def loop(out, x):
+        out[:] = start
+        for i in range(out.shape[0]):
+            for k in range(x.shape[1]):
+                for j in range(out.shape[1]):
+                    out[i, j] = combine(out[i, j], x[i, k, j])
+
+    return loop
 
 
 KINDS["cpu"].loops = reduce_rows, reduce_columns
@@ -813,9 +826,8 @@ REDUCTIONS = {}  # op -> the number that its loops start at
 
 # %% [markdown]
 # One exception. Remember the surprise of notebook 01: one running sum of 2²⁵ float32 ones stops at 16,777,216. So in rows of
-# 1,024 float32 or more the compiler may split a sum over its lanes (`reassoc`, for reassociate): many sums, each of fewer
-# numbers. In float64 nothing is reordered, ever. In the folded cell `reduced` sees an array as `[before, within, after]`, and
-# `_plan_reduce` takes the loop that fits, with the op's own function and number in it.
+# 1,024 float32 or more the compiler may split a sum over its lanes: many sums, each of fewer numbers. In float64 nothing is
+# reordered, ever. In the folded cell `_plan_reduce` takes the loop that fits an axis, and gives it the op's number and function.
 
 
 # %% tags=["hide-input"]
@@ -841,12 +853,11 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     keep = flag(f"{op}: keepdims", keepdims)
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
     columns = (after,) * (after != 1)  # none, where the numbers of a sum lie side by side
-    loop, views = KINDS[x.device.kind].loops[len(columns)], [(before, *columns), (before, within, *columns)]
+    reduction, views = KINDS[x.device.kind].loops[len(columns)], [(before, *columns), (before, within, *columns)]
     fast = ("reassoc",) if not columns and within >= 1024 and dtype == np.float32 else ()
 
     def lower():
-        own = {"combine": lowered(function, x, fast)(), "START": dtype.type(start), "NUMBER": dtype.type}
-        return lowered(types.FunctionType(loop.__code__, loop.__globals__ | own), x, fast)()
+        return lowered(reduction(lowered(function, x, fast)(), dtype.type(start)), x, fast)()
 
     return make(op, shape, dtype, [x], lower, views)
 
@@ -873,7 +884,7 @@ def _plan_mean(op, function, x, axis=None, keepdims=False):
 
 kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
 kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
-REDUCTIONS["reduce_sum"] = START
+REDUCTIONS["reduce_sum"] = 0.0
 
 # %% [markdown]
 # The 2²⁵ ones again, which one running sum took for 16,777,216:

@@ -89,7 +89,7 @@ for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
 page.source(gpu_kernels.reduce_block)
 
 # %% [markdown]
-# `START` and `combine` are the op's own, as in the loops of the CPU.
+# `start` and `combine` are the op's own, as in the loops of the CPU.
 
 # %%
 numbers = np.arange(12, dtype="f4").reshape(3, 4)
