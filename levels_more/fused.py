@@ -10,6 +10,7 @@ import threading
 import numpy as np
 
 from levels.hardware import Spec
+from levels.kernels import ELEMENTWISE, KERNELS
 from levels.low_level import (
     BACK_ENDS,
     Graph,
@@ -17,7 +18,6 @@ from levels.low_level import (
     NoProgram,
     Tensor,
     Turns,
-    check_fits,
     home_of,
 )
 
@@ -59,6 +59,15 @@ def overwritten(graph, units):
         if last < here or last == here and units[here].loop is not None:
             places[node] = variable
     return places
+
+
+def check_ours(graph):
+    """Raise NoProgram for empty arrays, other devices, and a reader's own kernel of an op that is in no loop."""
+    for node in graph.nodes:
+        kind = node.spec.device.kind
+        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind] is KERNELS.first[node.op, kind]
+        if kind != "cpu" or not ours or 0 in node.spec.shape:
+            raise NoProgram(f"{node!r} on {kind} is left to its kernel")
 
 
 def with_copies(graph):
@@ -134,7 +143,7 @@ class FusedProgram:
     """
 
     def __init__(self, graph, batch, over=False):
-        check_fits(graph)
+        check_ours(graph)
         if over and any(math.prod(node.spec.shape) != 1 for node in graph.outputs):
             raise NoProgram("it returns more than a number for a step")
         self.graph = graph = with_copies(graph)

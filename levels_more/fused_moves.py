@@ -4,11 +4,11 @@ import functools
 from contextlib import ExitStack
 from itertools import accumulate
 
-from levels.hardware import Assembler, Index, Value
+from levels.hardware import Index, Value
 from levels.kernels import KERNELS, as_slices, reduced
 
-from .fused_loops import all_lanes
 from .fused_parts import PARTS
+from .wholes import all_lanes, assembler
 
 
 def _along(a, i, start, step, size):
@@ -16,7 +16,7 @@ def _along(a, i, start, step, size):
     register = a.write(f"add i64 {a.write(f'mul i64 {i.register}, {step}')}, {start}")
     if not i.each:
         return Index(a, register, size)
-    kind, start, by = a.wide("i64"), a.constant("i64", start), a.constant("i64", step)
+    kind, (start, by) = a.wide("i64"), (a.constant("i64", str(n)) for n in (start, step))
     each = a.write(f"add {kind} {a.write(f'mul {kind} {i.each}, {by}')}, {start}")
     return Index(a, register if step == 1 else None, size, each)  # with another step the lanes lie apart
 
@@ -25,9 +25,9 @@ def _along(a, i, start, step, size):
 def moves_program(shape, shapes, moves, dtype):
     """out[to] = x_k[source], of arrays in these shapes, for each of `moves`: (k, the sizes of its loops, to, source).
 
-    `to` and `source` are (the number of a loop, start, step) for each axis: start + step·i. With k = None it is 0.0.
+    `to` and `source` are (the number of a loop, start, step) for each axis: start + step·i. With k = None it is 0.
     """
-    a = Assembler("moves", dtype, all_lanes(dtype))
+    a = assembler("moves", dtype, all_lanes(dtype))
     out, *arrays = (a.array(f"x{k}", *(each or (1,))) for k, each in enumerate((shape, *shapes)))
     for k, sizes, to, source in moves:
         with ExitStack() as loops:
@@ -38,7 +38,7 @@ def moves_program(shape, shapes, moves, dtype):
                 found = zip(axes, array.shape, strict=False)
                 return [_along(a, at[n], start, step, size) for (n, start, step), size in found] or [0]
 
-            number = 0.0 if k is None else a.load(arrays[k], *place(arrays[k], source))
+            number = Value(a, "zeroinitializer") if k is None else a.load(arrays[k], *place(arrays[k], source))
             a.store(number, out, *place(out, to))
     return a.assemble()
 
@@ -93,7 +93,7 @@ def _concat(node):
 @functools.cache
 def extreme_program(op, before, within, after, dtype):
     """out[before, after] = the largest (or smallest) of x[before, within, after] over its middle."""
-    a = Assembler("extreme", dtype, 1 if after == 1 else all_lanes(dtype))
+    a = assembler("extreme", dtype, 1 if after == 1 else all_lanes(dtype))
     out, x, found = a.array("out", before, after), a.array("x", before, within, after), a.slot(a.kind)
     with a.loop(before) as i, a.loop(after, a.lanes) as j:
         a.emit(f"store {a.kind} {a.load(x, i, 0, j).register}, ptr {found}")

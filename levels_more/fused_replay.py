@@ -19,16 +19,6 @@ from .fused import shared_buffers
 from .fused_loops import Unit, address, loop_program, units_of
 
 
-def _has_masks_outside(unit, graph):
-    """Whether a mask, which has no place in a program's memory, passes into this unit or out of it."""
-    inside = set(unit.nodes)
-    read = {x for node in graph.ops if node not in inside for x in node.inputs}.union(
-        graph.outputs, graph.updates.values()
-    )
-    inputs = {x for node in unit.nodes for x in node.inputs} - inside
-    return any(x.spec.dtype == bool for x in inputs | (read & inside))
-
-
 def _single(node):
     """A unit of one op, which its kernel will run."""
     unit = Unit(None)
@@ -40,8 +30,7 @@ def replay_units(graph):
     """The units of a graph: loops of several ops, and all others as single ops."""
     units = []
     for unit in units_of(graph):
-        fits = len(unit.nodes) > 1 and not _has_masks_outside(unit, graph)
-        units += [unit] if fits else map(_single, unit.nodes)
+        units += [unit] if len(unit.nodes) > 1 else map(_single, unit.nodes)
     return units
 
 
