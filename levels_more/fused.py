@@ -24,6 +24,7 @@ from levels.low_level import (
 from . import fused_moves, ops  # noqa: F401 (more PARTS, and copy)
 from .fused_loops import address, loop_program, units_of
 from .fused_parts import PARTS, copy_program, fetch_program, keep_program, list_program
+from .fused_rows import check_rows, row_limits
 
 
 def _unit_program(unit, results):
@@ -66,8 +67,10 @@ def check_ours(graph):
     for node in graph.nodes:
         kind = node.spec.device.kind
         ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind] is KERNELS.first[node.op, kind]
-        if kind != "cpu" or not ours or 0 in node.spec.shape:
+        if kind != "cpu" or not ours:
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
+        if 0 in node.spec.shape:
+            raise NoProgram(f"{node!r} is empty")
 
 
 def with_copies(graph):
@@ -147,6 +150,7 @@ class FusedProgram:
         if over and any(math.prod(node.spec.shape) != 1 for node in graph.outputs):
             raise NoProgram("it returns more than a number for a step")
         self.graph = graph = with_copies(graph)
+        self.limits = row_limits(graph)
         self.units, self.lock = units_of(graph), threading.Lock()
         leaves = [node for node in graph.nodes if not node.inputs]
         self.inputs = [node.attrs["of"] for node in leaves if node.op == "input"]
@@ -221,11 +225,13 @@ class FusedProgram:
 
     def run(self, args):
         """One step on these arguments. Returns the results as new tensors; the variables have their new values."""
+        check_rows(self.limits, args)
         outs = [node.spec.device.new(node.spec, Tensor) for node in self.graph.outputs]
         return self.launch(args, outs, {"steps": 1})
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        check_rows(self.limits, args, batches)
         steps, _ = batches.shape
         specs = [node.spec.device.spec((steps,), node.spec.dtype) for node in self.graph.outputs]
         outs = [spec.device.new(spec, Tensor) for spec in specs]
