@@ -1,14 +1,19 @@
-"""The programs of ops that move numbers, or keep the largest: transpose, slice, concat, their gradients, reduce_max."""
+"""The programs of ops that move numbers, keep the largest, or draw them: transpose, slice, reduce_max, …"""
 
 import functools
+import math
 from contextlib import ExitStack
 from itertools import accumulate
 
-from levels.hardware import Index, Value
+import numpy as np
+
+from levels.hardware import REAL, Assembler, Index, Value, named, select
 from levels.kernels import KERNELS, as_slices, reduced
+from levels.low_level import NoProgram
 
 from .fused_parts import PARTS
-from .wholes import all_lanes, assembler
+from .random_numbers import ELEVEN, HIGH, LOW, philox
+from .wholes import Word, all_lanes, array_like, assembler, stored
 
 
 def _along(a, i, start, step, size):
@@ -109,5 +114,58 @@ def _extreme(node):
     return extreme_program(node.op, before, within, after, node.spec.dtype), [node, *node.inputs]
 
 
+@functools.cache
+def place_program(op, before, within, after, dtype):
+    """out[before, after] = the first place in its middle of the largest (or smallest) of x[before, within, after]."""
+    a = Assembler("place", dtype, 1 if after == 1 else all_lanes(dtype))
+    out, x = array_like(a, "out", np.dtype("i8"), before, after), a.array("x", before, within, after)
+    slots = [a.slot(a.kind) for _ in "ab"]  # the largest so far, and its place
+    with a.loop(before) as i, a.loop(after, a.lanes) as j:
+        first = a.load(x, i, 0, j)
+        for slot, start in zip(slots, (first, a.count(Index(a, "0", 1))), strict=True):
+            a.emit(f"store {a.kind} {start.register}, ptr {slot}")
+        with a.loop(within) as k:
+            top, place = (Value(a, a.write(f"load {a.kind}, ptr {slot}")) for slot in slots)
+            number, here = a.load(x, i, k, j), a.count(k)
+            stays = number <= top if op == "arg_max" else top <= number
+            for slot, old, new in zip(slots, (top, place), (number, here), strict=True):
+                new = select(top == top, select(stays, old, new), old)  # noqa: PLR0124 (a NaN stays)
+                a.emit(f"store {a.kind} {new.register}, ptr {slot}")
+        stored(a, Value(a, a.write(f"load {a.kind}, ptr {slots[1]}")), out, i, j)
+    return a.assemble()
+
+
+def _place(node):
+    """Raises NoProgram for whole numbers, and where a place is no exact float."""
+    (x,) = node.inputs
+    before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]
+    if x.spec.dtype not in REAL or within > 2**24:
+        raise NoProgram(f"{node!r} of {x!r} is left to its kernel")
+    return place_program(node.op, before, within, after, x.spec.dtype), [node, x]
+
+
+@functools.cache
+def uniform_program(count, dtype):
+    """out[i] = number i of the uniform ones in [0, 1) that follow `state`, two words: key and counter."""
+    a, steps = (
+        Assembler("random_uniform", np.float64, all_lanes(np.dtype("f8"))),
+        2.0 ** (24 if dtype.itemsize == 4 else 53),
+    )
+    out, state = array_like(a, "out", dtype, count), array_like(a, "state", np.dtype("i8"), 2)
+    key, first = (Word(a, a.load(state, k).register) for k in (0, 1))
+    with a.loop(count, a.lanes) as i:
+        counter, none = first + (Word(a, i.each) >> 1), LOW - LOW
+        words = philox(counter & LOW, counter >> HIGH, none, none, key & LOW, key >> HIGH)
+        u, v = ((((x << HIGH) | y) >> ELEVEN).number() / 2.0**53 for x, y in (words[:2], words[2:]))
+        number = select((Word(a, i.each) & 1).number() == 1.0, v, u)
+        stored(a, named("floor", number * steps) / steps, out, i)
+    return a.assemble()
+
+
+def _uniform(node):
+    return uniform_program(math.prod(node.spec.shape), node.spec.dtype), [node, *node.inputs]
+
+
 PARTS |= {"transpose": _transpose, "slice": _slice, "slice_grad": _slice_grad, "concat": _concat}
 PARTS |= {"reduce_max": _extreme, "reduce_min": _extreme}
+PARTS |= {"arg_max": _place, "arg_min": _place, "random_uniform": _uniform}

@@ -1,6 +1,6 @@
-"""A replay in which elementwise ops are fused: for graphs with ops that no program can hold, such as random numbers.
+"""A replay in which elementwise ops are fused: for graphs with ops that no program can hold, such as a kernel of one's own.
 
-Measured, a step on 32 rows with dropout, in µs:
+Measured, a step on 32 rows with dropout, in µs (when random numbers had no program; now such a step takes 3):
 
     layers           optimizer   eager   replayed   so
     2-4-8-1          SGD           279        120    77
@@ -15,9 +15,8 @@ import ctypes
 
 from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor, renamed
 
-from .fused import shared_buffers
-from .fused_loops import Unit, address, loop_of, loop_program, units_of
-from .fused_parts import PARTS
+from .fused import FusedProgram, shared_buffers
+from .fused_loops import Unit, address, loop_program, units_of
 
 
 def _single(node):
@@ -56,7 +55,10 @@ class FusedReplay(Replay):
         self.units, kept = replay_units(graph), {*graph.outputs, *graph.updates.values()}
         if all(len(unit.nodes) == 1 for unit in self.units) or any(x.spec.device.kind != "cpu" for x in graph.nodes):
             raise NoProgram("it has no ops that share a loop")
-        self.why = "; ".join(f"{x!r} is left to its kernel" for x in graph.ops if not (loop_of(x) or x.op in PARTS))
+        try:
+            FusedProgram(graph, batch, over)
+        except NoProgram as why:
+            self.why = str(why)
         self.buffers = shared_buffers(self.units, kept)
         self.fixed = {x: b.data.view(x.spec.dtype).reshape(x.spec.shape) for x, b in self.buffers.items()}
         self.fixed |= {x: x.attrs["of"].data for x in graph.nodes if x.op == "constant"}

@@ -67,10 +67,39 @@ def loaded(a, array, dtype, *indices):
 
 
 def stored(a, value, array, *indices):
-    """Store a number, or a condition as a mask."""
+    """Store a number, or a condition as a mask, in an array of another dtype too; what is cut off of a number is lost."""
     real, kind = a.real, a.kind
-    if array.kind != real:  # a mask
-        byte = f"zext {a.wide('i1')} {value.register} to {a.wide('i8')}"
-        value, a.real, a.kind = Value(a, a.write(byte)), "i8", a.wide("i8")
+    if array.kind != real:
+        how = {"i8": f"zext {a.wide('i1')}", "i64": f"fptosi {kind}"}.get(array.kind, f"fptrunc {kind}")
+        a.real, a.kind = array.kind, a.wide(array.kind)
+        value = Value(a, a.write(f"{how} {value.register} to {a.kind}"))
     a.store(value, array, *indices)
     a.real, a.kind = real, kind
+
+
+def _bits(instruction):
+    """A method that writes one instruction on two words, or on a word and a whole number."""
+
+    def write(x, y):
+        other = y.register if isinstance(y, Word) else x.a.constant("i64", str(int(y)))
+        return Word(x.a, x.a.write(f"{instruction} {x.a.wide('i64')} {x.register}, {other}"))
+
+    return write
+
+
+class Word:
+    """64 bits in each lane. Its operators write instructions, and wrap around as those of np.uint64 do."""
+
+    __array_ufunc__ = None  # np.uint64(2) * word is a word, too
+
+    def __init__(self, a, register):
+        self.a, self.register = a, register
+
+    def number(self):
+        """What it counts, below 2⁶³, as a number to compute with."""
+        return Value(self.a, self.a.write(f"sitofp {self.a.wide('i64')} {self.register} to {self.a.kind}"))
+
+    __add__, __rshift__, __lshift__ = _bits("add"), _bits("lshr"), _bits("shl")
+    __mul__ = __rmul__ = _bits("mul")
+    __xor__ = __rxor__ = _bits("xor")
+    __and__, __or__ = _bits("and"), _bits("or")

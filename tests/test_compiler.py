@@ -1497,7 +1497,7 @@ def test_loops_between_kernels_are_fused():
 
         @decorate
         def step(x, y, w=w, v=v, state=state):
-            noise = apply("random_uniform", state, shape=(x.shape[0], 8), dtype=np.dtype("f8"))
+            noise = apply("random_normal", state, shape=(x.shape[0], 8), dtype=np.dtype("f8"))
             state.assign(state + constant([0, 24]))
             with GradientTape() as tape:
                 hidden = where(noise < 0.5, relu(x @ w) * 2.0, 0.0)

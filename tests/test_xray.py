@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from back_ends import CHOICES
 
 from course import reference, tasks
 from course.inspection import xray
@@ -68,15 +69,16 @@ def by_launches():
 def by_parts():
     """The same step as a replay in which loops are fused."""
     rows = [array.astype("f4") for array in HUNDRED]
-    return xray.opened(launched_model(), *rows), xray.compiled(launched_model(), *rows)
+    with replayed(CHOICES["FusedReplay"]):
+        return xray.opened(launched_model(), *rows), xray.compiled(launched_model(), *rows)
 
 
 @contextmanager
-def replayed():
-    """Inside this `with` block every graph is replayed, op by op."""
+def replayed(back_ends=()):
+    """Inside this `with` block every graph is replayed, op by op, or becomes what is given."""
     more("back end", "all")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(functions, "BACK_ENDS", [])
+        patch.setattr(functions, "BACK_ENDS", [*back_ends])
         yield
 
 
@@ -166,7 +168,8 @@ def test_a_fused_replay_is_shown_part_by_part(by_parts, by_launches):
     """Loops of several ops, each with what it reads and writes; single ops as level 2 counts them."""
     compiled = by_parts[1]
     ((replay,), (compiling,)) = (rows_of(compiled, kind) for kind in ("replay", "compile"))
-    program, _ = compiled_step(launched_model(), *[array.astype("f4") for array in HUNDRED])
+    with replayed(CHOICES["FusedReplay"]):
+        program, _ = compiled_step(launched_model(), *[array.astype("f4") for array in HUNDRED])
     launched = [row for row in replay.walk() if row.kind == "launch"]
     assert [row.name for row in launched] == [*map(repr, program.units)] and compiling.launches == 0
     assert repr(replay) == f"replay {len(program.plans)} ops in {len(launched)} launches"
