@@ -4,31 +4,37 @@ import functools
 import math
 
 from levels.hardware import Value
+from levels.kernels import as_slices
 from levels.low_level import NoProgram
 
 from .fused_parts import PARTS
 from .wholes import all_lanes, assembler
 
-ROWS = {  # op -> function(node) -> the node of its row numbers, and how many rows there are
-    "gather": lambda node: (node.inputs[1], node.inputs[0].spec.shape[0]),
-    "scatter_add": lambda node: (node.inputs[1], node.attrs["count"]),
-    "one_hot": lambda node: (node.inputs[0], node.attrs["depth"]),
+ROWS = {  # op -> function(node) -> the node of its row numbers, how many rows there are, and what a number is called
+    "gather": lambda node: (node.inputs[1], node.inputs[0].spec.shape[0], "row"),
+    "scatter_add": lambda node: (node.inputs[1], node.attrs["count"], "row"),
+    "one_hot": lambda node: (node.inputs[0], node.attrs["depth"], "class"),
 }
-_SAME = "copy", "reshape", "slice", "transpose"  # their numbers are all of their input
 
 
 def row_limits(graph):
-    """{input: how many rows its numbers may name}. Raises NoProgram where row numbers are computed, or a constant's are wrong."""
+    """{(input, a slice of it): (how many rows its numbers may name, what they are called)}
+
+    Raises NoProgram where row numbers are computed, or a constant's are wrong.
+    """
     limits = {}
     for node in graph.ops:
         if node.op in ROWS:
-            rows, count = ROWS[node.op](node)
-            while rows.op in _SAME:
+            rows, *limit = ROWS[node.op](node)
+            part = ()
+            while rows.op in ("copy", "reshape", "transpose"):  # which have all numbers of their input
                 (rows,) = rows.inputs
+            if rows.op == "slice" and rows.attrs["slices"][:1] == ((None, None, None),):  # of each row
+                part, (rows,) = rows.attrs["slices"], rows.inputs
             if rows.op == "input":
-                k = rows.attrs["of"]
-                limits[k] = min(count, limits.get(k, count))
-            elif rows.op != "constant" or not in_range(rows.attrs["of"].data, count):
+                key = rows.attrs["of"], part
+                limits[key] = min(limit, limits.get(key, limit))
+            elif rows.op != "constant" or part or not in_range(rows.attrs["of"].data, limit[0]):
                 raise NoProgram(f"{node!r} takes row numbers that are checked by its kernel")
     return limits
 
@@ -40,12 +46,11 @@ def in_range(numbers, count):
 
 def check_rows(limits, args, batches=None):
     """Raise IndexError where an argument, in these batches of its rows, names a row that is not there."""
-    for k, count in limits.items():
-        numbers = args[k].data
+    for (k, part), (count, name) in limits.items():
+        numbers = args[k].data[as_slices(part)]
         if not in_range(numbers, count) and (batches is None or not in_range(numbers[batches], count)):
-            raise IndexError(
-                f"a row number is out of range: {numbers.min()} to {numbers.max()}, there are {count} rows"
-            )
+            told = f"{numbers.min()} to {numbers.max()}; there are {count}"
+            raise IndexError(f"a {name} number is out of range: {told}")
 
 
 @functools.cache
@@ -88,7 +93,7 @@ def one_hot_program(count, depth, dtype):
 
 def _by_rows(program, node):
     """The program of a gather or a scatter_add, and whose memory its arrays are."""
-    rows, limit = ROWS[node.op](node)
+    rows, limit, _ = ROWS[node.op](node)
     count = math.prod(rows.spec.shape)
     width = math.prod((node if program is gather_program else node.inputs[0]).spec.shape) // count
     return program(count, limit, width, node.spec.dtype), [node, *node.inputs]

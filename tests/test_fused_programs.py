@@ -101,6 +101,17 @@ def test_row_numbers_from_outside(dtype, monkeypatch):
     assert [*map(same, ends[0])] == [*map(same, ends[1])]
 
 
+def test_only_the_numbers_that_are_used_are_checked(monkeypatch):
+    choose(monkeypatch, "FusedProgram")
+    look_up = function(lambda ids: ll.reduce_sum(ll.gather(ll.constant(X[0]), ids[:, 1])))
+    ids = np.array([[99, 3], [-1, 4], [7, 0]])
+    assert look_up(ll.constant(ids)).numpy() == pytest.approx(X[0][[3, 4, 0]].sum(), rel=1e-5)
+    assert look_up.over(ids, [[0, 1], [2, 2]]).numpy()[1] == pytest.approx(2 * X[0][0].sum(), rel=1e-5)
+    assert kinds(look_up) == {"FusedProgram"}
+    with pytest.raises(IndexError, match="a row number is out of range: -1 to 99; there are 20"):
+        look_up(ll.constant(ids[:, ::-1].copy()))
+
+
 def graphs(seed):
     """The functions of a random program, as (function, arguments, whether it goes over batches)."""
     wild = Wild(seed)
