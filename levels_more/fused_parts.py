@@ -129,7 +129,7 @@ def sum_program(before, within, after, count, dtype):
 
 
 def sum_of(node, mean=False):
-    """The program of a sum or a mean, and whose memory its arrays are."""
+    """The program of a sum or a mean, and whose memory its arrays are. Raises NoProgram for a mean of whole numbers."""
     x = node.inputs[0]
     if mean and x.spec.dtype.kind == "i":
         raise NoProgram(f"{node!r} of whole numbers is left to its kernel")
