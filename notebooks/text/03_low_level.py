@@ -682,7 +682,7 @@ VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 # %% [markdown]
 # b was used ten times: the reverse of repeating is to add up.
 #
-# | the result, and `dx` | the input | repeated were | so |
+# | the result, and `dx` | the input | what was repeated | so |
 # |---|---|---|---|
 # | (2, 3, 4) | (4,) | two axes that NumPy put in front | add over these; they go |
 # | (10, 4) | (1, 4) | axis 0, where the input has a 1 | add over it; it stays, as a 1 |
@@ -730,11 +730,8 @@ def unbroadcast(dx, shape):
 #| export autodiff
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     """The reverse of reducing x to y: every number of x gets the dy that it went into, divided by a count."""
-    if axis is not None and not keepdims:
-        shape = list(x.spec.shape)
-        for a in axis if isinstance(axis, tuple) else (axis,):
-            shape[a] = 1
-        dy = apply("reshape", dy, shape=tuple(shape))
+    if axis is not None and not keepdims:  # the axes that went come back, as 1
+        dy = apply("reshape", dy, shape=np.expand_dims(np.empty(dy.spec.shape), axis).shape)
     return apply("spread", dy, x, count=count)
 
 
