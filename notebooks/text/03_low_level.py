@@ -1064,13 +1064,16 @@ class Symbol(Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        self.spec, self.trace, self.node, self.source = node.spec, trace, node, node  # no memory of its own
+        super().__init__(node.spec, None)
+        self.trace, self.node, self.source = trace, node, node  # no memory of its own
 
     @property
     def data(self):
         """Nothing: raises TypeError."""
         cure = "`if` becomes where(mask, x, y); return what you need from the function"
         raise TypeError(f"{self!r}: its numbers are not known, for a function is traced without them; {cure}")
+
+    data = data.setter(lambda self, nothing: None)  # it has no memory
 
     def __repr__(self):
         return f"Symbol({self.spec})"
@@ -1099,7 +1102,7 @@ class Trace(Run):
         self.known[variable] = value
 
     def leaf(self, kind, x):
-        """The symbol of what was there before: a leaf, noted once."""
+        """The symbol of a variable, or of a tensor with numbers: a leaf, noted once."""
         if x not in self.known:
             self.known[x] = self.noted(kind, [], {"of": x}, x.spec)
         return self.known[x]
@@ -1506,7 +1509,7 @@ def _write(graph, parts, batch):
         compute("before")
         totals = {x: _each(lambda _: a.sum(), np.empty(shape[x])) for x in parts if parts[x] == "sum"}
         with a.loop(batch, a.lanes) as r:
-            compute("row", a.load(batches, step, r))
+            compute("row", (more("form", "rows") or Assembler).load(a, batches, step, r))
             for x, total in totals.items():
                 for term in _form_of(f"sum {x.op}")(x, shape[x], *map(known.get, x.inputs)):
                     _each(operator.iadd, total, term)
