@@ -1079,6 +1079,10 @@ class Symbol(Tensor):
         return f"Symbol({self.spec})"
 
 
+# %%
+x0 = Symbol(None, Node("input", [], {"of": 0}, signature[0]))
+x0, x0.node
+
 # %% [markdown]
 # The guest himself. `do` notes a node. What was there before he came becomes a leaf: a tensor is a constant, and a variable a leaf
 # of its own kind, since its value differs from step to step. `assign` changes what the variable names here, and nothing outside.
@@ -1175,7 +1179,6 @@ def trace(python, signature):
 # %%
 from course.inspection import graphs
 
-print(trace(mean_error, signature)[0])
 graph, result, made = trace(step, signature)
 print(graphs.listed(graph))
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
