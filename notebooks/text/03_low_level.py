@@ -1418,8 +1418,14 @@ row_op("add", row_op("matmul", loaded("row", 2), loaded("w", 2)), loaded("b", 1)
 print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
 
 # %% [markdown]
-# x·w + b of one row, from 0.0 on, as in notebook 01. The rest is the replay, op by op, in a loop over rows: leaves are loaded, blue
-# is computed, green is added to a sum of the assembler's. After the loop comes purple, and around all of it goes a loop over steps.
+# x·w + b of one row, from 0.0 on, as in notebook 01. The rest is the replay, in two loops of the assembler's:
+#
+# ```
+# for each step:
+#     for each of its rows:   compute what is blue, add what is green to a sum
+#     with the sums:          compute what is purple, store the new w and b
+# ```
+#
 # That is `RowProgram`. (Folded. What does not split is a `NoProgram`.)
 
 
