@@ -798,8 +798,8 @@ def walk_back(records, target, sources):
 
 
 # %% [markdown]
-# A **GradientTape** (as in TensorFlow) is a tape whose `gradient` is this walk. (Folded: it refuses what would give a wrong gradient
-# in silence, such as a variable that changed on the way.)
+# A **GradientTape** is a tape whose `gradient` is this walk. (`tf.GradientTape` · each tensor's `grad_fn`. Folded: it refuses what
+# would give a wrong gradient in silence, such as a variable that changed on the way.)
 
 
 # %% tags=["hide-input"]
