@@ -14,8 +14,9 @@ from .tensors import DOOR, Run, Variable, _as_tensors, apply, as_tensor
 class _Tape(Run):
     """Stands at the door in a `with` block, passes on whatever comes, and writes each op down."""
 
-    def __init__(self):
+    def __init__(self, persistent=False):
         self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
+        self.persistent = flag("persistent", persistent)  # may be read any number of times
 
     def __enter__(self):
         if self.below:
@@ -125,10 +126,6 @@ def walk_back(records, target, sources):
 
 class GradientTape(_Tape):
     """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
-
-    def __init__(self, persistent=False):
-        super().__init__()
-        self.persistent = flag("persistent", persistent)
 
     def gradient(self, target, sources):
         """d target / d source for each source of a list, or for one: tensors shaped like the sources.

@@ -23,8 +23,8 @@ class Symbol(Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        super().__init__(node.spec, None)
-        self.trace, self.node, self.source = trace, node, node  # no memory of its own
+        super().__init__(node.spec, source=node)  # no memory of its own
+        self.trace, self.node = trace, node
 
     @property
     def data(self):

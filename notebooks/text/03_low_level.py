@@ -210,7 +210,7 @@ class Run:
 
     def do(self, op, plan, inputs, attrs):
         """One op, into new memory."""
-        return plan.start(plan.spec.device.new(plan.spec, Tensor), inputs, attrs)
+        return plan.start(Tensor(plan.spec), inputs, attrs)
 
     def read(self, variable):
         """The tensor that the variable names now."""
@@ -526,8 +526,9 @@ def sigmoid(x):
 class _Tape(Run):
     """Stands at the door in a `with` block, passes on whatever comes, and writes each op down."""
 
-    def __init__(self):
+    def __init__(self, persistent=False):
         self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
+        self.persistent = flag("persistent", persistent)  # may be read any number of times
 
     def __enter__(self):
         if self.below:
@@ -807,10 +808,6 @@ def walk_back(records, target, sources):
 class GradientTape(_Tape):
     """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
 
-    def __init__(self, persistent=False):
-        super().__init__()
-        self.persistent = flag("persistent", persistent)
-
     def gradient(self, target, sources):
         """d target / d source for each source of a list, or for one: tensors shaped like the sources.
 
@@ -1015,12 +1012,12 @@ class Trace(Run):
 
     def do(self, op, plan, inputs, attrs):
         self.nodes.append((op, plan.spec.shape))
-        return Tensor(plan.spec, None)
+        return Tensor(plan.spec, source=self)
 
 
 def trace(python, signature):
     DOOR.stands = here = Trace()
-    python(*[Tensor(spec, None) for spec in signature])
+    python(*[Tensor(spec, source=here) for spec in signature])
     DOOR.stands = RUN
     return here.nodes
 
@@ -1064,8 +1061,8 @@ class Symbol(Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        super().__init__(node.spec, None)
-        self.trace, self.node, self.source = trace, node, node  # no memory of its own
+        super().__init__(node.spec, source=node)  # no memory of its own
+        self.trace, self.node = trace, node
 
     @property
     def data(self):
@@ -1556,7 +1553,7 @@ class RowProgram:
 
     def launch(self, args, specs, sizes):
         """Run on a block of words, of this call alone. Variables are read, and overwritten, at home."""
-        outs = [spec.device.new(spec, Tensor) for spec in specs]
+        outs = [Tensor(spec) for spec in specs]
         given = [addressof(_bytes_of(x.data)) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.turns:
             homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]
