@@ -12,7 +12,7 @@ import numpy as np
 from levels import more
 from levels.hardware import flag
 from levels.high_level import Callback, Model, epoch_loss, loops, prepared
-from levels.low_level import METHODS, as_tensor, function, reduce_mean
+from levels.low_level import DOOR, METHODS, RUN, as_tensor, function, reduce_mean
 from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, WIDER, Layer, Loss, at_least, known, positive
 from levels_more import metrics
 from levels_more.checks import takes
@@ -240,7 +240,9 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
     callbacks, training = as_list(callbacks), model.training
     held = [] if validation is None else [HeldOut(model, validation)]
     with noted_interrupts() as pressed, progress(data, epochs) if verbose == 1 else nullcontext() as bar:
-        training.ahead = None if callbacks or held or training.metrics or WAY.change else ahead
+        training.ahead = (
+            ahead if DOOR.stands is RUN and not (callbacks or held or training.metrics or WAY.change) else None
+        )
         training.watch = Watch(pressed, bar, callbacks, training.ahead)
         attach(callbacks, model)
         told = [Told(model, callbacks, first)] if callbacks else []
@@ -425,7 +427,7 @@ def fit_model(
     if type(verbose) is not int:
         verbose = int(verbose == "auto" or flag("fit: verbose", verbose))
     shuffle, share = flag("fit: shuffle", shuffle), positive("fit: validation_split", validation_split, zero=True)
-    held, steps, ahead = None, (steps_per_epoch, "steps_per_epoch"), False
+    held, steps, ahead = None, (steps_per_epoch, "steps_per_epoch"), None
     first = at_least(0, "initial_epoch", initial_epoch)
     epochs = max(0, at_least(0, "epochs", epochs) - first)
     if is_data(x):
@@ -446,11 +448,10 @@ def fit_model(
             rows.make()
         size = 32 if batch_size is None else batch_size
         data = as_data(rows.batch(size), *steps)
-        data.packing, ahead = packing, epochs > 1 and steps_per_epoch is None and len(rows) % size == 0
+        data.packing, ahead = packing, Ahead(rows, size, epochs) if epochs > 1 and steps_per_epoch is None else None
     if validation_data is not None:
         others = validation_batch_size, validation_steps, "validation_steps"
         held = given_batches(model, validation_data, None, None, *others)
-    ahead = Ahead(data, epochs) if ahead else None
     return run_training(model, data, epochs, verbose, () if callbacks is None else callbacks, held, first, ahead)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from course import tasks
 from levels.high_level import Callback, Sequential
-from levels.low_level import functions
-from levels.mid_level import RANDOM, SGD, Dense, Dropout
+from levels.low_level import eager
+from levels.mid_level import RANDOM, SGD, Dataset, Dense, Dropout
 from levels_more.epochs_ahead import Ahead
 
 RINGS = tasks.rings()
@@ -27,14 +27,14 @@ def net(dtype="f8", optimizer="adam", *more):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """How many steps each call of a program had."""
-    found, before = [], functions.Function.over
+    """How many steps each call that went ahead had."""
+    found, before = [], Ahead.over
 
-    def over(self, *args):
-        found.append(len(args[-1]))
-        return before(self, *args)
+    def over(self, program, batches):
+        found.append(len(batches))
+        return before(self, program, batches)
 
-    monkeypatch.setattr(functions.Function, "over", over)
+    monkeypatch.setattr(Ahead, "over", over)
     return found
 
 
@@ -58,14 +58,28 @@ def test_the_numbers_are_those_of_epochs_one_by_one(dtype, shuffle, more, calls)
         calls.clear()
         for _ in range(2):
             model.fit(X, Y, batch_size=20, epochs=30, verbose=0, seed=3, shuffle=shuffle, callbacks=callbacks)
-        assert max(calls) == 20 if callbacks else max(calls) > 100
+        assert not calls if callbacks else max(calls) > 100
     same(*models)
 
 
-@pytest.mark.parametrize("options", [{"batch_size": 30}, {"steps_per_epoch": 5}, {"validation_split": 0.2}])
-def test_what_needs_each_epoch_alone_goes_epoch_by_epoch(options, calls):
-    net().fit(X, Y, **{"batch_size": 20} | options, epochs=20, verbose=0)
-    assert max(calls) <= 20
+@pytest.mark.parametrize("size", [30, 399, 401])
+def test_a_shorter_batch_ends_each_epoch(size, calls):
+    models = net(), net()
+    for model, callbacks in zip(models, ([], [Callback()]), strict=True):
+        model.fit(X, Y, batch_size=size, epochs=9, verbose=0, seed=3, callbacks=callbacks)
+    same(*models)
+    assert 0 < max(calls) == max(1, 400 // size)
+
+
+@pytest.mark.parametrize("options", [{"steps_per_epoch": 5}, {"validation_split": 0.2}])
+def test_who_wants_something_between_epochs_gets_it(options, calls):
+    net().fit(X, Y, batch_size=20, **options, epochs=20, verbose=0)
+    model = net()
+    model.compile("sgd", "mse", ["mae"])
+    model.fit(X, Y, batch_size=20, epochs=20, verbose=0)
+    with eager():
+        net().fit(X, Y, batch_size=400, epochs=3, verbose=0)
+    assert not calls
 
 
 def test_training_ends_behind_the_epoch_that_went_wrong():
@@ -113,7 +127,6 @@ def test_who_stops_it_finds_the_weights_of_the_history(how):
 
 def test_a_long_epoch_is_not_done_at_once():
     """Ctrl-C waits no longer for it than for a piece."""
-    model = net("f8", SGD(0.1))
-    model.fit(X, Y, batch_size=1, verbose=0)
-    data = type("Data", (), {"arrays": (X,), "__len__": lambda self: 400})()
-    assert Ahead(data, 9).may(400) and not Ahead(data, 9).may(399)
+    rows = Dataset.from_tensor_slices((X,))
+    for size, steps in ((1, 400), (20, 20), (30, 14)):
+        assert Ahead(rows, size, 9).may(steps) and not Ahead(rows, size, 9).may(steps - 1)
