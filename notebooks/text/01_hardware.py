@@ -1915,7 +1915,7 @@ print(f"predicted   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs a step")
 print(f"measured    {1e6 * compare.step_time(line, task):.4f} µs")
 
 # %% [markdown]
-# More than its floor: each operation on a weight's way to its next value waits for the one before. (`more/01_measuring` counts
+# Nearly twice as long: each operation on a weight's way to its next value waits for the one before. (`more/01_measuring` counts
 # twenty of them, and measures how long they wait.)
 #
 # And larger batches?
