@@ -65,8 +65,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
 
 def _each(array, make):
     """make(array, k, j) for each number of an array of weights: a list of rows."""
-    inputs, units = array.shape
-    return [[make(array, k, j) for j in range(units)] for k in range(inputs)]
+    return [[make(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
 
 
 def _dense(inputs, w, b):
