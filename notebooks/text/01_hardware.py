@@ -836,9 +836,9 @@ class _Array:
 
 
 def _check_reach(name, array, axis, extent, sizes):
-    """Raise IndexError if an index below `extent` can leave that axis of an array."""
+    """Raise IndexError if an index below `extent` can leave that axis of an array, as far as the sizes are known."""
     extent, size = (sizes.get(n, n) for n in (extent, array.shape[axis]))
-    if extent > size:
+    if not isinstance(extent, str) and not isinstance(size, str) and extent > size:
         raise IndexError(f"{name}: index {axis} of {array} goes up to {extent - 1}; the size there is {size}")
 
 
@@ -953,8 +953,7 @@ def _reached(a, array, indices):
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
         if i.extent != size:  # else it counts over this very size
             a.reaches.append((array, axis, i.extent))
-            if not isinstance(i.extent, str) and not isinstance(size, str):
-                _check_reach(a.name, *a.reaches[-1], {})
+            _check_reach(a.name, *a.reaches[-1], {})
     return indices
 
 
@@ -964,13 +963,12 @@ def _place_of(a, array, indices):
     apart = any(i.each for i in before) or last.each and not last.register
     kind = a.wide("i64") if apart else "i64"
 
-    def whole(i):
-        register = i.each or a.spread("i64", i.register) if apart else i.register
-        return _Whole(a, register, kind)
+    def whole(register, each=None):
+        return _Whole(a, each or a.spread("i64", register) if apart else register, kind)
 
-    here, *columns = map(whole, indices)
+    here, *columns = [whole(i.register, i.each) for i in indices]
     for column, size in zip(columns, array.shape[1:]):
-        here = flat(here, whole(Index(a, a.size(size), size)), column)
+        here = flat(here, whole(a.size(size)), column)
     at = a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {kind} {here.register}")
     return at, "apart" if apart else "side by side" if last.each else ""
 
@@ -1305,8 +1303,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
 
 def _each(array, make):
     """make(array, k, j) for each number of an array of weights: a list of rows."""
-    inputs, units = array.shape
-    return [[make(array, k, j) for j in range(units)] for k in range(inputs)]
+    return [[make(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
 
 
 # %%
@@ -1752,8 +1749,7 @@ def _backward(sums, row, target, h1, h2, p, c, weights, g):
     dz = [_slope_at_z(target, p, c, g)]
     dh2 = through_relu(dz, h2, weights[4])
     dh1 = through_relu(dh2, h1, weights[2])
-    for layer, (inputs, d) in enumerate([(row, dh1), (h1, dh2), (h2, dz)]):
-        dw, db = sums[2 * layer], sums[2 * layer + 1]
+    for dw, db, inputs, d in zip(sums[::2], sums[1::2], (row, h1, h2), (dh1, dh2, dz)):
         for j, dj in enumerate(d):
             db[0][j] += dj
             for k, value in enumerate(inputs):
@@ -1911,7 +1907,7 @@ print(f"predicted   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs a step")
 print(f"measured    {1e6 * compare.step_time(line, task):.4f} µs")
 
 # %% [markdown]
-# More than its floor: each operation on a weight's way to its next value waits for the one before. (`more/01_measuring` counts
+# Nearly twice as long: each operation on a weight's way to its next value waits for the one before. (`more/01_measuring` counts
 # twenty of them, and measures how long they wait.)
 #
 # And larger batches?
