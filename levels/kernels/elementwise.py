@@ -20,34 +20,37 @@ def places_of(shape, shapes):
         return ["i", *("i" if s == shape else "0" for s in shapes)]
     letters = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))][: len(shape)]
     places = [", ".join(letters)]
-    for s in shapes:  # which are aligned at the right
-        axes = [*zip(letters, shape)][len(shape) - len(s) :]
-        places.append(", ".join(i if own == size else "0" for own, (i, size) in zip(s, axes)) or "0")
+    for s in shapes:
+        place = ["0" if own != size else i for own, size, i in zip(s[::-1], shape[::-1], letters[::-1])]
+        places.append(", ".join(place[::-1]) or "0")  # (they are aligned at the right)
     return places
 
 
 def nest(places, line):
     """The lines of the loops around this one; `places` are those of the arrays `out`, `x0`, …"""
-    rows = [f"{name} = {name}.flat" for name, place in places.items() if "," not in place]  # seen as one row
-    loops = [f"for {i} in range(len(out{'[0]' * n})):" for n, i in enumerate(places["out"].split(", "))]
+    rows = [f"{name} = {name}.flat" for name, place in places.items() if "," not in place]
+    letters = places["out"].split(", ")
+    loops = [f"for {i} in range(len(out{'[0]' * n})):" for n, i in enumerate(letters)]
     return rows + ["    " * n + text for n, text in enumerate([*loops, line])]
 
 
-KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # what writes these lines; whether they make a row of any array
+# what writes these lines, and whether they make a row of any array
+KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True
 
 
 def loop_source(name, places, numbers=(), around=nest):
     """The text of a loop that calls the scalar function `name` once for each number of the result."""
     places = dict(zip(["out", *(f"x{k}" for k in range(len(places)))], places))
     out, *inputs = (f"{array}[{place}]" for array, place in places.items())
-    call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])  # numbers such as a rate, in the arrays' dtype
+    # a number, such as a rate, in the arrays' dtype
+    call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
     lines = around(places, f"{out} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
 
 
 def element_loop(function, x, places, numbers=()):
     """The Python loop around a scalar function, for arrays like `x`; the rest is as in `loop_source`."""
-    here = vars(KINDS[x.device.kind])  # (the lines may use what lies there, such as a GPU's `cuda`)
+    here = vars(KINDS[x.device.kind])  # where a GPU has its `cuda`, too
     scope = {**here, "__name__": "__main__", "scalar": function, "number": x.dtype.type}
     exec(loop_source("scalar", places, numbers, here["nest"]), scope)
     return scope["loop"]
@@ -101,7 +104,7 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
+scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # to each number of x its share
 scalar("broadcast_to", takes="fi")(lambda x: x)
 scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
