@@ -15,14 +15,14 @@ from .registry import _NUMBERS, KINDS, UPDATES, kernel, lowered, make, same_dtyp
 
 
 def places_of(shape, shapes):
-    """The index of the result and of each input in the loop, as texts. One letter counts along an array seen as one row."""
+    """The places of the result and of each input, as texts. A single letter counts along an array seen as one row."""
     if all(s == shape or math.prod(s) == 1 for s in shapes):
         return ["i", *("i" if s == shape else "0" for s in shapes)]
-    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))][: len(shape)]
-    places = [", ".join(letters)]
-    for s in shapes:
-        place = ["0" if own != size else i for own, size, i in zip(s[::-1], shape[::-1], letters[::-1])]
-        places.append(", ".join(place[::-1]) or "0")  # (they are aligned at the right)
+    letters, places = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))], []
+    for s in (shape, *shapes):
+        left = len(shape) - len(s)  # axes that it lacks: shapes are aligned at the right
+        axes = zip(letters[left:], s, shape[left:])
+        places.append(", ".join(i if own == size else "0" for i, own, size in axes) or "0")
     return places
 
 
@@ -40,7 +40,8 @@ KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True
 
 def loop_source(name, places, numbers=(), around=nest):
     """The text of a loop that calls the scalar function `name` once for each number of the result."""
-    places = dict(zip(["out", *(f"x{k}" for k in range(len(places)))], places))
+    arrays = ["out", *(f"x{k}" for k in range(len(places) - 1))]
+    places = dict(zip(arrays, places))
     out, *inputs = (f"{array}[{place}]" for array, place in places.items())
     # a number, such as a rate, in the arrays' dtype
     call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])

@@ -577,12 +577,24 @@ PLANS.clear()
 # ## One scalar function, one loop (15 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write the
-# loop around it, as a text. Where all arrays have one shape, that is one loop, over all their numbers as over one long row.
+# loop around it, as a text. Two arrays of one shape need one loop, over all their numbers as over one long row:
+#
+# ```
+# for i in range(len(out)):
+#     out[i] = add(x0[i], x1[i])
+# ```
 #
 # Where shapes differ, the smaller array is repeated
 # ([**broadcasting**](https://numpy.org/doc/stable/user/basics.broadcasting.html), NumPy's rule): a bias of shape `(1, 4)` is
-# added to every row of `(10, 4)`. Then there is a loop for each axis, and along an axis where an array is repeated, its index
-# is 0. So the *places* of the numbers in the loop are soon written:
+# added to every row of `(10, 4)`. That takes a loop for each axis, and along an axis where an array is repeated its index stays 0:
+#
+# ```
+# for i in range(len(out)):
+#     for j in range(len(out[0])):
+#         out[i, j] = add(x0[i, j], x1[0, j])
+# ```
+#
+# What stands in the brackets we call the *place* of a number. Shapes decide it:
 
 
 # %%
@@ -594,14 +606,14 @@ import math
 
 
 def places_of(shape, shapes):
-    """The index of the result and of each input in the loop, as texts. One letter counts along an array seen as one row."""
+    """The places of the result and of each input, as texts. A single letter counts along an array seen as one row."""
     if all(s == shape or math.prod(s) == 1 for s in shapes):
         return ["i", *("i" if s == shape else "0" for s in shapes)]
-    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))][: len(shape)]
-    places = [", ".join(letters)]
-    for s in shapes:
-        place = ["0" if own != size else i for own, size, i in zip(s[::-1], shape[::-1], letters[::-1])]
-        places.append(", ".join(place[::-1]) or "0")  # (they are aligned at the right)
+    letters, places = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))], []
+    for s in (shape, *shapes):
+        left = len(shape) - len(s)  # axes that it lacks: shapes are aligned at the right
+        axes = zip(letters[left:], s, shape[left:])
+        places.append(", ".join(i if own == size else "0" for i, own, size in axes) or "0")
     return places
 
 
@@ -610,9 +622,8 @@ for other in ((10, 4), (1, 1), (1, 4)):
     print((10, 4), "and", other, "->", places_of((10, 4), [(10, 4), other]))
 
 # %% [markdown]
-# Two matrices, or a matrix and a lone number, are one row of 40. With a bias there are two loops, and its first index stays 0.
-#
-# Now the text: Python that writes Python. Around the one `line` that computes a number stands a loop for each letter.
+# Two matrices, or a matrix and a lone number, are one row of 40. With the bias there are two loops. Now Python writes them. Around
+# the one `line` that computes a number it puts a loop for each letter, and before them what is to be seen as one row, `flat`:
 
 
 # %%
@@ -628,10 +639,19 @@ def nest(places, line):
 # what writes these lines, and whether they make a row of any array
 KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True
 
+# %%
+print("\n".join(nest({"out": "i", "x0": "i", "x1": "0"}, "out[i] = add(x0[i], x1[0])")))
 
+# %% [markdown]
+# And the line itself: each array with its place in brackets, handed to the scalar function.
+
+
+# %%
+#| export elementwise
 def loop_source(name, places, numbers=(), around=nest):
     """The text of a loop that calls the scalar function `name` once for each number of the result."""
-    places = dict(zip(["out", *(f"x{k}" for k in range(len(places)))], places))
+    arrays = ["out", *(f"x{k}" for k in range(len(places) - 1))]
+    places = dict(zip(arrays, places))
     out, *inputs = (f"{array}[{place}]" for array, place in places.items())
     # a number, such as a rate, in the arrays' dtype
     call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
@@ -640,11 +660,10 @@ def loop_source(name, places, numbers=(), around=nest):
 
 
 # %%
-for other in ((10, 4), (1, 4)):
-    print(loop_source("add", places_of((10, 4), [(10, 4), other])), "\n")
+print(loop_source("add", places_of((10, 4), [(10, 4), (1, 4)])))
 
 # %% [markdown]
-# Python runs such a text with `exec`, in a `scope` that says what its names mean.
+# This is the second loop of above. Python runs such a text with `exec`, in a `scope` that says what its names mean.
 
 
 # %%
@@ -674,8 +693,8 @@ def same_dtype(op, *inputs, kinds="f"):
 
 
 # %% [markdown]
-# The planner of all elementwise ops is folded: which dtypes does the op take (`ELEMENTWISE` says so), do arrays and numbers fit its
-# function, what is the common shape, and so which loop is it?
+# The planner of all elementwise ops is folded. It asks: do dtypes, arrays and numbers fit the op, what is the common shape, and so
+# which loop is it?
 
 # %% tags=["hide-input"]
 #| export elementwise
@@ -744,7 +763,6 @@ scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # to each number o
 scalar("broadcast_to", takes="fi")(lambda x: x)
 scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
-# %% [markdown]
 # %%
 print(launch("add", None, three, cpu.put(np.full(1, 10.0))).numpy())
 
