@@ -208,10 +208,10 @@ def use(op, kind, function):
 
     Raises LookupError where there is none to replace. With levels_more it is tried first: a wrong one raises ValueError.
     """
-    before, here, trials = kernel_of(op, kind), KINDS[kind], more("guard", "use")
+    before, here = kernel_of(op, kind), KINDS[kind]
     compiler = here.compiler
     try:
-        if trials:
+        if trials := more("guard", "use"):
             trials.try_kernel(op, kind, function, before)
         else:
             here.compiler = functools.partial(compiler, boundscheck=True)

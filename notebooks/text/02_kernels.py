@@ -574,7 +574,7 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (15 min)
+# ## One scalar function, one loop (16 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write the
 # loop around it, as a text. Two arrays of one shape need one loop, over all their numbers as over one long row:
@@ -748,8 +748,8 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
 
 
 # %% [markdown]
-# Eight ops, a line each. `broadcast_to` does nothing to a number: the loop around it is the work. `sgd` is the update of
-# gradient descent: it overwrites the weight that it reads.
+# Eight ops, nearly all a line each. `broadcast_to` does nothing to a number: the loop around it is the work. `sgd` is the update
+# of gradient descent: it overwrites the weight that it reads.
 
 
 # %%
@@ -761,7 +761,12 @@ scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # to each number of x its share
 scalar("broadcast_to", takes="fi")(lambda x: x)
-scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
+
+
+@scalar("sgd", updates=True, rate=0.1)
+def _sgd(w, dw, rate):
+    return w - rate * dw
+
 
 # %%
 print(launch("add", None, three, cpu.put(np.full(1, 10.0))).numpy())
@@ -827,8 +832,12 @@ scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
 
-# dy strictly between them, else 0
-scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
+
+@scalar("clip_grad", low=-0.5, high=0.5)
+def _clip_grad(dy, x, low, high):
+    """dy where x lies strictly between them, else 0."""
+    return select(low < x, select(x < high, dy, 0.0), 0.0)
+
 
 # %%
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
@@ -964,8 +973,8 @@ float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 # %% [markdown]
 # ## Rows by number (3 min)
 #
-# A batch is rows of the data picked by number. A wrong number must not read somebody else's memory. Of `x` only the picked rows
-# are read, so this plan counts its bytes itself.
+# A batch is rows of the data picked by number. A wrong number must not read somebody else's memory. Its planner sees any array
+# as a matrix, through `views`. And of `x` only the picked rows are read, so it counts the bytes itself.
 
 
 # %%
@@ -990,8 +999,7 @@ def _plan_gather(op, function, x, rows):
 def gather(out, x, rows):
     """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x has not."""
     for i in range(rows.size):
-        # read once: for all the compiler knows, out might lie over rows, and the loop below change it
-        row = rows[i]
+        row = rows[i]  # read once: for all the compiler knows, the loop below may change it
         if not 0 <= row < x.shape[0]:
             raise IndexError("gather: a row number is out of range")
         for j in range(x.shape[1]):
@@ -1004,7 +1012,6 @@ def gather(out, x, rows):
 # %%
 table = cpu.put(np.arange(6.0).reshape(3, 2))
 launch("gather", None, table, cpu.put(np.array([2, 0, 2]))).numpy().tolist()
-
 
 # %% [markdown]
 # ## The product, and the order of its loops (13 min)
@@ -1090,8 +1097,9 @@ slow, fast = timed(lambda: ijk(out, x, w), 1), timed(lambda: ikj(out, x, w), 1)
 print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms: {slow / fast:.0f} times as fast")
 
 # %% [markdown]
-# The same sums, in another order. (`more/02_matmul` goes on, to the machine's peak.) Its planner refuses inner sizes that
-# differ. A backward pass wants xᵀ · x, and no copy of x turned round: a transposed operand is only read in another order.
+# The same sums, in another order. (`more/02_matmul` goes on, to the machine's peak.) The planner of `matmul` refuses inner sizes
+# that differ. A backward pass wants products such as xᵀ · x, and no copy of x turned round: with `transpose_x` it is only read in
+# another order.
 
 
 # %%
@@ -1161,10 +1169,10 @@ def use(op, kind, function):
 
     Raises LookupError where there is none to replace. With levels_more it is tried first: a wrong one raises ValueError.
     """
-    before, here, trials = kernel_of(op, kind), KINDS[kind], more("guard", "use")
+    before, here = kernel_of(op, kind), KINDS[kind]
     compiler = here.compiler
     try:
-        if trials:
+        if trials := more("guard", "use"):
             trials.try_kernel(op, kind, function, before)
         else:
             here.compiler = functools.partial(compiler, boundscheck=True)
@@ -1227,8 +1235,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # ### Model and training
 #
 # A step is now a list of launches. Each works on a whole batch and leaves its result in a new buffer (`None`). The gradients
-# are still written by hand, by level 1's table: `backward` is the forward pass read from the end, each slope multiplied by the
-# next.
+# are still written by hand, as on level 1: `backward` is the forward pass read from the end, each slope multiplied by the next.
 
 # %%
 #| export tasks
@@ -1245,8 +1252,8 @@ def linear_forward(x, w, b):
 
 # %% [markdown]
 # Now the step. `place` is the device where numbers are put, `cpu:0` unless somebody says otherwise. `n` and `g` are the batch's
-# size and 1/n, as arrays of one number, because a launch takes buffers. In the loop stand the launches. Read it beside the same
-# function of level 1: `# forward`, `# loss`, `# backward` and `# update` mark the same places.
+# size and 1/n, as arrays of one number, because a launch takes buffers. `de` is notebook 01's slope, g·e + g·e. The marks
+# `# forward`, `# loss`, `# backward` and `# update` are those of level 1.
 
 
 # %%
