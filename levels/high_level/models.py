@@ -88,11 +88,9 @@ class Model(Trainable):
         return self.training.one_pass(step, batches_of(self, x, y, batch_size))["loss"]
 
     @widened
-    def predict(self, x, batch_size=1024):
-        """What it gives for all rows of x, as a NumPy array; so many rows at a time."""
-        x, program = constant(x, dtype_for(self, x)).numpy(), function(lambda rows: self(rows))
-        starts = range(0, max(1, len(x)), at_least(1, "predict: batch_size", batch_size))  # no rows are one empty batch
-        return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
+    def predict(self, x):
+        """What it gives for all rows of x, as a NumPy array."""
+        return function(lambda rows: self(rows))(constant(x, dtype_for(self, x))).numpy()
 
     def build(self, input_shape, dtype="float32"):
         """Make all variables: a row of this shape [rows, …] goes through, without numbers. Raises TypeError for no shape."""

@@ -20,8 +20,18 @@ def _batched(rows, size):
     return batches if full == len(rows) else [*batches, rows[full:]]
 
 
-class _Rows(Made):
-    """Rows of a tuple of `arrays`. `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list."""
+class _Plugged(type):
+    """The type of a class whose wider one, in `levels_more`, answers in its place: it may know `from_csv`."""
+
+    def __getattribute__(cls, name):
+        return super(_Plugged, cls if name.startswith("_") else wider(cls)).__getattribute__(name)
+
+
+class Dataset(Made, metaclass=_Plugged):
+    """Rows of a tuple of `arrays`, shuffled and in batches, as in `tf.data`.
+
+    `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list.
+    """
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
         self.stage, self.make, self.length = stage, make, length
@@ -43,17 +53,6 @@ class _Rows(Made):
 
     def __repr__(self):
         return " → ".join(data.stage for data in self.stages)
-
-
-class _Plugged(type):
-    """The type of a class whose wider one, in `levels_more`, answers in its place: it may know `from_csv`."""
-
-    def __getattribute__(cls, name):
-        return super(_Plugged, cls if name.startswith("_") else wider(cls)).__getattribute__(name)
-
-
-class Dataset(_Rows, metaclass=_Plugged):
-    """Rows of arrays, shuffled and in batches, as in `tf.data`."""
 
     @classmethod
     def from_tensor_slices(cls, arrays):
