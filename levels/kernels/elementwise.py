@@ -34,8 +34,7 @@ def nest(places, line):
     return rows + ["    " * n + text for n, text in enumerate([*loops, line])]
 
 
-# what writes these lines, and whether they make a row of any array
-KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True
+KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # which makes a row of any array
 
 
 def loop_source(name, places, numbers=(), around=nest):
@@ -43,7 +42,6 @@ def loop_source(name, places, numbers=(), around=nest):
     arrays = ["out", *(f"x{k}" for k in range(len(places) - 1))]
     places = dict(zip(arrays, places))
     out, *inputs = (f"{array}[{place}]" for array, place in places.items())
-    # a number, such as a rate, in the arrays' dtype
     call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
     lines = around(places, f"{out} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
@@ -107,11 +105,7 @@ scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # to each number of x its share
 scalar("broadcast_to", takes="fi")(lambda x: x)
-
-
-@scalar("sgd", updates=True, rate=0.1)
-def _sgd(w, dw, rate):
-    return w - rate * dw
+_ = scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 
 def _in_halves(x, n):
@@ -139,9 +133,5 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-
-
-@scalar("clip_grad", low=-0.5, high=0.5)
-def _clip_grad(dy, x, low, high):
-    """dy where x lies strictly between them, else 0."""
-    return select(low < x, select(x < high, dy, 0.0), 0.0)
+# dy where x lies strictly between them, else 0
+_ = scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))

@@ -26,8 +26,7 @@ class _Kernels(dict):
 
 
 KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it
-# kind of device -> what it does in a way of its own
-KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}
+KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}  # kind -> what it does its own way
 
 
 def kernel_of(op, kind):
@@ -72,8 +71,7 @@ class Plan:
         return out
 
 
-# op, or (op, kind of device) with a way of its own -> planner(op, function, *inputs, **attrs) -> Plan
-PLANNERS = {}
+PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *inputs, **attrs), which gives a Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 

@@ -226,8 +226,7 @@ class _Kernels(dict):
 # %%
 #| export registry
 KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it
-# kind of device -> what it does in a way of its own
-KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}
+KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}  # kind -> what it does its own way
 
 # %% [markdown]
 # Our first entry: a kernel that doubles.
@@ -365,8 +364,7 @@ class Plan:
 
 # %%
 #| export registry
-# op, or (op, kind of device) with a way of its own -> planner(op, function, *inputs, **attrs) -> Plan
-PLANNERS = {}
+PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *inputs, **attrs), which gives a Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
@@ -574,7 +572,7 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (16 min)
+# ## One scalar function, one loop (15 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write the
 # loop around it, as a text. Two arrays of one shape need one loop, over all their numbers as over one long row:
@@ -636,8 +634,7 @@ def nest(places, line):
     return rows + ["    " * n + text for n, text in enumerate([*loops, line])]
 
 
-# what writes these lines, and whether they make a row of any array
-KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True
+KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # which makes a row of any array
 
 # %%
 print("\n".join(nest({"out": "i", "x0": "i", "x1": "0"}, "out[i] = add(x0[i], x1[0])")))
@@ -653,7 +650,6 @@ def loop_source(name, places, numbers=(), around=nest):
     arrays = ["out", *(f"x{k}" for k in range(len(places) - 1))]
     places = dict(zip(arrays, places))
     out, *inputs = (f"{array}[{place}]" for array, place in places.items())
-    # a number, such as a rate, in the arrays' dtype
     call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
     lines = around(places, f"{out} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
@@ -748,7 +744,7 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
 
 
 # %% [markdown]
-# Eight ops, nearly all a line each. `broadcast_to` does nothing to a number: the loop around it is the work. `sgd` is the update
+# Eight ops, a line each. `broadcast_to` does nothing to a number: the loop around it is the work. `sgd` is the update
 # of gradient descent: it overwrites the weight that it reads.
 
 
@@ -761,12 +757,7 @@ scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # to each number of x its share
 scalar("broadcast_to", takes="fi")(lambda x: x)
-
-
-@scalar("sgd", updates=True, rate=0.1)
-def _sgd(w, dw, rate):
-    return w - rate * dw
-
+_ = scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 # %%
 print(launch("add", None, three, cpu.put(np.full(1, 10.0))).numpy())
@@ -831,13 +822,8 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-
-
-@scalar("clip_grad", low=-0.5, high=0.5)
-def _clip_grad(dy, x, low, high):
-    """dy where x lies strictly between them, else 0."""
-    return select(low < x, select(x < high, dy, 0.0), 0.0)
-
+# dy where x lies strictly between them, else 0
+_ = scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
 
 # %%
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
@@ -948,8 +934,7 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
 def _plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
     same_dtype(op, x)
-    add = KERNELS["reduce_sum", x.device.kind]
-    total = _plan_reduce("reduce_sum", add, x, axis, keepdims)
+    total = _plan_reduce("reduce_sum", kernel_of("reduce_sum", x.device.kind), x, axis, keepdims)
     count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
     divide = _plan_elementwise("divide", function, total.spec, count=count)
 
