@@ -203,14 +203,14 @@ class FusedProgram:
 
     def run(self, args):
         """One step on these arguments. Returns the results as new tensors; the variables have their new values."""
-        outs = [node.spec.device.new(node.spec, Tensor) for node in self.graph.outputs]
+        outs = [Tensor(node.spec) for node in self.graph.outputs]
         return self.launch(args, outs, {"steps": 1})
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
         steps, _ = batches.shape
         specs = [node.spec.device.spec((steps,), node.spec.dtype) for node in self.graph.outputs]
-        outs = [spec.device.new(spec, Tensor) for spec in specs]
+        outs = [Tensor(spec) for spec in specs]
         rows = args[self.inputs[0]].spec.shape[0] if self.inputs else 0
         return self.launch(args, outs, {"steps": steps, "rows": rows, "batches": batches.ctypes.data})
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from levels import more
+from levels.hardware import Buffer
 
 from .cache import compile_cpu
 
@@ -126,7 +127,7 @@ _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a r
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:  # two inputs and one, the commonest, are spelled out: a third of the time
-        key = (op, len(reads), reads[0].spec, reads[-1].spec) if 0 < len(reads) < 3 else (op, *[x.spec for x in reads])
+        key = (op, n, reads[0].spec, reads[-1].spec) if 0 < (n := len(reads)) < 3 else (op, *[x.spec for x in reads])
         if attrs or type(op) is not str:
             for name, value in attrs.items():  # and its type: 0, 0.0 and False are equal
                 key = (key, name, type(float(value))) if op in _NUMBERS else (key, name, value, type(value))
@@ -154,9 +155,13 @@ def launch(op, out, *inputs, **attrs):
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
     if out is None:
-        out = found.spec.device.new(found.spec)
-    elif getattr(out, "spec", None) is not found.spec or out in {*inputs}:  # or freed
-        raise ValueError(f"{op}: the result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
+        out = Buffer(found.spec)
+    else:
+        fits = getattr(out, "spec", None) is found.spec  # and not freed
+        for x in inputs:  # (a set of them would take twice as long)
+            fits = fits and x is not out
+        if not fits:
+            raise ValueError(f"{op}: a result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
     return found.start(out, reads, attrs)
 
 

@@ -310,7 +310,7 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # `out` of two numbers it would write three. But which program it is, and which `out` is right, follow from shapes and dtypes
 # alone. So both can be settled once.
 #
-# ## A plan, made once (14 min)
+# ## A plan, made once (15 min)
 #
 # What a call with these shapes and dtypes will do is a **plan**. It holds the Spec of the result, how many bytes are moved, and
 # the program. Plans are kept, and the way of a launch is this:
@@ -442,13 +442,15 @@ def plan(op, inputs, attrs):
 
 # %% tags=["hide-input"]
 #| export registry
+from levels.hardware import Buffer
+
 _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
 
 
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:  # two inputs and one, the commonest, are spelled out: a third of the time
-        key = (op, len(reads), reads[0].spec, reads[-1].spec) if 0 < len(reads) < 3 else (op, *[x.spec for x in reads])
+        key = (op, n, reads[0].spec, reads[-1].spec) if 0 < (n := len(reads)) < 3 else (op, *[x.spec for x in reads])
         if attrs or type(op) is not str:
             for name, value in attrs.items():  # and its type: 0, 0.0 and False are equal
                 key = (key, name, type(float(value))) if op in _NUMBERS else (key, name, value, type(value))
@@ -502,9 +504,13 @@ def launch(op, out, *inputs, **attrs):
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
     if out is None:
-        out = found.spec.device.new(found.spec)
-    elif getattr(out, "spec", None) is not found.spec or out in {*inputs}:  # or freed
-        raise ValueError(f"{op}: the result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
+        out = Buffer(found.spec)
+    else:
+        fits = getattr(out, "spec", None) is found.spec  # and not freed
+        for x in inputs:  # (a set of them would take twice as long)
+            fits = fits and x is not out
+        if not fits:
+            raise ValueError(f"{op}: a result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
     return found.start(out, reads, attrs)
 
 
