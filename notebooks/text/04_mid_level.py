@@ -840,31 +840,31 @@ checks.predict(
 
 # %% [markdown]
 # The folded function fits a line from zero, with all rows in each step: the step from above, with an optimizer. It gives the
-# losses, and the path of (w, b).
+# losses, the path of (w, b), and the model.
 
 
 # %% tags=["hide-input"]
 def run(optimizer, x, y, updates=1000):
-    """Fit x @ w + b, from zero, all rows in each step. Returns losses and the path of (w, b), the start included."""
+    """Fit x @ w + b, from zero, all rows in each step. Returns losses, the path of (w, b) for one w, and the model."""
     model = Dense(1, kernel_initializer="zeros")
     model(x)
 
     @function
     def step(x, y):
-        w, b = map(constant, model.variables)  # as they are before the update
+        before = [constant(v) for v in model.variables if v.shape == (1, 1)]
         with GradientTape() as tape:
             loss = mse(y, model(x))
         optimizer.apply_gradients(zip(tape.gradient(loss, model.variables), model.variables))
-        return loss, w, b
+        return loss, *before
 
     all_rows = np.broadcast_to(np.arange(len(x)), (updates + 1, len(x)))
-    losses, w, b = (each.numpy().reshape(updates + 1, -1) for each in step.over(x, y, all_rows))
-    return losses[:, 0], np.hstack([w, b])
+    losses, *path = (each.numpy() for each in step.over(x, y, all_rows))
+    return losses, np.column_stack(path), model
 
 
 # %%
 millimetres, kilograms = depth[:, None], mass[:, None] / 1000
-losses, _ = run(SGD(0.01), millimetres, kilograms, 200)
+losses, *_ = run(SGD(0.01), millimetres, kilograms, 200)
 print(*(f"{loss:.3g}" for loss in losses[:5]), "…", f"{losses[-1]:.3g}")
 
 # %% [markdown]
@@ -886,7 +886,7 @@ print(f"curvature {curvature:.0f}: a step goes {0.01 * curvature:.2f}·d")
 # %%
 inputs = {"raw": millimetres, "standardised": tasks.standardise(millimetres, millimetres)[0]}
 for name, racer in {"SGD(0.5)": SGD(0.5), "Adam(0.5)": Adam(0.5)}.items():
-    losses = run(racer, inputs["standardised"], kilograms)[0]
+    losses, *_ = run(racer, inputs["standardised"], kilograms)
     print(f"{name:10} {losses[0]:.4f} {losses[1]:.4f} {losses[2]:.4f} … {losses[-1]:.4f}")
 
 # %% [markdown]
@@ -904,7 +904,7 @@ RATES = [m * 10**-k for k in (4, 3, 2, 1) for m in (1, 2, 5)] + [1]
 
 def draw(columns, rate):
     x = inputs[columns]
-    runs = {"SGD": run(SGD(rate), x, kilograms), "Adam": run(Adam(rate), x, kilograms)}
+    runs = {name: run(racer(rate), x, kilograms)[:2] for name, racer in {"SGD": SGD, "Adam": Adam}.items()}
     return race.drawn(columns, rate, x, kilograms, runs)
 
 
@@ -1119,9 +1119,9 @@ print(told[[0, 200, 300]], *species[[0, 200, 300]])
 # %%
 centred, masses = depth[:, None] - 17.0, {}
 for name, x in {"not told": centred, "told the species": np.hstack([centred, told])}.items():
-    *w, b = run(SGD(0.1), x, mass[:, None], updates=3000)[1][-1]
-    masses[name] = x @ w + b
-    print(f"{name:17} {w[0]:7.1f} g per mm of bill depth")
+    *_, model = run(SGD(0.1), x, mass[:, None], updates=3000)
+    masses[name] = model(x).numpy()[:, 0]
+    print(f"{name:17} {model.kernel.numpy()[0, 0]:7.1f} g per mm of bill depth")
 
 # %%
 from course.figures import penguin_figures
