@@ -29,6 +29,7 @@ CONTENTS = {
             "cast concat log_softmax log_softmax_grad reduce_max reduce_mean reduce_min reduce_sum reshape slice "
             "slice_grad softmax softmax_grad"
         ),
+        "prefetching": "rows",
     },
     "guard": {
         "guards": "all",

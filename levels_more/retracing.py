@@ -21,6 +21,7 @@ from levels_more.reading import TEXTS, changed, of_levels, read_outside, same
 PASSING = {
     "again",
     "calls",
+    "eager_step",
     "end",
     "history",
     "input_names",

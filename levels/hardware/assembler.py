@@ -154,17 +154,15 @@ class Assembler:
     def load(self, array, *indices):
         """array[indices]; a row number becomes an index of the arrays it counts the rows of."""
         address, how = _place_of(self, array, indices)
-        rows, kind, each = array.rows_of, self.wide(array.kind), "poison"
+        rows, kind = array.rows_of, self.wide(array.kind)
         if not how:
             one = self.write(f"load {array.kind}, ptr {address}")
             return Index(self, one, rows) if rows else Value(self, self.spread(array.kind, one))
-        if how == "side by side":
-            mask = f"{self.wide('i1')} {self.mask}"
-            each = self.write(f"call {kind} @llvm.masked.load(ptr {address}, {mask}, {kind} zeroinitializer)")
-        for n in range(self.lanes if how == "apart" else 0):  # LLVM's gather was slower
-            one = self.write(f"extractelement {self.wide('ptr')} {address}, i32 {n}")
-            one = self.write(f"load {array.kind}, ptr {one}")
-            each = self.write(f"insertelement {kind} {each}, {array.kind} {one}, i32 {n}")
+        name, at, mask = "load", "ptr", self.mask
+        if how == "apart":  # with no mask, for past the end a lane is at row 0, which is there: quicker
+            name, at, mask = "gather", self.wide("ptr"), self.constant("i1", "true")
+        lanes = f"{at} {address}, {self.wide('i1')} {mask}, {kind} zeroinitializer"
+        each = self.write(f"call {kind} @llvm.masked.{name}({lanes})")
         return Index(self, None, rows, each) if rows else Value(self, each)
 
     def store(self, value, array, *indices):
