@@ -296,9 +296,9 @@ class _Part(Made, Module):
 
 
 # %% [markdown]
-# Now the second version of a layer. `add_weight` makes a variable of the numbers of an initializer. In `run` you find the `if not
-# self.built` from above: the first input says the shape and the dtype, and `build_for` calls `build`. A layer of its own kind
-# writes `build` and `call`.
+# Now the second version of a layer. A layer of its own kind writes `build` and `call`. `add_weight` makes a variable, of the numbers
+# that an initializer gives (`starting`, folded). In `run` you find the `if not self.built` from above: the first input says the
+# shape and the dtype, and `build_for`, folded too, calls `build`.
 
 
 # %%
@@ -670,9 +670,8 @@ class _Rated(Made, Module):
     @learning_rate.setter
     def learning_rate(self, value):
         first = value(constant(0.0)) if callable(value) else value  # of a function only the first number is known
-        positive(
-            f"{type(self).__name__}: learning_rate", float(first) if isinstance(first, Operators) else first, zero=True
-        )
+        first = float(first) if isinstance(first, Operators) else first
+        positive(f"{type(self).__name__}: learning_rate", first, zero=True)
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
         else:
@@ -723,7 +722,7 @@ class Optimizer(_Rated):
 
 
 # %% [markdown]
-# SGD, stochastic gradient descent, remembers nothing, and its update is your function. (`sgd.apply_gradients(…)`, as in Keras ·
+# SGD, stochastic gradient descent, remembers nothing. So its update gives one thing, and that is your function's. (`sgd.apply_gradients(…)`, as in Keras ·
 # PyTorch's `sgd.step()` finds the gradients in the weights, where `loss.backward()` has left them.)
 
 
@@ -983,13 +982,6 @@ import reprlib
 from levels.low_level import constant, gather, row_numbers
 
 
-def _batched(rows, size):
-    """Row numbers [rows] -> [batches, size]; a list, where the last batch is shorter."""
-    full = len(rows) // size * size
-    batches = rows[:full].reshape(-1, size)
-    return batches if full == len(rows) else [*batches, rows[full:]]
-
-
 class _Plugged(type):
     """The type of a class whose wider one, in `levels_more`, answers in its place: it may know `from_csv`."""
 
@@ -1058,8 +1050,12 @@ class Dataset(Made, metaclass=_Plugged):
         n = at_least(1, "batch: batch_size", batch_size)
         if self.batches:
             raise ValueError(f"batch: {self.length} batches make no batch of {n}")
-        count = -(-self.length // n)
-        return type(self)(f"batch({n})", lambda: _batched(self.make(), n), count, self.arrays, True, self.stages)
+
+        def make():
+            rows = self.make()
+            return np.split(rows, range(n, len(rows), n)) if len(rows) % n else rows.reshape(-1, n)
+
+        return type(self)(f"batch({n})", make, -(-self.length // n), self.arrays, True, self.stages)
 
 
 # %% [markdown]
