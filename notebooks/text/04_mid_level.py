@@ -438,7 +438,7 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 # NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses begin with a
 # check that the two belong together (`checked`, folded), and end with the mean. Between them stands `call`, which each loss writes
 # for itself. That of the first loss is your function. (A loss with `probabilities = True` has its numbers checked, too: they lie
-# in 0 to 1.)
+# in 0 to 1. And `wider` asks the course's second package, `levels_more`: of it come the weights of samples.)
 
 
 # %% tags=["hide-input"]
