@@ -85,7 +85,7 @@ CONTENTS = {
     },
     "levels.kernels": {
         "gpu_kernels": (
-            "BLOCK_THREADS LAYOUTS NUMBER ON_GPU by_numbers compile_gpu each_row gather_threads kernel_for "
+            "BLOCK_THREADS LAYOUTS ON_GPU by_numbers compile_gpu each_row gather_threads kernel_for "
             "matmul_threads mover normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads "
             "thread threads_for tiled uniform_threads"
         ),

@@ -4,12 +4,14 @@ A number is loaded once, stays in registers from op to op, and is stored once.
 """
 
 import ctypes
+import math
 from contextlib import ExitStack
+from itertools import groupby
 
 import numpy as np
 
 from levels.hardware import REAL, Assembler, host_lanes, select
-from levels.kernels import ELEMENTWISE, KERNELS, merged_axes
+from levels.kernels import ELEMENTWISE, KERNELS
 from levels.low_level import NoProgram
 
 _byte = (ctypes.c_char * 0).from_buffer
@@ -84,6 +86,17 @@ def units_of(graph):
 def all_lanes(dtype):
     """How many numbers a register holds. Lanes that never meet in a sum reorder nothing, so float64 has them too."""
     return host_lanes() * 4 // dtype.itemsize
+
+
+def merged_axes(shape, shapes):
+    """[(size, (does input 0 have this axis, …)), …]: neighbours that all inputs treat alike become one axis."""
+    # shapes are aligned at the right; what is missing on the left is 1
+    padded = [(1,) * (len(shape) - len(s)) + tuple(s) for s in shapes]
+    # (size, owners) of each axis; an axis of 1 needs no loop
+    axes = [(size, tuple(p[i] == size for p in padded)) for i, size in enumerate(shape) if size != 1]
+    # `groupby` takes neighbours of the same owners together
+    merged = [(math.prod(size for size, _ in group), owners) for owners, group in groupby(axes, lambda axis: axis[1])]
+    return merged or [(1, (True,) * len(shapes))]
 
 
 class _LoopWriter:

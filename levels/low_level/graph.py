@@ -93,10 +93,7 @@ def _results_of(given):
 
 
 def trace(python, signature):
-    """Run `python` on symbols: one for each Spec of the signature, whose other entries are arguments as they are.
-
-    Returns its Graph, what it returned, and the variables that it made.
-    """
+    """Run `python` on symbols of these Specs (what is none is an argument as it is): its Graph, its result, variables it made."""
     here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here

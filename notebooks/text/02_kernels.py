@@ -548,13 +548,16 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (17 min)
+# ## One scalar function, one loop (16 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write the
-# loop. When shapes differ, the smaller array is repeated
+# loop around it, as a text. Where all arrays have one shape, that is one loop, over all their numbers as over one long row.
+#
+# Where shapes differ, the smaller array is repeated
 # ([**broadcasting**](https://numpy.org/doc/stable/user/basics.broadcasting.html), NumPy's rule): a bias of shape `(1, 4)` is
-# added to every row of `(10, 4)`. In the loop that means one index less. So for each axis we note its *owners*: the inputs that
-# have it, and are not repeated along it. Neighbouring axes with the same owners are one long axis to the loop.
+# added to every row of `(10, 4)`. Then there is a loop for each axis, and along an axis where an array is repeated, its index
+# is 0. So the *places* of the numbers in the loop are soon written:
+
 
 # %%
 #| export elementwise
@@ -562,73 +565,54 @@ PLANS.clear()
 
 import inspect
 import math
-from itertools import groupby
 
 
-def merged_axes(shape, shapes):
-    """[(size, (does input 0 have this axis, …)), …]: neighbours that all inputs treat alike become one axis."""
-    # shapes are aligned at the right; what is missing on the left is 1
-    padded = [(1,) * (len(shape) - len(s)) + tuple(s) for s in shapes]
-    # (size, owners) of each axis; an axis of 1 needs no loop
-    axes = [(size, tuple(p[i] == size for p in padded)) for i, size in enumerate(shape) if size != 1]
-    # `groupby` takes neighbours of the same owners together
-    merged = [(math.prod(size for size, _ in group), owners) for owners, group in groupby(axes, lambda axis: axis[1])]
-    return merged or [(1, (True,) * len(shapes))]
+def places_of(shape, shapes):
+    """The index of the result and of each input in the loop, as texts. One letter counts along an array seen as one row."""
+    if all(s == shape or math.prod(s) == 1 for s in shapes):
+        return ["i", *("i" if s == shape else "0" for s in shapes)]
+    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))][: len(shape)]
+    places = [", ".join(letters)]
+    for s in shapes:  # which are aligned at the right
+        axes = [*zip(letters, shape)][len(shape) - len(s) :]
+        places.append(", ".join(i if own == size else "0" for own, (i, size) in zip(s, axes)) or "0")
+    return places
 
 
 # %%
-for other in ((1, 4), (10, 4)):
-    print((10, 4), "and", other, "->", merged_axes((10, 4), [(10, 4), other]))
+for other in ((10, 4), (1, 1), (1, 4)):
+    print((10, 4), "and", other, "->", places_of((10, 4), [(10, 4), other]))
 
 # %% [markdown]
-# With a row, the axis of 10 belongs to the first input alone and that of 4 to both: two loops, and the second input is indexed
-# by the inner letter only. With a matrix it is one axis of 40.
+# Two matrices, or a matrix and a lone number, are one row of 40. With a bias there are two loops, and its first index stays 0.
 #
-# The loop itself is text: Python that writes Python. An array is indexed by the letters of the axes it owns, its `places`. With
-# one letter it is seen as one long row (`flat`), which compilers like best; with none it is one number (`[0]`).
+# Now the text: Python that writes Python. Around the one `line` that computes a number stands a loop for each letter.
 
 
 # %%
 #| export elementwise
-def nest(places, letters):
-    """The lines around the one that computes an element: a loop for each index."""
-    row = [name for name, index in places.items() if "," not in index]  # seen as one long row, or as its one number
-    lines = [f"{name} = {name}.flat" + "[0]" * (not places[name]) for name in row]
-    return lines + ["    " * n + f"for {i} in range(len(out0{'[0]' * n})):" for n, i in enumerate(letters)]
+def nest(places, line):
+    """The lines of the loops around this one; `places` are those of the arrays `out`, `x0`, …"""
+    rows = [f"{name} = {name}.flat" for name, place in places.items() if "," not in place]  # seen as one row
+    loops = [f"for {i} in range(len(out{'[0]' * n})):" for n, i in enumerate(places["out"].split(", "))]
+    return rows + ["    " * n + text for n, text in enumerate([*loops, line])]
 
 
 KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # what writes these lines; whether they make a row of any array
 
-# %%
-print("\n".join(nest({"out0": "i, j", "x0": "i, j", "x1": "j"}, "ij")))
 
-# %% [markdown]
-# `x1`, with one letter, has become a row. Inside comes the line that calls the scalar function:
-
-
-# %%
-#| export elementwise
-def loop_source(name, owners, numbers=(), around=nest):
-    """The text of a nest of loops that calls the scalar function `name` once for each element."""
-    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(owners)))][: len(owners)]  # one an axis
-    places = {"out0": ", ".join(letters)}  # array -> its letters: "i, j"
-    for k, own in enumerate(zip(*owners)):
-        places[f"x{k}"] = ", ".join(letter for letter, has in zip(letters, own) if has)
-    # out0[i, j], x0[i, j], x1[j]
-    element, *inputs = (f"{array}[{index}]" if index else array for array, index in places.items())
-    lines = around(places, letters)
-    depth = sum(line.endswith(":") for line in lines)
-    call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
-    lines.append("    " * depth + f"{element} = {name}({call})")
+def loop_source(name, places, numbers=(), around=nest):
+    """The text of a loop that calls the scalar function `name` once for each number of the result."""
+    places = dict(zip(["out", *(f"x{k}" for k in range(len(places)))], places))
+    out, *inputs = (f"{array}[{place}]" for array, place in places.items())
+    call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])  # numbers such as a rate, in the arrays' dtype
+    lines = around(places, f"{out} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
 
 
-# %% [markdown]
-# A matrix and a row, and two matrices (whose two axes became one):
-
 # %%
-for shapes in ([(10, 4), (1, 4)], [(10, 4), (10, 4)]):
-    print(loop_source("add", [owners for _, owners in merged_axes((10, 4), shapes)]), "\n")
+for other in ((10, 4), (1, 4)):
+    print(loop_source("add", places_of((10, 4), [(10, 4), other])), "\n")
 
 # %% [markdown]
 # Python runs such a text with `exec`, in a `scope` that says what its names mean.
@@ -636,11 +620,11 @@ for shapes in ([(10, 4), (1, 4)], [(10, 4), (10, 4)]):
 
 # %%
 #| export elementwise
-def element_loop(function, x, owners, numbers=()):
+def element_loop(function, x, places, numbers=()):
     """The Python loop around a scalar function, for arrays like `x`; the rest is as in `loop_source`."""
     here = vars(KINDS[x.device.kind])  # (the lines may use what lies there, such as a GPU's `cuda`)
     scope = {**here, "__name__": "__main__", "scalar": function, "number": x.dtype.type}
-    exec(loop_source("scalar", owners, numbers, here["nest"]), scope)
+    exec(loop_source("scalar", places, numbers, here["nest"]), scope)
     return scope["loop"]
 
 
@@ -669,11 +653,10 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
         raise ValueError(f"{op}: shapes {' and '.join(map(reprlib.repr, shapes))} do not broadcast") from None
     if common != (shape or common) or op in UPDATES and shapes[0] != common:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
-    sizes, owners = zip(*merged_axes(common, shapes))
-    views = [sizes, *(tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners))]
-    if KINDS[last.device.kind].ravels:  # then only what has several axes in the loop must have just these
-        views = [s if len(view) < 2 else view for s, view in zip([common, *shapes], views)]
-    loop = lowered(element_loop(function, last, owners, rest), last)
+    places, views = places_of(common, shapes), None
+    if not KINDS[last.device.kind].ravels:  # then who is seen as one row has to be one
+        views = [s if "," in place else (math.prod(s),) for s, place in zip([common, *shapes], places)]
+    loop = lowered(element_loop(function, last, places, rest), last)
     return make(op, common, gives or dtype, inputs, loop, views, rest)
 
 
@@ -789,25 +772,34 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #
 # ## Many numbers become one (5 min)
 #
-# A sum is not elementwise: many numbers become one. A loop begins at a number, `START`, and takes in *one* more with a
-# function, `combine`. Along a row the sum starts at 0.0 and runs upwards, as the record says. An op needs no loop of its own:
-# it puts its number and its function in these two places.
+# A sum is not elementwise: many numbers become one. A loop begins at a number, `start`, and takes in one more with a function,
+# `combine`. So an op needs no loop of its own. It gives the number and the function, and gets the loop:
 
 # %%
 #| export reduce
 """Reductions: many numbers become one, along an axis."""
 
-START, combine = 0.0, np.add  # where a loop begins, and how it takes in one more number: each op puts its own here
+
+def reduce_rows(combine, start):
+    """The loop out[i] = combine(… combine(start, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
+
+    def loop(out, x):
+        for i in range(x.shape[0]):
+            total = start
+            for k in range(x.shape[1]):
+                total = combine(total, x[i, k])
+            out[i] = total
+
+    return loop
 
 
-def reduce_rows(out, x):
-    """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
-    for i in range(x.shape[0]):
-        total = START
-        for k in range(x.shape[1]):
-            total = combine(total, x[i, k])
-        out[i] = total
+# %% [markdown]
+# Along a row the sum starts at 0.0 and runs upwards, as the record says. Not compiled yet, on the rows [0 1 2] and [3 4 5]:
 
+# %%
+x, out = np.arange(6.0).reshape(2, 3), np.empty(2)
+reduce_rows(np.add, 0.0)(out, x)
+print(out)
 
 # %% [markdown]
 # Down the columns it is the same, and neighbours `j` stand side by side. Any array can be seen as `[before, within, after]` the
@@ -816,13 +808,17 @@ def reduce_rows(out, x):
 
 # %%
 #| export reduce
-def reduce_columns(out, x):
-    """out[i, j] = combine(… combine(START, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
-    out[:] = START
-    for i in range(out.shape[0]):
-        for k in range(x.shape[1]):
-            for j in range(out.shape[1]):
-                out[i, j] = combine(out[i, j], x[i, k, j])
+def reduce_columns(combine, start):
+    """The loop out[i, j] = combine(… combine(start, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
+
+    def loop(out, x):
+        out[:] = start
+        for i in range(out.shape[0]):
+            for k in range(x.shape[1]):
+                for j in range(out.shape[1]):
+                    out[i, j] = combine(out[i, j], x[i, k, j])
+
+    return loop
 
 
 KINDS["cpu"].loops = reduce_rows, reduce_columns
@@ -830,9 +826,8 @@ REDUCTIONS = {}  # op -> the number that its loops start at
 
 # %% [markdown]
 # One exception. Remember the surprise of notebook 01: one running sum of 2²⁵ float32 ones stops at 16,777,216. So in rows of
-# 1,024 float32 or more the compiler may split a sum over its lanes (`reassoc`, for reassociate): many sums, each of fewer
-# numbers. In float64 nothing is reordered, ever. In the folded cell `reduced` sees an array as `[before, within, after]`, and
-# `_plan_reduce` takes the loop that fits, with the op's own function and number in it.
+# 1,024 float32 or more the compiler may split a sum over its lanes: many sums, each of fewer numbers. In float64 nothing is
+# reordered, ever. In the folded cell `_plan_reduce` takes the loop that fits an axis, and gives it the op's number and function.
 
 
 # %% tags=["hide-input"]
@@ -858,12 +853,11 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     keep = flag(f"{op}: keepdims", keepdims)
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
     columns = (after,) * (after != 1)  # none, where the numbers of a sum lie side by side
-    loop, views = KINDS[x.device.kind].loops[len(columns)], [(before, *columns), (before, within, *columns)]
+    reduction, views = KINDS[x.device.kind].loops[len(columns)], [(before, *columns), (before, within, *columns)]
     fast = ("reassoc",) if not columns and within >= 1024 and dtype == np.float32 else ()
 
     def lower():
-        own = {"combine": lowered(function, x, fast)(), "START": dtype.type(start), "NUMBER": dtype.type}
-        return lowered(types.FunctionType(loop.__code__, loop.__globals__ | own), x, fast)()
+        return lowered(reduction(lowered(function, x, fast)(), dtype.type(start)), x, fast)()
 
     return make(op, shape, dtype, [x], lower, views)
 
@@ -890,7 +884,7 @@ def _plan_mean(op, function, x, axis=None, keepdims=False):
 
 kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
 kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
-REDUCTIONS["reduce_sum"] = START
+REDUCTIONS["reduce_sum"] = 0.0
 
 # %% [markdown]
 # The 2²⁵ ones again, which one running sum took for 16,777,216:

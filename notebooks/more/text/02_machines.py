@@ -19,7 +19,7 @@ from course.figures import page
 from course.practice import checks
 from levels.hardware import pool
 from levels.kernels import KERNELS, KINDS, PLANS, launch
-from levels.kernels.elementwise import loop_source, merged_axes
+from levels.kernels.elementwise import loop_source, places_of
 from levels_more import gpu_kernels, tpu_kernels
 
 # %% [markdown]
@@ -39,8 +39,8 @@ page.source(gpu_kernels.thread)
 # A matrix and a row are added:
 
 # %%
-owners = [owners for _, owners in merged_axes((10, 4), [(10, 4), (1, 4)])]
-print(loop_source("add", owners, around=KINDS["gpu"].nest))
+places = places_of((10, 4), [(10, 4), (1, 4)])
+print(loop_source("add", places, around=KINDS["gpu"].nest))
 
 # %% [markdown]
 # Compare it with the loop that the CPU got, in notebook 02: the last line is the same. `n % 4` is the column, what is left is the row.
@@ -89,7 +89,7 @@ for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
 page.source(gpu_kernels.reduce_block)
 
 # %% [markdown]
-# `START` and `combine` are the op's own, as in the loops of the CPU.
+# `start` and `combine` are the op's own, as in the loops of the CPU.
 
 # %%
 numbers = np.arange(12, dtype="f4").reshape(3, 4)
