@@ -227,7 +227,7 @@ class FusedProgram:
         """One step on these arguments. Returns the results as new tensors; the variables have their new values."""
         if self.limits:
             check_rows(self.limits, args)
-        outs = [node.spec.device.new(node.spec, Tensor) for node in self.graph.outputs]
+        outs = [Tensor(node.spec) for node in self.graph.outputs]
         return self.launch(args, outs, {"steps": 1})
 
     def over(self, args, batches):
@@ -236,7 +236,7 @@ class FusedProgram:
             check_rows(self.limits, args, batches)
         steps, _ = batches.shape
         specs = [node.spec.device.spec((steps,), node.spec.dtype) for node in self.graph.outputs]
-        outs = [spec.device.new(spec, Tensor) for spec in specs]
+        outs = [Tensor(spec) for spec in specs]
         rows = args[self.inputs[0]].spec.shape[0] if self.inputs else 0
         return self.launch(args, outs, {"steps": steps, "rows": rows, "batches": batches.ctypes.data})
 

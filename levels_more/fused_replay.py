@@ -102,7 +102,7 @@ class FusedReplay(Replay):
                     of = node.attrs["of"]
                     tensors[node] = args[of] if node.op == "input" else of.newest()
             for node in self.made:
-                tensors[node] = node.spec.device.new(node.spec, Tensor)
+                tensors[node] = Tensor(node.spec)
             arrays = self.fixed | {node: tensor.data for node, tensor in tensors.items()}
             for part in self.parts:
                 self.launch(part, arrays)
