@@ -235,7 +235,7 @@ def check(seed, monkeypatch):
 
 @pytest.mark.timeout(900)
 def test_random_programs_on_hard_numbers(seeds, monkeypatch, tmp_path):
-    """Of 50 about 8 become rows and 17 fused; empty arrays, whole numbers and what mixes dtypes are replayed."""
+    """Of 50 about 8 become rows and 40 fused; empty arrays are replayed."""
     monkeypatch.setattr(machine, "_CACHE", tmp_path)  # no other run will want them
     found = collections.Counter()
     for seed in seeds:
@@ -244,7 +244,7 @@ def test_random_programs_on_hard_numbers(seeds, monkeypatch, tmp_path):
         found.update(f"by the rule {name}" for name in kinds_of[""])
     print(dict(found))
     assert found["Replay"] == len(seeds), found
-    assert len(seeds) < 50 or found["RowProgram"] and found["FusedProgram"] >= 4, found
+    assert len(seeds) < 50 or found["RowProgram"] and found["FusedProgram"] >= 25, found
 
 
 def test_random_programs_use_every_op():
