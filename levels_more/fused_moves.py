@@ -2,7 +2,7 @@
 
 import functools
 import math
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from itertools import accumulate
 
 import numpy as np
@@ -11,7 +11,7 @@ from levels.hardware import REAL, Assembler, Index, Value, named, select
 from levels.kernels import KERNELS, as_slices, reduced
 from levels.low_level import NoProgram
 
-from .fused_parts import PARTS
+from .fused_parts import PARTS, check_small
 from .random_numbers import ELEVEN, HIGH, LOW, philox
 from .wholes import Word, all_lanes, array_like, assembler, stored
 
@@ -95,21 +95,37 @@ def _concat(node):
     )
 
 
+LANES_IN_ONE = {
+    "reduce_max": ("fmaximum", "smax"),
+    "reduce_min": ("fminimum", "smin"),
+}  # LLVM's, of floats and of whole numbers
+
+
 @functools.cache
 def extreme_program(op, before, within, after, dtype):
     """out[before, after] = the largest (or smallest) of x[before, within, after] over its middle."""
-    a = assembler("extreme", dtype, 1 if after == 1 else all_lanes(dtype))
-    out, x, found = a.array("out", before, after), a.array("x", before, within, after), a.slot(a.kind)
-    with a.loop(before) as i, a.loop(after, a.lanes) as j:
-        a.emit(f"store {a.kind} {a.load(x, i, 0, j).register}, ptr {found}")
-        with a.loop(within) as k:
-            so_far = Value(a, a.write(f"load {a.kind}, ptr {found}"))
-            a.emit(f"store {a.kind} {KERNELS[op, 'cpu'](so_far, a.load(x, i, k, j)).register}, ptr {found}")
-        a.store(Value(a, a.write(f"load {a.kind}, ptr {found}")), out, i, j)
+    last, a = after == 1, assembler("extreme", dtype, all_lanes(dtype))
+    out, x = a.array("out", before, after), a.array("x", before, within, *[after] * (not last))
+    found = a.slot(a.kind)
+    with a.loop(before) as i, nullcontext(0) if last else a.loop(after, a.lanes) as j:
+        column = [j] * (not last)
+        a.emit(f"store {a.kind} {a.load(x, i, 0, *column).register}, ptr {found}")
+        with a.loop(within, a.lanes if last else 1) as k:
+            so_far = a.write(f"load {a.kind}, ptr {found}")
+            larger = KERNELS[op, "cpu"](Value(a, so_far), a.load(x, i, k, *column)).register
+            if last:  # only the lanes that count
+                larger = a.write(f"select {a.wide('i1')} {a.mask}, {a.kind} {larger}, {a.kind} {so_far}")
+            a.emit(f"store {a.kind} {larger}, ptr {found}")
+        largest = a.write(f"load {a.kind}, ptr {found}")
+        if last:
+            name = LANES_IN_ONE[op][dtype.kind == "i"]
+            largest = a.spread(a.real, a.write(f"call {a.real} @llvm.vector.reduce.{name}({a.kind} {largest})"))
+        a.store(Value(a, largest), out, i, j)
     return a.assemble()
 
 
 def _extreme(node):
+    check_small(node, node.inputs[0])
     before, within, after = reduced(node.op, node.inputs[0].spec.shape, node.attrs.get("axis"))[1]
     return extreme_program(node.op, before, within, after, node.spec.dtype), [node, *node.inputs]
 

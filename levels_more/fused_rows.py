@@ -7,7 +7,7 @@ from levels.hardware import Value
 from levels.kernels import as_slices
 from levels.low_level import NoProgram
 
-from .fused_parts import PARTS
+from .fused_parts import PARTS, check_small
 from .wholes import all_lanes, assembler
 
 ROWS = {  # op -> function(node) -> the node of its row numbers, how many rows there are, and what a number is called
@@ -92,14 +92,16 @@ def one_hot_program(count, depth, dtype):
 
 
 def _by_rows(program, node):
-    """The program of a gather or a scatter_add, and whose memory its arrays are."""
+    """The program of a gather or a scatter_add, and whose memory its arrays are. Raises NoProgram for many rows."""
     rows, limit, _ = ROWS[node.op](node)
+    check_small(node, node if program is gather_program else node.inputs[0])
     count = math.prod(rows.spec.shape)
     width = math.prod((node if program is gather_program else node.inputs[0]).spec.shape) // count
     return program(count, limit, width, node.spec.dtype), [node, *node.inputs]
 
 
 def _one_hot(node):
+    check_small(node, node)
     depth = node.spec.shape[-1]
     return one_hot_program(math.prod(node.spec.shape) // depth, depth, node.spec.dtype), [node, *node.inputs]
 

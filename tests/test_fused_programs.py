@@ -147,13 +147,15 @@ def test_only_empty_graphs_are_left_to_kernels(tell):
 
 
 def test_what_is_replayed_says_why():
-    """Random numbers, and row numbers that are computed."""
+    """Random numbers, row numbers that are computed, and what is large."""
     state, x = Variable(np.array([7, 0])), ll.constant(X[0])
     noisy = function(lambda x: ll.apply("random_normal", state, shape=(2, 3), dtype=np.dtype("f4")))
+    large = function(lambda x: ll.reduce_max(x @ np.ones((5, 20000), "f4")))
     looked_up = function(lambda x: ll.gather(x, ll.argmax(x, 0)))
     for compiled, why in (
         (noisy, "random_normal float32[2, 3] is left to its kernel"),
         (looked_up, "checked by its kernel"),
+        (large, "reduce_max float32[] moves 1,600,000 bytes; from 1,048,576 on its kernel is quicker"),
     ):
         compiled(x)
         ((made, _),) = compiled.programs.values()
