@@ -3,7 +3,6 @@
 import functools
 import math
 from contextlib import ExitStack, nullcontext
-from itertools import accumulate
 
 import numpy as np
 
@@ -67,10 +66,8 @@ def _part(shape, slices):
 
 def _transpose(node):
     shape = node.spec.shape
-    axes = node.attrs.get("axes") or range(len(shape))[::-1]
-    return _moves(
-        node, [(0, shape, _whole(shape), tuple((n, 0, 1) for n in sorted(range(len(shape)), key=[*axes].__getitem__)))]
-    )
+    axes = [*(node.attrs.get("axes") or range(len(shape))[::-1])]
+    return _moves(node, [(0, shape, _whole(shape), tuple((axes.index(n), 0, 1) for n in range(len(shape))))])
 
 
 def _slice(node):
@@ -85,20 +82,16 @@ def _slice_grad(node):
 
 
 def _concat(node):
-    axis, shapes = node.attrs.get("axis", 0), [x.spec.shape for x in node.inputs]
-    starts = accumulate((shape[axis] for shape in shapes), initial=0)
-    to = (
-        [(n, start * (n == axis), 1) for n in range(len(shape))] for shape, start in zip(shapes, starts, strict=False)
-    )
-    return _moves(
-        node, [(k, shape, tuple(place), _whole(shape)) for k, (shape, place) in enumerate(zip(shapes, to, strict=True))]
-    )
+    axis, begin, moves = node.attrs.get("axis", 0), 0, []
+    for k, x in enumerate(node.inputs):
+        shape = x.spec.shape
+        moves.append((k, shape, tuple((n, begin * (n == axis), 1) for n in range(len(shape))), _whole(shape)))
+        begin += shape[axis]
+    return _moves(node, moves)
 
 
-LANES_IN_ONE = {
-    "reduce_max": ("fmaximum", "smax"),
-    "reduce_min": ("fminimum", "smin"),
-}  # LLVM's, of floats and of whole numbers
+# LLVM's names, for floats and for whole numbers
+LANES_IN_ONE = {"reduce_max": ("fmaximum", "smax"), "reduce_min": ("fminimum", "smin")}
 
 
 @functools.cache
@@ -163,10 +156,7 @@ def _place(node):
 @functools.cache
 def uniform_program(count, dtype):
     """out[i] = number i of the uniform ones in [0, 1) that follow `state`, two words: key and counter."""
-    a, steps = (
-        Assembler("random_uniform", np.float64, all_lanes(np.dtype("f8"))),
-        2.0 ** (24 if dtype.itemsize == 4 else 53),
-    )
+    a, steps = Assembler("random_uniform", np.float64, all_lanes(np.dtype("f8"))), 2.0 ** (24 if dtype == "f4" else 53)
     out, state = array_like(a, "out", dtype, count), array_like(a, "state", np.dtype("i8"), 2)
     key, first = (Word(a, a.load(state, k).register) for k in (0, 1))
     with a.loop(count, a.lanes) as i:

@@ -17,13 +17,11 @@ from .wholes import all_lanes, assembler
 
 NEAR_BYTES = 2**21  # a larger `w` would be read from far away, once for each tile (measured)
 WIDEST_ROW = 64  # numbers; a longer row is not written out
-LARGE = (
-    2**20
-)  # bytes; on more, some kernels are two to four times as quick as their programs, and that is more than a launch
+LARGE = 2**20  # bytes; with more, some kernels are two to four times as quick as their programs
 
 
 def check_small(node, x):
-    """Raise NoProgram for an op on more bytes, those of x, than its program is good at."""
+    """Raise NoProgram for an op whose array x, of any shape and dtype, has more bytes than its program is good at."""
     if x.spec.nbytes > LARGE:
         raise NoProgram(f"{node!r} moves {x.spec.nbytes:,} bytes; from {LARGE:,} on its kernel is quicker")
 

@@ -19,18 +19,23 @@ _WHOLE = {  # of floats -> of whole numbers
 
 
 class Wholes(Assembler):
-    """Writes one program on int64 numbers, which wrap around as NumPy's do; of masks, on the bytes that hold them."""
+    """Writes one program on int64 numbers, which wrap around as NumPy's do; of masks, on the bytes that hold them.
+
+    Raises TypeError for a constant that is no whole number.
+    """
 
     def __init__(self, name, dtype, lanes=1):
-        super().__init__(name, np.float64, lanes)
-        self.dtype, self.real = dtype, KIND[dtype]
+        super().__init__(name, np.float64, lanes)  # of which its constants are
+        self.real = KIND[dtype]
         self.kind, written = self.wide(self.real), self.constant
         self.constant = lambda kind, text: written(kind, self.whole(text) if text.startswith("0x") else text)
 
-    @staticmethod
-    def whole(text):
+    def whole(self, text):
         """A constant that level 1 writes as the bits of a float64, as a whole number."""
-        return str(int(np.uint64(int(text, 16)).view(np.float64)))
+        number = float(np.uint64(int(text, 16)).view(np.float64))
+        if not number.is_integer() or abs(number) > 2**53:
+            raise TypeError(f"{self.name}: {number} is no constant of a program on whole numbers")
+        return str(int(number))
 
     def write(self, text):
         for of_floats, own in _WHOLE.items():
@@ -60,7 +65,7 @@ def loaded(a, array, dtype, *indices):
     number, kind = a.load(array, *indices), a.wide(array.kind)
     if array.kind == a.real:
         return number
-    how = {"b": "zext" if a.dtype.kind == "i" else "uitofp", "i": "sitofp"}.get(dtype.kind)
+    how = {"b": "zext" if a.real == "i64" else "uitofp", "i": "sitofp"}.get(dtype.kind)
     how = how or ("fpext" if dtype.itemsize < a.dtype.itemsize else "fptrunc")
     number = Value(a, a.write(f"{how} {kind} {number.register} to {a.kind}"))
     return number != 0.0 if dtype.kind == "b" else number

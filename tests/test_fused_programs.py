@@ -14,6 +14,7 @@ from course.build import ROOT, environment
 from levels import low_level as ll
 from levels.hardware import program
 from levels.low_level import Function, Replay, Variable, function
+from levels_more import wholes
 
 X = np.random.default_rng(1).standard_normal((3, 20, 5)).astype("f4")
 MOVES = {
@@ -110,6 +111,13 @@ def test_only_the_numbers_that_are_used_are_checked(monkeypatch):
     assert kinds(look_up) == {"FusedProgram"}
     with pytest.raises(IndexError, match="a row number is out of range: -1 to 99; there are 20"):
         look_up(ll.constant(ids[:, ::-1].copy()))
+
+
+def test_a_fraction_is_no_constant_of_whole_numbers():
+    """A kernel that computes with 0.5 in between is left as it is: cut off to 0 it would be another one."""
+    a = wholes.Wholes("halves", np.dtype("i8"))
+    with pytest.raises(TypeError, match="halves: 0.5 is no constant of a program on whole numbers"):
+        a.load(a.array("x", 1), 0) * 0.5
 
 
 def graphs(seed):
