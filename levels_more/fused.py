@@ -112,12 +112,12 @@ class _List:
     def __init__(self, units, now, threads):
         self.calls, self.threads, self.now = [call for parts in units for call in parts], threads, now
         self.table = np.empty((len(self.calls), 2), np.int64)
-        self.before = np.repeat(np.cumsum([0, *map(len, units[:-1])]), [len(parts) for parts in units])
         self.program, arrays = list_program(), [address(self.table), address(now)]
+        words, starts, known = [], [], {"programs": len(self.calls)}
         if threads > 1:
+            self.before = np.repeat(np.cumsum([0, *map(len, units[:-1])]), [*map(len, units)])
             self.program, arrays = team_program(), [address(self.table), address(self.before), address(now)]
-        known = {"programs": len(self.calls), "parts": len(self.calls), "others": let_others_run()}
-        words, starts = [], []
+            known = {"parts": len(self.calls), "others": let_others_run()}
         for program, places in [*self.calls, (self.program, arrays)]:
             starts.append(len(words))
             placed = known | dict(zip(program.arrays, places, strict=True))
@@ -134,17 +134,20 @@ class _List:
             self.table[n] = ctypes.cast(program.run, ctypes.c_void_p).value, begin + 8 * starts[n]
         self.start, self.begin = starts[-1], begin + 8 * starts[-1]
 
-    def run(self, given):
-        """Run all of them given["steps"] times."""
-        if self.threads > 1:  # two counts, on two lines of the cache
-            counts = np.zeros(16, np.int64)
-            given = given | {"free": address(counts), "done": address(counts) + 64}
+    def fill(self, given):
+        """Write down what a call is given."""
         for name, places in self.places.items():
             for place, nbytes in places:
                 self.block[place] = given[name] + nbytes
+
+    def run(self, given):
+        """Run all of them given["steps"] times."""
         if self.threads == 1:
+            self.fill(given)
             self.program.run(self.begin)
-        else:  # on words of this call alone: a thread that comes late finds that all is done
+        else:  # on counts and words of this call alone: a thread that comes late finds that all is done
+            counts = np.zeros(16, np.int64)  # two, on two lines of the cache
+            self.fill(given | {"free": address(counts), "done": address(counts) + 64})
             words = self.block[self.start :]
             run_together(self.program, (ctypes.c_int64 * len(words))(*words), self.threads, (self, counts))
 

@@ -44,11 +44,11 @@ def shares(count, parts, step=1):
     return [(begin, end - begin) for begin, end in itertools.pairwise(ends) if begin < end]
 
 
-def grid(rows, columns, parts):
+def grid(high, wide, parts):
     """Into how many parts, down and across, so many tiles are cut: so that the largest is small, then that it is near a square."""
 
     def largest(down):
-        height, width = math.ceil(rows / down), math.ceil(columns / (parts // down))
+        height, width = math.ceil(high / down), math.ceil(wide / (parts // down))
         return height * width, height + width, down
 
     down = min((n for n in range(1, parts + 1) if parts % n == 0), key=largest)
