@@ -1,8 +1,8 @@
 """A list of programs on several threads: large programs are cut into parts, and each thread takes the next part that is free.
 
-A part may begin when all parts of the programs before its own are done. Machine code hands them out, and nobody waits for a
-thread, only for a part that has begun: a thread that comes late, or never, has taken nothing. No sum is cut, so any number of threads
-gives the same bits.
+A part may begin when all parts of the programs before its own are done. Machine code hands them out, and nobody waits for
+a thread, only for a part that has begun: a thread that comes late, or never, has taken nothing. No sum is cut, so any
+number of threads gives the same bits.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ def shares(count, parts, step=1):
 
 
 def grid(high, wide, parts):
-    """Into how many parts, down and across, so many tiles are cut: so that the largest is small, then that it is near a square."""
+    """How many parts down and across so many tiles are cut into: the largest shall be small, then near to a square."""
 
     def largest(down):
         height, width = math.ceil(high / down), math.ceil(wide / (parts // down))
