@@ -134,20 +134,17 @@ class _List:
             self.table[n] = ctypes.cast(program.run, ctypes.c_void_p).value, begin + 8 * starts[n]
         self.start, self.begin = starts[-1], begin + 8 * starts[-1]
 
-    def fill(self, given):
-        """Write down what a call is given."""
+    def run(self, given):
+        """Run all of them given["steps"] times."""
+        if self.threads > 1:  # counts and words are of this call alone: a thread that comes late finds that all is done
+            counts = np.zeros(16, np.int64)  # two, on two lines of the cache
+            given = given | {"free": address(counts), "done": address(counts) + 64}
         for name, places in self.places.items():
             for place, nbytes in places:
                 self.block[place] = given[name] + nbytes
-
-    def run(self, given):
-        """Run all of them given["steps"] times."""
         if self.threads == 1:
-            self.fill(given)
             self.program.run(self.begin)
-        else:  # on counts and words of this call alone: a thread that comes late finds that all is done
-            counts = np.zeros(16, np.int64)  # two, on two lines of the cache
-            self.fill(given | {"free": address(counts), "done": address(counts) + 64})
+        else:
             words = self.block[self.start :]
             run_together(self.program, (ctypes.c_int64 * len(words))(*words), self.threads, (self, counts))
 
@@ -253,7 +250,7 @@ class FusedProgram:
         given |= {("out", k): address(out.data) for k, out in enumerate(outs)}
         with self.lock, self.turns:  # the lock is for the block and the buffers, which all calls share
             homes = {name: v.home or home_of(v, v in self.graph.updates) for name, v in self.homes.items()}
-            self.current().run(given | homes)
+            (self.lists[1] if self.most_threads == 1 else self.current()).run(given | homes)
         return outs
 
     def run(self, args):
