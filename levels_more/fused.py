@@ -122,13 +122,15 @@ class _List:
             starts.append(len(words))
             placed = known | dict(zip(program.arrays, places, strict=True))
             words += [placed.get(name, name) for name in program.words]
-        self.block, self.places = (ctypes.c_int64 * len(words))(), {}  # {name: where it stands in the block}
+        self.block = (ctypes.c_int64 * len(words))()
+        self.places, self.beyond = {}, []  # {name: where it stands in the block}, [(where, name, so many bytes beyond)]
         for place, word in enumerate(words):
             if isinstance(word, int):
                 self.block[place] = word
+            elif isinstance(word, _Beyond):
+                self.beyond.append((place, *word))
             else:
-                name, nbytes = word if isinstance(word, _Beyond) else (word, 0)
-                self.places.setdefault(name, []).append((place, nbytes))
+                self.places.setdefault(word, []).append(place)
         begin = ctypes.addressof(self.block)
         for n, (program, _) in enumerate(self.calls):
             self.table[n] = ctypes.cast(program.run, ctypes.c_void_p).value, begin + 8 * starts[n]
@@ -140,8 +142,10 @@ class _List:
             counts = np.zeros(16, np.int64)  # two, on two lines of the cache
             given = given | {"free": address(counts), "done": address(counts) + 64}
         for name, places in self.places.items():
-            for place, nbytes in places:
-                self.block[place] = given[name] + nbytes
+            for place in places:
+                self.block[place] = given[name]
+        for place, name, nbytes in self.beyond:
+            self.block[place] = given[name] + nbytes
         if self.threads == 1:
             self.program.run(self.begin)
         else:
@@ -220,7 +224,7 @@ class FusedProgram:
     def place(self, x, begin):
         """Where the numbers of a node lie, from this one on."""
         where, nbytes = self.words[x], begin * x.spec.dtype.itemsize
-        return where + nbytes if isinstance(where, int) else _Beyond(where, nbytes)
+        return where + nbytes if isinstance(where, int) else _Beyond(where, nbytes) if nbytes else where
 
     def steps(self, parts):
         """The programs of the units."""
