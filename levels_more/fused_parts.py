@@ -14,8 +14,8 @@ from levels.hardware import Assembler, Index
 from levels.kernels import KERNELS, TILE_ROWS, TILE_VECTORS, WORTH_PACKING, reduced
 from levels.low_level import NoProgram
 
-from .fused_loops import all_lanes
 from .fused_threads import grid, shares
+from .wholes import all_lanes, assembler
 
 NEAR_BYTES = 2**21  # a larger `w` would be read from far away, once for each tile (measured)
 WIDEST_ROW = 64  # numbers; a longer row is not written out
@@ -121,19 +121,22 @@ def product_of(node, parts=1):
 def sum_program(before, within, after, count, dtype, rows, columns):
     """out[before, after] = the sum of x[before, within, after] over its middle, divided by `count`; its first rows, columns."""
     last = after == 1
-    a = Assembler("sum", dtype, None if last else all_lanes(dtype))
+    a = assembler("sum", dtype, 1 if last and dtype != np.float32 else all_lanes(dtype))
     out, x = a.array("out", before, after), a.array("x", before, within, *[after] * (not last))
     with a.loop(rows) as i, nullcontext(0) if last else a.loop(columns, a.lanes) as j:
         total = a.sum()
         with a.loop(within, a.lanes if last else 1) as k:
             total += a.load(x, i, k, *[j] * (not last))
-        a.store((total.total() if last else total.value()) / count, out, i, j)
+        total = total.total() if last else total.value()
+        a.store(total if count == 1.0 else total / count, out, i, j)
     return a.assemble()
 
 
 def sum_of(node, parts=1, mean=False):
     """The program of a sum or a mean in parts, as in PARTS."""
     (x,), dtype, lanes = node.inputs, node.spec.dtype, all_lanes(node.spec.dtype)
+    if mean and dtype.kind == "i":
+        raise NoProgram(f"{node!r} of whole numbers is left to its kernel")
     before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]
     (down, across), found = grid(before, math.ceil(after / lanes), parts), []
     for (i, rows), (j, columns) in itertools.product(shares(before, down), shares(after, across, lanes)):
@@ -170,7 +173,7 @@ def row_kernel_of(node, parts=1):
 @functools.cache
 def fetch_program(batch, width, dtype, count):
     """out[i] = the row of x whose number is batches[now, i], for the first i."""
-    a = Assembler("fetch", dtype, all_lanes(dtype))
+    a = assembler("fetch", dtype, all_lanes(dtype))
     batches, now = a.array("batches", "steps", batch, rows_of="rows"), a.array("now", 1, rows_of="steps")
     x, out = a.array("x", "rows", width), a.array("out", batch, width)
     with a.loop(count) as i:
@@ -183,7 +186,7 @@ def fetch_program(batch, width, dtype, count):
 @functools.cache
 def copy_program(count, dtype):
     """out = x"""
-    a = Assembler("copy", dtype, all_lanes(dtype))
+    a = assembler("copy", dtype, all_lanes(dtype))
     out, x = a.array("out", count), a.array("x", count)
     with a.loop(count, a.lanes) as i:
         a.store(a.load(x, i), out, i)
@@ -193,7 +196,7 @@ def copy_program(count, dtype):
 @functools.cache
 def keep_program(dtype):
     """out[now] = x[0]: what a step gives is kept in the place of that step."""
-    a = Assembler("keep", dtype)
+    a = assembler("keep", dtype, 1)
     out, x = a.array("out", "steps"), a.array("x", 1)
     now = a.array("now", 1, rows_of="steps")
     a.store(a.load(x, 0), out, a.load(now, 0))
@@ -204,6 +207,16 @@ def copy_of(node, parts=1):
     """The program of an op that only changes the shape in parts, as in PARTS."""
     found = shares(math.prod(node.spec.shape), parts, all_lanes(node.spec.dtype))
     return [(copy_program(count, node.spec.dtype), [(x, i) for x in (node, *node.inputs)]) for i, count in found]
+
+
+def whole(program_of):
+    """The row of PARTS for an op whose program is in one part: `program_of(node)` gives it, and whose memory its arrays are."""
+
+    def in_one_part(node, parts=1):
+        program, taken = program_of(node)
+        return [(program, [(x, 0) for x in taken])]
+
+    return in_one_part
 
 
 # op -> function(node, parts) -> [(a program, [(whose memory an array is: a node, or a Spec for memory of its own; where in it

@@ -132,7 +132,7 @@ def _write(graph, parts, batch):
         compute("before")
         totals = {x: _each(lambda _: a.sum(), np.empty(shape[x])) for x in parts if parts[x] == "sum"}
         with a.loop(batch, a.lanes) as r:
-            compute("row", a.load(batches, step, r))
+            compute("row", (more("form", "rows") or Assembler).load(a, batches, step, r))
             for x, total in totals.items():
                 for term in _form_of(f"sum {x.op}")(x, shape[x], *map(known.get, x.inputs)):
                     _each(operator.iadd, total, term)
@@ -168,7 +168,7 @@ class RowProgram:
 
     def launch(self, args, specs, sizes):
         """Run on a block of words, of this call alone. Variables are read, and overwritten, at home."""
-        outs = [spec.device.new(spec, Tensor) for spec in specs]
+        outs = [Tensor(spec) for spec in specs]
         given = [addressof(_bytes_of(x.data)) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.turns:
             homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]
