@@ -133,7 +133,7 @@ def sum_program(before, within, after, count, dtype, rows, columns):
 
 
 def sum_of(node, parts=1, mean=False):
-    """The program of a sum or a mean in parts, as in PARTS."""
+    """The program of a sum or a mean in parts, as in PARTS. Raises NoProgram for a mean of whole numbers."""
     (x,), dtype, lanes = node.inputs, node.spec.dtype, all_lanes(node.spec.dtype)
     if mean and dtype.kind == "i":
         raise NoProgram(f"{node!r} of whole numbers is left to its kernel")
