@@ -6,6 +6,7 @@ A back end for graphs that do not split into rows, and for those that are quicke
 import ctypes
 import math
 import threading
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,19 +23,37 @@ from levels.low_level import (
 )
 
 from . import fused_moves, ops  # noqa: F401 (more PARTS, and copy)
-from .fused_loops import address, loop_program, units_of
+from .fused_loops import address, loop_parts, units_of
 from .fused_parts import PARTS, copy_program, fetch_program, keep_program, list_program
 from .fused_rows import check_rows, row_limits
+from .fused_threads import (
+    WORTH_SHARING,
+    let_others_run,
+    most_threads,
+    run_together,
+    shares,
+    team_program,
+    threads_for,
+)
 
 
-def _unit_program(unit, results):
-    """The program of a unit, and whose memory its arrays are. Raises NoProgram where there is none."""
+def _unit_parts(unit, results, parts):
+    """The program of a unit in parts, as in PARTS, or in one if it is small. Raises NoProgram where there is none."""
+    largest = max(math.prod(x.spec.shape) for node in unit.nodes for x in (node, *node.inputs))
+    parts = parts if largest >= WORTH_SHARING else 1
     if unit.loop is not None:
-        return loop_program(unit.nodes, results)
+        return loop_parts(unit.nodes, results, parts)
     (node,) = unit.nodes
     if node.op not in PARTS:
         raise NoProgram(f"{node!r} is left to its kernel")
-    return PARTS[node.op](node)
+    return PARTS[node.op](node, parts)
+
+
+class _Beyond(NamedTuple):
+    """A place so many bytes beyond an address that each call tells."""
+
+    name: Any
+    nbytes: int
 
 
 def _last_readers(units):
@@ -108,35 +127,52 @@ def shared_buffers(units, kept):
 class _List:
     """Programs that one call runs one after the other, any number of times; `now` holds the number of the time.
 
-    `calls` are pairs of a program and what stands for each of its arrays: an address that stays, or the name of one that
-    each `run` is given. Named sizes are given too.
+    `units` are lists of the parts of a program, which may run at once. A part is a program and what stands for each of its
+    arrays: an address that stays, the name of one that each `run` is given, or a place beyond it. Named sizes are given too.
     """
 
-    def __init__(self, calls, now):
-        self.program, self.table = list_program(), np.empty((len(calls), 2), np.int64)
-        self.calls, self.now = calls, now  # which live as long as their code is called, and as they are written to
-        words, starts, known = [], [], {"programs": len(calls)}
-        for program, arrays in [*calls, (self.program, [address(self.table), address(now)])]:
+    def __init__(self, units, now, threads):
+        self.calls, self.threads, self.now = [call for parts in units for call in parts], threads, now
+        self.table = np.empty((len(self.calls), 2), np.int64)
+        self.program, arrays = list_program(), [address(self.table), address(now)]
+        words, starts, known = [], [], {"programs": len(self.calls)}
+        if threads > 1:
+            self.before = np.repeat(np.cumsum([0, *map(len, units[:-1])]), [*map(len, units)])
+            self.program, arrays = team_program(), [address(self.table), address(self.before), address(now)]
+            known = {"parts": len(self.calls), "others": let_others_run()}
+        for program, places in [*self.calls, (self.program, arrays)]:
             starts.append(len(words))
-            arrays = dict(zip(program.arrays, arrays, strict=True))
-            words += [arrays[name] if name in arrays else known.get(name, name) for name in program.words]
-        self.block, self.places = (ctypes.c_int64 * len(words))(), {}  # {name: where it stands in the block}
+            placed = known | dict(zip(program.arrays, places, strict=True))
+            words += [placed.get(name, name) for name in program.words]
+        self.block = (ctypes.c_int64 * len(words))()
+        self.places, self.beyond = {}, []  # {name: where it stands in the block}, [(where, name, so many bytes beyond)]
         for place, word in enumerate(words):
             if isinstance(word, int):
                 self.block[place] = word
+            elif isinstance(word, _Beyond):
+                self.beyond.append((place, *word))
             else:
                 self.places.setdefault(word, []).append(place)
         begin = ctypes.addressof(self.block)
-        for n, (program, _) in enumerate(calls):
+        for n, (program, _) in enumerate(self.calls):
             self.table[n] = ctypes.cast(program.run, ctypes.c_void_p).value, begin + 8 * starts[n]
-        self.begin = begin + 8 * starts[-1]
+        self.start, self.begin = starts[-1], begin + 8 * starts[-1]
 
     def run(self, given):
         """Run all of them given["steps"] times."""
+        if self.threads > 1:  # counts and words are of this call alone: a thread that comes late finds that all is done
+            counts = np.zeros(16, np.int64)  # two, on two lines of the cache
+            given = given | {"free": address(counts), "done": address(counts) + 64}
         for name, places in self.places.items():
             for place in places:
                 self.block[place] = given[name]
-        self.program.run(self.begin)
+        for place, name, nbytes in self.beyond:
+            self.block[place] = given[name] + nbytes
+        if self.threads == 1:
+            self.program.run(self.begin)
+        else:
+            words = self.block[self.start :]
+            run_together(self.program, (ctypes.c_int64 * len(words))(*words), self.threads, (self, counts))
 
 
 class FusedProgram:
@@ -157,12 +193,20 @@ class FusedProgram:
         read = [node.attrs["of"] for node in leaves if node.op == "variable"]
         self.variables = {*read, *graph.updates}
         self.turns, self.homes = Turns(self.variables), {_home(v): v for v in self.variables}
-        self.programs, self.buffers = [], {}
+        self.programs, self.buffers, self.is_over = [None] * len(self.units), {}, over
         self.now = np.zeros(1, np.int64)  # the number of the step
         self.words = {node: self.leaf(node, over) for node in leaves}  # node -> where its numbers lie, or who tells
         self.place_results()
-        fetches = self.fetches(leaves) if over else []
-        self.list = _List([*fetches, *self.steps(), *self.moves(over)], self.now)
+        self.most_threads, self.lists = most_threads(graph), {}  # {how many threads: a list for them}
+        self.current()
+
+    def current(self):
+        """The list for as many threads as there are now."""
+        threads = threads_for(self.most_threads)
+        if threads not in self.lists:
+            fetches = self.fetches(threads) if self.is_over else ()
+            self.lists[threads] = _List([*fetches, *self.steps(threads), *self.moves()], self.now, threads)
+        return self.lists[threads]
 
     def leaf(self, node, over):
         """Where the numbers of a leaf lie: an address that stays, or a name of one that each call tells."""
@@ -187,32 +231,44 @@ class FusedProgram:
         self.words |= {node: _home(variable) for node, variable in homes.items()}
         self.words |= {node: address(buffer.data) for node, buffer in self.buffers.items()}
 
-    def fetches(self, leaves):
+    def fetches(self, parts):
         """The programs with which each of many steps begins: they fetch the rows of its batch."""
-        for node in leaves:
+        for node in self.graph.nodes:
             if node.op == "input":
-                batch, source = node.spec.shape[0], (node.op, node.attrs["of"])
-                program = fetch_program(batch, math.prod(node.spec.shape) // batch, node.spec.dtype)
-                yield program, ["batches", address(self.now), source, self.words[node]]
+                batch, source, calls = node.spec.shape[0], (node.op, node.attrs["of"]), []
+                width = math.prod(node.spec.shape) // batch
+                for i, rows in shares(batch, parts if batch * width >= WORTH_SHARING else 1):
+                    program = fetch_program(batch, width, node.spec.dtype, rows)
+                    places = _Beyond("batches", 8 * i), address(self.now), source, self.place(node, i * width)
+                    calls.append((program, places))
+                yield calls
 
-    def steps(self):
+    def place(self, x, begin):
+        """Where the numbers of a node lie, from this one on."""
+        where, nbytes = self.words[x], begin * x.spec.dtype.itemsize
+        return where + nbytes if isinstance(where, int) else _Beyond(where, nbytes) if nbytes else where
+
+    def steps(self, parts):
         """The programs of the units."""
         for n, unit in enumerate(self.units):
-            program, taken = _unit_program(unit, [node for node in unit.nodes if node in self.words])
-            self.programs.append((program, taken))
-            yield program, [address(self.buffer(x, n).data) if type(x) is Spec else self.words[x] for x in taken]
+            found, calls = _unit_parts(unit, [node for node in unit.nodes if node in self.words], parts), []
+            self.programs[n] = found[0][0], [x for x, _ in found[0][1]]
+            for k, (program, arrays) in enumerate(found):
+                own = {x: address(self.buffer(x, (parts, n, k)).data) for x, _ in arrays if type(x) is Spec}
+                calls.append((program, [own.get(x) or self.place(x, begin) for x, begin in arrays]))
+            yield calls
 
-    def moves(self, over):
+    def moves(self):
         """At the end results are copied to where the call wants them, and new values that lie elsewhere to their homes."""
         for k, node in enumerate(self.graph.outputs):
-            if over:
-                yield keep_program(node.spec.dtype), [("out", k), self.words[node], address(self.now)]
+            if self.is_over:
+                yield [(keep_program(node.spec.dtype), [("out", k), self.words[node], address(self.now)])]
             else:
-                yield copy_program(math.prod(node.spec.shape), node.spec.dtype), [("out", k), self.words[node]]
+                yield [(copy_program(math.prod(node.spec.shape), node.spec.dtype), [("out", k), self.words[node]])]
         for variable, node in self.graph.updates.items():
             if self.words[node] != _home(variable):
                 to, count = _home(variable), math.prod(node.spec.shape)
-                yield copy_program(count, node.spec.dtype), [to, self.words[node]]
+                yield [(copy_program(count, node.spec.dtype), [to, self.words[node]])]
 
     def launch(self, args, outs, sizes):
         """Tell the list where this call's arrays lie, and run it. Variables are read, and overwritten, in their homes."""
@@ -220,7 +276,7 @@ class FusedProgram:
         given |= {("out", k): address(out.data) for k, out in enumerate(outs)}
         with self.lock, self.turns:  # the lock is for the block and the buffers, which all calls share
             homes = {name: v.home or home_of(v, v in self.graph.updates) for name, v in self.homes.items()}
-            self.list.run(given | homes)
+            (self.lists[1] if self.most_threads == 1 else self.current()).run(given | homes)
         return outs
 
     def run(self, args):

@@ -11,6 +11,7 @@ from itertools import groupby
 from levels.hardware import select
 from levels.kernels import ELEMENTWISE, KERNELS
 
+from .fused_threads import shares
 from .wholes import all_lanes, array_like, assembler, loaded, stored
 
 _byte = (ctypes.c_char * 0).from_buffer
@@ -100,11 +101,13 @@ def merged_axes(shape, shapes):
 class _LoopWriter:
     """Writes the program of one loop: a nest with as many levels as there are axes that the inputs own in different ways."""
 
-    def __init__(self, nodes, results):
+    def __init__(self, nodes, results, rows=None):
         inside = set(nodes)
         self.inputs = [*dict.fromkeys(x for node in nodes for x in node.inputs if x not in inside)]
         axes = merged_axes(nodes[0].spec.shape, [x.spec.shape for x in self.inputs])
         self.sizes = [size for size, _ in axes]
+        if rows is not None:  # only so many along the first axis
+            self.sizes[0] = rows
         self.axes_of = {x: [n for n, (_, owners) in enumerate(axes) if owners[k]] for k, x in enumerate(self.inputs)}
         self.axes_of |= {x: [*range(len(axes))] for x in results}
         dtype = loop_of(nodes[0]).dtype
@@ -143,7 +146,18 @@ class _LoopWriter:
         return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
 
 
-def loop_program(nodes, results):
+def loop_program(nodes, results, rows=None):
     """One program for these elementwise nodes, and the nodes whose arrays it takes, in order: the inputs, the results."""
-    writer = _LoopWriter(nodes, results)
+    writer = _LoopWriter(nodes, results, rows)
     return writer.a.assemble(), list(writer.arrays)
+
+
+def loop_parts(nodes, results, parts):
+    """The program of a loop in parts along its first axis, as in `fused_parts.PARTS`."""
+    whole = _LoopWriter(nodes, results)
+    if parts == 1:
+        return [(whole.a.assemble(), [(x, 0) for x in whole.arrays])]
+    rows = {x: math.prod(whole.along(x, whole.sizes)[1:]) if 0 in axes else 0 for x, axes in whole.axes_of.items()}
+    found = shares(whole.sizes[0], parts, whole.a.lanes if len(whole.sizes) == 1 else 1)
+    programs = {size: loop_program(nodes, results, size)[0] for size in {size for _, size in found}}
+    return [(programs[size], [(x, begin * rows[x]) for x in whole.arrays]) for begin, size in found]

@@ -10,7 +10,7 @@ from levels.hardware import REAL, Assembler, Index, Value, named, select
 from levels.kernels import KERNELS, as_slices, reduced
 from levels.low_level import NoProgram
 
-from .fused_parts import PARTS, check_small
+from .fused_parts import PARTS, check_small, whole
 from .random_numbers import ELEVEN, HIGH, LOW, philox
 from .wholes import Word, all_lanes, array_like, assembler, stored
 
@@ -172,6 +172,7 @@ def _uniform(node):
     return uniform_program(math.prod(node.spec.shape), node.spec.dtype), [node, *node.inputs]
 
 
-PARTS |= {"transpose": _transpose, "slice": _slice, "slice_grad": _slice_grad, "concat": _concat}
-PARTS |= {"reduce_max": _extreme, "reduce_min": _extreme}
-PARTS |= {"arg_max": _place, "arg_min": _place, "random_uniform": _uniform}
+_MOVES = {"transpose": _transpose, "slice": _slice, "slice_grad": _slice_grad, "concat": _concat}
+_MOVES |= {"reduce_max": _extreme, "reduce_min": _extreme}
+_MOVES |= {"arg_max": _place, "arg_min": _place, "random_uniform": _uniform}
+PARTS |= {op: whole(function) for op, function in _MOVES.items()}

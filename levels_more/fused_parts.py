@@ -4,6 +4,7 @@ Each program is written once for its sizes and its dtype. PARTS says which progr
 """
 
 import functools
+import itertools
 import math
 from contextlib import nullcontext
 
@@ -13,6 +14,7 @@ from levels.hardware import Assembler, Index
 from levels.kernels import KERNELS, TILE_ROWS, TILE_VECTORS, WORTH_PACKING, reduced
 from levels.low_level import NoProgram
 
+from .fused_threads import grid, shares
 from .wholes import all_lanes, assembler
 
 NEAR_BYTES = 2**21  # a larger `w` would be read from far away, once for each tile (measured)
@@ -41,23 +43,26 @@ def list_program():
 
 
 class _ProductWriter:
-    """Writes out[m, n] = x[m, k] @ w[k, n] in tiles whose sums stay in registers; x or w may lie the other way round."""
+    """Writes the first rows and columns of out[m, n] = x[m, k] @ w[k, n], in tiles whose sums stay in registers.
 
-    def __init__(self, m, k, n, dtype, turned_x, turned_w):
+    x or w may lie the other way round.
+    """
+
+    def __init__(self, m, k, n, dtype, turned_x, turned_w, rows, columns):
         self.a = a = Assembler("product", dtype, all_lanes(dtype))
         self.k, self.turned_x = k, turned_x
         self.out, self.x = a.array("out", m, n), a.array("x", *((k, m) if turned_x else (m, k)))
         self.w = a.array("w", *((n, k) if turned_w else (k, n)))
         self.strip = a.array("strip", k, a.lanes)  # memory for some columns of w
-        count = math.ceil(m / (TILE_ROWS * TILE_VECTORS))
-        high = math.ceil(m / count)  # tiles of about one height, none with more sums than registers
-        with a.loop(n, a.lanes) as j:
-            columns = self.fetched(j) if turned_w else (self.w, j)
-            with a.loop(m // high) as t:
+        count = math.ceil(rows / (TILE_ROWS * TILE_VECTORS))
+        high = math.ceil(rows / count)  # tiles of about one height, none with more sums than registers
+        with a.loop(columns, a.lanes) as j:
+            place = self.fetched(j) if turned_w else (self.w, j)
+            with a.loop(rows // high) as t:
                 first = a.write(f"mul i64 {t.register}, {high}")
-                self.tile([Index(a, a.write(f"add i64 {first}, {r}"), m) for r in range(high)], j, *columns)
-            if m % high:
-                self.tile(range(m - m % high, m), j, *columns)
+                self.tile([Index(a, a.write(f"add i64 {first}, {r}"), rows) for r in range(high)], j, *place)
+            if rows % high:
+                self.tile(range(rows - rows % high, rows), j, *place)
 
     def fetched(self, j):
         """The columns j of a w that lies turned, where neighbours lie apart: fetched once, not once for each tile."""
@@ -80,9 +85,9 @@ class _ProductWriter:
 
 
 @functools.cache
-def product_program(m, k, n, dtype, turned_x, turned_w):
-    """out[m, n] = x[m, k] @ w[k, n]; its arrays are out, x, w and `strip`, memory for k numbers in each lane."""
-    return _ProductWriter(m, k, n, dtype, turned_x, turned_w).a.assemble()
+def product_program(m, k, n, dtype, turned_x, turned_w, rows=None, columns=None):
+    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns; `strip`, its last array, is memory for k in each lane."""
+    return _ProductWriter(m, k, n, dtype, turned_x, turned_w, rows or m, columns or n).a.assemble()
 
 
 @functools.cache
@@ -98,35 +103,34 @@ def column_program(m, k, dtype):
     return a.assemble()
 
 
-def _threads():
-    """How many threads share a large product of level 2."""
-    import numba
-
-    return numba.get_num_threads()
-
-
-def product_of(node):
-    """The program of a matmul, and whose memory its arrays are. Raises NoProgram for one that level 2 does quicker."""
-    (x, w), (m, n), dtype = node.inputs, node.spec.shape, node.spec.dtype
+def product_of(node, parts=1):
+    """The program of a matmul in parts, as in PARTS. Raises NoProgram for one that level 2 does quicker."""
+    (x, w), (m, n), dtype, lanes = node.inputs, node.spec.shape, node.spec.dtype, all_lanes(node.spec.dtype)
     turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
     k = x.spec.shape[0 if turned_x else 1]
-    if m * k * n >= WORTH_PACKING and (_threads() > 1 or w.spec.nbytes > NEAR_BYTES):
-        raise NoProgram(f"{node!r} is worth several threads, or packing")
-    strip = node.spec.device.spec((k, all_lanes(dtype)), dtype)
+    if m * k * n >= WORTH_PACKING and w.spec.nbytes > NEAR_BYTES:
+        raise NoProgram(f"{node!r} is worth packing")
+    if n == 1 and dtype == np.float32 and not turned_x:
+        # (in float64 such a sum has no lanes, and many side by side are quicker)
+        return [(column_program(rows, k, dtype), [(node, i), (x, i * k), (w, 0)]) for i, rows in shares(m, parts)]
     if n == 1 and turned_x:
-        return product_program(1, k, m, dtype, False, False), [node, w, x, strip]
-    if n == 1 and dtype == np.float32:  # (in float64 such a sum has no lanes, and many side by side are quicker)
-        return column_program(m, k, dtype), [node, x, w]
-    return product_program(m, k, n, dtype, turned_x, turned_w), [node, x, w, strip]
+        x, w, m, n, turned_x, turned_w = w, x, 1, m, False, False
+    down, across = grid(math.ceil(m / TILE_ROWS), math.ceil(n / lanes), parts)
+    strip, found = node.spec.device.spec((k, lanes), dtype), []
+    for (i, rows), (j, columns) in itertools.product(shares(m, down), shares(n, across, lanes)):
+        program = product_program(m, k, n, dtype, turned_x, turned_w, rows, columns)
+        begins = (node, i * n + j), (x, i if turned_x else i * k), (w, j * k if turned_w else j), (strip, 0)
+        found.append((program, begins))
+    return found
 
 
 @functools.cache
-def sum_program(before, within, after, count, dtype):
-    """out[before, after] = the sum of x[before, within, after] over its middle, divided by `count`."""
+def sum_program(before, within, after, count, dtype, rows, columns):
+    """out[before, after] = the sum of x[before, within, after] over its middle, divided by `count`; its first rows, columns."""
     last = after == 1
     a = assembler("sum", dtype, 1 if last and dtype != np.float32 else all_lanes(dtype))
     out, x = a.array("out", before, after), a.array("x", before, within, *[after] * (not last))
-    with a.loop(before) as i, nullcontext(0) if last else a.loop(after, a.lanes) as j:
+    with a.loop(rows) as i, nullcontext(0) if last else a.loop(columns, a.lanes) as j:
         total = a.sum()
         with a.loop(within, a.lanes if last else 1) as k:
             total += a.load(x, i, k, *[j] * (not last))
@@ -135,13 +139,17 @@ def sum_program(before, within, after, count, dtype):
     return a.assemble()
 
 
-def sum_of(node, mean=False):
-    """The program of a sum or a mean, and whose memory its arrays are. Raises NoProgram for a mean of whole numbers."""
-    x = node.inputs[0]
-    if mean and x.spec.dtype.kind == "i":
+def sum_of(node, parts=1, mean=False):
+    """The program of a sum or a mean in parts, as in PARTS. Raises NoProgram for a mean of whole numbers."""
+    (x,), dtype, lanes = node.inputs, node.spec.dtype, all_lanes(node.spec.dtype)
+    if mean and dtype.kind == "i":
         raise NoProgram(f"{node!r} of whole numbers is left to its kernel")
     before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]
-    return sum_program(before, within, after, float(within) if mean else 1.0, node.spec.dtype), [node, x]
+    (down, across), found = grid(before, math.ceil(after / lanes), parts), []
+    for (i, rows), (j, columns) in itertools.product(shares(before, down), shares(after, across, lanes)):
+        program = sum_program(before, within, after, float(within) if mean else 1.0, dtype, rows, columns)
+        found.append((program, [(node, i * after + j), (x, i * within * after + j)]))
+    return found
 
 
 @functools.cache
@@ -157,22 +165,25 @@ def rows_program(function, inputs, rows, width, dtype):
     return a.assemble()
 
 
-def row_kernel_of(node):
-    """The program of a kernel of rows, and whose memory its arrays are. Raises NoProgram for long rows."""
+def row_kernel_of(node, parts=1):
+    """The program of a kernel of rows in parts, as in PARTS. Raises NoProgram for long rows."""
     *_, width = node.spec.shape
     if width > WIDEST_ROW:
         raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST_ROW}")
-    kernel, rows = KERNELS[node.op, node.spec.device.kind], math.prod(node.spec.shape) // width
-    return rows_program(kernel, len(node.inputs), rows, width, node.spec.dtype), [node, *node.inputs]
+    kernel, count, found = KERNELS[node.op, node.spec.device.kind], math.prod(node.spec.shape) // width, []
+    for begin, rows in shares(count, parts, all_lanes(node.spec.dtype)):
+        program = rows_program(kernel, len(node.inputs), rows, width, node.spec.dtype)
+        found.append((program, [(x, begin * width) for x in (node, *node.inputs)]))
+    return found
 
 
 @functools.cache
-def fetch_program(batch, width, dtype):
-    """out[i] = the row of x whose number is batches[now, i]."""
+def fetch_program(batch, width, dtype, count):
+    """out[i] = the row of x whose number is batches[now, i], for the first i."""
     a = assembler("fetch", dtype, all_lanes(dtype))
     batches, now = a.array("batches", "steps", batch, rows_of="rows"), a.array("now", 1, rows_of="steps")
     x, out = a.array("x", "rows", width), a.array("out", batch, width)
-    with a.loop(batch) as i:
+    with a.loop(count) as i:
         row = a.load(batches, a.load(now, 0), i)
         with a.loop(width, a.lanes) as j:
             a.store(a.load(x, row, j), out, i, j)
@@ -199,12 +210,25 @@ def keep_program(dtype):
     return a.assemble()
 
 
-def copy_of(node):
-    """The program of an op that only changes the shape, and whose memory its arrays are."""
-    return copy_program(math.prod(node.spec.shape), node.spec.dtype), [node, *node.inputs]
+def copy_of(node, parts=1):
+    """The program of an op that only changes the shape in parts, as in PARTS."""
+    found = shares(math.prod(node.spec.shape), parts, all_lanes(node.spec.dtype))
+    return [(copy_program(count, node.spec.dtype), [(x, i) for x in (node, *node.inputs)]) for i, count in found]
 
 
-PARTS = {  # op -> function(node) -> the program, and whose memory its arrays are: nodes, or a Spec for memory of its own
+def whole(program_of):
+    """The row of PARTS for an op whose program is in one part: `program_of(node)` gives it, and whose memory its arrays are."""
+
+    def in_one_part(node, parts=1):
+        program, taken = program_of(node)
+        return [(program, [(x, 0) for x in taken])]
+
+    return in_one_part
+
+
+# op -> function(node, parts) -> [(a program, [(whose memory an array is: a node, or a Spec for memory of its own; where in it
+# this part begins)])], at most so many parts, none of which needs another
+PARTS = {
     "matmul": product_of,
     "reduce_sum": sum_of,
     "reduce_mean": functools.partial(sum_of, mean=True),

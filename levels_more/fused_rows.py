@@ -7,7 +7,7 @@ from levels.hardware import Value
 from levels.kernels import as_slices
 from levels.low_level import NoProgram
 
-from .fused_parts import PARTS, check_small
+from .fused_parts import PARTS, check_small, whole
 from .wholes import all_lanes, assembler
 
 ROWS = {  # op -> function(node) -> the node of its row numbers, how many rows there are, and what a number is called
@@ -106,5 +106,5 @@ def _one_hot(node):
     return one_hot_program(math.prod(node.spec.shape) // depth, depth, node.spec.dtype), [node, *node.inputs]
 
 
-PARTS |= {"gather": functools.partial(_by_rows, gather_program), "one_hot": _one_hot}
-PARTS |= {"scatter_add": functools.partial(_by_rows, scatter_program)}
+PARTS |= {"gather": whole(functools.partial(_by_rows, gather_program)), "one_hot": whole(_one_hot)}
+PARTS |= {"scatter_add": whole(functools.partial(_by_rows, scatter_program))}

@@ -7,6 +7,7 @@ import gc
 import itertools
 import subprocess
 import sys
+import threading
 import types
 import warnings
 from types import SimpleNamespace
@@ -53,7 +54,7 @@ from levels.low_level import (
     transpose,
     where,
 )
-from levels_more import fused_parts
+from levels_more import fused, fused_parts, fused_threads
 
 
 @pytest.fixture(params=["RowProgram", "FusedProgram", "Replay"])
@@ -1426,15 +1427,109 @@ def test_empty_arrays_are_left_to_replay(monkeypatch):
     assert float(step(np.zeros((6, 0)))) == 36.0 and kinds(step) == {"Replay"}
 
 
-def test_a_product_worth_several_threads_is_left_to_level_2(monkeypatch):
-    monkeypatch.setattr(fused_parts, "WORTH_PACKING", 12)
+def on_threads(monkeypatch, threads):
+    """From here on a fused program runs on so many threads, however small it is and however many cores there are."""
     choose(monkeypatch, "FusedProgram")
-    w, before = constant(np.array([[1.0], [-2.0]])), numba.get_num_threads()
+    monkeypatch.setattr(fused, "WORTH_SHARING", 1)
+    monkeypatch.setattr(fused, "most_threads", lambda graph: 100)
+    monkeypatch.setattr(fused, "threads_for", lambda most: threads)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("sizes, batch", [((3, 17, 1), 33), ((2, 40, 16, 4), 16), ((1, 1, 1), 2), ((400, 300, 20), 65)])
+def test_any_number_of_threads_gives_the_same_bits(sizes, batch, dtype, monkeypatch):
+    results = []
+    for threads in (1, 2, 3, 4, 7):
+        on_threads(monkeypatch, threads)
+        results.append(trained_net(sizes, batch, dtype))
+    assert results[0][0] == {"FusedProgram"} and all(result == results[0] for result in results)
+
+
+class NoThread(threading.Thread):
+    """A system that has no threads left."""
+
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+
+class StoppedThread(threading.Thread):
+    """Ctrl-C, just before a thread is started."""
+
+    def start(self):
+        raise KeyboardInterrupt
+
+
+class LateThread(threading.Thread):
+    """Comes when everything is done."""
+
+    late = []
+
+    def start(self):
+        self.late.append(super().start)
+
+
+@pytest.mark.parametrize("kind", [NoThread, StoppedThread, LateThread])
+def test_a_thread_that_does_not_come_is_not_waited_for(kind, monkeypatch):
+    on_threads(monkeypatch, 3)
+    w = Variable(np.ones((4, 3)))
+
+    @function
+    def step(x):
+        w.assign(w + x @ w)
+        return reduce_sum(w)
+
+    def call(how, *args):
+        with pytest.raises(KeyboardInterrupt) if kind is StoppedThread else contextlib.nullcontext():
+            how(*args)
+
+    rows, expected = np.arange(16.0).reshape(4, 4) / 16.0, np.ones((4, 3))
+    monkeypatch.setattr(fused_threads, "threading", SimpleNamespace(Thread=kind))
+    for calls in range(1, 4):
+        call(step, rows)
+        call(step.over, rows, [range(4)] * 2)
+        for _ in range(3):
+            expected += rows @ expected
+        for start in LateThread.late:
+            start()
+        LateThread.late.clear()
+        np.testing.assert_allclose(w.numpy(), expected, 1e-14, err_msg=f"{calls}")
+    assert kinds(step) == {"FusedProgram"}
+
+
+def test_several_threads_call_a_program_of_several_threads(monkeypatch):
+    on_threads(monkeypatch, 3)
+    w, x = Variable(np.zeros((300, 300))), constant(np.ones((300, 300)))
+
+    @function
+    def step(x):
+        w.assign(w + x)
+        return reduce_sum(w)
+
+    def work():
+        for _ in range(20):
+            step(x)
+
+    callers = [threading.Thread(target=work) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert (w.numpy() == 80.0).all()
+
+
+def test_as_many_threads_as_are_worth_it(monkeypatch):
+    """Each has WORTH_PACKING products or more, and numba says how many there may be: at every call."""
+    made, before = [], numba.get_num_threads()
+    monkeypatch.setattr(fused, "threads_for", lambda most: made.append(most) or 1)
+    choose(monkeypatch, "FusedProgram")
+    for units in (64, 512, 1024):
+        w = constant(np.ones((512, units), "f4"))
+        float(function(lambda x, w=w: reduce_sum(x @ w))(np.ones((128, 512), "f4")))
+    assert made == [1, 3, 3, 6, 6]
     try:
-        for threads, kind in ((1, "FusedProgram"), (before, "FusedProgram" if before == 1 else "Replay")):
+        for threads in {1, before}:
             numba.set_num_threads(threads)
-            step = function(lambda x: reduce_sum(x @ w))
-            assert float(step(X)) == float(reduce_sum(constant(X) @ w)) and kinds(step) == {kind}
+            assert [fused_threads.threads_for(most) for most in (1, 100)] == [1, threads]
     finally:
         numba.set_num_threads(before)
 
