@@ -29,6 +29,7 @@ CONTENTS = {
             "cast concat log_softmax log_softmax_grad reduce_max reduce_mean reduce_min reduce_sum reshape slice "
             "slice_grad softmax softmax_grad"
         ),
+        "prefetching": "rows",
     },
     "guard": {
         "guards": "all",
@@ -84,7 +85,7 @@ CONTENTS = {
     },
     "levels.kernels": {
         "gpu_kernels": (
-            "BLOCK_THREADS LAYOUTS NUMBER ON_GPU by_numbers compile_gpu each_row gather_threads kernel_for "
+            "BLOCK_THREADS LAYOUTS ON_GPU by_numbers compile_gpu each_row gather_threads kernel_for "
             "matmul_threads mover normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads "
             "thread threads_for tiled uniform_threads"
         ),

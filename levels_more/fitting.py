@@ -5,16 +5,18 @@ import signal
 import threading
 import time
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 
 import numpy as np
 
 from levels import more
 from levels.hardware import flag
 from levels.high_level import Callback, Model, epoch_loss, loops, prepared
-from levels.low_level import METHODS, as_tensor, function, reduce_mean
+from levels.low_level import DOOR, METHODS, RUN, as_tensor, function, reduce_mean
 from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, WIDER, Layer, Loss, at_least, known, positive
 from levels_more import metrics
 from levels_more.checks import takes
+from levels_more.epochs_ahead import Ahead
 from levels_more.inputs import (
     Packing,
     alone,
@@ -34,7 +36,7 @@ from levels_more.inputs import (
 )
 from levels_more.losses import weighted
 from levels_more.pipeline import cut, in_rows
-from levels_more.retracing import Kept
+from levels_more.retracing import WAY, Kept
 
 PIECE_SECONDS = 0.05  # that a call with several steps takes
 BEGIN = "on_train_batch_begin"  # what a callback may hear, too: that a step begins
@@ -100,11 +102,12 @@ class Training(loops.Training):
         self.row_weights = []  # of the rows of the batch that is traced
         self.rows_weighed = False  # whether a loss has heard of them
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
+        self.ahead = None  # the epochs that are done already, where nobody listens between them
         self.tests = None  # who listens to steps of a test: see `Watch.on_step_begin`, `on_piece_end`
 
     def __getstate__(self):
         """What a copy begins with: all but the programs, which are of this model's variables."""
-        return vars(self) | {"programs": {}, "watch": None, "tests": None}
+        return vars(self) | {"programs": {}, "watch": None, "tests": None, "ahead": None}
 
     def loss(self, model, y, predicted):
         """The losses of all outputs and the penalties of all layers, added up. The metrics take the batch in."""
@@ -184,13 +187,20 @@ class Training(loops.Training):
                 yield self.step_program(step, packing, look)(*rows).numpy().reshape(1), [len(rows[0])]
             return
         program = self.step_program(step, data.packing, look)
+        if self.ahead and not look and self.ahead.may(self.pace):
+            yield self.ahead.epoch(program, self, step.__self__.history)
+            return
         for part in cut(data.each(), lambda: 1 if listener else self.pace):
             if listener:
                 listener.on_step_begin()
             begun = time.perf_counter()
             losses = program.over(*data.arrays, part).numpy()
-            self.pace = max(1, int(PIECE_SECONDS * len(part) / (time.perf_counter() - begun)))
+            self.timed(len(part), begun)
             yield losses, [len(batch) for batch in part]
+
+    def timed(self, steps, begun):
+        """Note the pace: so many steps took the time since then."""
+        self.pace = max(1, int(PIECE_SECONDS * steps / (time.perf_counter() - begun)))
 
     def one_pass(self, step, data, history=None):
         """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
@@ -204,7 +214,7 @@ class Training(loops.Training):
         listener = self.tests if history is None else watch if watch.each else None
         for piece, rows in self.pieces(step, data, listener, look):
             losses.append(piece)
-            sizes += rows
+            sizes.append(rows)
             if history is not None:
                 history.passes.append(piece)
                 watch.on_piece_end(piece, rows)
@@ -214,30 +224,36 @@ class Training(loops.Training):
                 watch.heed()
         if not sizes:
             raise ValueError("the dataset gave no batch")
-        # added up here: the same, however it was cut into pieces
-        loss = epoch_loss(np.concatenate(losses), sizes)
+        if len(losses) > 1:  # added up here: the same, however it was cut into pieces
+            losses, sizes = [np.concatenate(losses)], [[*chain(*sizes)]]
+        loss = epoch_loss(losses[0], sizes[0])
         return dict(zip(self.names, [loss, *(float(metric.result()) for metric in self.metrics)], strict=True))
 
 
-def run_training(model, data, epochs, verbose, callbacks, validation=None, first=0):
+def run_training(model, data, epochs, verbose, callbacks, validation=None, first=0, ahead=None):
     """Train for so many epochs, with a bar; Ctrl-C waits for the end of a piece. Returns the History.
 
     data, validation: Datasets of batches, the second or None; verbose: 1 shows the bar, 2 a line for each epoch; first: the
-    number of the first epoch, for callbacks. Raises KeyboardInterrupt, with the weights of the last whole step, and TypeError
-    for callbacks that are none.
+    number of the first epoch, for callbacks; ahead: an `Ahead`, where an epoch may be done before the loop begins it. Raises
+    KeyboardInterrupt, with the weights of the last whole step, and TypeError for callbacks that are none.
     """
     callbacks, training = as_list(callbacks), model.training
+    held = [] if validation is None else [HeldOut(model, validation)]
     with noted_interrupts() as pressed, progress(data, epochs) if verbose == 1 else nullcontext() as bar:
-        training.watch = Watch(pressed, bar, callbacks)
+        training.ahead = (
+            ahead if DOOR.stands is RUN and not (callbacks or held or training.metrics or WAY.change) else None
+        )
+        training.watch = Watch(pressed, bar, callbacks, training.ahead)
         attach(callbacks, model)
-        held = [] if validation is None else [HeldOut(model, validation)]
         told = [Told(model, callbacks, first)] if callbacks else []
         try:
             return loops.run_training(model, data, epochs, [*held, *told, training.watch], verbose == 2)
         finally:
+            if training.ahead:
+                training.ahead.tell(model.history)
             model.history.params = {"epochs": first + epochs, "verbose": verbose}
             model.history.epoch = [*range(first, first + len(model.history.epochs))]  # Keras' numbers of them
-            training.watch = None
+            training.watch = training.ahead = None
 
 
 def tested(model, step, data):
@@ -290,15 +306,15 @@ class Told(Callback):
 class Watch(Callback):
     """The last listener of each training: moves the bar, tells of each step, and looks whether Ctrl-C was pressed."""
 
-    def __init__(self, pressed, bar, callbacks):
-        self.pressed, self.bar, self.callbacks, self.step = pressed, bar, callbacks, 0
+    def __init__(self, pressed, bar, callbacks, ahead):
+        self.pressed, self.bar, self.callbacks, self.ahead, self.step = pressed, bar, callbacks, ahead, 0
         self.each = any(
             getattr(callback, name, None) for callback in callbacks for name in (BEGIN, "on_train_batch_end")
         )
 
     def heed(self):
-        """Raise KeyboardInterrupt if Ctrl-C was pressed."""
-        if self.pressed:
+        """Raise KeyboardInterrupt if Ctrl-C was pressed; the history has what the weights have."""
+        if self.pressed and not (self.ahead and self.ahead.done):
             raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
 
     def on_epoch_begin(self, epoch):
@@ -411,8 +427,9 @@ def fit_model(
     if type(verbose) is not int:
         verbose = int(verbose == "auto" or flag("fit: verbose", verbose))
     shuffle, share = flag("fit: shuffle", shuffle), positive("fit: validation_split", validation_split, zero=True)
-    held, steps = None, (steps_per_epoch, "steps_per_epoch")
+    held, steps, ahead = None, (steps_per_epoch, "steps_per_epoch"), None
     first = at_least(0, "initial_epoch", initial_epoch)
+    epochs = max(0, at_least(0, "epochs", epochs) - first)
     if is_data(x):
         if share and validation_data is None:
             raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
@@ -429,13 +446,13 @@ def fit_model(
         rows = rows.shuffle(len(rows), seed) if shuffle else rows
         for _ in range(first if shuffle else 0):  # the orders of the epochs before: a seed goes on behind them
             rows.make()
-        data = as_data(rows.batch(32 if batch_size is None else batch_size), *steps)
-        data.packing = packing
+        size = 32 if batch_size is None else batch_size
+        data = as_data(rows.batch(size), *steps)
+        data.packing, ahead = packing, Ahead(rows, size, epochs) if epochs > 1 and steps_per_epoch is None else None
     if validation_data is not None:
         others = validation_batch_size, validation_steps, "validation_steps"
         held = given_batches(model, validation_data, None, None, *others)
-    epochs = max(0, at_least(0, "epochs", epochs) - first)
-    return run_training(model, data, epochs, verbose, () if callbacks is None else callbacks, held, first)
+    return run_training(model, data, epochs, verbose, () if callbacks is None else callbacks, held, first, ahead)
 
 
 def evaluate_model(model, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False):

@@ -20,12 +20,12 @@ from levels_more.random_numbers import normal, uniform
 _MADE = {}  # a text of what a kernel was made from -> the kernel
 
 
-def thread(places, letters):
+def thread(places, line):
     """The lines around the one that computes an element, on a GPU: each thread finds its indices in its number."""
-    lone = [f"{name} = {name}[0]" for name, index in places.items() if not index]
+    letters = places["out"].split(", ")
     inner = [*enumerate(letters)][:0:-1]  # the last index first
-    found = [f"    {letter}, n = n % out0.shape[{axis}], n // out0.shape[{axis}]" for axis, letter in inner]
-    return [*lone, "n = cuda.grid(1)", "if n < out0.size:", *found, f"    {letters[0]} = n"]
+    found = [f"    {letter}, n = n % out.shape[{axis}], n // out.shape[{axis}]" for axis, letter in inner]
+    return ["n = cuda.grid(1)", "if n < out.size:", *found, f"    {letters[0]} = n", f"    {line}"]
 
 
 def each_row(function):
@@ -118,37 +118,44 @@ KINDS["gpu"] = SimpleNamespace(compiler=compile_gpu, nest=thread, ravels=False, 
 # Sums: a block for each row, a thread for each column.
 
 BLOCK_THREADS = 256  # at most
-# each reduction puts its own in the places of these three: where a sum begins, how it goes on, the type of its numbers
-START, combine, NUMBER = 0.0, np.add, np.float32
 
 
-def reduce_block(out, x):
-    """out[i] = x[i, 0], x[i, 1], … taken together by the threads of block i."""
-    part, t, i = cuda.shared.array(BLOCK_THREADS, NUMBER), cuda.threadIdx.x, cuda.blockIdx.x
-    total = START
-    for k in range(t, x.shape[1], cuda.blockDim.x):
-        total = combine(total, x[i, k])
-    part[t] = total
-    cuda.syncthreads()
-    half = cuda.blockDim.x // 2
-    while half > 0:
-        if t < half:
-            part[t] = combine(part[t], part[t + half])
+def reduce_block(combine, start):
+    """The kernel out[i] = x[i, 0], x[i, 1], … taken together by the threads of block i."""
+    number = type(start)
+
+    def by_block(out, x):
+        part, t, i = cuda.shared.array(BLOCK_THREADS, number), cuda.threadIdx.x, cuda.blockIdx.x
+        total = start
+        for k in range(t, x.shape[1], cuda.blockDim.x):
+            total = combine(total, x[i, k])
+        part[t] = total
         cuda.syncthreads()
-        half //= 2
-    if t == 0:
-        out[i] = part[0]
+        half = cuda.blockDim.x // 2
+        while half > 0:
+            if t < half:
+                part[t] = combine(part[t], part[t + half])
+            cuda.syncthreads()
+            half //= 2
+        if t == 0:
+            out[i] = part[0]
+
+    return by_block
 
 
-def reduce_thread(out, x):
-    """out[i, j] = x[i, 0, j], x[i, 1, j], … taken in by one thread, in order."""
-    n = cuda.grid(1)
-    if n < out.size:
-        i, j = n // out.shape[1], n % out.shape[1]
-        total = START
-        for k in range(x.shape[1]):
-            total = combine(total, x[i, k, j])
-        out[i, j] = total
+def reduce_thread(combine, start):
+    """The kernel out[i, j] = x[i, 0, j], x[i, 1, j], … taken in by one thread, in order."""
+
+    def by_thread(out, x):
+        n = cuda.grid(1)
+        if n < out.size:
+            i, j = n // out.shape[1], n % out.shape[1]
+            total = start
+            for k in range(x.shape[1]):
+                total = combine(total, x[i, k, j])
+            out[i, j] = total
+
+    return by_thread
 
 
 def _one_block_each(out, x):
@@ -156,7 +163,7 @@ def _one_block_each(out, x):
     return out.size, min(BLOCK_THREADS, 1 << max(0, (x.shape[1] - 1).bit_length() - 1))
 
 
-LAYOUTS[reduce_block.__code__] = _one_block_each
+LAYOUTS[reduce_block(np.add, 0.0).__code__] = _one_block_each
 KINDS["gpu"].loops = reduce_block, reduce_thread
 
 # Products: a thread for each number, its block with tiles of both matrices in shared memory.

@@ -1,5 +1,7 @@
 """Further layers, starting weights and activations, layers of several inputs, and penalties for large weights."""
 
+import functools
+import inspect
 import math
 import statistics
 import threading
@@ -144,6 +146,22 @@ def _several(x):
     return [spec.shape for spec in specs], specs
 
 
+_takes_training = functools.cache(lambda call: "training" in inspect.signature(call).parameters)
+
+
+def _run(layer, x, shape=None, specs=()):
+    """`Layer.run` for a `call` that may hear of a training, or has several inputs with `specs`. What came and went is noted."""
+    if not specs:
+        x = as_tensor(x)
+        shape, specs = x.spec.shape, [x.spec]
+    if not layer.built:
+        layer.build_for(shape, specs[0].dtype)
+    hears = _takes_training(getattr(type(layer), "call", len))
+    y = layer.call(x, training=TRAINING.now) if hears else layer.call(x)
+    layer.input_specs, layer.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
+    return y
+
+
 class _Inputs(Layer):
     """A layer that is called on anything but one array: on a list of arrays, on numbers, on a place for numbers, on columns.
 
@@ -151,6 +169,8 @@ class _Inputs(Layer):
     """
 
     def run(self, x, training=None):
+        if training is None and isinstance(x, (Operators, np.ndarray)):
+            return _run(self, x)
         if isinstance(x, dict) and hasattr(type(self), "ordered"):
             x = self.ordered(x)  # a graph of level 5 has names for its inputs
         if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
@@ -171,7 +191,7 @@ class _Inputs(Layer):
                     raise TypeError(f"{self.name}: got columns {', '.join(map(str, x))}; expected an array; {cure}")
                 self.input_names = [*x]
             several = several and not isinstance(x, Beside)
-            return Layer.run(self, [*map(as_tensor, x)] if several else x, TRAINING.now, *_several(x))
+            return _run(self, [*map(as_tensor, x)] if several else x, *_several(x))
         finally:
             TRAINING.now = before
 

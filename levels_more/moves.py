@@ -14,7 +14,8 @@ from levels_more.trials import TRIALS
 def by_views(function, shape, inputs, pairs):
     """The program that takes numbers from view to view, in loops over all axes."""
     lead = (None,) * (2 - len(shape))  # two axes at least: the loop of one sees a view as one row, which may be a copy
-    loop = lowered(element_loop(function, inputs[0], ((True,),) * max(2, len(shape))), inputs[0])()
+    place = ", ".join(f"i{n}" for n in range(max(2, len(shape))))
+    loop = lowered(element_loop(function, inputs[0], [place, place]), inputs[0])()
 
     def run(out, *arrays):
         for views in pairs(out, *arrays):
@@ -26,7 +27,7 @@ def by_views(function, shape, inputs, pairs):
 def one_loop(function, x):
     """(what compiles the loop of a scalar function of one array like `x`, the shapes in which it wants to see two of that size)"""
     row = (math.prod(x.shape),)
-    loop = lowered(element_loop(function, x, ((True,),)), x)
+    loop = lowered(element_loop(function, x, ["i", "i"]), x)
     return loop, None if KINDS[x.device.kind].ravels else [row, row]
 
 

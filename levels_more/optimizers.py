@@ -8,6 +8,7 @@ from levels.hardware import flag
 from levels.low_level import cast, clip, cos, exp, maximum, minimum, reduce_sum, sqrt, where
 from levels.mid_level import OPTIMIZERS, WIDER, Made, Optimizer, optimizers, positive
 from levels_more.checks import number, several
+from levels_more.eager_steps import EagerStep
 
 
 def shortened(gradients, norm):
@@ -26,7 +27,7 @@ class _Clipped(Optimizer):
 
     def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
         super().__init__(*args, **options)
-        self.name, self.clipvalue = name, clipvalue
+        self.name, self.clipvalue, self.eager_step = name, clipvalue, None
         self.clipnorm, self.global_clipnorm = clipnorm, global_clipnorm
         for name, value in (("clipnorm", clipnorm), ("global_clipnorm", global_clipnorm), ("clipvalue", clipvalue)):
             if value is not None:
@@ -40,9 +41,16 @@ class _Clipped(Optimizer):
             gradients = [shortened([dw], self.clipnorm)[0] for dw in gradients]
         return gradients if self.global_clipnorm is None else shortened(gradients, self.global_clipnorm)
 
+    def op_by_op(self, gradients, variables):
+        """Change these variables by as many gradients."""
+        super().apply_gradients(zip(self.clipped(gradients), variables, strict=True))
+
     def apply_gradients(self, grads_and_vars):
         gradients, variables = zip(*grads_and_vars, strict=True)
-        super().apply_gradients(zip(self.clipped(gradients), variables, strict=True))
+        if self.owners and self.eager_step is None:
+            self.eager_step = EagerStep(self, self.op_by_op)
+        if self.eager_step is None or not self.eager_step.done(gradients, variables):
+            self.op_by_op(gradients, variables)
 
 
 class SGD(_Clipped, optimizers.SGD):

@@ -193,6 +193,7 @@ def test_helpers_open_where_they_are_first_called():
     assert backward.opens[0][0].text.startswith("def _backward(sums, ")
     assert [(deep, line) for deep, line in backward.lines() if line.startswith("def ")] == [
         (1, "def _backward(sums, row, target, h1, h2, p, c, weights, g):"),
+        (2, "def _slope_at_z(target, p, c, g):"),
         (2, "def through_relu(d, h, w):"),
     ]
     assert any(line == "def dnn_backward(dz, inputs, weights):" for line in lines_of(net[2]["backward"]))

@@ -17,7 +17,7 @@ from numba import njit
 from course.build import ROOT, environment
 from levels import hardware, kernels, low_level
 from levels.hardware import pool
-from levels.kernels import KERNELS, PLANS, counted, kernel, launch, loop_source, use
+from levels.kernels import KERNELS, PLANS, counted, kernel, launch, loop_source, places_of, use
 from levels_more import moves, ops, random_numbers, reductions  # noqa: F401 (all ops enter the tables)
 from levels_more import products as tiles
 from levels_more.machines import COLLECTIVES
@@ -423,10 +423,13 @@ def test_plans_are_made_once():
     assert len(PLANS) == before
 
 
-def test_the_loop_leaves_out_the_axes_an_input_does_not_have():
-    assert "scalar(x0[i, j], x1[j], x2, number(rate))" in loop_source(
-        "scalar", [(True, False, False), (True, True, False)], ["rate"]
+def test_an_array_that_is_repeated_stays_at_0_and_one_shape_is_one_row():
+    places = places_of((3, 1, 4), [(3, 1, 4), (1, 1, 4), (4,), ()])
+    assert places == ["i, j, k", "i, j, k", "0, j, k", "k", "0"]
+    assert "out[i, j, k] = scalar(x0[i, j, k], x1[0, j, k], x2[k], x3[0], number(rate))" in loop_source(
+        "scalar", places, ["rate"]
     )
+    assert places_of((3, 4), [(3, 4), (), (1, 1)]) == ["i", "i", "0", "0"]
 
 
 def test_the_table_names_every_op():

@@ -1,5 +1,7 @@
 """Level 4: each part against Keras and PyTorch on the same numbers, compiled against eager, and what readers rely on."""
 
+import contextlib
+import copy
 import hashlib
 import json
 import math
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from course import tasks
 from levels import mid_level
+from levels.kernels import use
 from levels.low_level import (
     GradientTape,
     Module,
@@ -270,6 +273,89 @@ def test_a_compiled_optimizer(case, back_end):
         return step, module
 
     both_ways(make_step, *(typed(GOLDEN["problem"][name], "float64") for name in "xy"))
+
+
+def steps_of(optimizer, change=None, kernel=None, by="apply_gradients"):
+    """The weights and the memory after each of five steps in eager. Before the fourth: change(optimizer), or a kernel is used."""
+    variables = [Variable(typed(GOLDEN["problem"][name], "float64")) for name in "wb"]
+    found = []
+    for step in range(5):
+        if change and step == 3:
+            change(optimizer)
+        gradients = [constant(np.cos(v.numpy() + step)) for v in variables]
+        with eager(), use("subtract", "cpu", kernel) if kernel and step == 3 else contextlib.nullcontext():
+            if by == "op_by_op" and step:
+                optimizer.op_by_op(gradients, variables)
+            else:
+                optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        found += [v.numpy() for v in (*variables, *optimizer.variables)]
+    return found
+
+
+EAGER = {name: getattr(mid_level, name) for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")}
+EAGER |= {"momentum": lambda: SGD(0.1, 0.9), "clipped": lambda: Adam(0.1, clipvalue=0.5, global_clipnorm=1.0)}
+EAGER |= {"schedule": lambda: SGD(PiecewiseConstantDecay([1, 3], [1.0, 0.1, 0.01]))}
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_a_step_in_eager_is_one_program_with_the_bits_of_its_ops(name):
+    optimizer = EAGER[name]()
+    same(steps_of(optimizer), steps_of(EAGER[name](), by="op_by_op"))
+    ((program, _),) = optimizer.eager_step.programs.values()
+    assert type(program) is FusedProgram
+
+
+def set_to(**changes):
+    return lambda optimizer: [setattr(optimizer, *change) for change in changes.items()]
+
+
+@pytest.mark.parametrize(
+    ("scheduled", "change"),
+    [
+        (False, {"change": set_to(momentum=0.5)}),
+        (False, {"change": set_to(clipnorm=0.1)}),
+        (False, {"change": set_to(learning_rate=0.01)}),
+        (True, {"change": lambda sgd: set_to(decay_rate=0.1)(sgd.rate)}),
+        (False, {"kernel": lambda x, y: (x - y) * (1.0 + 2.0**-52)}),
+    ],
+)
+def test_a_step_in_eager_heeds_what_changes(scheduled, change):
+    def make():
+        return SGD(ExponentialDecay(0.1, 2, 0.5) if scheduled else 0.1, 0.9)
+
+    found = steps_of(make(), **change)
+    same(found, steps_of(make(), **change, by="op_by_op"))
+    assert not all(map(np.array_equal, found, steps_of(make())))
+
+
+def test_in_eager_a_rule_of_ones_own_runs_in_each_step():
+    heard = []
+
+    class Loud(RMSprop):
+        def update(self, rate, dw, w, v):
+            heard.append(dw.numpy())
+            return super().update(rate, dw, w, v)
+
+    steps_of(Loud())
+    assert len(heard) == 10  # two variables
+
+
+def test_an_open_tape_hears_each_op_of_an_optimizer():
+    w, sgd, heard = Variable(np.ones(2)), SGD(0.5), []
+    for _ in range(2):
+        with GradientTape() as tape:
+            sgd.apply_gradients([(constant(np.ones(2)), w)])
+        heard.append([op for op, *_ in tape.records])
+    assert heard == [["add", "multiply", "subtract"]] * 2
+
+
+def test_a_copied_optimizer_makes_a_program_of_its_own():
+    adam = Adam(0.1)
+    steps_of(adam)
+    twin = copy.deepcopy(adam)
+    with eager():
+        twin.apply_gradients([(w.value, w) for w in twin.owners])
+    assert adam.iterations.numpy() == 5 and twin.iterations.numpy() == 6
 
 
 @pytest.mark.parametrize("name", sorted({case["class"] for case in GOLDEN["metrics"]}))

@@ -479,7 +479,7 @@ def test_binder_makes_the_same_environment_and_finds_the_course():
 
 
 def test_what_colab_lacks_is_asked_for_as_in_pyproject():
-    page = (ROOT / "course" / "reading" / "pages" / "elsewhere.md").read_text(encoding="utf-8")
+    page = (ROOT / "course" / "reading" / "prose" / "elsewhere.md").read_text(encoding="utf-8")
     asked = re.findall(r'"(\w+>[^"]+)"', page)
     assert len(asked) == 4 and set(asked) <= {*PROJECT["project"]["dependencies"]}
 

@@ -51,6 +51,21 @@ def arrival(losses, best):
     return updates if updates < len(losses) else None
 
 
+def fewest(run, racers, inputs, y, rates):
+    """Print the fewest updates in which each racer arrives, at the best of these rates, on each table of inputs [rows, 1].
+
+    run(optimizer, x, y) gives losses and a path; racers: {name: an optimizer for a rate}; inputs: {name: x}.
+    """
+    width = max(map(len, racers))
+    print(f"inputs        {'racer':{width}}  updates  at rate")
+    for table, x in inputs.items():
+        best = valley(x, y).loss
+        for name, racer in racers.items():
+            times = [(arrival(run(racer(rate), x, y)[0], best), rate) for rate in rates]
+            updates, rate = min((time for time in times if time[0] is not None), default=("> 1,000", "any"))
+            print(f"{table:12}  {name:{width}} {updates:>8} {rate:>8}")
+
+
 def result(losses, best):
     """How the race ended for one, in words."""
     updates, climb = arrival(losses, best), losses[-1] / best - 1

@@ -36,8 +36,7 @@ def _reached(a, array, indices):
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
         if i.extent != size:  # else it counts over this very size
             a.reaches.append((array, axis, i.extent))
-            if not isinstance(i.extent, str) and not isinstance(size, str):
-                _check_reach(a.name, *a.reaches[-1], {})
+            _check_reach(a.name, *a.reaches[-1], {})
     return indices
 
 
@@ -47,13 +46,12 @@ def _place_of(a, array, indices):
     apart = any(i.each for i in before) or last.each and not last.register
     kind = a.wide("i64") if apart else "i64"
 
-    def whole(i):
-        register = i.each or a.spread("i64", i.register) if apart else i.register
-        return _Whole(a, register, kind)
+    def whole(register, each=None):
+        return _Whole(a, each or a.spread("i64", register) if apart else register, kind)
 
-    here, *columns = map(whole, indices)
+    here, *columns = [whole(i.register, i.each) for i in indices]
     for column, size in zip(columns, array.shape[1:]):
-        here = flat(here, whole(Index(a, a.size(size), size)), column)
+        here = flat(here, whole(a.size(size)), column)
     at = a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {kind} {here.register}")
     return at, "apart" if apart else "side by side" if last.each else ""
 
@@ -154,17 +152,15 @@ class Assembler:
     def load(self, array, *indices):
         """array[indices]; a row number becomes an index of the arrays it counts the rows of."""
         address, how = _place_of(self, array, indices)
-        rows, kind, each = array.rows_of, self.wide(array.kind), "poison"
+        rows, kind = array.rows_of, self.wide(array.kind)
         if not how:
             one = self.write(f"load {array.kind}, ptr {address}")
             return Index(self, one, rows) if rows else Value(self, self.spread(array.kind, one))
-        if how == "side by side":
-            mask = f"{self.wide('i1')} {self.mask}"
-            each = self.write(f"call {kind} @llvm.masked.load(ptr {address}, {mask}, {kind} zeroinitializer)")
-        for n in range(self.lanes if how == "apart" else 0):  # LLVM's gather was slower
-            one = self.write(f"extractelement {self.wide('ptr')} {address}, i32 {n}")
-            one = self.write(f"load {array.kind}, ptr {one}")
-            each = self.write(f"insertelement {kind} {each}, {array.kind} {one}, i32 {n}")
+        name, at, mask = "load", "ptr", self.mask
+        if how == "apart":  # with no mask, for past the end a lane is at row 0, which is there: quicker
+            name, at, mask = "gather", self.wide("ptr"), self.constant("i1", "true")
+        lanes = f"{at} {address}, {self.wide('i1')} {mask}, {kind} zeroinitializer"
+        each = self.write(f"call {kind} @llvm.masked.{name}({lanes})")
         return Index(self, None, rows, each) if rows else Value(self, each)
 
     def store(self, value, array, *indices):

@@ -5,7 +5,6 @@
 import functools
 import hashlib
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,8 +18,8 @@ def target_machine():
     """LLVM's description of this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), opt=3)
+    cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    return llvm.Target.from_default_triple().create_target_machine(*cpu, opt=3)
 
 
 def optimised(text, target):
@@ -44,13 +43,10 @@ def kept(key):
 
 
 def keep(key, data):
-    """Keep these bytes under a key. A full disk, or a folder that cannot be written, only costs time."""
+    """Keep these bytes, and their checksum, under a key. A full disk, or a folder that cannot be written, only costs time."""
     with suppress(OSError):
         _CACHE.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=_CACHE) as folder:
-            aside = Path(folder, hashlib.sha256(key.encode()).hexdigest())
-            aside.write_bytes(hashlib.sha256(data).digest() + data)
-            aside.replace(_CACHE / aside.name)
+        (_CACHE / hashlib.sha256(key.encode()).hexdigest()).write_bytes(hashlib.sha256(data).digest() + data)
 
 
 @functools.lru_cache(maxsize=256)

@@ -5,6 +5,7 @@
 import statistics
 import sys
 import time
+from timeit import repeat
 
 import numpy as np
 
@@ -15,12 +16,8 @@ from .machine import host_lanes
 
 def seconds(run, repeats=7):
     """The median time of `run` in seconds: this thread's own work; on Windows, whose clock for that is coarse, all time."""
-    clock, times = time.perf_counter if sys.platform == "win32" else time.thread_time, []
-    for _ in range(repeats):
-        start = clock()
-        run()
-        times.append(clock() - start)
-    return statistics.median(times)
+    clock = time.perf_counter if sys.platform == "win32" else time.thread_time
+    return statistics.median(repeat(run, timer=clock, repeat=repeats, number=1))
 
 
 def _measure_turn(device, sums, turns=200_000):

@@ -65,7 +65,7 @@ def prepared(model, x, y):
     return x, y
 
 
-def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
+def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
     """Arrays x, y, or (x, y), as a Dataset of batches for this model; or a Dataset. Raises TypeError, ValueError for others."""
     if isinstance(x, Dataset):
         data = copy.copy(x)
@@ -75,7 +75,7 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
     if any(part is None for part in parts):
         raise TypeError(f"x is a {type(x).__name__}, y is missing: give x and y, or a Dataset of batches (x, y)")
     rows = Dataset.from_tensor_slices(prepared(model, *parts))
-    return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
+    return (rows.shuffle(len(rows)) if shuffle else rows).batch(batch_size)
 
 
 class Model(Trainable):
@@ -88,11 +88,9 @@ class Model(Trainable):
         return self.training.one_pass(step, batches_of(self, x, y, batch_size))["loss"]
 
     @widened
-    def predict(self, x, batch_size=1024):
-        """What it gives for all rows of x, as a NumPy array; so many rows at a time."""
-        x, program = constant(x, dtype_for(self, x)).numpy(), function(lambda rows: self(rows))
-        starts = range(0, max(1, len(x)), at_least(1, "predict: batch_size", batch_size))  # no rows are one empty batch
-        return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
+    def predict(self, x):
+        """What it gives for all rows of x, as a NumPy array."""
+        return function(lambda rows: self(rows))(constant(x, dtype_for(self, x))).numpy()
 
     def build(self, input_shape, dtype="float32"):
         """Make all variables: a row of this shape [rows, …] goes through, without numbers. Raises TypeError for no shape."""

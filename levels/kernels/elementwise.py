@@ -5,7 +5,6 @@
 import inspect
 import math
 import reprlib
-from itertools import groupby
 
 import numpy as np
 
@@ -15,47 +14,44 @@ from .cache import STANDS
 from .registry import _NUMBERS, KINDS, UPDATES, kernel, lowered, make, same_dtype
 
 
-def merged_axes(shape, shapes):
-    """[(size, (does input 0 have this axis, …)), …]: neighbours that all inputs treat alike become one axis."""
-    # shapes are aligned at the right; what is missing on the left is 1
-    padded = [(1,) * (len(shape) - len(s)) + tuple(s) for s in shapes]
-    # (size, owners) of each axis; an axis of 1 needs no loop
-    axes = [(size, tuple(p[i] == size for p in padded)) for i, size in enumerate(shape) if size != 1]
-    # `groupby` takes neighbours of the same owners together
-    merged = [(math.prod(size for size, _ in group), owners) for owners, group in groupby(axes, lambda axis: axis[1])]
-    return merged or [(1, (True,) * len(shapes))]
+def places_of(shape, shapes):
+    """The places of the result and of each input, as texts. A single letter counts along an array seen as one row."""
+    if all(s == shape or math.prod(s) == 1 for s in shapes):
+        return ["i", *("i" if s == shape else "0" for s in shapes)]
+    letters, places = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))], []
+    for s in (shape, *shapes):
+        left = len(shape) - len(s)  # axes that it lacks: shapes are aligned at the right
+        axes = zip(letters[left:], s, shape[left:])
+        places.append(", ".join(i if own == size else "0" for i, own, size in axes) or "0")
+    return places
 
 
-def nest(places, letters):
-    """The lines around the one that computes an element: a loop for each index."""
-    row = [name for name, index in places.items() if "," not in index]  # seen as one long row, or as its one number
-    lines = [f"{name} = {name}.flat" + "[0]" * (not places[name]) for name in row]
-    return lines + ["    " * n + f"for {i} in range(len(out0{'[0]' * n})):" for n, i in enumerate(letters)]
+def nest(places, line):
+    """The lines of the loops around this one; `places` are those of the arrays `out`, `x0`, …"""
+    rows = [f"{name} = {name}.flat" for name, place in places.items() if "," not in place]
+    letters = places["out"].split(", ")
+    loops = [f"for {i} in range(len(out{'[0]' * n})):" for n, i in enumerate(letters)]
+    return rows + ["    " * n + text for n, text in enumerate([*loops, line])]
 
 
-KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # what writes these lines; whether they make a row of any array
+KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # which makes a row of any array
 
 
-def loop_source(name, owners, numbers=(), around=nest):
-    """The text of a nest of loops that calls the scalar function `name` once for each element."""
-    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(owners)))][: len(owners)]  # one an axis
-    places = {"out0": ", ".join(letters)}  # array -> its letters: "i, j"
-    for k, own in enumerate(zip(*owners)):
-        places[f"x{k}"] = ", ".join(letter for letter, has in zip(letters, own) if has)
-    # out0[i, j], x0[i, j], x1[j]
-    element, *inputs = (f"{array}[{index}]" if index else array for array, index in places.items())
-    lines = around(places, letters)
-    depth = sum(line.endswith(":") for line in lines)
+def loop_source(name, places, numbers=(), around=nest):
+    """The text of a loop that calls the scalar function `name` once for each number of the result."""
+    arrays = ["out", *(f"x{k}" for k in range(len(places) - 1))]
+    places = dict(zip(arrays, places))
+    out, *inputs = (f"{array}[{place}]" for array, place in places.items())
     call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
-    lines.append("    " * depth + f"{element} = {name}({call})")
+    lines = around(places, f"{out} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
 
 
-def element_loop(function, x, owners, numbers=()):
+def element_loop(function, x, places, numbers=()):
     """The Python loop around a scalar function, for arrays like `x`; the rest is as in `loop_source`."""
-    here = vars(KINDS[x.device.kind])  # (the lines may use what lies there, such as a GPU's `cuda`)
+    here = vars(KINDS[x.device.kind])  # where a GPU has its `cuda`, too
     scope = {**here, "__name__": "__main__", "scalar": function, "number": x.dtype.type}
-    exec(loop_source("scalar", owners, numbers, here["nest"]), scope)
+    exec(loop_source("scalar", places, numbers, here["nest"]), scope)
     return scope["loop"]
 
 
@@ -78,11 +74,10 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
         raise ValueError(f"{op}: shapes {' and '.join(map(reprlib.repr, shapes))} do not broadcast") from None
     if common != (shape or common) or op in UPDATES and shapes[0] != common:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
-    sizes, owners = zip(*merged_axes(common, shapes))
-    views = [sizes, *(tuple(s for s, has in zip(sizes, own) if has) or (1,) for own in zip(*owners))]
-    if KINDS[last.device.kind].ravels:  # then only what has several axes in the loop must have just these
-        views = [s if len(view) < 2 else view for s, view in zip([common, *shapes], views)]
-    loop = lowered(element_loop(function, last, owners, rest), last)
+    places, views = places_of(common, shapes), None
+    if not KINDS[last.device.kind].ravels:  # then who is seen as one row has to be one
+        views = [s if "," in place else (math.prod(s),) for s, place in zip([common, *shapes], places)]
+    loop = lowered(element_loop(function, last, places, rest), last)
     return make(op, common, gives or dtype, inputs, loop, views, rest)
 
 
@@ -108,9 +103,9 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
+scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # to each number of x its share
 scalar("broadcast_to", takes="fi")(lambda x: x)
-scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
+_ = scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 
 def _in_halves(x, n):
@@ -138,6 +133,5 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-
-# dy strictly between them, else 0
-scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
+# dy where x lies strictly between them, else 0
+_ = scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))

@@ -4,34 +4,39 @@
 
 import math
 import reprlib
-import types
 
 import numpy as np
 
 from levels.hardware import flag
 
 from .elementwise import _plan_elementwise
-from .registry import KERNELS, KINDS, kernel, lowered, make, same_dtype
-
-START, combine = 0.0, np.add  # where a loop begins, and how it takes in one more number: each op puts its own here
+from .registry import KINDS, kernel, kernel_of, lowered, make, same_dtype
 
 
-def reduce_rows(out, x):
-    """out[i] = combine(… combine(START, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
-    for i in range(x.shape[0]):
-        total = START
-        for k in range(x.shape[1]):
-            total = combine(total, x[i, k])
-        out[i] = total
+def reduce_rows(combine, start):
+    """The loop out[i] = combine(… combine(start, x[i, 0]) …, x[i, last]), for out[rows] and x[rows, n]."""
+
+    def loop(out, x):
+        for i in range(x.shape[0]):
+            total = start
+            for k in range(x.shape[1]):
+                total = combine(total, x[i, k])
+            out[i] = total
+
+    return loop
 
 
-def reduce_columns(out, x):
-    """out[i, j] = combine(… combine(START, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
-    out[:] = START
-    for i in range(out.shape[0]):
-        for k in range(x.shape[1]):
-            for j in range(out.shape[1]):
-                out[i, j] = combine(out[i, j], x[i, k, j])
+def reduce_columns(combine, start):
+    """The loop out[i, j] = combine(… combine(start, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
+
+    def loop(out, x):
+        out[:] = start
+        for i in range(out.shape[0]):
+            for k in range(x.shape[1]):
+                for j in range(out.shape[1]):
+                    out[i, j] = combine(out[i, j], x[i, k, j])
+
+    return loop
 
 
 KINDS["cpu"].loops = reduce_rows, reduce_columns
@@ -59,12 +64,11 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     keep = flag(f"{op}: keepdims", keepdims)
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
     columns = (after,) * (after != 1)  # none, where the numbers of a sum lie side by side
-    loop, views = KINDS[x.device.kind].loops[len(columns)], [(before, *columns), (before, within, *columns)]
+    reduction, views = KINDS[x.device.kind].loops[len(columns)], [(before, *columns), (before, within, *columns)]
     fast = ("reassoc",) if not columns and within >= 1024 and dtype == np.float32 else ()
 
     def lower():
-        own = {"combine": lowered(function, x, fast)(), "START": dtype.type(start), "NUMBER": dtype.type}
-        return lowered(types.FunctionType(loop.__code__, loop.__globals__ | own), x, fast)()
+        return lowered(reduction(lowered(function, x, fast)(), dtype.type(start)), x, fast)()
 
     return make(op, shape, dtype, [x], lower, views)
 
@@ -72,7 +76,7 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
 def _plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
     same_dtype(op, x)
-    total = _plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
+    total = _plan_reduce("reduce_sum", kernel_of("reduce_sum", x.device.kind), x, axis, keepdims)
     count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
     divide = _plan_elementwise("divide", function, total.spec, count=count)
 
@@ -85,4 +89,4 @@ def _plan_mean(op, function, x, axis=None, keepdims=False):
 
 kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
 kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
-REDUCTIONS["reduce_sum"] = START
+REDUCTIONS["reduce_sum"] = 0.0

@@ -6,7 +6,7 @@
 
 from levels import plugged
 
-from .autodiff import VJPS, GradientTape, hand_on, unbroadcast, walk_back
+from .autodiff import VJPS, GradientTape, hand_on, made_from, unbroadcast, walk_back
 from .functions import BACK_ENDS, PASSES, Function, eager, function, row_numbers
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
 from .module import Module

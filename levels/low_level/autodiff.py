@@ -2,6 +2,8 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
+import numpy as np
+
 from levels import more
 from levels.hardware import flag
 
@@ -70,11 +72,8 @@ def unbroadcast(dx, shape):
 
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     """The reverse of reducing x to y: every number of x gets the dy that it went into, divided by a count."""
-    if axis is not None and not keepdims:
-        shape = list(x.spec.shape)
-        for a in axis if isinstance(axis, tuple) else (axis,):
-            shape[a] = 1
-        dy = apply("reshape", dy, shape=tuple(shape))
+    if axis is not None and not keepdims:  # the axes that went come back, as 1
+        dy = apply("reshape", dy, shape=np.expand_dims(np.empty(dy.spec.shape), axis).shape)
     return apply("spread", dy, x, count=count)
 
 
@@ -97,13 +96,18 @@ VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nby
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 
+def made_from(sources, records):
+    """These tensors, and all that were made from them."""
+    made = set(sources)
+    for _, inputs, _, y in records:
+        if not made.isdisjoint(inputs):
+            made.add(y)
+    return made
+
+
 def walk_back(records, target, sources):
     """The gradients, handed from last op to first. Raises LookupError without a rule, ValueError for unused sources."""
-    needed = set(sources)  # these, and what was made from them
-    for _, inputs, _, y in records:
-        if not needed.isdisjoint(inputs):
-            needed.add(y)
-    one = as_tensor(1.0, target)
+    needed, one = made_from(sources, records), as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:

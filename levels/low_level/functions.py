@@ -20,6 +20,14 @@ from .replay import Replay, _check_single, _stacked
 from .row_program import RowProgram
 from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
 
+
+def eager():
+    """Inside this `with` block a `function` runs undecorated, op by op."""
+    tape = GradientTape()
+    tape.records = None  # it writes nothing down, but it stands at the door
+    return tape
+
+
 PASSES = [dce]  # what makes a graph smaller, one after the other
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
 
@@ -40,13 +48,6 @@ def _cache_key(x):
     if isinstance(x, tuple):
         return type(x), *map(_cache_key, x)
     return type(x), repr(x) if isinstance(x, (float, complex, np.inexact)) else x
-
-
-def eager():
-    """Inside this `with` block a `function` runs undecorated, op by op."""
-    tape = GradientTape()
-    tape.records = None  # it writes nothing down, but it stands at the door
-    return tape
 
 
 def _argument(x):

@@ -4,7 +4,7 @@
 
 from levels.hardware import Spec
 
-from .tensors import _BIRTHS, DOOR, Run, Tensor, as_tensor
+from .tensors import _BIRTHS, DOOR, Run, Tensor, Variable, as_tensor
 
 
 class Node:
@@ -39,21 +39,25 @@ class Symbol(Tensor):
 
 
 class Trace(Run):
-    """Stands at the door, computes nothing, and writes each op down as a node. `values`: what variables name here."""
+    """Stands at the door, computes nothing, and writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
 
     def __init__(self):
-        self.nodes, self.constants, self.values = [], {}, {}
+        self.nodes, self.known = [], {}
 
     def do(self, op, plan, inputs, attrs):
         return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)
 
     def read(self, variable):
-        if variable not in self.values:
-            self.values[variable] = self.noted("variable", [], {"of": variable}, variable.spec)
-        return self.values[variable]
+        return self.leaf("variable", variable)
 
     def assign(self, variable, value):
-        self.values[variable] = value
+        self.known[variable] = value
+
+    def leaf(self, kind, x):
+        """The symbol of a variable, or of a tensor with numbers: a leaf, noted once."""
+        if x not in self.known:
+            self.known[x] = self.noted(kind, [], {"of": x}, x.spec)
+        return self.known[x]
 
     def noted(self, op, inputs, attrs, spec):
         """A new node, as the symbol that stands for it."""
@@ -62,10 +66,7 @@ class Trace(Run):
 
     def node(self, x):
         """The node of a symbol. A tensor that has numbers is a constant. Raises TypeError for another trace's."""
-        if type(x) is not Symbol:
-            if x not in self.constants:
-                self.constants[x] = self.noted("constant", [], {"of": x}, x.spec)
-            x = self.constants[x]
+        x = x if type(x) is Symbol else self.leaf("constant", x)
         if x.trace is not self:
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")
         return x.node
@@ -93,10 +94,7 @@ def _results_of(given):
 
 
 def trace(python, signature):
-    """Run `python` on symbols: one for each Spec of the signature, whose other entries are arguments as they are.
-
-    Returns its Graph, what it returned, and the variables that it made.
-    """
+    """Run `python` on symbols of these Specs (what is none is an argument as it is): its Graph, its result, variables it made."""
     here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
@@ -105,7 +103,7 @@ def trace(python, signature):
         outputs = [here.node(as_tensor(x)) for x in _results_of(result)]
     finally:
         DOOR.stands = before
-    new = {variable: here.node(value) for variable, value in here.values.items()}
+    new = {v: here.node(x) for v, x in [*here.known.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
     return Graph(here.nodes, outputs, updates), result, [v for v in new if v.born > begun]
 

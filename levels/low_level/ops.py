@@ -9,17 +9,6 @@ from levels.hardware import unmasked
 from .tensors import Operators, Tensor, apply, as_tensor
 
 
-def gather(x, rows):
-    """Rows of x[n, …] by number -> [*rows.shape, …]. Raises TypeError unless these are int, IndexError outside x."""
-    x = as_tensor(x)
-    if not isinstance(rows, Operators):
-        rows = unmasked(rows)
-        if rows.dtype.kind != "i" and rows.size:
-            raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
-        rows = x.device.put(rows.astype(np.int64), Tensor)
-    return apply("gather", x, rows)
-
-
 def exp(x):
     """eˣ of each number of x, floats. Raises TypeError for others."""
     return apply("exp", x)
@@ -33,6 +22,17 @@ def log(x):
 def sqrt(x):
     """The root of each number of x, floats. Raises TypeError for others."""
     return apply("sqrt", x)
+
+
+def gather(x, rows):
+    """Rows of x[n, …] by number -> [*rows.shape, …]. Raises TypeError unless these are int, IndexError outside x."""
+    x = as_tensor(x)
+    if not isinstance(rows, Operators):
+        rows = unmasked(rows)
+        if rows.dtype.kind != "i" and rows.size:
+            raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
+        rows = x.device.put(rows.astype(np.int64), Tensor)
+    return apply("gather", x, rows)
 
 
 def clip(x, low, high):

@@ -10,7 +10,7 @@ import numpy as np
 from levels.kernels import planned
 
 from .ops import gather
-from .tensors import RUN, Variable, constant, renamed
+from .tensors import RUN, Variable, as_tensor, constant, renamed
 
 
 class Replay:
@@ -22,12 +22,11 @@ class Replay:
 
     def run(self, args):
         """One step on these arguments. Returns the results; the variables have their new values."""
-        leaves = {"input": lambda k: args[k], "variable": Variable.newest, "constant": lambda x: x}
-        with self.lock:
-            values = {x: leaves[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
+        value_of = {"input": args.__getitem__, "variable": Variable.newest, "constant": as_tensor}
+        with self.lock:  # one thread at a time
+            values = {x: value_of[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
-                inputs = [values[x] for x in node.inputs]
-                values[node] = RUN.do(node.op, plan, inputs, node.attrs)
+                values[node] = RUN.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.replace(values[node])
         return [renamed(values[node]) for node in self.graph.outputs]

@@ -132,7 +132,7 @@ def _write(graph, parts, batch):
         compute("before")
         totals = {x: _each(lambda _: a.sum(), np.empty(shape[x])) for x in parts if parts[x] == "sum"}
         with a.loop(batch, a.lanes) as r:
-            compute("row", a.load(batches, step, r))
+            compute("row", (more("form", "rows") or Assembler).load(a, batches, step, r))
             for x, total in totals.items():
                 for term in _form_of(f"sum {x.op}")(x, shape[x], *map(known.get, x.inputs)):
                     _each(operator.iadd, total, term)

@@ -176,6 +176,11 @@ def _number(value, name, spec):
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
 
+def renamed(x):
+    """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
+    return type(x)(x.spec, x.data, x if x.source is None else x.source)
+
+
 class _Held(Operators):
     """Names a tensor. Threads take turns where its numbers move; a program may overwrite them, at home."""
 
@@ -246,11 +251,6 @@ class Variable(_Held):
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
         DOOR.stands.assign(self, value)
-
-
-def renamed(x):
-    """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
-    return type(x)(x.spec, x.data, x if x.source is None else x.source)
 
 
 def _copied(kind, array, name, *more):

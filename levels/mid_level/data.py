@@ -13,15 +13,18 @@ from levels.low_level import constant, gather, row_numbers
 from .layers import RANDOM, Made, at_least, wider
 
 
-def _batched(rows, size):
-    """Row numbers [rows] -> [batches, size]; a list, where the last batch is shorter."""
-    full = len(rows) // size * size
-    batches = rows[:full].reshape(-1, size)
-    return batches if full == len(rows) else [*batches, rows[full:]]
+class _Plugged(type):
+    """The type of a class whose wider one, in `levels_more`, answers in its place: it may know `from_csv`."""
+
+    def __getattribute__(cls, name):
+        return super(_Plugged, cls if name.startswith("_") else wider(cls)).__getattribute__(name)
 
 
-class _Rows(Made):
-    """Rows of a tuple of `arrays`. `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list."""
+class Dataset(Made, metaclass=_Plugged):
+    """Rows of a tuple of `arrays`, shuffled and in batches, as in `tf.data`.
+
+    `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list.
+    """
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
         self.stage, self.make, self.length = stage, make, length
@@ -43,17 +46,6 @@ class _Rows(Made):
 
     def __repr__(self):
         return " → ".join(data.stage for data in self.stages)
-
-
-class _Plugged(type):
-    """The type of a class whose wider one, in `levels_more`, answers in its place: it may know `from_csv`."""
-
-    def __getattribute__(cls, name):
-        return super(_Plugged, cls if name.startswith("_") else wider(cls)).__getattribute__(name)
-
-
-class Dataset(_Rows, metaclass=_Plugged):
-    """Rows of arrays, shuffled and in batches, as in `tf.data`."""
 
     @classmethod
     def from_tensor_slices(cls, arrays):
@@ -89,8 +81,12 @@ class Dataset(_Rows, metaclass=_Plugged):
         n = at_least(1, "batch: batch_size", batch_size)
         if self.batches:
             raise ValueError(f"batch: {self.length} batches make no batch of {n}")
-        count = -(-self.length // n)
-        return type(self)(f"batch({n})", lambda: _batched(self.make(), n), count, self.arrays, True, self.stages)
+
+        def make():
+            rows = self.make()
+            return np.split(rows, range(n, len(rows), n)) if len(rows) % n else rows.reshape(-1, n)
+
+        return type(self)(f"batch({n})", make, -(-self.length // n), self.arrays, True, self.stages)
 
 
 __getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

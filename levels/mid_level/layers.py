@@ -12,7 +12,7 @@ import numpy as np
 
 from levels import more, plugged
 from levels.hardware import PLACE, flag
-from levels.low_level import Module, Operators, Variable, as_tensor, nn
+from levels.low_level import Module, Variable, as_tensor, nn
 
 
 def affine(x, kernel, bias):
@@ -88,25 +88,38 @@ class Made:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-_takes_training = functools.cache(lambda call: "training" in inspect.signature(call).parameters)
-
-
 class _Part(Made, Module):
-    """What has a name and a dtype, may stay as it is while a model is trained, and may want to know whether it is trained."""
+    """What has a name and a dtype, is called, and may stay as it is while a model is trained.
+
+    Raises NotImplementedError for a call(x, training), where there is no `levels_more` to say it.
+    """
 
     changes = True  # see `trainable`
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
         self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-
-    @property
-    def hears(self):
-        """Is it call(x, training)? Raises NotImplementedError for one, where there is no `levels_more`."""
-        hears = _takes_training(getattr(type(self), "call", len))
-        if hears and wider(Layer) is Layer:
+        if "training" in inspect.signature(getattr(type(self), "call", len)).parameters and wider(Layer) is Layer:
             raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
-        return hears
+
+    def __call__(self, x, training=None):
+        """What `call` gives, after `build` on the first call. `training`, and several inputs, are heard by `levels_more`."""
+        return wider(Layer).run(self, x, training)
+
+    def build_for(self, shape, dtype):
+        """`build`, in this dtype, if it is of floats and none was said."""
+        self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
+        self.build(shape)
+        self.built = True
+
+    def starting(self, initializer, shape):
+        """The numbers of an initializer, [*shape], in its dtype."""
+        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
+        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
+
+    def __repr__(self):
+        sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
+        return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
 
     @property
     def trainable(self):
@@ -132,33 +145,16 @@ class Layer(_Part):
         """Make the variables for inputs of this shape."""
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
-        """A new variable of this shape, in the layer's dtype: float32, unless said or seen. (`name` is for Keras' users.)"""
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
-        values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
+        """A new variable of this shape, in the layer's dtype. (`name` is for Keras' users.)"""
         self.built = True
-        return Variable(values.astype(spec.dtype), trainable=trainable)
+        return Variable(self.starting(initializer, shape), trainable=trainable)
 
-    def __call__(self, x, training=None):
-        """What `call` gives, after `build` on the first call. `training` None leaves it as it is around."""
-        plain = training is None and isinstance(x, (Operators, np.ndarray)) and not self.hears
-        return (Layer if plain else wider(Layer)).run(self, x, training)
-
-    def run(self, x, training=None, shape=None, specs=()):
-        """The same, always here. No layer of the core does another thing in a training, or has several inputs with `specs`."""
-        if not specs:
-            x = as_tensor(x)
-            shape, specs = x.spec.shape, [x.spec]
+    def run(self, x, training=None):
+        """What `call` gives, after `build` on the first call. (No layer of the core does another thing in a training.)"""
+        x = as_tensor(x)
         if not self.built:
-            self.dtype = self.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
-            self.build(shape)
-            self.built = True
-        y = self.call(x, training=training) if self.hears else self.call(x)
-        self.input_specs, self.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
-        return y
-
-    def __repr__(self):
-        sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
-        return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
+            self.build_for(x.spec.shape, x.dtype)
+        return self.call(x)
 
 
 class Dense(Layer):

@@ -19,6 +19,17 @@ class _Checked(Made):
 
     probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
 
+    def __init__(self):
+        """No arguments; without this line Python would take any."""
+
+    def checked(self, y_true, y_pred):
+        """Both as tensors; labels that are whole numbers, 1 and 0 for yes and no, become floats. Raises ValueError, see `check`."""
+        y_pred = as_tensor(y_pred)
+        y_true = as_tensor(y_true, y_pred)
+        self.check(y_true, y_pred)
+        whole = y_true.dtype.kind != "f" and not self.classes
+        return apply("cast", y_true, dtype=y_pred.dtype) if whole else y_true, y_pred  # "cast" comes from `levels_more`
+
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
         if y_true.spec.shape != y_pred.spec.shape:
@@ -41,17 +52,9 @@ class _Checked(Made):
 class Loss(_Checked):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
-    def __init__(self):
-        """No arguments; without this line Python would take any."""
-
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together."""
-        y_pred = as_tensor(y_pred)
-        y_true = as_tensor(y_true, y_pred)
-        self.check(y_true, y_pred)
-        if y_true.dtype.kind != "f" and not self.classes:
-            y_true = apply("cast", y_true, dtype=y_pred.dtype)
-        each = self.call(y_true, y_pred)
+        """One number. Raises ValueError where the two do not belong together. (Weights of samples are in `levels_more`.)"""
+        each = self.call(*self.checked(y_true, y_pred))
         return reduce_mean(each if sample_weight is None else wider(Loss).weighted(self, each, sample_weight))
 
 

@@ -31,9 +31,8 @@ class _Rated(Made, Module):
     @learning_rate.setter
     def learning_rate(self, value):
         first = value(constant(0.0)) if callable(value) else value  # of a function only the first number is known
-        positive(
-            f"{type(self).__name__}: learning_rate", float(first) if isinstance(first, Operators) else first, zero=True
-        )
+        first = float(first) if isinstance(first, Operators) else first
+        positive(f"{type(self).__name__}: learning_rate", first, zero=True)
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
         else:
@@ -51,12 +50,6 @@ class _Rated(Made, Module):
             raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
         return gradients, variables
 
-
-class Optimizer(_Rated):
-    """Owns what it remembers. Write `update(rate, dw, w, *memory)` -> the new w and the new memory."""
-
-    memory = ()  # names of what it remembers of each variable: as many numbers, 0 at first
-
     def build(self, variables):
         """Make the memory for these variables. The first `apply_gradients` does so itself."""
         dtype, self.owners = variables[0].dtype, dict.fromkeys(variables)
@@ -64,6 +57,12 @@ class Optimizer(_Rated):
         self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
         zeros = [np.zeros(v.shape, v.dtype) for v in variables]
         self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
+
+
+class Optimizer(_Rated):
+    """Owns what it remembers. Write `update(rate, dw, w, *memory)` -> the new w and the new memory."""
+
+    memory = ()  # names of what it remembers of each variable: as many numbers, 0 at first
 
     def apply_gradients(self, grads_and_vars):
         """Update by pairs (gradient, variable). Raises TypeError for others, ValueError if the variables change."""

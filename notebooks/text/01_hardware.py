@@ -44,7 +44,7 @@ print(f"cumsum {x.cumsum()[-1]:.0f}")
 # %% [markdown]
 # One of them lost half of the ones. A float32 has 24 significant bits
 # ([IEEE 754, 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)), so from 2²⁴ = 16,777,216 on it can only count in twos: one
-# more is nothing. `cumsum` adds one number after the other and gets stuck there. `sum` adds blocks first
+# more is nothing. There `cumsum` gets stuck. `sum` adds blocks first
 # ([NumPy's notes on `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)) and does not. **The order of a
 # sum is part of the answer**, and whoever writes the loop decides it. In this course you write every loop. That is how five
 # levels will agree to the last bit.
@@ -63,12 +63,19 @@ print("start: w", task.weights[0].ravel().round(3), " b", task.weights[1].ravel(
 figures.scatter_inputs(task)
 
 # %% [markdown]
-# The recipe is older than any framework. Guess weights `w` and `b`. Take ten rows, a **batch**. For each row compute a **prediction**
-# `z = x1·w1 + x2·w2 + b` and its **error** `e = z - y`. The **loss** is the mean of `e·e`. Move each weight a little
-# against its slope, its **gradient**; how little, the **learning rate** says. Take the next batch. One such round is a **step**.
+# The recipe is older than any framework. Guess three weights, w1, w2 and b. Then again and again take a **step**:
 #
-# The sum comes first. A cell that begins with `#| export NAME` is special: the last cell of this notebook collects such cells
-# into the file `levels/hardware/NAME.py`, on which all levels above stand.
+# ```
+# take ten rows                 a batch
+# z = x1·w1 + x2·w2 + b         of each row: its prediction
+# e = z - y                     its error
+# the mean of e·e               the loss
+# w = w - rate · slope          each weight moves a little against its slope, its gradient;
+#                               how little, the learning rate says
+# ```
+#
+# The sum comes first. A cell that begins with `#| export NAME` goes into the file `levels/hardware/NAME.py`, on which all levels
+# above stand; the last cell of this notebook writes it.
 
 # %%
 #| export formulas
@@ -101,9 +108,9 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # %% [markdown]
 # ### Your turn: the slope
 #
-# Which way is down? Take one row. Its part of the loss is e·e/n. Where e grows by a little, e·e/n grows by 2·e/n times as
-# much: that is its slope, `de`. And e = x1·w1 + x2·w2 + b - y: where w1 grows by a little, e grows x1 times as much. Slopes
-# along a way are multiplied, which is the **chain rule**:
+# Which way is down? Of n rows take one. Its part of the loss is e·e/n, and its slope is `de` = 2·e/n: where e grows by a
+# little, e·e/n grows `de` times as much. And where w1 grows by a little, e grows x1 times as much. Slopes along a way are
+# multiplied, which is the **chain rule**:
 #
 # ```
 # w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
@@ -165,8 +172,8 @@ w, b = record_weights
 print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 
 # %% [markdown]
-# Two, minus three and three, nearly. What is left is noise: about 4 in the mean, 9 in the last ten rows. The rest of this
-# notebook does the same work without Python: in instructions for the machine.
+# Two, minus three and three, nearly. The loss that is left is the noise's: 2·2 in the mean, and 9 in these last ten rows. The
+# rest of this notebook does the same work without Python: in instructions for the machine.
 
 # %% [markdown]
 # ## One instruction (12 min)
@@ -189,7 +196,7 @@ define void @program(ptr %x, ptr %y) {
 
 # %% [markdown]
 # `machine_code(text)`, folded, lets LLVM turn such a text into bytes for this very processor, and tells the address at which they
-# begin. (Folded behind it: the file that a function of yours will go to.)
+# begin. (It keeps them in a folder, for the next time.)
 
 # %% tags=["hide-input"]
 #| export machine
@@ -199,7 +206,6 @@ import ctypes
 import functools
 import hashlib
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -213,8 +219,8 @@ def target_machine():
     """LLVM's description of this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), opt=3)
+    cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    return llvm.Target.from_default_triple().create_target_machine(*cpu, opt=3)
 
 
 def optimised(text, target):
@@ -238,13 +244,10 @@ def kept(key):
 
 
 def keep(key, data):
-    """Keep these bytes under a key. A full disk, or a folder that cannot be written, only costs time."""
+    """Keep these bytes, and their checksum, under a key. A full disk, or a folder that cannot be written, only costs time."""
     with suppress(OSError):
         _CACHE.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=_CACHE) as folder:
-            aside = Path(folder, hashlib.sha256(key.encode()).hexdigest())
-            aside.write_bytes(hashlib.sha256(data).digest() + data)
-            aside.replace(_CACHE / aside.name)
+        (_CACHE / hashlib.sha256(key.encode()).hexdigest()).write_bytes(hashlib.sha256(data).digest() + data)
 
 
 @functools.lru_cache(maxsize=256)
@@ -261,14 +264,6 @@ def machine_code(text):
     engine.finalize_object()
     return engine, engine.get_function_address("program")
 
-
-# %% tags=["hide-input"]
-#| export values
-"""A value is a register that will hold a number: its operators write instructions."""
-
-import numbers
-
-REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
 
 # %% [markdown]
 # NumPy tells where its numbers lie, and `ctypes` calls what lies at an address. So this runs a program on arrays:
@@ -354,7 +349,15 @@ y
 # ### Your turn: an instruction
 #
 # Twelve is right. Before the four zeros: what is missing for an error, z - y? LLVM's instruction is called `fsub`.
-# **Write the function that subtracts.** The minus of the grown-up assembler, further down, will call it.
+# **Write the function that subtracts.** (Folded: how the file begins that it goes to.)
+
+# %% tags=["hide-input"]
+#| export values
+"""A value is a register that will hold a number: its operators write instructions."""
+
+import numbers
+
+REAL = {np.dtype("f4"): "float", np.dtype("f8"): "double"}  # LLVM's names
 
 
 # %%
@@ -399,9 +402,9 @@ z
 #             └────(else)───► after
 # ```
 #
-# `icmp slt` asks whether i < n, `br` jumps. `phi` takes its number from where we come: 0 from `entry`, `%next` from `body`.
-# The body is written by whoever uses the loop. In Python that is a `with` block: `contextmanager` runs our function up to its
-# `yield`, then the block, then the rest.
+# `icmp slt` asks whether i < n, `br` jumps. `phi` gives i its number, by the block that we come from: 0 from `entry`, `%next` from
+# `body`. The body is written by whoever uses the loop, in a `with` block: `contextmanager` runs our function up to its `yield`,
+# then the block, then the rest.
 
 # %%
 from contextlib import contextmanager
@@ -426,12 +429,12 @@ run(x, y)
 y
 
 # %% [markdown]
-# The body was written once and ran five times. Python's part is over when the program runs.
+# The body was written once, and the machine ran it five times.
 #
 # ### Your turn: the place of x[i, k]
 #
-# Our points have two inputs each, so `x` has rows. Memory has none: it is one long row of places, counted from 0. The rows lie
-# one behind the other. Here are two rows of three, and their places:
+# Our points have two inputs each, so `x` has rows. Memory has none: it is one long row of places, counted from 0. Here are two
+# rows of three, and their places:
 #
 # ```
 # x[0,0]  x[0,1]  x[0,2]  x[1,0]  x[1,1]  x[1,2]
@@ -483,10 +486,9 @@ print("y", y, " x", x)
 # %% [markdown]
 # ## Buffers that know their end (5 min)
 #
-# Each device, a CPU or a GPU, has memory of its own, and its programs read and write only there. A **buffer** is a stretch of
-# it with a shape and a dtype. `device.put(array)` makes one with the numbers of an array, `device.alloc(shape, dtype)` one whose
-# numbers are not set, and `buffer.numpy()` copies its numbers out. (Folded, as `Device` and `Buffer`, which refuse what does not
-# fit. `pool()` gives this computer's devices by name: here one, its CPUs.)
+# Each device, a CPU or a GPU, has memory of its own. A **buffer** is a stretch of it with a shape and a dtype.
+# `device.put(array)` makes one with the numbers of an array, `device.alloc(shape, dtype)` one whose numbers are not set, and
+# `buffer.numpy()` copies its numbers out. (Folded. `pool()` gives this computer's devices by name: here one, its CPUs.)
 
 # %% tags=["hide-input"]
 #| export device
@@ -671,19 +673,16 @@ print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 # ### The assembler, again
 #
 # Now the assembler grows up: its arrays have names and shapes, and no address leaves them. It is long, and folded, because its
-# idea is the one that you have seen: each call *writes* lines. This is all that you need of it:
+# idea is the one that you have seen: each call *writes* lines. A register is now called a `Value`. This is all that you need:
 #
 # | in Python | in the program |
 # |---|---|
 # | `a = Assembler("first", "f8")` | a new one, in float64 |
-# | `x = a.array("x", "rows", 2)` | memory that the call hands over; so many `"rows"` as the call brings |
-# | `a.number("rate")`, `a.count("rows")` | a number that the call hands over, and a size as a number |
+# | `x = a.array("x", "rows", 2)` | memory with a shape; how many `"rows"`, the call will say |
 # | `with a.loop("rows") as i:` | your loop, over the rows |
 # | `a.load(x, i, 0)`, `a.store(v, x, i, 0)` | from memory and back; for the place of `x[i, 0]` they call your `flat` |
 # | `v * 2.0 + 1.0`, `v - w` | instructions; the minus calls your `subtract` |
 # | `a.assemble()` | the end: a `Program`, to be called with buffers by name |
-#
-# What `load` gives is now called a `Value`: a register that also knows its program.
 
 
 # %% tags=["hide-input"]
@@ -837,9 +836,9 @@ class _Array:
 
 
 def _check_reach(name, array, axis, extent, sizes):
-    """Raise IndexError if an index below `extent` can leave that axis of an array."""
+    """Raise IndexError if an index below `extent` can leave that axis of an array, as far as the sizes are known."""
     extent, size = (sizes.get(n, n) for n in (extent, array.shape[axis]))
-    if extent > size:
+    if not isinstance(extent, str) and not isinstance(size, str) and extent > size:
         raise IndexError(f"{name}: index {axis} of {array} goes up to {extent - 1}; the size there is {size}")
 
 
@@ -954,8 +953,7 @@ def _reached(a, array, indices):
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
         if i.extent != size:  # else it counts over this very size
             a.reaches.append((array, axis, i.extent))
-            if not isinstance(i.extent, str) and not isinstance(size, str):
-                _check_reach(a.name, *a.reaches[-1], {})
+            _check_reach(a.name, *a.reaches[-1], {})
     return indices
 
 
@@ -965,13 +963,12 @@ def _place_of(a, array, indices):
     apart = any(i.each for i in before) or last.each and not last.register
     kind = a.wide("i64") if apart else "i64"
 
-    def whole(i):
-        register = i.each or a.spread("i64", i.register) if apart else i.register
-        return _Whole(a, register, kind)
+    def whole(register, each=None):
+        return _Whole(a, each or a.spread("i64", register) if apart else register, kind)
 
-    here, *columns = map(whole, indices)
+    here, *columns = [whole(i.register, i.each) for i in indices]
     for column, size in zip(columns, array.shape[1:]):
-        here = flat(here, whole(Index(a, a.size(size), size)), column)
+        here = flat(here, whole(a.size(size)), column)
     at = a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {kind} {here.register}")
     return at, "apart" if apart else "side by side" if last.each else ""
 
@@ -1072,17 +1069,15 @@ class Assembler:
     def load(self, array, *indices):
         """array[indices]; a row number becomes an index of the arrays it counts the rows of."""
         address, how = _place_of(self, array, indices)
-        rows, kind, each = array.rows_of, self.wide(array.kind), "poison"
+        rows, kind = array.rows_of, self.wide(array.kind)
         if not how:
             one = self.write(f"load {array.kind}, ptr {address}")
             return Index(self, one, rows) if rows else Value(self, self.spread(array.kind, one))
-        if how == "side by side":
-            mask = f"{self.wide('i1')} {self.mask}"
-            each = self.write(f"call {kind} @llvm.masked.load(ptr {address}, {mask}, {kind} zeroinitializer)")
-        for n in range(self.lanes if how == "apart" else 0):  # LLVM's gather was slower
-            one = self.write(f"extractelement {self.wide('ptr')} {address}, i32 {n}")
-            one = self.write(f"load {array.kind}, ptr {one}")
-            each = self.write(f"insertelement {kind} {each}, {array.kind} {one}, i32 {n}")
+        name, at, mask = "load", "ptr", self.mask
+        if how == "apart":  # with no mask, for past the end a lane is at row 0, which is there: quicker
+            name, at, mask = "gather", self.wide("ptr"), self.constant("i1", "true")
+        lanes = f"{at} {address}, {self.wide('i1')} {mask}, {kind} zeroinitializer"
+        each = self.write(f"call {kind} @llvm.masked.{name}({lanes})")
         return Index(self, None, rows, each) if rows else Value(self, each)
 
     def store(self, value, array, *indices):
@@ -1166,9 +1161,8 @@ with a.loop("rows") as i:
 # %% [markdown]
 # A product and a sum: they are yours. On Python's numbers `flat` computed, on registers it writes.
 #
-# And how does the assembler know that a place lies in its array? A loop's counter stays below the size that it counts to, so its
-# end is known before the program runs. What could leave its array is refused when the program is written, or when it is called,
-# and the running program need not look. Here are a column that is not there, and an array too short:
+# How far a loop counts is known before the program runs. So what would leave its array is refused in time: here a column that
+# is not there, when the program is written, and an array too short, when it is called:
 
 # %%
 try:
@@ -1184,26 +1178,36 @@ except ValueError as error:
 # **A good place to stop.** An assembler stands that writes loops, and lets no address leave its array.
 
 # %% [markdown]
-# ## The line as a program (15 min)
+# ## The line as a program (16 min)
 #
-# First a small piece: the loss of ten rows. A batch is a list of row numbers, so a row is found in two steps: load the number,
-# then load what it points to. And the squares must be added up. A value ends with its turn of the loop, so we need a **sum**: a
-# place in memory that outlives the turns. `a.sum()` starts at 0.0, `+=` adds to it, and `total()` is its end.
+# First a small piece: the loss of ten rows. Two things are new.
+#
+# - A batch is a list of row numbers, so a row is found in two steps: load its number, then load what stands there.
+# - The squares must be added up, but a value ends with its turn of the loop. A **sum** is a place in memory that outlives the
+#   turns: `a.sum()` starts at 0.0, `+=` adds to it, and `total()` is its end. (`a.count("batch")` is that size, as a number.)
 
 # %%
 a = Assembler("loss_of_a_batch", "f8")
-x, y, w, b = a.array("x", "rows", 2), a.array("y", "rows", 1), a.array("w", 2, 1), a.array("b", 1, 1)
-picked, out, loss = a.array("picked", "batch", rows_of="rows"), a.array("out", 1), a.sum()
+x, y = a.array("x", "rows", 2), a.array("y", "rows", 1)
+w, b = a.array("w", 2, 1), a.array("b", 1, 1)
+picked = a.array("picked", "batch", rows_of="rows")  # row numbers of x and y
+out, loss = a.array("out", 1), a.sum()
 with a.loop("batch") as r:
     i = a.load(picked, r)
-    row, column = [a.load(x, i, 0), a.load(x, i, 1)], [a.load(w, 0, 0), a.load(w, 1, 0)]
+    row = [a.load(x, i, 0), a.load(x, i, 1)]
+    column = [a.load(w, 0, 0), a.load(w, 1, 0)]
     error = dot(row, column) + a.load(b, 0, 0) - a.load(y, i, 0)
     loss += error * error
 a.store(loss.total() / a.count("batch"), out, 0)
-program, answer = a.assemble(), cpu.alloc((1,), "f8")
+loss_of_a_batch = a.assemble()
 
-w, b = map(cpu.put, task.weights)
-program(x=cpu.put(task.x), y=cpu.put(task.y), w=w, b=b, picked=cpu.put(ten), out=answer)
+# %% [markdown]
+# It is written. Now hand over the memory, and call:
+
+# %%
+x, y, w, b = map(cpu.put, (task.x, task.y, *task.weights))
+answer = cpu.alloc((1,), "f8")
+loss_of_a_batch(x=x, y=y, w=w, b=b, picked=cpu.put(ten), out=answer)
 print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 
 # %% [markdown]
@@ -1242,8 +1246,7 @@ print(descend(1.0, 2.0, 0.5))
 # %% [markdown]
 # Now the whole program. What one row does stands in a function of its own, which gives back its part of the loss and adds to the
 # sums of the slopes, through your `line_slopes`. `_dense` is a row times each column of weights, plus the bias: the line has one
-# column. (Folded before it: `check_task`, which refuses wrong data, and `_each`, which
-# makes something for each number of an array: a list of rows.)
+# column. The marks, `# forward` and so on, stand on every level. (Folded: what refuses wrong data, and `_each`.)
 
 # %% tags=["hide-input"]
 #| export tasks
@@ -1300,8 +1303,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
 
 def _each(array, make):
     """make(array, k, j) for each number of an array of weights: a list of rows."""
-    inputs, units = array.shape
-    return [[make(array, k, j) for j in range(units)] for k in range(inputs)]
+    return [[make(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
 
 
 # %%
@@ -1325,8 +1327,10 @@ def line_row(row, target, weights, sums, g):
 
 
 # %% [markdown]
-# Around it stand two loops: over the steps, and over the rows of a batch. After the inner loop the weights move, through your
-# `descend`. Five marks, here and above, say which line is which part. (`a.lanes` is 1 here; the next section makes it more.)
+# Around it stand two loops, over the steps and over the rows of a batch. First come the arrays, one for each array of weights,
+# and the numbers. Each step loads the weights and begins a sum for each; the rows add to the sums; then the weights move,
+# through your `descend`. (`_each` makes one thing for each number of an array: a list of rows. `a.number` is a number that
+# the call hands over. `a.lanes` is 1 here; the next section makes it more.)
 
 
 # %%
@@ -1355,8 +1359,8 @@ def train_program(row_step, dtype, shapes, lanes=None):
 
 
 # %% [markdown]
-# The rest is folded: a smaller program that predicts, and `_fit`, which puts data into memory, calls once and takes the results
-# out. Every level gives back the same kind of result, a `Fit`: its losses, its weights, and `predict`.
+# Every level gives back the same kind of result, a `Fit`. (Folded: a smaller program that predicts, and `_fit`, which puts data
+# into memory, calls once and takes the results out.)
 
 # %%
 #| export tasks
@@ -1471,11 +1475,13 @@ def host_lanes():
     return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
 
 
+# %% tags=["nbval-ignore-output"]
+print(host_lanes(), "lanes here")
+
 # %% [markdown]
-# The assembler uses them: `a.loop("batch", a.lanes)` takes a row in each lane. Ten rows in lanes of four are three turns; what
-# is past the end is never kept. A sum has a part in each lane, and `total()` adds the parts: another order, so other last bits.
-# So a float64 program has one lane, in the order of record, and a float32 program has all that there are. The line once more, in
-# float32:
+# The assembler uses them: `a.loop("batch", a.lanes)` takes a row in each lane. A sum has a part in each, and `total()` adds the
+# parts: another order, so other last bits. So a float64 program has one lane, in the order of record, and a float32 program has
+# all that there are:
 
 # %%
 x, y, *start = (array.astype("f4") for array in (task.x, task.y, *task.weights))
@@ -1483,15 +1489,20 @@ single = linear_regression(x, y, start, task.batches, task.learning_rate)
 print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]:.3f}")
 
 # %% [markdown]
-# Another program, and the same to these three digits. What the lanes gain, we measure below.
+# The same to these three digits. What the lanes gain, we measure below.
 
 # %% [markdown]
 # ## A net (15 min)
 #
-# Two rings of points, one inside the other. No line parts them. A **dense layer** is several lines side by side; **relu** keeps
-# what is positive and makes the rest 0; a **sigmoid** turns the last number into a probability p. Three layers of 4, 8 and 1
-# units: a small deep neural network (DNN). Its loss is the **binary cross-entropy**, the mean of `-log p` where y is 1 and
-# `-log(1 - p)` where y is 0.
+# Two rings of points, one inside the other. No line parts them. A small deep neural network (DNN) does. It has three **dense
+# layers**; each is several lines side by side, its **units**:
+#
+# ```
+# row ──► 4 units, relu ──► 8 units, relu ──► 1 unit, sigmoid ──► p
+# ```
+#
+# A **relu** keeps what is positive and makes the rest 0. A **sigmoid** turns the last number into a probability p. The loss is the
+# **binary cross-entropy**: the mean of `-log p` where y is 1 and `-log(1 - p)` where y is 0.
 
 # %%
 rings = tasks.rings()
@@ -1499,7 +1510,7 @@ figures.classes(rings)
 
 # %% [markdown]
 # A relu is a choice, and a program has no `if`: a comparison gives a yes or a no in a register, a `_Condition`, and an instruction
-# takes one of two numbers.
+# takes one of two numbers. (`_operand` gives a number's text, and `_live` refuses what a loop has left behind.)
 
 
 # %%
@@ -1514,8 +1525,8 @@ def select(condition, x, y):
 
 
 # %% [markdown]
-# It works on Python's numbers, too. So do the course's own `exp` and `log`, written with these operators: a library's differ from
-# machine to machine in the last bit. (Folded; `more/01_exp_and_log` takes them apart.)
+# It works on Python's numbers, too. So do `exp` and `log`, which are the course's own: a library's differ from machine to machine
+# in the last bit. (Folded; `more/01_exp_and_log` takes them apart.)
 
 # %% tags=["hide-input"]
 #| export elementary
@@ -1656,14 +1667,14 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 # ### Your turn: back through relu
 #
 # The gradient walks back through the layers. Say `d[j]` is the slope of the loss at unit j of the next layer. Output k of this
-# layer feeds every one of those units, through the weight `w[k][j]`:
+# layer feeds every one of those units, through the k-th row of weights, `w[k]`:
 #
 # ```
 #            ┌─ w[k][0] ─► unit 0, slope d[0]
 #   h[k]  ───┼─ w[k][1] ─► unit 1, slope d[1]
 #            └─ w[k][2] ─► unit 2, slope d[2]
 #
-#   slope at h[k]:  w[k][0]·d[0] + w[k][1]·d[1] + w[k][2]·d[2]
+#   slope at h[k]:  d[0]·w[k][0] + d[1]·w[k][1] + d[2]·w[k][2]
 # ```
 #
 # But where relu made the output 0, moving a little changes nothing: there the slope is 0. (`dot` and `select` are at hand.)
@@ -1695,16 +1706,15 @@ def through_relu(d, h, w):
 print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))
 
 # %% [markdown]
-# With that, all slopes of one row. The loss takes not `p` but `c`: p **clipped**, kept at least 1e-7 away from 0 and 1, where a
-# logarithm would be infinite. The table begins at the loss, where the walk back begins. `dc` is the slope of the loss at c, and
-# so on; each line multiplies the one before it. (The slope of log c is 1/c; `g` is -1/n here.)
+# The walk back begins at the loss. That takes not `p` but `c`: p **clipped**, kept at least 1e-7 away from 0 and 1, where a
+# logarithm would be infinite. `dc` is the slope of the loss at c, and so on; each line multiplies the one before it. (The slope of
+# log c is 1/c; `g` is -1/n here.)
 #
 # | forward | its slope | code |
 # |---|---|---|
 # | `loss = g·(y·log c + (1-y)·log(1-c))` | `g·y/c - g·(1-y)/(1-c)` | `dc = …` |
 # | `c = clipped(p)` | 1, or 0 where cut | `dp = select(…, dc, …)` |
-# | `p = 1/(1 + exp(-z))` | `p·(1-p)` | `dz = dp * p * (1 - p)` |
-# | `z = dot(h2, w3) + b3` | `h2` in w3, `w3` in h2, 1 in b3 | `value * dj`, `through_relu`, `dj` |
+# | `p = 1/(1 + exp(-z))` | `p·(1-p)` | `dp * p * (1 - p)` |
 
 
 # %%
@@ -1714,16 +1724,32 @@ def _clipped(p):
     return select(p < 1e-7, 1e-7, select(p > 1.0 - 1e-7, 1.0 - 1e-7, p))
 
 
-def _backward(sums, row, target, h1, h2, p, c, weights, g):
-    """Add one row's gradients to the sums [dw1, db1, dw2, db2, dw3, db3]."""
-    w2, w3 = weights[2], weights[4]
+def _slope_at_z(target, p, c, g):
+    """The slope of one row's loss at z, the last layer's output before the sigmoid."""
     dc = g * target / c - g * (1.0 - target) / (1.0 - c)
     dp = select(p > 1e-7, select(p < 1.0 - 1e-7, dc, 0.0), 0.0)
-    dz = [dp * p * (1.0 - p)]
-    dh2 = through_relu(dz, h2, w3)
-    dh1 = through_relu(dh2, h1, w2)
-    for layer, (inputs, d) in enumerate([(row, dh1), (h1, dh2), (h2, dz)]):
-        dw, db = sums[2 * layer], sums[2 * layer + 1]
+    return dp * p * (1.0 - p)
+
+
+# %%
+dz = _slope_at_z(answer, p, _clipped(p), -1.0)
+print(f"slope at z {dz:.4f}   probability less answer {p - answer:.4f}")
+
+# %% [markdown]
+# The three lines together say `p - y`: books write it so. The record keeps the chain, which rounds in another way.
+#
+# From there back, through your `through_relu`. What a weight gets is its input times the slope at its unit, as in the line; here
+# for each of three layers, with the inputs `row`, `h1` and `h2`:
+
+
+# %%
+#| export tasks
+def _backward(sums, row, target, h1, h2, p, c, weights, g):
+    """Add one row's gradients to the sums [dw1, db1, dw2, db2, dw3, db3]."""
+    dz = [_slope_at_z(target, p, c, g)]
+    dh2 = through_relu(dz, h2, weights[4])
+    dh1 = through_relu(dh2, h1, weights[2])
+    for dw, db, inputs, d in zip(sums[::2], sums[1::2], (row, h1, h2), (dh1, dh2, dz)):
         for j, dj in enumerate(d):
             db[0][j] += dj
             for k, value in enumerate(inputs):
@@ -1731,7 +1757,7 @@ def _backward(sums, row, target, h1, h2, p, c, weights, g):
 
 
 # %% [markdown]
-# One row, as for the line. The loops of `train_program` stay as they are.
+# One row, as for the line. The loops of `train_program` stay as they are, and one call trains:
 
 
 # %%
@@ -1745,27 +1771,6 @@ def net_row(row, target, weights, sums, g):
     return loss
 
 
-# %% [markdown]
-# Is it right? On Python's floats we can nudge a weight of the middle layer, as we did with the line:
-
-
-# %%
-def loss_and_slopes(nudge):
-    weights = [v.copy() for v in rings.weights]
-    weights[2][0, 1] += nudge
-    sums = [np.zeros_like(v).tolist() for v in weights]
-    return net_row(point, answer, [v.tolist() for v in weights], sums, 1.0), sums[2][0][1]
-
-
-(up, _), (down, _), (_, slope) = map(loss_and_slopes, (1e-6, -1e-6, 0.0))
-print(f"gradient {slope:.6f}   nudged {(up - down) / 2e-6:.6f}")
-
-# %% [markdown]
-# They agree. One call again:
-
-
-# %%
-#| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
@@ -1789,8 +1794,7 @@ ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
 print(f"{time.perf_counter() - start:.2f} s")
 
 # %% [markdown]
-# There is no Python in the loop, no call, no allocation. The plain Python of the record would take minutes, so we compare only
-# the first 100 steps with it.
+# There is no Python in the loop. The plain Python of the record would take minutes, so we compare only its first 100 steps:
 
 # %%
 short = rings._replace(batches=rings.batches[:100])
@@ -1802,8 +1806,8 @@ print("last loss", ring_fit.losses[-1].hex())
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# Nearly all are right. The rings overlap a little, so nobody gets them all: the best possible circle does hardly better. And
-# the same net on the penguins, female or male? Rows are what they are, columns what the net says.
+# Nearly all are right. The rings overlap a little, so the best possible circle does hardly better. And the same net on the
+# penguins, female or male? Rows are what they are, columns what the net says.
 
 # %%
 sex = tasks.penguins_sex()
@@ -1825,16 +1829,13 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 import statistics
 import sys
+from timeit import repeat
 
 
 def seconds(run, repeats=7):
     """The median time of `run` in seconds: this thread's own work; on Windows, whose clock for that is coarse, all time."""
-    clock, times = time.perf_counter if sys.platform == "win32" else time.thread_time, []
-    for _ in range(repeats):
-        start = clock()
-        run()
-        times.append(clock() - start)
-    return statistics.median(times)
+    clock = time.perf_counter if sys.platform == "win32" else time.thread_time
+    return statistics.median(repeat(run, timer=clock, repeat=repeats, number=1))
 
 
 def _measure_turn(device, sums, turns=200_000):
@@ -1882,16 +1883,16 @@ print(f"bandwidth {cpu.bandwidth / 1e9:.1f} GB a second, launch {cpu.launch_time
 # %% [markdown]
 # From them we predict. A program must do its operations and move its bytes, and it cannot end before the slower of the two is
 # done. Drawn as a speed, that floor is a roof: the **roofline**
-# ([Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785)); `cost` adds what calling costs:
+# ([Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785)). Calls come on top:
 #
 # ```
 # seconds = launches · launch_time + max(flops / peak, bytes / bandwidth)
 # ```
 #
-# A step of the line reads ten rows: two inputs, an answer and a row number each, 32 bytes a row in float64. Its operations need
-# no counting by hand, for the program is a text: `compare.operations` counts them in the innermost loop.
+# A step of the line reads ten rows: two inputs, an answer and a row number each, 32 bytes a row in float64. Its operations
+# `compare.operations` counts in the program's text. It is launched once for all steps, so a step has only its floor:
 
-# %%
+# %% tags=["nbval-ignore-output"]
 from course import compare
 
 
@@ -1899,22 +1900,15 @@ def program_of(row_step, task, dtype):
     return train_program(row_step, np.dtype(dtype), tuple(w.shape for w in task.weights))
 
 
-line, net = program_of(line_row, task, "f8"), program_of(net_row, rings, "f4")
-flops, net_flops = compare.operations(line), compare.operations(net)
-print(f"operations a row: line {flops}, net {net_flops}")
+line = program_of(line_row, task, "f8")
+flops = compare.operations(line)
+print(f"{flops} operations a row")
+print(f"predicted   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs a step")
+print(f"measured    {1e6 * compare.step_time(line, task):.4f} µs")
 
 # %% [markdown]
-# The launch costs nothing here: one call runs all steps. So for a step we predict its floor, and measure. (`compare.step_time` is
-# the program's time alone. `_measure_turn(cpu, 1)`, folded above, is the time of one operation that waits for the one before.)
-
-# %% tags=["nbval-ignore-output"]
-print(f"predicted, for the bytes   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs")
-print(f"measured                   {1e6 * compare.step_time(line, task):.4f} µs")
-print(f"20 operations that wait    {20e6 * _measure_turn(cpu, 1):.4f} µs")
-
-# %% [markdown]
-# Nearly twice as long. The processor waits: from a weight to its next value, five operations make the error, three its slope, ten the
-# sum, two the update, each after the other. Those twenty alone explain the time.
+# Nearly twice as long: each operation on a weight's way to its next value waits for the one before. (`more/01_measuring` counts
+# twenty of them, and measures how long they wait.)
 #
 # And larger batches?
 
@@ -1923,8 +1917,8 @@ checks.predict(
     "A batch of 100 is ten times the work of a batch of 10. In float32, with lanes: how many times as long does a step take?",
     slider=(1, 10, 0.5),
     answer=(3, 7),
-    because="With sixteen lanes, ten rows are one turn of the loop and a hundred are seven; with eight lanes two and "
-    "thirteen. And at its end each step adds up the lanes of 61 sums and moves 61 weights, however many rows it had.",
+    because="With sixteen lanes, ten rows are one turn of the loop and a hundred are seven. And at its end each step adds up "
+    "the lanes of 61 sums and moves 61 weights, however many rows it had.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -1934,7 +1928,7 @@ for lanes, dtype in {"one lane": "f8", "all lanes": "f4"}.items():
     print(f"{lanes:9}   batch 10 {small:5.2f} µs   batch 100 {large:5.2f} µs   {large / small:.1f} times")
 
 # %% [markdown]
-# In one lane, ten times the rows take nine times as long or so. With lanes much less, so a larger batch makes a row cheaper.
+# With lanes a larger batch makes a row cheaper.
 #
 # The levels above will call many small programs in each step. **What would that cost?** Move the sliders (mouse, or Tab and the
 # arrow keys): the batch, and how many launches a step takes. On the left a dot, the step, hangs below its roof.
@@ -1942,9 +1936,11 @@ for lanes, dtype in {"one lane": "f8", "all lanes": "f4"}.items():
 # %% tags=["hide-input", "nbval-ignore-output"]
 from course.figures import widgets
 
+flops = compare.operations(program_of(net_row, rings, "f4"))  # of a row; its bytes are 20
+
 
 def draw(batch, launches):
-    return figures.step_cost(cpu.peak, cpu.bandwidth, cpu.launch_time, net_flops, 20, batch, launches)
+    return figures.step_cost(cpu.peak, cpu.bandwidth, cpu.launch_time, flops, 20, batch, launches)
 
 
 widgets.explore(
@@ -1962,24 +1958,18 @@ widgets.explore(
 # %% [markdown]
 # ## The level below | here (1 min)
 #
-# Each notebook lays the level below beside its own. Below this one there is only plain Python, number 0: `course/reference.py`.
-# The lines stand under the part of a step that they are: look at BACKWARD first. **A line that calls functions says how many lines
-# they have: click on it, and they open.** The rest is folded at the end. In plain Python each operation on two numbers counts as a
-# **launch**, of 24 bytes.
+# Each notebook lays the level below beside its own. Below this one there is only plain Python, number 0: `course/reference.py`,
+# in which each operation on two numbers counts as a **launch**, of 24 bytes. Look at the numbers on top, and at BACKWARD. **A line
+# that calls functions says how many lines they have: click on it, and they open.**
 
 # %%
 compare.measure(task, reference.linear_regression, linear_regression, last=1000)
 
 # %% [markdown]
 # The formulas are the same. What differs is when they run: plain Python computes each line for each row, and level 1 runs each
-# line once, to write the instructions down. And the net, whose plain Python takes only the last ten steps:
-
-# %%
-compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=10, repeats=1)
-
-# %% [markdown]
-# **How others spell it.** What this notebook did with devices, in TensorFlow and PyTorch, whose programs run on what you build
-# from notebook 03 on:
+# line once, to write the instructions down.
+#
+# **How others spell it**, whose programs run on what you build from notebook 03 on:
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
@@ -2019,8 +2009,7 @@ exercises.check("01-2", centre)
 # %% [markdown]
 # ### 01-4 · Nudge every weight
 #
-# Twice this notebook nudged one weight, to see whether a gradient was right. Do it for all weights of an array, one after the
-# other:
+# This notebook nudged one weight, to see whether a gradient was right. Do it for all weights of an array, one after the other:
 #
 # ```
 # slope in w[k, j]  ≈  (loss at w[k, j] + nudge  -  loss at w[k, j] - nudge) / (2 · nudge)

@@ -5,9 +5,8 @@
 #
 # This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and `torch.compile`.
 #
-# From below you need: a **buffer**, memory with a shape and a dtype; its **Spec**, all of it but the numbers; a **kernel**, one
-# device's program for an op; its **plan**, what `launch("add", y, a, b)` looks up once: the kernel, and the Spec of the result;
-# and notebook 01's **assembler**, which writes a program.
+# From below you need a **buffer**, memory with a shape and a dtype; its **Spec**, all of it but the numbers; a **kernel**, one
+# device's program for an op; and its **plan**: which kernel, and the Spec of the result.
 #
 # Level 1 was the ground of our house, level 2 the clay. Tensors are the **bricks**.
 
@@ -39,20 +38,20 @@ checks.predict(
     "What is `f(2 + 1e-20j).imag / 1e-20`?",
     choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
     answer="12, to the last digit",
-    because="A complex number keeps its two parts apart. (2 + εi)³ = 8 + 12εi - 6ε² - ε³i: the slope stands beside ε. What "
-    "rounds away is 6ε² beside 8, and ε³ beside 12ε. A step along the line takes a difference, and loses digits there.",
+    because="A complex number keeps its two parts apart, so 1e-20 is not lost beside 2. (2 + εi)³ = 8 + 12εi - 6ε² - ε³i: "
+    "the slope stands beside ε.",
 )
 
 # %%
 f(2 + 1e-20j).imag / 1e-20
 
 # %% [markdown]
-# We asked Python for `f` of a slightly different *kind* of number, and that number carried a derivative along
-# ([Squire and Trapp, 1998](https://doi.org/10.1137/S003614459631241X)). `f` never knew. That is the idea of this level: let the
-# same program run on numbers that do a little more than numbers. Ours will write down what happens, and we read it backwards.
+# This *kind* of number carried a derivative along ([Squire and Trapp, 1998](https://doi.org/10.1137/S003614459631241X)), and `f`
+# never knew. That is the idea of this level: the same program, on numbers that do a little more. Ours will write down what
+# happens, and we read it backwards.
 #
 # Here is a PyTorch program, in which nobody derives a gradient. Only its import has changed: **you are about to write what it
-# calls**. ([more/03_torch](more/03_torch.ipynb) runs it, right after this notebook.)
+# calls**. (No need to follow it yet. [more/03_torch](more/03_torch.ipynb) runs it.)
 
 # %%
 from course.inspection import spellings
@@ -63,8 +62,7 @@ spellings.here("torch", "low", "linear")
 # ## The door (6 min)
 #
 # On level 2 we launched kernels by name. Let a type of our own do that. Python hands `x * w` to the type of `x`, and this one
-# hands the *name* of the op on, to one function. All traffic passes there, so it takes notes. (`None`: launch finds memory for
-# the result.)
+# hands the *name* of the op on, to one function: the door. It takes notes. (`None`: launch finds memory for the result.)
 
 # %%
 from levels.hardware import pool
@@ -98,7 +96,7 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 (x * w + b).buffer.numpy(), notes
 
 # %% [markdown]
-# 3·2 + 1 = 7, and whoever stands at the door hears everything. The rest of the level is three who stand there, one at a time:
+# 3·2 + 1 = 7, and whoever stands at the door hears everything. The rest of the level is three guests who stand there:
 #
 # ```
 #                     ┌──▶  run:    runs each op; a tensor comes back
@@ -106,7 +104,7 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 #                     └──▶  trace:  writes it down, runs nothing; a symbol comes back
 # ```
 #
-# Now the real thing. A **tensor** is level 1's `Buffer` with operators, `Number`'s and the others. (Folded.)
+# Now the real thing. A **tensor** is level 1's `Buffer` with operators like `Number`'s. (Folded: one line for each sign.)
 
 # %% tags=["hide-input"]
 #| export tensors
@@ -199,8 +197,10 @@ class Tensor(Operators, Buffer):
 
 
 # %% [markdown]
-# The first guest runs what comes. His `do` is level 2's `launch`, whose result is a tensor. (`read` and `assign` are for
-# variables, which the next section brings.)
+# A tensor never changes. What changes in a model is a **variable**: it names one tensor now, and another one later.
+#
+# The first guest runs what comes. His `do` is level 2's `launch`, into a new tensor. And he is asked which tensor a variable names
+# (`read`), and told to let it name another (`assign`).
 
 
 # %%
@@ -222,8 +222,8 @@ class Run:
 
 
 # %% [markdown]
-# The door itself is short: numbers become tensors, your `planned` of level 2 looks up the plan, and whoever stands there does
-# the op. (Each thread has a door of its own.)
+# The door itself: what is no tensor becomes one, your `planned` of level 2 looks up the plan, and whoever stands there does the
+# op. (Each thread has a door of its own.)
 
 
 # %%
@@ -246,10 +246,10 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay (4 min)
+# ## Numbers come in, variables stay (3 min)
 #
-# The ways in are folded: `constant` makes a tensor of numbers, `as_tensor` of whatever comes; a Python number takes the dtype
-# of the tensor beside it.
+# `constant` makes a tensor of numbers, and `as_tensor` of whatever comes: in `x * 2.0` the 2.0 takes the dtype of `x`. (Folded, with
+# what threads and programs need of a variable, `_Held`.)
 
 # %% tags=["hide-input"]
 #| export tensors
@@ -310,6 +310,11 @@ def _number(value, name, spec):
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
 
+def renamed(x):
+    """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
+    return type(x)(x.spec, x.data, x if x.source is None else x.source)
+
+
 class _Held(Operators):
     """Names a tensor. Threads take turns where its numbers move; a program may overwrite them, at home."""
 
@@ -365,9 +370,7 @@ class Turns:
 
 
 # %% [markdown]
-# A tensor never changes. A **variable** names a tensor, and `assign` lets it name another one: it is the state of a model. Who
-# asks for its value passes the door, and so does who assigns. (`tf.Variable` · `torch.nn.Parameter`, changed in place. Folded:
-# `_Held`, what threads and the programs at the end need of it, and copies.)
+# A variable (`tf.Variable` · `torch.nn.Parameter`) asks at the door for its value, and `assign` passes there, too:
 
 
 # %%
@@ -390,17 +393,6 @@ class Variable(_Held):
         DOOR.stands.assign(self, value)
 
 
-# %% [markdown]
-# A tape could not tell two variables apart that name one tensor. So each names its own, of the same numbers:
-
-
-# %%
-#| export tensors
-def renamed(x):
-    """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
-    return type(x)(x.spec, x.data, x if x.source is None else x.source)
-
-
 # %% tags=["hide-input"]
 #| export tensors
 def _copied(kind, array, name, *more):
@@ -417,23 +409,12 @@ w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
 x * w + b
 
 # %% [markdown]
-# 7 again, now a tensor. Some ops have no sign in Python, so functions name them. (Folded: `gather`, rows by number, `exp`, `log`,
-# `clip`; `reduce_sum` and `reduce_mean`. Shown: the two of neural nets.)
+# 7 again, now a tensor. Some ops have no sign in Python, so functions name them:
 
-# %% tags=["hide-input"]
+
+# %%
 #| export ops
 """Functions of tensors: each is a name for the door."""
-
-
-def gather(x, rows):
-    """Rows of x[n, …] by number -> [*rows.shape, …]. Raises TypeError unless these are int, IndexError outside x."""
-    x = as_tensor(x)
-    if not isinstance(rows, Operators):
-        rows = unmasked(rows)
-        if rows.dtype.kind != "i" and rows.size:
-            raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
-        rows = x.device.put(rows.astype(np.int64), Tensor)
-    return apply("gather", x, rows)
 
 
 def exp(x):
@@ -449,6 +430,24 @@ def log(x):
 def sqrt(x):
     """The root of each number of x, floats. Raises TypeError for others."""
     return apply("sqrt", x)
+
+
+# %% [markdown]
+# `relu` and `sigmoid` are as short. (Folded, with four that look at their arguments first: `gather`, which takes rows by number,
+# `clip`, `reduce_sum` and `reduce_mean`.)
+
+
+# %% tags=["hide-input"]
+#| export ops
+def gather(x, rows):
+    """Rows of x[n, …] by number -> [*rows.shape, …]. Raises TypeError unless these are int, IndexError outside x."""
+    x = as_tensor(x)
+    if not isinstance(rows, Operators):
+        rows = unmasked(rows)
+        if rows.dtype.kind != "i" and rows.size:
+            raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
+        rows = x.device.put(rows.astype(np.int64), Tensor)
+    return apply("gather", x, rows)
 
 
 def clip(x, low, high):
@@ -477,7 +476,7 @@ def _whole(axis):
     return tuple(map(_whole, axis)) if isinstance(axis, tuple) else int(axis)
 
 
-# %%
+# %% tags=["hide-input"]
 #| export nn
 """The functions of neural nets."""
 
@@ -504,21 +503,20 @@ def sigmoid(x):
 # ```
 #
 # Move `w` by a little, and `e` moves 3 times as far. Move `e`, and `l` moves 4 times as far. One after the other the factors
-# multiply, 3 · 4 = 12: that is the chain rule. As a table, to be read from the bottom (`dl` is 1):
+# multiply, 3 · 4 = 12: that is the chain rule. As code, from the bottom up, and `dl` is 1:
 #
-# | forward line | slope | code line | in numbers |
-# |---|---|---|---|
-# | `z = x * w + b` | dz/dw = x = 3 | `dw = dz * x` | 4 · 3 = 12 |
-# | `e = z - y` | de/dz = 1 | `dz = de * 1` | 4 · 1 = 4 |
-# | `l = e * e` | dl/de = 2e = 4 | `de = dl * 2 * e` | 1 · 4 = 4 |
+# | forward line | backward line | in numbers |
+# |---|---|---|
+# | `z = x * w + b` | `dw = dz * x` | 4 · 3 = 12 |
+# | `e = z - y` | `dz = de` | 4 |
+# | `l = e * e` | `de = dl * 2 * e` | 1 · 4 = 4 |
 #
-# By hand it is exact, and takes a person for each program. Notebook 01's nudge takes no person, but two runs for each weight, and
-# it rounds. We want a way that is exact and takes no person.
+# By hand it is exact, and takes a person. Notebook 01's nudge takes no person, but rounds. We want it exact, and no person.
 #
 # ## The tape (6 min)
 #
-# The second guest comes in a `with` block. He passes each op on to `below`, who stood there before, and writes down its name, its
-# inputs, its attributes and its result.
+# The second guest comes in a `with` block. He passes each op on to `below`, who stood there before him, and writes down a record:
+# the op's name, its inputs, its attributes, its result. (He notes variables, too, for a check.)
 
 # %%
 #| export autodiff
@@ -564,11 +562,11 @@ with _Tape() as tape:
 
 # %% [markdown]
 # Four ops, in the order in which they passed. To differentiate, read the list from the bottom. Each op must know one thing: if
-# the loss changes by `dy` for each unit of the op's *result*, by how much for each unit of an *input*? That is a code line of
-# the table above; its name is **vjp** (vector-Jacobian product).
+# the loss changes by `dy` for each unit of the op's *result*, by how much for each unit of an *input*? That is a backward line
+# of the table above. Its name is **vjp** (vector-Jacobian product).
 #
 # Take `y = a·b`. A unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So `a` gets `dy·b`, and `b` gets
-# `dy·a`. The table of these is `VJPS`: one row an op, one function an input.
+# `dy·a`. One row an op, one function an input (read the first three; the others go the same way):
 
 # %%
 #| export autodiff
@@ -589,7 +587,7 @@ VJPS = {  # op -> for each input (dy, y, *inputs, **attrs) -> its gradient; None
 # ## The walk back (9 min)
 #
 # It starts with the loss, whose gradient is 1. At each record the rules of the op hand the result's gradient on to the inputs.
-# `gradients` is a dict, and its keys are tensors. (`w.value` is the very tensor that the tape wrote down for `w`.)
+# `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor that the tape wrote down for `w`.)
 
 
 # %%
@@ -644,15 +642,13 @@ def hand_on(gradients, x, share):
 print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0")
 
 # %% [markdown]
-# It gets 12. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)). One walk gives
-# the gradient of every weight.
+# It gets 12. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)): one walk gives
+# the gradient of every weight. Why from the end? `error` may hand its gradient on only when all that used it have handed it theirs,
+# and in the list they stand after it.
 #
-# Why from the end? `error` may hand its gradient on only when every op that used it has been read. In the list every input is
-# older than its result; so, read from the end, every user comes before what it used.
-#
-# **Walk it step by step.** Move `step` (`p` is x·w, and `z` is p + b): blue is the gradient that each value has so far. And
-# `bump` nudges an input by a millionth: green is how far each value moves, in millionths. Where they meet, blue times green is
-# how far the loss moves.
+# **Walk it step by step.** Move `step` (`p` is x·w, and `z` is p + b): blue is the gradient that each value has so far. `bump`
+# nudges an input by a millionth: green is how far each value moves, in millionths. Where they meet, blue times green is how far
+# the loss moves.
 
 # %%
 from course.figures import widgets
@@ -667,7 +663,7 @@ widgets.explore(
 )
 
 # %% [markdown]
-# ## Ten rows (10 min)
+# ## Ten rows (11 min)
 #
 # A batch of ten rows, and a bias of shape (1, 4) that all of them share:
 
@@ -685,25 +681,31 @@ dy = constant(np.ones((10, 4)))
 VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 
 # %% [markdown]
-# b was used ten times: the reverse of repeating is to add up, `reduce_sum(dx, axis=…, keepdims=…)`. Over which axes? Where the
-# result has more axes than b, NumPy's rule put new ones in front: add over all of those. Where b has size 1 and the result has
-# more, b was repeated: add over that axis, and keep it. (The check: (10, 4) for a bias (1, 4) becomes (1, 4), and (2, 3, 4)
-# for a bias (4,) becomes (4,).)
+# b was used ten times: the reverse of repeating is to add up.
+#
+# | the result, and `dx` | the input | what was repeated | so |
+# |---|---|---|---|
+# | (2, 3, 4) | (4,) | two axes that NumPy put in front | add over these; they go |
+# | (10, 4) | (1, 4) | axis 0, where the input has a 1 | add over it; it stays, as a 1 |
+#
+# The first is done. The second is **yours**: `reduce_sum(dx, axis=…, keepdims=True)`, for each axis where the sizes differ.
 
 
 # %%
 #| export autodiff blank unbroadcast
 def unbroadcast(dx, shape):
     """dx summed over the axes in which an input of this shape was repeated."""
-    ...  # about 7 lines
+    extra = len(dx.spec.shape) - len(shape)
+    if extra:
+        dx = reduce_sum(dx, axis=tuple(range(extra)))
+    ...  # 4 lines; now dx.spec.shape is as long as shape
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>Axes are compared from the right. What the input lacks on the left is summed away; where it
-# has a 1 and <code>dx</code> has more, that axis is summed and stays, as a 1.</details>
-# <details><summary>Second hint</summary><code>extra = len(dx.spec.shape) - len(shape)</code> axes go first, all at once, with
-# <code>axis=tuple(range(extra))</code>. Then walk over the pairs of <code>dx.spec.shape</code> and <code>shape</code>, with
-# <code>keepdims=True</code>.</details>
+# <details><summary>Hint</summary>Walk over the pairs of <code>dx.spec.shape</code> and <code>shape</code>, with
+# <code>enumerate</code> and <code>zip</code>: where they differ, sum over that axis.</details>
+# <details><summary>Second hint</summary><code>dx = reduce_sum(dx, axis=axis, keepdims=True)</code> keeps all other axes where they
+# are. At the end, return <code>dx</code>.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -720,20 +722,17 @@ def unbroadcast(dx, shape):
 # </details>
 
 # %% [markdown]
-# The rules that are left. Of a sum every number gets the sum's `dy`, of a mean a share of it: `_spread_back`. In a product `X·W`,
-# `x[i, k]` meets all of `w[k, :]`, so its share is the `dot` of `dy[i, :]` and `w[k, :]`: `dX = dy·Wᵀ`, and in the same way
-# `dW = Xᵀ·dy`. (These are folded; the rules of `relu` and its like are kernels of level 2, yours among them.)
+# The rules that are left: of a sum every number gets the sum's `dy`, of a mean a share of it (`_spread_back`). Of a product `X·W`
+# they are level 2's backward pass: `dX = dy·Wᵀ`, `dW = Xᵀ·dy`. (These are folded. Those of `relu` and `sigmoid` are kernels of level
+# 2, yours among them.)
 
 
 # %% tags=["hide-input"]
 #| export autodiff
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     """The reverse of reducing x to y: every number of x gets the dy that it went into, divided by a count."""
-    if axis is not None and not keepdims:
-        shape = list(x.spec.shape)
-        for a in axis if isinstance(axis, tuple) else (axis,):
-            shape[a] = 1
-        dy = apply("reshape", dy, shape=tuple(shape))
+    if axis is not None and not keepdims:  # the axes that went come back, as 1
+        dy = apply("reshape", dy, shape=np.expand_dims(np.empty(dy.spec.shape), axis).shape)
     return apply("spread", dy, x, count=count)
 
 
@@ -758,19 +757,31 @@ VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nby
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 # %% [markdown]
-# The walk that we keep is the loop from above with three cares. What no source leads to is passed over; a gradient of another
-# shape is added up first; and a missing rule or source is said in words. (`more` asks `levels_more` for what the core has not.)
+# The walk that we keep is the loop from above, and spares what nobody asked for: a gradient of the rows, say. Needed are the
+# gradients of the sources, and of all that was made from them:
+
+
+# %%
+#| export autodiff
+def made_from(sources, records):
+    """These tensors, and all that were made from them."""
+    made = set(sources)
+    for _, inputs, _, y in records:
+        if not made.isdisjoint(inputs):
+            made.add(y)
+    return made
+
+
+# %% [markdown]
+# Two more lines are new: a gradient of another shape is added up first, by your `unbroadcast`, and what is missing is said in words.
+# (`more` asks `levels_more` for rules that the core lacks.)
 
 
 # %%
 #| export autodiff
 def walk_back(records, target, sources):
     """The gradients, handed from last op to first. Raises LookupError without a rule, ValueError for unused sources."""
-    needed = set(sources)  # these, and what was made from them
-    for _, inputs, _, y in records:
-        if not needed.isdisjoint(inputs):
-            needed.add(y)
-    one = as_tensor(1.0, target)
+    needed, one = made_from(sources, records), as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
@@ -788,8 +799,8 @@ def walk_back(records, target, sources):
 
 
 # %% [markdown]
-# A **GradientTape** is a tape whose `gradient` is this walk. (`tf.GradientTape` · each tensor's `grad_fn`. Folded: it refuses
-# what would give a wrong gradient in silence, such as a variable that changed on the way.)
+# A **GradientTape** is a tape whose `gradient` is this walk. (`tf.GradientTape` · each tensor's `grad_fn`. Folded: it refuses what
+# would give a wrong gradient in silence, such as a variable that changed on the way.)
 
 
 # %% tags=["hide-input"]
@@ -833,7 +844,7 @@ print(f"w gets {float(dw)}, b gets {float(db)}")
 # %% [markdown]
 # ## Every rule meets a nudge (2 min)
 #
-# A rule is easily wrong, and nothing complains. So nudge one number of a matrix, and ask the tape for its slope:
+# A rule is easily wrong, and nothing complains. So nudge one number of a matrix up and down, and ask the tape for the same slope:
 
 
 # %%
@@ -857,8 +868,7 @@ by_nudge = float(total(constant(start + nudge)) - total(constant(start - nudge))
 print(f"by the tape {by_tape(constant(start)):.6f}, by a nudge {by_nudge:.6f}")
 
 # %% [markdown]
-# Of `multiply` and of `matmul` one rule each holds. (A test of the course has all thirteen.) And does a nudge notice a wrong
-# rule? We swap the two of the product:
+# They agree. (A test of the course asks this of every rule.) And does a nudge notice a wrong one? We swap the two of `multiply`:
 
 # %%
 right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
@@ -868,8 +878,8 @@ VJPS["multiply"] = right
 # %% [markdown]
 # ## A train step (4 min)
 #
-# Who trains a model needs a list of all its variables. A **module** (`Module`, folded) finds them in its attributes, and in the
-# lists, dicts and modules among those; and it gives and takes them as NumPy arrays, its **weights**.
+# Who trains a model needs a list of all its variables. A **module** (`Module`, folded) finds them in its attributes, and gives and
+# takes them as NumPy arrays, its **weights**.
 
 # %% tags=["hide-input"]
 #| export module
@@ -983,9 +993,8 @@ t_step = microseconds(lambda: step(rows, target), 100)
 print(f"a step {t_step:.0f} µs")
 
 # %% [markdown]
-# Comfort has a price. Level 2 took half as long. Here are 15 launches and not 12 (without the `gather`s), and each finds new
-# memory, passes the door, is written down, and is read on the way back. Level 1 took less than 0.1 µs for this step. The rest of
-# this notebook buys that back.
+# Comfort has a price. Level 2 took half as long: here each launch finds new memory, passes the door, is written down, and is read
+# on the way back. Level 1 took less than 0.1 µs for this step. The rest of this notebook buys that back.
 #
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
@@ -993,7 +1002,7 @@ print(f"a step {t_step:.0f} µs")
 # ## Written down, not run (13 min)
 #
 # The third guest computes nothing. A plan tells the result's shape before any number is known. So he writes each op down, and
-# gives back a tensor with a shape and no numbers. In the smallest form:
+# gives back a tensor that has a shape and no numbers. In the smallest form:
 
 
 # %%
@@ -1067,29 +1076,37 @@ class Symbol(Tensor):
         return f"Symbol({self.spec})"
 
 
+# %%
+x0 = Symbol(None, Node("input", [], {"of": 0}, signature[0]))
+x0, x0.node
+
 # %% [markdown]
-# What was there before becomes a leaf: a tensor is a constant, a variable a leaf of its own kind, since its value differs from
-# step to step. `assign` only changes which symbol the variable names here; the variable itself keeps what it names.
+# The guest himself. `do` notes a node. What was there before he came becomes a leaf: a tensor is a constant, and a variable a leaf
+# of its own kind, since its value differs from step to step. `assign` changes what the variable names here, and nothing outside.
 
 
 # %%
 #| export graph
 class Trace(Run):
-    """Stands at the door, computes nothing, and writes each op down as a node. `values`: what variables name here."""
+    """Stands at the door, computes nothing, and writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
 
     def __init__(self):
-        self.nodes, self.constants, self.values = [], {}, {}
+        self.nodes, self.known = [], {}
 
     def do(self, op, plan, inputs, attrs):
         return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)
 
     def read(self, variable):
-        if variable not in self.values:
-            self.values[variable] = self.noted("variable", [], {"of": variable}, variable.spec)
-        return self.values[variable]
+        return self.leaf("variable", variable)
 
     def assign(self, variable, value):
-        self.values[variable] = value
+        self.known[variable] = value
+
+    def leaf(self, kind, x):
+        """The symbol of a variable, or of a tensor with numbers: a leaf, noted once."""
+        if x not in self.known:
+            self.known[x] = self.noted(kind, [], {"of": x}, x.spec)
+        return self.known[x]
 
     def noted(self, op, inputs, attrs, spec):
         """A new node, as the symbol that stands for it."""
@@ -1098,22 +1115,18 @@ class Trace(Run):
 
     def node(self, x):
         """The node of a symbol. A tensor that has numbers is a constant. Raises TypeError for another trace's."""
-        if type(x) is not Symbol:
-            if x not in self.constants:
-                self.constants[x] = self.noted("constant", [], {"of": x}, x.spec)
-            x = self.constants[x]
+        x = x if type(x) is Symbol else self.leaf("constant", x)
         if x.trace is not self:
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")
         return x.node
 
 
 # %% [markdown]
-# To **trace** a function is to run it on symbols, and what comes of it is a **graph** (folded): the nodes, those among them that
-# are the results, and for each assigned variable the node of its new value. The `trace` that we keep is the one from above, and
-# gives the graph, what the function returned, and the variables that it made, those born after it began.
+# To **trace** a function is to run it on symbols. What comes of it is a **graph**: the nodes, those among them that are the
+# results, and for each assigned variable the node of its new value.
 
 
-# %% tags=["hide-input"]
+# %%
 #| export graph
 class Graph:
     """Nodes in an order in which they can be computed, the results among them, and the new values {variable: node}."""
@@ -1127,6 +1140,8 @@ class Graph:
         return ", ".join(node.op for node in self.ops)
 
 
+# %% tags=["hide-input"]
+#| export graph
 def _results_of(given):
     """The tensors that a function returns: none, one, or those of a list or a tuple. Raises TypeError for others."""
     results = list(given) if type(given) in (list, tuple) else [given] * (given is not None)
@@ -1136,13 +1151,15 @@ def _results_of(given):
     return results
 
 
+# %% [markdown]
+# The `trace` that we keep does what the one from above did, and gives a graph. (And what the function returned, and the variables
+# that it made: those born after it began.)
+
+
 # %%
 #| export graph
 def trace(python, signature):
-    """Run `python` on symbols: one for each Spec of the signature, whose other entries are arguments as they are.
-
-    Returns its Graph, what it returned, and the variables that it made.
-    """
+    """Run `python` on symbols of these Specs (what is none is an argument as it is): its Graph, its result, variables it made."""
     here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
@@ -1151,7 +1168,7 @@ def trace(python, signature):
         outputs = [here.node(as_tensor(x)) for x in _results_of(result)]
     finally:
         DOOR.stands = before
-    new = {variable: here.node(value) for variable, value in here.values.items()}
+    new = {v: here.node(x) for v, x in [*here.known.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
     return Graph(here.nodes, outputs, updates), result, [v for v in new if v.born > begun]
 
@@ -1159,19 +1176,14 @@ def trace(python, signature):
 # %%
 from course.inspection import graphs
 
-print(trace(mean_error, signature)[0])
 graph, result, made = trace(step, signature)
 print(graphs.listed(graph))
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
 
 # %% [markdown]
-# Forward, back and update are all in one list, because the walk of the tape passed the door as well. x0 and x1 are the
-# arguments, and `spread` gives each row a tenth of the loss's gradient, 1. (t6 and t7 are the two shares of `error`; t8 is your
-# `hand_on`, t9 your `unbroadcast`.) Two guests stood one behind the other:
-#
-# ```
-# program ──▶ tape: writes it down, asks the next ──▶ trace: a node, and a symbol back
-# ```
+# Forward, back and update are all in one list, because the walk of the tape passed the door as well: the tape asked whoever stood
+# there before it, and that was the trace. x0 and x1 are the arguments, and `spread` gives each row a tenth of the loss's gradient,
+# 1. (t6 and t7 are the two shares of `error`; t8 is your `hand_on`, t9 your `unbroadcast`.)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1244,8 +1256,8 @@ dce(before)
 #
 # ## Replay (4 min)
 #
-# The easiest way to run a graph is to run its ops in order. The plans are found once. (The lock is for threads, `over` for
-# many steps, later. `renamed` gives the same numbers as another tensor, for a variable may name this one.)
+# The easiest way to run a graph is to run its ops in order. The plans are found once. (`renamed`: the same numbers, as another
+# tensor. `over`, for many steps, comes later.)
 
 
 # %%
@@ -1262,12 +1274,11 @@ class Replay:
 
     def run(self, args):
         """One step on these arguments. Returns the results; the variables have their new values."""
-        leaves = {"input": lambda k: args[k], "variable": Variable.newest, "constant": lambda x: x}
-        with self.lock:
-            values = {x: leaves[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
+        value_of = {"input": args.__getitem__, "variable": Variable.newest, "constant": as_tensor}
+        with self.lock:  # one thread at a time
+            values = {x: value_of[x.op](x.attrs["of"]) for x in self.graph.nodes if not x.inputs}
             for node, plan in self.plans:
-                inputs = [values[x] for x in node.inputs]
-                values[node] = RUN.do(node.op, plan, inputs, node.attrs)
+                values[node] = RUN.do(node.op, plan, [values[x] for x in node.inputs], node.attrs)
             for variable, node in self.graph.updates.items():
                 variable.replace(values[node])
         return [renamed(values[node]) for node in self.graph.outputs]
@@ -1315,14 +1326,13 @@ print(hundred(lambda *args: replay.run(args)[0]) == losses[:100])
 # %% [markdown]
 # The same losses, and nothing of the step's Python. But each op is still a launch.
 #
-# ## The program by rows (7 min)
+# ## The program by rows (4 min)
 #
 # No row of the batch asks another one. Then the rows are added up, and then the variables change. A map over rows, sums over
 # rows, an update: that is the program that you wrote by hand in notebook 01. Let the same assembler write it.
 #
 # Which op belongs where? The plans know. Ask each one a second time, for a batch with **one row more**. What grows has rows.
-# What reads rows and does not grow adds them up. What needs such a sum comes after; all else before. (`row_parts`, folded, asks;
-# what does not split is a `NoProgram`.)
+# What reads rows and does not grow adds them up. What needs such a sum comes after; all else before. (`row_parts`, folded, asks.)
 
 # %% tags=["hide-input"]
 #| export row_program
@@ -1374,8 +1384,8 @@ graph_drawing(smaller, ["rows", "target"], parts)
 # Blue has rows: the arguments, the prediction, the error, its square, its gradient. Green adds them up: the loss, and the slopes
 # of `w` and `b`. Purple comes after: the update. Orange are the variables.
 #
-# Now one row. A kernel is written once, for floats and for registers alike. So an op of one row takes lists of numbers, of
-# either kind, and gives a list:
+# Now one row. A kernel's function is written once, for floats and for registers alike. So an op of one row takes lists of numbers,
+# of either kind, and gives a list:
 
 # %%
 from levels.hardware import dot
@@ -1391,44 +1401,29 @@ def row_op(op, *lists):
 row_op("add", row_op("matmul", [3.0, 1.0], [2.0, 0.5]), [1.0])
 
 # %% [markdown]
-# Give it registers, and it writes instructions. The rest is the replay, in a loop over rows `r`: leaves are loaded, each a list of
-# registers; ops with rows are computed; what adds rows up is a sum of the assembler's. Here is the loss of the line, forwards:
+# 3·2 + 1·0.5 + 1 is 7.5. Give it registers in place of the floats, and the same lines write instructions:
 
 
 # %%
-def by_rows(graph, parts, batch):
-    a, known = Assembler("line", "f8"), {}
-    total, mean = a.sum(), a.array("mean", 1)
-    with a.loop(batch) as r:
-        for node in graph.nodes:
-            if not node.inputs:
-                n, width = node.spec.shape
-                array = a.array(graphs.leaf_name(node), n, width)  # x0, x1, w, b
-                rows = [r] if parts[node] == "row" else range(n)  # of w and b all
-                known[node] = [a.load(array, i, k) for i in rows for k in range(width)]
-            elif parts[node] == "row":
-                known[node] = row_op(node.op, *[known[x] for x in node.inputs])
-            else:  # a sum
-                total += known[node.inputs[0]][0]
-    a.store(total.total() / float(batch), mean, 0)
-    return a.assemble()
+def loaded(name, count):
+    array = asm.array(name, count)
+    return [asm.load(array, k) for k in range(count)]
 
 
-# %%
-def squared_error(rows, target):
-    error = rows @ w + b - target
-    return reduce_mean(error * error)
-
-
-line.set_weights(task.weights)
-forward, mean = trace(squared_error, signature)[0], cpu.alloc((1,), "f8")
-by_rows(forward, row_parts(forward, 10), 10)(x0=rows, x1=target, w=w.value, b=b.value, mean=mean)
-print("the first loss:", mean.numpy()[0] == losses[0])
+asm = Assembler("one row", "f8")
+row_op("add", row_op("matmul", loaded("row", 2), loaded("w", 2)), loaded("b", 1))
+print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
 
 # %% [markdown]
-# The first loss of all, out of one program. What does it lack? It knows one sum, one column, and no update. The one that we keep,
-# `RowProgram`, does the same for arrays of registers, in all four parts, and around them is a loop over steps, which loads the
-# numbers of its rows, as in notebook 01. (Folded. It overwrites variables in memory that no tensor shares.)
+# x·w + b of one row, from 0.0 on, as in notebook 01. The rest is the replay, in two loops of the assembler's:
+#
+# ```
+# for each step:
+#     for each of its rows:   compute what is blue, add what is green to a sum
+#     with the sums:          compute what is purple, store the new w and b
+# ```
+#
+# That is `RowProgram`. (Folded. What does not split is a `NoProgram`.)
 
 
 # %% tags=["hide-input"]
@@ -1520,7 +1515,7 @@ def _write(graph, parts, batch):
         compute("before")
         totals = {x: _each(lambda _: a.sum(), np.empty(shape[x])) for x in parts if parts[x] == "sum"}
         with a.loop(batch, a.lanes) as r:
-            compute("row", a.load(batches, step, r))
+            compute("row", (more("form", "rows") or Assembler).load(a, batches, step, r))
             for x, total in totals.items():
                 for term in _form_of(f"sum {x.op}")(x, shape[x], *map(known.get, x.inputs)):
                     _each(operator.iadd, total, term)
@@ -1581,16 +1576,14 @@ class RowProgram:
 # %%
 program = RowProgram(smaller, 10)
 print(hundred(lambda *args: program.run(args)[0]) == losses[:100])
-lines = program.program.text.splitlines()
-print(len(lines), "lines of LLVM's language; x·w + b of one row, from 0.0 on:")
-print(*[line for line in lines if "fmul" in line or "fadd" in line][:5], sep="\n")
+print(len(program.program.text.splitlines()), "lines of LLVM's language")
 
 # %% [markdown]
 # The same hundred losses, to the last bit, and one launch.
 #
 # **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
 #
-# ## `function` (5 min)
+# ## `function` (4 min)
 #
 # What is left is to do all of that once: trace, make smaller, write the program, keep it. In its smallest form:
 
@@ -1611,13 +1604,32 @@ def compiled_once(python):
 print(hundred(compiled_once(step)) == losses[:100])
 
 # %% [markdown]
-# The `function` that we keep does this for any function. Where no program by rows can be written, a `Replay` runs whatever passed
-# the door:
+# The `function` that we keep (folded) does this for any function. Where no program by rows can be written, a `Replay` runs whatever
+# passed the door.
+#
+# - It keeps a program for each **cache key**: the Specs of tensors, and other arguments by value. What else Python reads, such as
+#   the learning rate in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule;
+#   [guards](more/03_guards.ipynb) watch.)
+# - `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one call.
+# - While a tape or a trace stands at the door it runs undecorated, so that they hear of every op. Here is a guest for whoever
+#   wants just that, `with eager():`
 
 
 # %%
 #| export functions
 """A function of tensors that is traced once for each signature, and then runs as a program."""
+
+
+def eager():
+    """Inside this `with` block a `function` runs undecorated, op by op."""
+    tape = GradientTape()
+    tape.records = None  # it writes nothing down, but it stands at the door
+    return tape
+
+
+# %% tags=["hide-input"]
+#| export functions
+import reprlib
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
@@ -1634,32 +1646,11 @@ def _program_of(graph, batch, over):
     return Replay(graph, "; ".join(reasons))
 
 
-# %% [markdown]
-# The rest is folded: more to check than to read.
-#
-# - What a program depends on is its **cache key**: the Specs of tensors, and other arguments by value. What else Python reads,
-#   a global or the learning rate in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule;
-#   [guards](more/03_guards.ipynb) watch.)
-# - `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one call.
-# - While a tape or a trace stands at the door it runs undecorated, so that they hear of every op. (In a `with eager()` block, too.)
-
-# %% tags=["hide-input"]
-#| export functions
-import reprlib
-
-
 def _cache_key(x):
     """What a trace depends on, of an argument that is no tensor: its type and its value. A number's text tells -0.0 and NaN."""
     if isinstance(x, tuple):
         return type(x), *map(_cache_key, x)
     return type(x), repr(x) if isinstance(x, (float, complex, np.inexact)) else x
-
-
-def eager():
-    """Inside this `with` block a `function` runs undecorated, op by op."""
-    tape = GradientTape()
-    tape.records = None  # it writes nothing down, but it stands at the door
-    return tape
 
 
 def _argument(x):
@@ -1799,9 +1790,8 @@ many = microseconds(lambda: compiled.over(x_, y_, task.batches), 1) / len(task.b
 print(f"µs a step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.1f}, many in a call {many:.2f}")
 
 # %% [markdown]
-# With all steps in one call there is no Python between them, and a step costs about what level 1's did. One call alone costs
-# the Python around it. (A function with `if x > 0.0:` in it is refused: while it is traced, nobody knows. `where`, in [more
-# ops](more/03_more_ops.ipynb), chooses instead.)
+# With all steps in one call there is no Python between them, and a step costs about what level 1's did. (A function with
+# `if x > 0.0:` in it is refused: while it is traced, nobody knows. `where`, in [more ops](more/03_more_ops.ipynb), chooses instead.)
 #
 # ## The two tasks on this level (5 min)
 #
@@ -1911,13 +1901,12 @@ by_hand = compare.microseconds(hardware.tasks.dnn_classifier, rings, steps=24000
 print(f"µs a step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1's by hand {by_hand:.1f}")
 
 # %% [markdown]
-# What runs compiled is a program of level 1: tapes and dictionaries happened once, while we traced. `jax.jit` and `tf.function`
-# with XLA go the same way.
+# Tapes and dictionaries happened once, while we traced. (`jax.jit` and `tf.function` with XLA go the same way.)
 #
 # ### The level below | here
 #
-# The net. (What the prediction lacks: eager, the Python of door, tape and walk; compiled, sums in order, each of which waits
-# for the one before.)
+# The net: look at `BACKWARD`, where one line stands for all of level 2's. (What the predicted µs lack: eager, the Python of door,
+# tape and walk; compiled, sums in order, each of which waits for the one before.)
 
 # %%
 compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
@@ -1925,7 +1914,7 @@ compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, re
 # %% [markdown]
 # ### The same in TensorFlow and PyTorch
 #
-# The line once more, in three spellings. (Theirs ran on the real libraries, 200 steps.)
+# The line once more, in three spellings: `MODEL` and `BACKWARD` differ. (Theirs ran on the real libraries, 200 steps.)
 
 # %%
 spellings.beside(task, linear_regression)

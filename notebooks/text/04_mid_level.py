@@ -4,8 +4,7 @@
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
 # This is the level of `tf.keras.layers` and `torch.nn`, of losses, optimizers and datasets. Four kinds of part come one after
-# the other, each first in a few lines. Then both tasks are put together from them. Notebooks in `more` branch off from here:
-# `04_layers`, `04_losses`, `04_optimizers`, `04_pipeline`, `04_columns` and `04_metrics`.
+# the other, each first in a few lines. Then both tasks are put together from them.
 
 # %%
 from course import build, figures, tasks
@@ -17,10 +16,10 @@ figures.you_are_here(4)
 # %% [markdown]
 # From level 3 we take: a `Variable` is a tensor that can be assigned anew; a `GradientTape` writes down ops and walks back
 # through them; `function` compiles a step, and its `over` runs it for each row of a list of row numbers; a `Module` finds the
-# variables inside it; `x.spec` is all that is known of x without its numbers. In the house of five levels, ops were the bricks.
-# Now they become walls: a wall stands by itself, and whoever builds with it need not count its bricks.
+# variables inside it. In the house of five levels, ops were the bricks. Now they become walls: a wall stands by itself, and
+# whoever builds with it need not count its bricks.
 #
-# ## A surprise to begin with (4 min)
+# ## A surprise to begin with (2 min)
 #
 # Do penguins with deeper bills weigh more? We fit a line through all 342 of them, mass over bill depth. Then we do the same
 # for the Adelies alone, for the Chinstraps and for the Gentoos.
@@ -39,35 +38,33 @@ checks.predict(
     "bills, and a line through all penguins runs down from them to the others.",
 )
 
-# %%
+# %% [markdown]
+# The folded cell reads three columns of the table, as arrays. Then we pick rows by a **mask**, a true or false for each row: an
+# array in brackets keeps the rows that are true.
+
+# %% tags=["hide-input"]
 import numpy as np
 
 birds = tasks.read("penguins.csv", ("species", "bill_depth_mm", "body_mass_g"), (str, str, str))
 birds = [bird for bird in birds if "NA" not in bird]
 species = np.array([name for name, _, _ in birds])
 depth, mass = np.array([[float(d), float(m)] for _, d, m in birds]).T
+
+# %%
 for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
-    rows = species != "" if group == "all" else species == group
-    print(f"{group:10} {np.polyfit(depth[rows], mass[rows], 1)[0]:7.1f} g per mm of bill depth")
+    mask = (species == group) | (group == "all")
+    slope, _ = np.polyfit(depth[mask], mass[mask], 1)
+    print(f"{group:10} {slope:7.1f} g per mm of bill depth")
 
 # %% [markdown]
 # Not one of the three groups does what they do together ([Simpson's
 # paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x)). A model that is not told the species takes its effect for one
 # of the bill. Towards the end we tell it, and see the sign turn.
 #
-# Look once more at `depth[rows]`, for there are two ways to pick rows of an array. Here `rows` is a **mask**, a true or false
-# for each row, made by a comparison: it keeps those that are true. Later `rows` will be **row numbers**: it takes those, in
-# that order.
-
-# %%
-three = np.array([10.0, 20.0, 30.0])
-print(three > 15, three[three > 15], three[[2, 0]])
-
-# %% [markdown]
 # A model is only as good as the columns it is given, and real models take many columns. So they are made of parts, and each
 # part has to look after its own weights.
 #
-# ## A part owns its variables (20 min)
+# ## A part owns its variables (17 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # What it computes is the formula of both tasks, for any number of **units**. A unit is one column of the kernel, and makes one
@@ -152,10 +149,9 @@ def after_two_steps(hidden, top):
 after_two_steps(FirstLayer(2), FirstLayer(1))
 
 # %% [markdown]
-# Both columns are equal. Units that start equal get equal gradients, and stay equal for ever. So weights are drawn at random,
-# and from a range that depends on how many numbers go in and how many come out: too large weights make the numbers larger from
-# layer to layer. The range is that of [Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html). With it the
-# signal keeps about its size on the way forward, and the gradient on the way back.
+# Both columns are equal. Units that start equal get equal gradients, and stay equal for ever. So weights are drawn at random.
+# From which range? Too large weights make the numbers larger from layer to layer, and too small ones make them fade. [Glorot and
+# Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html), found one between, from how many numbers go in and come out:
 
 # %%
 #| export layers
@@ -180,9 +176,8 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # Eight weights, none beyond √(6 / 6) = 1. A function that makes starting weights is an **initializer**; an **activation** is
 # the function that a layer puts on its result, such as relu. Both have names, as in Keras, and stand in a table each.
 #
-# The next cell is folded, for it has nothing to do with learning. Of it you need three names. `known` looks names up in such a
-# table. `at_least` checks a whole number, so that a mistake is told where it is made. And `wider` takes what `levels_more`, the
-# course's second package, has in the place of a class, where it has something.
+# The next cell is folded, for it has nothing to do with learning: it looks names up in such tables (`known`), checks whole numbers
+# (`at_least`), and gives a layer its name and its dtype. A call of a layer goes to `run`.
 
 # %% tags=["hide-input"]
 #| export layers
@@ -250,25 +245,38 @@ class Made:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-_takes_training = functools.cache(lambda call: "training" in inspect.signature(call).parameters)
-
-
 class _Part(Made, Module):
-    """What has a name and a dtype, may stay as it is while a model is trained, and may want to know whether it is trained."""
+    """What has a name and a dtype, is called, and may stay as it is while a model is trained.
+
+    Raises NotImplementedError for a call(x, training), where there is no `levels_more` to say it.
+    """
 
     changes = True  # see `trainable`
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
         self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-
-    @property
-    def hears(self):
-        """Is it call(x, training)? Raises NotImplementedError for one, where there is no `levels_more`."""
-        hears = _takes_training(getattr(type(self), "call", len))
-        if hears and wider(Layer) is Layer:
+        if "training" in inspect.signature(getattr(type(self), "call", len)).parameters and wider(Layer) is Layer:
             raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
-        return hears
+
+    def __call__(self, x, training=None):
+        """What `call` gives, after `build` on the first call. `training`, and several inputs, are heard by `levels_more`."""
+        return wider(Layer).run(self, x, training)
+
+    def build_for(self, shape, dtype):
+        """`build`, in this dtype, if it is of floats and none was said."""
+        self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
+        self.build(shape)
+        self.built = True
+
+    def starting(self, initializer, shape):
+        """The numbers of an initializer, [*shape], in its dtype."""
+        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
+        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
+
+    def __repr__(self):
+        sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
+        return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
 
     @property
     def trainable(self):
@@ -288,11 +296,9 @@ class _Part(Made, Module):
 
 
 # %% [markdown]
-# Now the second version of a layer. (Its name and its dtype are folded, in `_Part`.) `add_weight` takes the numbers of an initializer and makes a
-# variable of them. In `run` you find the `if not self.built` from above. A layer of its own kind adds `build` and `call`.
-#
-# (`__call__` sends one array or tensor to `run`. Several inputs go to `levels_more`, and so does `training=True`: some layers
-# there do another thing while a model is trained. Such a layer `hears` of it: its `call` has an argument `training`.)
+# Now the second version of a layer. A layer of its own kind writes `build` and `call`. `add_weight` makes a variable, of the numbers
+# that an initializer gives (`starting`, folded). In `run` you find the `if not self.built` from above: the first input says the
+# shape and the dtype, and `build_for`, folded too, calls `build`.
 
 
 # %%
@@ -304,33 +310,16 @@ class Layer(_Part):
         """Make the variables for inputs of this shape."""
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
-        """A new variable of this shape, in the layer's dtype: float32, unless said or seen. (`name` is for Keras' users.)"""
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
-        values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
+        """A new variable of this shape, in the layer's dtype. (`name` is for Keras' users.)"""
         self.built = True
-        return Variable(values.astype(spec.dtype), trainable=trainable)
+        return Variable(self.starting(initializer, shape), trainable=trainable)
 
-    def __call__(self, x, training=None):
-        """What `call` gives, after `build` on the first call. `training` None leaves it as it is around."""
-        plain = training is None and isinstance(x, (Operators, np.ndarray)) and not self.hears
-        return (Layer if plain else wider(Layer)).run(self, x, training)
-
-    def run(self, x, training=None, shape=None, specs=()):
-        """The same, always here. No layer of the core does another thing in a training, or has several inputs with `specs`."""
-        if not specs:
-            x = as_tensor(x)
-            shape, specs = x.spec.shape, [x.spec]
+    def run(self, x, training=None):
+        """What `call` gives, after `build` on the first call. (No layer of the core does another thing in a training.)"""
+        x = as_tensor(x)
         if not self.built:
-            self.dtype = self.dtype or (specs[0].dtype if specs[0].dtype.kind == "f" else "float32")
-            self.build(shape)
-            self.built = True
-        y = self.call(x, training=training) if self.hears else self.call(x)
-        self.input_specs, self.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
-        return y
-
-    def __repr__(self):
-        sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
-        return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
+            self.build_for(x.spec.shape, x.dtype)
+        return self.call(x)
 
 
 # %% [markdown]
@@ -365,9 +354,8 @@ print(dense(np.ones((3, 4), "f4")).shape, "from", dense)
 print(after_two_steps(Dense(2), Dense(1)))
 
 # %% [markdown]
-# Three rows of four numbers went in, three rows of two came out, and the layer has become concrete on the way. And in the same
-# two steps as before, two units are no twins any more. From now on `dense` takes rows of four. The product, on level 2, says
-# so:
+# Three rows of four numbers went in, three rows of two came out, and the layer was built on the way. And after the same two
+# steps as before, two units are no twins any more. From now on `dense` takes rows of four. The product, on level 2, says so:
 
 # %%
 try:
@@ -376,8 +364,6 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# **A good place to stop.** A layer makes its own weights, and no two units are twins.
-#
 # ### A layer of layers
 #
 # It is a layer, too: its variables are found, whatever it keeps them in.
@@ -400,10 +386,11 @@ twice(np.ones((3, 2), "f4"))
 twice
 
 # %% [markdown]
-# Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them,
-# and an optimizer can be given them all.
+# Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them.
 #
-# ## What is wrong: losses (14 min)
+# **A good place to stop.** A layer makes its own weights, and no two units are twins.
+#
+# ## What is wrong: losses (13 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
 # number of y; the mean comes later.
@@ -448,12 +435,10 @@ print(squared_error(truth, guess).ravel(), squared_error(truth, guess).mean())
 squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
-# NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses share a
-# beginning, a check that the two belong together (folded), and an end, the mean. Between them stands `call`, which each loss
-# writes for itself. A loss with `probabilities = True` has its numbers checked, too: they lie in 0 to 1.
-#
-# (Labels may be whole numbers, 1 and 0 for yes and no: "cast" makes floats of them. It comes from `levels_more`, like the
-# weights of samples.)
+# NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses begin with a
+# check that the two belong together (`checked`, folded), and end with the mean. Between them stands `call`, which each loss writes
+# for itself. That of the first loss is your function. (A loss with `probabilities = True` has its numbers checked, too: they lie
+# in 0 to 1. And `wider` asks the course's second package, `levels_more`: of it come the weights of samples.)
 
 
 # %% tags=["hide-input"]
@@ -465,6 +450,17 @@ class _Checked(Made):
     """Looks whether two belong together before it is computed how far they are apart."""
 
     probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
+
+    def __init__(self):
+        """No arguments; without this line Python would take any."""
+
+    def checked(self, y_true, y_pred):
+        """Both as tensors; labels that are whole numbers, 1 and 0 for yes and no, become floats. Raises ValueError, see `check`."""
+        y_pred = as_tensor(y_pred)
+        y_true = as_tensor(y_true, y_pred)
+        self.check(y_true, y_pred)
+        whole = y_true.dtype.kind != "f" and not self.classes
+        return apply("cast", y_true, dtype=y_pred.dtype) if whole else y_true, y_pred  # "cast" comes from `levels_more`
 
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
@@ -490,27 +486,12 @@ class _Checked(Made):
 class Loss(_Checked):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
-    def __init__(self):
-        """No arguments; without this line Python would take any."""
-
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together."""
-        y_pred = as_tensor(y_pred)
-        y_true = as_tensor(y_true, y_pred)
-        self.check(y_true, y_pred)
-        if y_true.dtype.kind != "f" and not self.classes:
-            y_true = apply("cast", y_true, dtype=y_pred.dtype)
-        each = self.call(y_true, y_pred)
+        """One number. Raises ValueError where the two do not belong together. (Weights of samples are in `levels_more`.)"""
+        each = self.call(*self.checked(y_true, y_pred))
         return reduce_mean(each if sample_weight is None else wider(Loss).weighted(self, each, sample_weight))
 
 
-# %% [markdown]
-# What is left for the first loss is your function. (`tf.keras.losses.MeanSquaredError()` · `torch.nn.MSELoss()`, which takes the
-# prediction first.)
-
-
-# %%
-#| export losses
 class MeanSquaredError(Loss):
     """mean((y_pred - y_true)²)"""
 
@@ -527,6 +508,8 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
+# (`tf.keras.losses.MeanSquaredError()` · `torch.nn.MSELoss()`, which takes the prediction first.)
+#
 # The loss of a yes-or-no question is the **cross-entropy**: minus the logarithm of the probability that was given to what
 # turned out to be true. That is p where y is 1, and 1 - p where y is 0. One line says both:
 
@@ -637,10 +620,8 @@ for _ in range(3):
 
 # %% [markdown]
 # Each step takes a fifth of w away, and w² falls. Now all variables of a model at once: the line of notebooks 1 to 3, 400
-# points, ten in each step. Which ten, a table of row numbers says, a line of it for each step:
-
-# %%
-print(line.batches.shape, "the first step takes rows", *line.batches[0])
+# points, ten in each step. Which ten, a table of **row numbers** says, `line.batches`: a line of it for each of 8,000 steps. The
+# first takes the points 13, 91, 387, 179 and six more.
 
 # %%
 from levels.low_level import function
@@ -666,9 +647,11 @@ print(
 
 # %% [markdown]
 # That is w = (2, -3) and b = 3, nearly. Two things are missing. The rate is a number in the code: whoever changes it has to
-# compile again. And many optimizers remember something of each variable from step to step. So an optimizer owns variables too,
-# and it is a module like a layer. The rate is one of them. The folded `_Rated` keeps it, a number that may be changed at any
-# time. (It may also be a **schedule**, a function of the step, as in `more/04_optimizers`.)
+# compile again. And many optimizers remember something of each variable from step to step, numbers that are called its
+# **slots**. So an optimizer owns variables too: the rate is one, each slot is one. It is a module like a layer.
+#
+# The folded cell keeps the rate, and makes the slots: zeros, for each variable and each name in `memory`. (It also looks at what
+# it is given. The rate may be a **schedule**, a function of the step: see `more/04_optimizers`.)
 
 
 # %% tags=["hide-input"]
@@ -687,9 +670,8 @@ class _Rated(Made, Module):
     @learning_rate.setter
     def learning_rate(self, value):
         first = value(constant(0.0)) if callable(value) else value  # of a function only the first number is known
-        positive(
-            f"{type(self).__name__}: learning_rate", float(first) if isinstance(first, Operators) else first, zero=True
-        )
+        first = float(first) if isinstance(first, Operators) else first
+        positive(f"{type(self).__name__}: learning_rate", first, zero=True)
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
         else:
@@ -707,11 +689,18 @@ class _Rated(Made, Module):
             raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
         return gradients, variables
 
+    def build(self, variables):
+        """Make the memory for these variables. The first `apply_gradients` does so itself."""
+        dtype, self.owners = variables[0].dtype, dict.fromkeys(variables)
+        self.iterations = Variable(np.zeros((), dtype), trainable=False)
+        self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
+        zeros = [np.zeros(v.shape, v.dtype) for v in variables]
+        self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
+
 
 # %% [markdown]
-# What is remembered of one variable is called its **slots**. `build` makes a slot of zeros for each name in `memory`, and keeps
-# in `owners` for which variables. `apply_gradients` takes pairs of gradient and variable, of these variables and no others
-# (`_owned`, folded above, looks). It asks `update` for the new numbers of each, and assigns them.
+# What is left is the idea. `apply_gradients` takes pairs of gradient and variable. For each pair it asks `update` for the new
+# numbers, those of the variable first, then those of its slots, and assigns them.
 
 
 # %%
@@ -720,14 +709,6 @@ class Optimizer(_Rated):
     """Owns what it remembers. Write `update(rate, dw, w, *memory)` -> the new w and the new memory."""
 
     memory = ()  # names of what it remembers of each variable: as many numbers, 0 at first
-
-    def build(self, variables):
-        """Make the memory for these variables. The first `apply_gradients` does so itself."""
-        dtype, self.owners = variables[0].dtype, dict.fromkeys(variables)
-        self.iterations = Variable(np.zeros((), dtype), trainable=False)
-        self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
-        zeros = [np.zeros(v.shape, v.dtype) for v in variables]
-        self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
 
     def apply_gradients(self, grads_and_vars):
         """Update by pairs (gradient, variable). Raises TypeError for others, ValueError if the variables change."""
@@ -741,7 +722,7 @@ class Optimizer(_Rated):
 
 
 # %% [markdown]
-# SGD, stochastic gradient descent, remembers nothing, and its update is your function. (`sgd.apply_gradients(…)`, as in Keras ·
+# SGD, stochastic gradient descent, remembers nothing. So its update gives one thing, and that is your function's. (`sgd.apply_gradients(…)`, as in Keras ·
 # PyTorch's `sgd.step()` finds the gradients in the weights, where `loss.backward()` has left them.)
 
 
@@ -768,9 +749,20 @@ for rate in (0.1, 0.1, 0.001):
     print(f"rate {rate}: w = {float(w):.4f}")
 
 # %% [markdown]
-# The most used one, **Adam** ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980)), remembers two means that fade: of the
-# gradient and of its square. It divides the one by the root of the other, so the gradient of each weight is measured on its own
-# scale. Both means start at 0, too small: after t steps they hold 1 - βᵗ of what they should, and `update` divides by that.
+# The most used one, **Adam** ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980)), remembers two means that fade: `m` of
+# the gradient, and `v` of its square. Such a mean keeps a share β of what it was. It begins at 0, and so it is too small at
+# first. Here the gradient is always 1:
+
+# %%
+m, beta = 0.0, 0.9
+for t in (1, 2, 3):
+    m = beta * m + (1 - beta) * 1.0
+    print(f"step {t}: m = {m:.3f}, and m / (1 - βᵗ) = {m / (1 - beta**t):.3f}")
+
+# %% [markdown]
+# After t steps it holds 1 - βᵗ of what it should, and divided by that it is right. Adam divides the one mean by the root of the
+# other, so the gradient of each weight is measured on its own scale. (βᵗ is computed as exp(t·log β): t is a variable, and `exp`
+# one of our ops.)
 
 
 # %%
@@ -831,7 +823,7 @@ for gradient in (1e-6, 1e6):
 # ## The race (6 min)
 #
 # Which optimizer is the faster, and does it matter? We begin with the plainer one and real numbers: the mass of 342
-# penguins in kg from the depth of their bills in mm, as they stand in the table.
+# penguins in kg from the depth of their bills in mm.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -847,66 +839,61 @@ checks.predict(
 
 # %% [markdown]
 # The folded function fits a line from zero, with all rows in each step: the step from above, with an optimizer. It gives the
-# losses, and the path of (w, b).
+# losses, the path of (w, b), and the model.
 
 
 # %% tags=["hide-input"]
 def run(optimizer, x, y, updates=1000):
-    """Fit x @ w + b, from zero, all rows in each step. Returns losses and the path of (w, b), the start included."""
+    """Fit x @ w + b, from zero, all rows in each step. Returns losses, the path of (w, b) for one w, and the model."""
     model = Dense(1, kernel_initializer="zeros")
     model(x)
 
     @function
     def step(x, y):
-        w, b = map(constant, model.variables)  # as they are before the update
+        before = [constant(v) for v in model.variables if v.shape == (1, 1)]
         with GradientTape() as tape:
             loss = mse(y, model(x))
         optimizer.apply_gradients(zip(tape.gradient(loss, model.variables), model.variables))
-        return loss, w, b
+        return loss, *before
 
     all_rows = np.broadcast_to(np.arange(len(x)), (updates + 1, len(x)))
-    losses, w, b = step.over(x, y, all_rows)
-    return losses.numpy(), np.column_stack([w.numpy(), b.numpy()])
+    losses, *path = (each.numpy() for each in step.over(x, y, all_rows))
+    return losses, np.column_stack(path), model
 
 
 # %%
 millimetres, kilograms = depth[:, None], mass[:, None] / 1000
-losses, _ = run(SGD(0.01), millimetres, kilograms, 200)
+losses, *_ = run(SGD(0.01), millimetres, kilograms, 200)
 print(*(f"{loss:.3g}" for loss in losses[:5]), "…", f"{losses[-1]:.3g}")
 
 # %% [markdown]
-# Each step makes the loss about 25 times as large. Nothing is wrong with SGD. It is the shape of the loss. Over one weight
-# alone the squared error is a parabola, with a second derivative c, the **curvature**: for this loss twice the mean of x². The
-# slope at a distance d from the lowest point is c·d, so a step leaves d - rate·c·d = (1 - rate·c)·d of it. Where rate·c is
-# above 2, what is left is longer than what was there.
+# Each step makes the loss about 25 times as large. Nothing is wrong with SGD. Over one weight the squared error is a parabola.
+# Its slope is the distance d to the lowest point, times a number that is called the **curvature**: here twice the mean of x².
 
 # %%
 curvature = 2 * (millimetres**2).mean()
-print(
-    f"c = {curvature:.0f}: rates up to 2/c = {2 / curvature:.4f}; at 0.01 d grows {abs(1 - 0.01 * curvature):.2f} times"
-)
+print(f"curvature {curvature:.0f}: a step goes {0.01 * curvature:.2f}·d")
 
 # %% [markdown]
-# The loss grows like d squared, and 5 times 5 is what we saw. The bias has a curvature of its own, 2: it could do with rates up
-# to 1. But there is one rate for all. The steepest direction limits it, and the flattest one has to live with that.
+# A step of 5.96·d overshoots the lowest point, and ends 4.96·d beyond it. The loss grows like the square, 25 times. Only a step
+# shorter than 2·d ends nearer than it began: rates up to 2/596 = 0.0034. The bias has a curvature of its own, 2, and could do with
+# rates up to 1. But there is one rate for both.
 #
 # To **standardise** a column, subtract its mean and divide by its standard deviation. Then it has the curvature 2 as well, and
 # weight and bias no longer undo one another.
 
 # %%
 inputs = {"raw": millimetres, "standardised": tasks.standardise(millimetres, millimetres)[0]}
-print(f"curvature {2 * (inputs['standardised'] ** 2).mean():.2f}")
 for name, racer in {"SGD(0.5)": SGD(0.5), "Adam(0.5)": Adam(0.5)}.items():
-    losses, path = run(racer, inputs["standardised"], kilograms)
+    losses, *_ = run(racer, inputs["standardised"], kilograms)
     print(f"{name:10} {losses[0]:.4f} {losses[1]:.4f} {losses[2]:.4f} … {losses[-1]:.4f}")
 
 # %% [markdown]
-# At rate 1/c = 0.5 plain SGD is there after one update. Nobody is faster.
+# At rate 0.5 a step goes exactly the distance d: plain SGD is there after one update. Nobody is faster.
 #
 # Now on a map, over one weight and one bias. Each mark on it is an update: the first, the tenth, the hundredth and the
 # thousandth. In the yellow ellipse the loss is within 1 % of the best, and to arrive is to stay there. **Who does better?** Try
-# rates from 0.001 to 1 on the raw millimetres; SGD's limit is 0.0033, for the bias takes its share. Then set `inputs` to
-# standardised.
+# a few rates on the raw millimetres; beyond 0.0033 SGD flies off. Then set `columns` to standardised.
 
 # %% tags=["hide-input"]
 from course.figures import race, widgets
@@ -916,7 +903,7 @@ RATES = [m * 10**-k for k in (4, 3, 2, 1) for m in (1, 2, 5)] + [1]
 
 def draw(columns, rate):
     x = inputs[columns]
-    runs = {"SGD": run(SGD(rate), x, kilograms), "Adam": run(Adam(rate), x, kilograms)}
+    runs = {name: run(racer(rate), x, kilograms)[:2] for name, racer in {"SGD": SGD, "Adam": Adam}.items()}
     return race.drawn(columns, rate, x, kilograms, runs)
 
 
@@ -932,30 +919,17 @@ widgets.explore(
 # At one rate for both, somebody is always at the wrong one. To be fair, each gets the best of these rates. (Where the table
 # says "any", none of them is enough.)
 
-
-# %% tags=["hide-input"]
-def fewest(optimizer, x):
-    """(updates, rate): the fewest updates in which it arrives at one of RATES; None if 1,000 are never enough."""
-    best = race.valley(x, kilograms).loss
-    times = [(race.arrival(run(optimizer(rate), x, kilograms)[0], best), rate) for rate in RATES]
-    return min((time for time in times if time[0] is not None), default=None)
-
-
-print("inputs        racer  updates  at rate")
-for name, x in inputs.items():
-    for racer in (SGD, Adam):
-        updates, rate = fewest(racer, x) or ("> 1,000", "any")
-        print(f"{name:12}  {racer.__name__:5} {updates:>8} {rate:>8}")
+# %%
+race.fewest(run, {"SGD": SGD, "Adam": Adam}, inputs, kilograms, RATES)
 
 # %% [markdown]
 # On raw millimetres Adam needs 328 updates. SGD is not there after 1,000 (we counted on: some 48,000). Standardising, a single
-# line, saves all but one. **Scaling was the cure, not Adam.** That is why the penguins of `tasks.penguins_mass()` come
-# standardised. But inside a deep net nobody can scale a layer's inputs beforehand, and there Adam helps. (Momentum, the third
-# racer, and valleys in more directions stand in `more/04_optimizers`.)
+# line, saves all but one. **Scaling was the cure, not Adam.** But inside a deep net nobody can scale a layer's inputs beforehand,
+# and there Adam helps. (Momentum, the third racer, stands in `more/04_optimizers`.)
 #
 # **A good place to stop.** Layers, losses and optimizers stand, and scaling has beaten both optimizers.
 #
-# ## Data that arrives in batches (9 min)
+# ## Data that arrives in batches (5 min)
 #
 # A step wants its rows in batches, in another order each time. Rows lie in memory, so a batch is a few row numbers. We could
 # write them with a generator. It has one flaw:
@@ -987,37 +961,39 @@ recipe = Recipe(lambda: np.arange(6)).shuffle().batch(3)
 print(np.sort(recipe.make().ravel()), recipe.make().shape)
 
 # %% [markdown]
-# Twice a pass, each with all six rows, in two batches of three. Seven rows would not fit, and the last batch has to be shorter.
-# Then there is no array of batches, but a list:
+# Twice a pass, each with all six rows, in two batches of three. What else does it need? Seven rows would not fit, and the last batch
+# has to be shorter; the arrays whose rows are meant, for each batch one `gather`; checks; and a seed, so that an order can be had
+# again. All that is the second version, `Dataset`, and it is folded, for you have seen its heart: `shuffle` and `batch` are those of
+# the ten lines above, each a recipe around a recipe.
+#
+# - `from_tensor_slices` takes a tuple of arrays.
+# - `from_batches` takes two arrays and the very batches to go through, which is what our tasks have.
+# - `shuffle(buffer_size, seed)`: the buffer is TensorFlow's, how many rows may wait to be drawn. All of them, here. The orders are
+#   those of the seed and of the pass's number ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) promises them).
 
 
-# %%
+# %% tags=["hide-input"]
 #| export data
 """Data that arrives in batches: in memory, a dataset is a recipe for row numbers."""
 
+import itertools
+import reprlib
 
-def _batched(rows, size):
-    """Row numbers [rows] -> [batches, size]; a list, where the last batch is shorter."""
-    full = len(rows) // size * size
-    batches = rows[:full].reshape(-1, size)
-    return batches if full == len(rows) else [*batches, rows[full:]]
-
-
-# %%
-print(_batched(np.arange(6), 3).tolist(), _batched(np.arange(7), 3))
-
-# %% [markdown]
-# The second version of the recipe keeps the arrays beside it, and walks through them: for each batch of row numbers one
-# `gather`. `rows` is for a compiled function, which takes a whole pass at once.
-
-
-# %%
-#| export data
 from levels.low_level import constant, gather, row_numbers
 
 
-class _Rows(Made):
-    """Rows of a tuple of `arrays`. `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list."""
+class _Plugged(type):
+    """The type of a class whose wider one, in `levels_more`, answers in its place: it may know `from_csv`."""
+
+    def __getattribute__(cls, name):
+        return super(_Plugged, cls if name.startswith("_") else wider(cls)).__getattribute__(name)
+
+
+class Dataset(Made, metaclass=_Plugged):
+    """Rows of a tuple of `arrays`, shuffled and in batches, as in `tf.data`.
+
+    `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list.
+    """
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
         self.stage, self.make, self.length = stage, make, length
@@ -1039,31 +1015,6 @@ class _Rows(Made):
 
     def __repr__(self):
         return " → ".join(data.stage for data in self.stages)
-
-
-# %% [markdown]
-# The other half, `Dataset`, is folded, for you have seen it: `shuffle` and `batch` are those of the ten lines above, each a
-# recipe around a recipe. What is new are checks, and where rows come from: `from_tensor_slices` takes a tuple of arrays,
-# `from_batches` two arrays and the very batches to go through, which is what our tasks have. The orders of a `shuffle` are
-# those of its seed and of the pass's number, and NumPy promises that they stay the same ([NEP
-# 19](https://numpy.org/neps/nep-0019-rng-policy.html)). `buffer_size` is TensorFlow's: how many rows may wait to be drawn. All
-# of them, here.
-
-# %% tags=["hide-input"]
-#| export data
-import itertools
-import reprlib
-
-
-class _Plugged(type):
-    """The type of a class whose wider one, in `levels_more`, answers in its place: it may know `from_csv`."""
-
-    def __getattribute__(cls, name):
-        return super(_Plugged, cls if name.startswith("_") else wider(cls)).__getattribute__(name)
-
-
-class Dataset(_Rows, metaclass=_Plugged):
-    """Rows of arrays, shuffled and in batches, as in `tf.data`."""
 
     @classmethod
     def from_tensor_slices(cls, arrays):
@@ -1099,17 +1050,24 @@ class Dataset(_Rows, metaclass=_Plugged):
         n = at_least(1, "batch: batch_size", batch_size)
         if self.batches:
             raise ValueError(f"batch: {self.length} batches make no batch of {n}")
-        count = -(-self.length // n)
-        return type(self)(f"batch({n})", lambda: _batched(self.make(), n), count, self.arrays, True, self.stages)
+
+        def make():
+            rows = self.make()
+            return np.split(rows, range(n, len(rows), n)) if len(rows) % n else rows.reshape(-1, n)
+
+        return type(self)(f"batch({n})", make, -(-self.length // n), self.arrays, True, self.stages)
 
 
 # %% [markdown]
-# First the recipe's check again, six rows in batches of three. Then two rings, 4,000 points: shuffle all, in batches of 100.
-# What does each stage hold?
+# First the recipe's check again, and seven rows. Then two rings, 4,000 points: shuffle all, in batches of 100. What does each stage
+# hold?
 
 # %%
 recipe = Dataset.from_tensor_slices((np.arange(6.0),)).shuffle(6).batch(3)
 print(np.sort(recipe.make().ravel()), recipe.make().shape)
+print(*(x.numpy() for (x,) in Dataset.from_tensor_slices((np.arange(7.0),)).batch(3)))
+
+# %%
 rings = tasks.rings()
 
 
@@ -1118,7 +1076,6 @@ def in_batches():
 
 
 data = in_batches()
-print(data, "gives", len(data), "batches")
 figures.pipeline(data, next(iter(data)))
 
 # %%
@@ -1129,17 +1086,17 @@ for _ in range(2):
 # %% [markdown]
 # Each pass has an order of its own, and a program that gives the same seed sees the same orders.
 #
-# The data itself has not moved. So a compiled function can take a whole pass at once. To the last bit it computes what a walk
-# computes batch by batch:
+# The data itself has not moved. So a compiled function can take a whole pass at once, from `rows()`: the arrays and the row numbers.
+# To the last bit it computes what a walk computes batch by batch:
 
 # %%
 mean = function(lambda x, y: reduce_mean(x * y))
 arrays, batches = in_batches().rows()
 one_by_one = [float(mean(x, y)) for x, y in in_batches()]
-print(batches.shape, batches.dtype, mean.over(*arrays, batches).numpy().tolist() == one_by_one)
+print(batches.shape, mean.over(*arrays, batches).numpy().tolist() == one_by_one)
 
 # %% [markdown]
-# ## The surprise, explained (3 min)
+# ## The surprise, explained (2 min)
 #
 # The lines at the beginning could not know the species: a species is a word. What number should stand for it? Not 0, 1, 2: that
 # would say that Chinstraps stand half-way between Adelies and Gentoos. A name is no size. So each species gets a column of its
@@ -1152,34 +1109,13 @@ print(told[[0, 200, 300]], *species[[0, 200, 300]])
 
 # %% [markdown]
 # These are called **indicators**. A model of the bill's depth and three indicators is a line, at another height for each
-# species. We train one that is not told the species and one that is. (The folded function is the step once more, three thousand
-# times.)
-
-
-# %% tags=["hide-input"]
-def trained(x, y, updates=3000):
-    """A line over the columns x, at the bottom of its loss: all rows in each step."""
-    model, sgd = Dense(1), SGD(0.1)
-    model(x)
-
-    @function
-    def step(x, y):
-        with GradientTape() as tape:
-            loss = mse(y, model(x))
-        sgd.apply_gradients(zip(tape.gradient(loss, model.variables), model.variables))
-        return loss
-
-    step.over(x, y, np.tile(np.arange(len(x)), (updates, 1)))
-    return model
-
-
-# %% [markdown]
-# The depth is counted from 17 mm, a middling bill: centred, as the race has taught.
+# species. We train one that is not told the species and one that is, with `run` from the race. The depth is counted from 17 mm,
+# a middling bill, so that its column is small, as the race has taught.
 
 # %%
 centred, masses = depth[:, None] - 17.0, {}
 for name, x in {"not told": centred, "told the species": np.hstack([centred, told])}.items():
-    model = trained(x, mass[:, None])
+    *_, model = run(SGD(0.1), x, mass[:, None], updates=3000)
     masses[name] = model(x).numpy()[:, 0]
     print(f"{name:17} {model.kernel.numpy()[0, 0]:7.1f} g per mm of bill depth")
 
@@ -1190,11 +1126,7 @@ penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 
 # %% [markdown]
 # The sign has turned. 257 lies between the three slopes of the beginning: this model may lift the line for a species, not tilt
-# it. (The lines of Adelies and Chinstraps lie on each other.) What the species does to the mass now stands in the species' own
-# weights. For the depth of the bill is left what it does within a species: 1 mm more goes with about a quarter of a kilogram
-# more. The weight of a column answers for all that the model was not told.
-#
-# Words, gaps, ranges and pairs of words have columns of their own in `more/04_columns`.
+# it. (The lines of Adelies and Chinstraps lie on each other.) The weight of a column answers for all that the model was not told.
 #
 # ## The two tasks on this level (9 min)
 #
@@ -1207,10 +1139,10 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # %% [markdown]
 # ### Model and training
 #
-# The model is a list of layers. The step is still ours, but it names no weight any more. Before it, the layers are built for
-# the starting weights that all five levels share. The four marked lines are the four of every level: forward, loss, backward
-# and update. The fifth mark, `model`, stands where the layers are named, in the tasks below. (`Fit` is level 1's result:
-# losses, weights and `predict`. `check_task` and `check_inputs` are level 1's, too. They refuse arrays that do not fit.)
+# The model is a list of layers. The step is still ours, but it names no weight any more. Before it, the layers get the starting
+# weights that all five levels share. The four marked lines are the four of every level: forward, loss, backward and update. (`Fit`
+# is level 1's result: losses, weights and `predict`. `check_task` and `check_inputs` are level 1's, too. They refuse arrays that do
+# not fit.)
 
 # %%
 #| export tasks
@@ -1274,8 +1206,7 @@ print("weights equal:", all((p == q).all() for p, q in zip(fit.weights, below.we
 print(f"last loss     {fit.losses[-1]:.6f}, which is {float(fit.losses[-1]).hex()}")
 
 # %% [markdown]
-# All 8,000 losses are those of level 3, to the last bit. The last one is that of a single batch of ten points. On average the
-# noise, of standard deviation 2, would leave 4.
+# All 8,000 losses are those of level 3, to the last bit.
 #
 # ### Result
 
@@ -1322,80 +1253,47 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% [markdown]
 # Nine in ten, where the commoner answer alone would be right in about half of all cases.
 #
-# ## What this level cost (3 min)
+# ## What this level cost (2 min)
 #
-# How many lines, how many launches, how many bytes? Op by op, as on level 3, and for the same thousand steps of the first task:
+# Layers, losses and optimizers are objects, and a step calls some of them. What do they cost?
 
 # %% tags=["hide-input"]
-from functools import partial
-
-from course import compare
-from levels.kernels import counted
-from levels.low_level import eager
-
-short = task._replace(batches=task.batches[:1000])
-trainers = {"3": low_level.tasks.linear_regression, "4": linear_regression}
-print("level   lines   launches a step   bytes a step")
-for level, train_it in trainers.items():
-    functions = [train_it] if level == "3" else [_train, train_it]
-    with eager():
-        launches, nbytes = (total / 1000 for total in counted(partial(train_it, short.x, short.y, *short[4:7])))
-    print(f"{level:5} {compare.lines(*functions):7} {launches:17.0f} {nbytes:14,.0f}")
+checks.predict(
+    "Compiled, how long is a step of level 4, beside one of level 3, where there are only ops?",
+    choices=["about as long", "about twice as long", "about ten times as long"],
+    answer="about as long",
+    because="The layers are called once, while the step is traced. In the program there are only the ops that they have left: "
+    "level 3's, and one more, for the optimizer counts its steps.",
+)
 
 # %% tags=["hide-input", "nbval-ignore-output"]
+from course import compare
+from levels.low_level import eager
+
 # 200,000 steps, so that what is done once cannot be seen
 long = task._replace(batches=np.tile(task.batches, (25, 1)))
 print("µs a step     eager   compiled")
-for level, train_it in trainers.items():
+for level, train_it in {"3": low_level.tasks.linear_regression, "4": linear_regression}.items():
     with eager():
         op_by_op = compare.microseconds(train_it, task)
     print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
 
 # %% [markdown]
-# Counted are the lines of `tasks.py`: layers, losses and the rest stand in files of their own, for every model to come. Nine
-# lines more, but most of them are `_train`, which serves both tasks. The net takes only four of its own.
-#
-# One launch more than on level 3: the optimizer counts its steps. Op by op, calls of layers, loss and optimizer come on top.
-# They are few beside seventeen launches, each with its way through the door, and on a busy machine either level may come out
-# ahead. Compiled, the layers are gone: only what they did passes the door, and the two programs are the same but for that
-# counter.
-#
-# Four levels stand now. (The picture divides a run of 8,000 steps, what is done once included, and so the compiled steps look
-# longer than in the table.) It begins where we are. **Move the level** down (mouse, or Tab and the arrow keys), and watch the
-# four parts of a step: what grows longer, and what stays?
-
-# %% tags=["hide-input", "nbval-ignore-output"]
-from course.figures import great
-from levels import kernels
-
-on_all = [level.tasks.linear_regression for level in (hardware, kernels, low_level)] + [linear_regression]
-widgets.explore(
-    partial(great.depth, compare.measure(task, *on_all, last=1000)),
-    level=[1, 2, 3, 4],
-    start={"level": 4},
-    text="One of four levels at a time: its code for the line, its time among those of all, and its losses.",
-)
-
-# %% [markdown]
-# Upwards: the loop, then the launches, then the gradients, then the names of the weights. Each level takes something out of our
-# hands. The losses stay where they are.
+# Op by op, the calls come on top of seventeen launches. Lines, launches and bytes stand above the bands:
 #
 # ### The level below | here
 
 # %%
 compare.measure(task, low_level.tasks.linear_regression, linear_regression, last=1000)
 
-# %%
-compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
-
 # %% [markdown]
-# On level 3 the two tasks differ in every band. Here they differ in one, `model`: its layers and its loss. All the rest is
-# `_train`, and it is the same for both.
+# Look at *forward* and *update*: the names of the weights are gone. For the net, level 3 has another text in every band. Here only
+# `model` differs, its layers and its loss. All the rest is `_train`, and it is the same for both.
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# The net's program in the three, from the same weights, on the same batches. (Theirs ran on the real libraries, 200 steps. Both
-# run here too, with one import changed: `more/03_torch`, `more/05_tensorflow`.)
+# The net's program in the three, on the same batches. A look at the band *update* is enough: what finds the gradients there? (Theirs
+# ran on the real libraries. Both run here too, with one import changed: `more/03_torch`, `more/05_tensorflow`.)
 
 # %%
 from course.inspection import spellings

@@ -3,9 +3,7 @@
 #
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
-# This is the level of `tf.keras.Model`, and of torchkeras and Lightning above PyTorch. Notebooks in `more` branch off from
-# here: `05_tensorflow`, `05_callbacks`, `05_functional`, `05_saving`, `05_onnx`, `05_table`, `05_scikit_learn`, `05_float32`,
-# `05_cost`, `05_at_work` and `05_machines`.
+# This is the level of `tf.keras.Model`, and of torchkeras and Lightning above PyTorch.
 
 # %%
 from course import build, compare, figures, tasks
@@ -96,7 +94,7 @@ for level in (hardware, kernels, low_level, mid_level):
     print(f"{level.__name__:18} last loss {float(fit.losses[-1]).hex()}")
 
 # %% [markdown]
-# The same number four times more. So this class is a `fit` already, and all of it fits on a screen. What does it lack?
+# The same number four times more. So this class is a `fit` already. What does it lack?
 #
 # 1. **Speed.** Nearly all of its time goes by in Python, on the way to the kernels.
 # 2. **A memory.** Of 8,000 losses it gives the last.
@@ -105,7 +103,7 @@ for level in (hardware, kernels, low_level, mid_level):
 # 5. **Ease.** Keras takes arrays, and names such as "mse".
 #
 # Each of these is one small piece. We write them one by one, put them into one loop, and the loop into a model. The third is
-# yours to write, in three blanks.
+# yours, in three blanks.
 #
 # ## The loop, taken apart (24 min)
 #
@@ -150,8 +148,7 @@ print(f"op by op:  {1e6 * seconds(model.fit, few) / 800:5.1f} µs a step")
 
 # %% [markdown]
 # The same bits, all losses in one array, and hardly any time.
-
-# %% [markdown]
+#
 # ### 2 · A memory
 #
 # A `History` keeps the losses of all steps, pass by pass, and the numbers of each epoch. Asked for them, it puts them together:
@@ -444,7 +441,7 @@ print(f"last loss {float(student.history.losses[-1]).hex()}")
 #
 # **A good place to stop.** The loop is whole: it trains anything that has a step.
 #
-# ## A model (17 min)
+# ## A model (16 min)
 #
 # What is left is ease. Our student was put together by hand, and its step speaks of one layer, by its name. A **model** brings
 # both with it. It is a layer, so it has variables, and can be called. It comes in two steps: first a layer that can be trained,
@@ -517,8 +514,8 @@ except AttributeError as error:
 # ### Arrays become batches
 #
 # The loop wants a Dataset of batches. People have arrays, lists, whole numbers. So `prepared`, folded, makes tensors of the model's
-# dtype, gives targets a second axis where the model has one, as Keras does, and refuses what a compiled step could not see, such
-# as a NaN. And `batches_of`, behind it, puts such rows into batches, shuffled if you like.
+# dtype, gives targets a second axis where the model has one, as Keras does, and refuses a NaN. And `batches_of`, behind it, puts
+# such rows into batches, shuffled if you like.
 
 # %% tags=["hide-input"]
 #| export models
@@ -550,7 +547,7 @@ def prepared(model, x, y):
     return x, y
 
 
-def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
+def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
     """Arrays x, y, or (x, y), as a Dataset of batches for this model; or a Dataset. Raises TypeError, ValueError for others."""
     if isinstance(x, Dataset):
         data = copy.copy(x)
@@ -560,40 +557,20 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
     if any(part is None for part in parts):
         raise TypeError(f"x is a {type(x).__name__}, y is missing: give x and y, or a Dataset of batches (x, y)")
     rows = Dataset.from_tensor_slices(prepared(model, *parts))
-    return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
+    return (rows.shuffle(len(rows)) if shuffle else rows).batch(batch_size)
 
 
 # %%
 for rows in prepared(line, [[1, 2], [3, 4]], [True, False]):
     print(rows)
 
-# %%
-dense.set_weights(task.weights)
-run_training(line, batches_of(line, task.x, task.y, batch_size=10), 200)
-print(f"last loss {float(line.history.losses[-1]).hex()}")
-
 # %% [markdown]
-# Forty batches of ten again, of the rows in their order, so the number is a new one.
-#
-# ### Asked, not trained
-#
-# How good is the line on rows that it has never seen? A step that updates nothing goes through them. And what does it say of a point?
-# That is a call, with no targets at all.
-
-# %%
-asked = function(lambda x, y: line.training.loss(line, y, line(x)))
-logs = line.training.one_pass(asked, batches_of(line, task.x_test, task.y_test))
-print(f"on the test rows: loss {logs['loss']:.4g}")
-print("at (1, 1):", line(np.array([[1.0, 1.0]])).numpy())
-
-# %% [markdown]
-# The line that made the points gives 2·1 - 3·1 + 3 there, which is 2.
-#
 # ### A model
 #
-# A `Model` has these two as methods, `evaluate` and `predict`, which take arrays and go through them in batches. Its `build` makes
-# the variables before there are numbers: a row goes through that has a shape alone. And `fit`, for which people come to this
-# level, is two lines that call what we have. (The others refuse what does not fit: `flag` and `at_least` look at an argument.)
+# What do people come to this level for? `fit` trains, and is two lines that call what we have. `evaluate` asks how good the model is
+# on other rows: the same pass, with a step that updates nothing. `predict` is a call, with no targets at all. And `build` makes the
+# variables before there are numbers: a row goes through that has a shape alone. (`flag` and `at_least` look at an argument. What is
+# `@widened` can more in `levels_more`: metrics, a moving bar, rows to validate.)
 
 # %%
 #| export models
@@ -611,11 +588,9 @@ class Model(Trainable):
         return self.training.one_pass(step, batches_of(self, x, y, batch_size))["loss"]
 
     @widened
-    def predict(self, x, batch_size=1024):
-        """What it gives for all rows of x, as a NumPy array; so many rows at a time."""
-        x, program = constant(x, dtype_for(self, x)).numpy(), function(lambda rows: self(rows))
-        starts = range(0, max(1, len(x)), at_least(1, "predict: batch_size", batch_size))  # no rows are one empty batch
-        return np.concatenate([program(x[k : k + batch_size]).numpy() for k in starts])
+    def predict(self, x):
+        """What it gives for all rows of x, as a NumPy array."""
+        return function(lambda rows: self(rows))(constant(x, dtype_for(self, x))).numpy()
 
     def build(self, input_shape, dtype="float32"):
         """Make all variables: a row of this shape [rows, …] goes through, without numbers. Raises TypeError for no shape."""
@@ -640,6 +615,8 @@ print(f"on the test rows: loss {line.evaluate(task.x_test, task.y_test):.4g}")
 print("at (1, 1):", line.predict([[1, 1]]))
 
 # %% [markdown]
+# The line that made the points gives 2·1 - 3·1 + 3 there, which is 2.
+#
 # PyTorch has no `fit`: a module is called, and the loop is yours. That is why there are libraries that **wrap** it.
 # [torchkeras](https://github.com/lyhue1991/torchkeras) puts a module, a loss and an optimizer into a `KerasModel` with `fit`,
 # `evaluate` and `predict`; Lightning asks for a class with a `training_step`. Both do around a module what we do here around
@@ -736,30 +713,11 @@ for wrong in (lambda: model.compile("adm"), lambda: model.fit(task.x, task.y[:30
 # %% [markdown]
 # **A good place to stop.** You have a model with `compile`, `fit`, `evaluate` and `predict`.
 #
-# ## A callback (9 min)
+# ## A callback (8 min)
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
-# If the loop knew all of it, nobody could read it. So it only tells its callbacks what happens. Here is one that prints what it
-# hears:
-
-
-# %%
-class Listener(Callback):
-    def on_train_begin(self):
-        print("the training begins")
-
-    def on_epoch_end(self, epoch, logs):
-        print(f"epoch {epoch} ends, loss {logs['loss']:.4g}")
-
-    def on_train_end(self):
-        print("the training ends")
-
-
-# %%
-model.fit(task.x[:40], task.y[:40], epochs=2, verbose=0, callbacks=[Listener()])
-
-# %% [markdown]
-# Callbacks are told in the order of their list, and may add to `logs`. So rows that are held out need nothing new in the loop:
+# If the loop knew all of it, nobody could read it. So it only tells its callbacks what happens, in the order of their list. They may
+# add to `logs`. So rows that are held out need nothing new in the loop:
 
 
 # %%
@@ -977,7 +935,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # **A good place to stop.** Five levels train both tasks, to one answer.
 #
-# ## The five side by side (5 min)
+# ## The five side by side (4 min)
 #
 # Here is the course on one page: one task, on every level, in bands. A **band** is a part of a step, and in it stand the lines
 # of all levels, each led by the level's number. 0 is plain Python, `course/reference.py`, the arithmetic that every
@@ -989,8 +947,6 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %%
 from course import reference
 from course.figures import great, widgets
-from course.inspection import bands
-from course.practice import checks
 
 levels = (hardware, kernels, low_level, mid_level)
 line_on_all = [reference.linear_regression, *(level.tasks.linear_regression for level in levels), linear_regression]
@@ -1011,31 +967,20 @@ line = compare.measure(task, *line_on_all)
 line
 
 # %% [markdown]
-# Read a band from top to bottom: each level says the same in its own words. On level 5 one line says four bands at once, and a
-# bracket runs down from it. A line that calls functions says how many lines they have: click on it, and they open. What bears no
-# mark is folded at the end. To lay two levels beside each other, **choose them in the two menus**.
+# Read one band from top to bottom, *update* for example: each level says the same in its own words. On level 5 one line says four
+# bands at once, and a bracket runs down from it. A line that calls functions opens when you click on it.
 #
-# Seven times the same number, so it is printed once. Only float32 says something else: with 24 bits for the digits it cannot say
-# this number at all. The numbers above count what it takes. **Lines** are those of the task function and of all it calls in its
-# module. A **launch** is one call from above: of one operation on two numbers in plain Python, of one kernel on level 2, of a
-# whole training where a compiler has been at work. (Level 5 says `few`: with `levels_more` a moving bar cuts the pass.) **Bytes** are
-# what the launches read and write.
+# Seven times the same number, so it is printed once. The numbers above count what it takes. **Lines** are those of the task function
+# and of all it calls in its module. A **launch** is one call from above: of one operation on two numbers in plain Python, of one
+# kernel on level 2, of a whole training where a compiler has been at work. (Level 5 says `few`: where `levels_more` shows a moving
+# bar, a pass is a few calls.)
 #
-# The net, too. Plain Python would take about a minute for its 24,000 steps. So the versions that go op by op take
-# over from level 1 for the last hundred steps. They arrive at the same number.
+# The net, too. (In plain Python 24,000 steps take about a minute. So the versions that go op by op take over from level 1 for the
+# last hundred.) To lay two levels beside each other, **choose them in the two menus**.
 
 # %%
 net = compare.measure(rings, *net_on_all, last=100, repeats=1)
 net
-
-# %% [markdown]
-# The bands of both tasks fit on paper, with all helpers open: two sides of A4, the line on the left and the net on the right.
-
-# %%
-bands.on_paper("side_by_side.html", line, net).name
-
-# %% [markdown]
-# The page lies beside this notebook. In Lab's file browser, right-click it and take *Open in New Browser Tab*, then print.
 
 # %% [markdown]
 # ## What this level cost (5 min)
@@ -1062,16 +1007,7 @@ great.five_levels(line)
 # %% [markdown]
 # From level 1 on, time rises and falls again. On level 2 and in 3 eager we pay for each call by name, and nearly all of the time is
 # that. From 3 compiled on, the floors above hand the loop down to the ground, all steps at once. What they take beyond the
-# program of level 1 are the milliseconds in which a step is traced, shared by 8,000 steps.
-
-# %% tags=["nbval-ignore-output"]
-great.five_levels(net)
-
-# %% [markdown]
-# A step of the net does 260 times the arithmetic of the line's, and the tracing is lost in it: 1 scalar, 3 compiled, 4 and 5
-# stand under each other. They are slower than predicted, all by nearly the same factor, for it is the same program: its
-# operations wait for one another, as notebook 1 showed, and the peak counts all lanes where float64 has one. The quickest is 1 SIMD,
-# by far: float32, with a row in each lane.
+# program of level 1 are the milliseconds in which a step is traced, shared by 8,000 steps. (The net's picture is in `more/05_cost`.)
 #
 # Last, the course as a slider. It begins where we are, on level 5. **Move the level** down (mouse, or Tab and the arrow keys):
 # the code changes, the time moves, the losses do not.
@@ -1090,28 +1026,11 @@ widgets.explore(
 # One answer, at five depths. The house stands: memory and instructions are its ground, kernels the clay, ops that pass one door
 # the bricks, parts that own their variables the walls. You can say `fit` in one line, and know what each storey beneath does
 # with it.
-
-# %% [markdown]
-# ## On several machines (1 min)
-#
-# Whoever owns the loop can also share it out. `DistributedDataParallel(net)` of *levels_more* has the `compile` and `fit` of `net`; under
-# `mpiexec`, several processes, on one machine or on many, take a share of the rows of each batch. The rings' net, three epochs of Adam,
-# and the weights as sixteen digits that change with any bit:
-#
-# ```
-# python train.py                   7db797b9a14d7751
-# mpiexec -n 2 python train.py      7db797b9a14d7751
-# mpiexec -n 3 python train.py      7db797b9a14d7751
-# mpiexec -n 4 python train.py      7db797b9a14d7751
-# ```
-#
-# Other libraries add up gradients, and get other bits for each number of machines. Ours gather rows in float64, and add them in
-# their order. How, what it costs, and what happens when a machine dies, is told in *more/05_machines*.
 #
 # ## The same in two frameworks (1 min)
 #
-# The net in the three, from the same weights, on the same batches. (Theirs ran on the real libraries, 200 steps. In
-# *more/05_tensorflow* they run here, with one import changed.)
+# The net in the three, on the same batches. A look at the bands is enough: which marks has one line of `fit` taken over? (Theirs ran
+# on the real libraries. In *more/05_tensorflow* they run here, with one import changed.)
 
 # %%
 from course.inspection import spellings
@@ -1144,8 +1063,8 @@ spellings.beside(rings, dnn_classifier)
 # | *more/05_table* | from a file of numbers, words and gaps to a model that answers whoever asks |
 # | *more/05_scikit_learn* | fifty rules, and all of scikit-learn is ours |
 # | *more/05_float32* | where float32 parts from float64, and relus that are dead |
-# | *more/05_cost* | one step, opened; other libraries; your machine's card |
-# | *more/05_machines* | several processes, one net: collectives, what a message costs, and a rank that dies |
+# | *more/05_cost* | one step, opened; the net's times; other libraries; your machine's card |
+# | *more/05_machines* | several processes train one net, whatever their number, to the same bits |
 #
 # ## Exercises (10 min, optional)
 #

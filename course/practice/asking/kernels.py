@@ -38,7 +38,7 @@ def bytes_held(mine, said, out, inputs):
 def scalars_compiled(mine, said, x, y, out):
     """out[k], from the scalar function of x[k] and y[k] made a loop."""
     like = SimpleNamespace(device=SimpleNamespace(kind="cpu"), dtype=x.dtype)
-    loop = mine.call(mine.name, mine["element_loop"], mine.function, like, ((True, True),))
+    loop = mine.call(mine.name, mine["element_loop"], mine.function, like, ["i", "i", "i"])
     loop = mine.call(mine.name, mine["compile_cpu"], loop, x.dtype)
     for k in range(len(x)):
         mine.call(said, loop, out[k : k + 1], x[k : k + 1], y[k : k + 1])

@@ -33,7 +33,7 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (10 min)
+# ## Lanes (9 min)
 #
 # A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. What is one number, such as a learning
 # rate, `spread` repeats in every lane. LLVM takes two instructions for it: put it into lane 0, then copy lane 0 everywhere.
@@ -59,8 +59,8 @@ with a.loop("n", 4) as i:
 page.source(Assembler.loop, Assembler.counters)
 
 # %% [markdown]
-# Where rows are picked by number, lanes lie anywhere, and each is loaded on its own. Processors have one instruction for that, a
-# *gather*. Where we tried, sixteen small loads were quicker (by a tenth, in the net's program).
+# Where rows are picked by number, lanes lie anywhere, and each has an address of its own. LLVM calls such a load a *gather*: one
+# instruction where the processor has it, else a small load for each lane. It needs no mask, since row 0 is there in any case.
 
 # %%
 page.source(Assembler.load)

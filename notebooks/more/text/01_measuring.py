@@ -100,7 +100,7 @@ figures.bandwidths(sizes, [measure_reading(cpu, size) for size in sizes], figure
 # (The core asks NumPy's `max` for its bandwidth, which reads each number once: one line, and about as quick.)
 
 # %% [markdown]
-# ## How fast does it compute? (4 min)
+# ## How fast does it compute? (5 min)
 #
 # An addition takes a few turns of the processor's clock, but a core can begin one or two in every turn, if they do not need
 # each other's results. So the speed depends on how many sums the program keeps going at once. This one does nothing but
@@ -130,6 +130,14 @@ figures.accumulators(counts, [2 * host_lanes() * count / turn for count, turn in
 #
 # The plateau is the **peak** for these instructions. Each sum of the record is one chain: its additions cannot share lanes,
 # and cannot overlap. (Different sums still can.) That is the price of strictness in float64, and why float32 may reorder.
+#
+# It also tells why a step of the line takes longer than its floor. From a weight to its next value, five operations make the
+# error, three its slope, ten the sum, two the update: twenty, and each waits for the one before.
+
+# %% tags=["nbval-ignore-output"]
+line = train_program(line_row, np.dtype("f8"), ((2, 1), (1, 1)))
+print(f"20 operations that wait     {20e6 * roofline._measure_turn(cpu, 1):.4f} µs")
+print(f"a step of the line takes    {1e6 * compare.step_time(line, tasks.linear()):.4f} µs")
 
 # %% [markdown]
 # Now the pool can say what it is:
@@ -222,9 +230,9 @@ print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
 # %% [markdown]
 # Five things keep it down. Only part of the arithmetic is a multiplication with an addition, which one instruction can do
 # together (`fmadd`; on ARM `fmla`). The 61 sums do not fit into 16 or 32 registers, so each turn loads and stores them (`mov`;
-# on ARM `ldr`, `str`). The rows of a batch lie anywhere, so their lanes are filled one by one. The last turn of a batch may be
-# mostly masked: 100 rows are six turns of sixteen lanes, and four rows more. And each step ends by adding up 61 sums lane by
-# lane.
+# on ARM `ldr`, `str`). The rows of a batch lie anywhere, so their lanes are gathered, a load for each. The last turn of a batch
+# may be mostly masked: 100 rows are six turns of sixteen lanes, and four rows more. And each step ends by adding up 61 sums lane
+# by lane.
 
 # %% [markdown]
 # ## 01-3 · Lines touched (1 min)

@@ -19,11 +19,11 @@ from course.figures import page
 from course.practice import checks
 from levels.hardware import pool
 from levels.kernels import KERNELS, KINDS, PLANS, launch
-from levels.kernels.elementwise import loop_source, merged_axes
+from levels.kernels.elementwise import loop_source, places_of
 from levels_more import gpu_kernels, tpu_kernels
 
 # %% [markdown]
-# ## Who calls the function (3 min)
+# ## Who calls the function (4 min)
 #
 # So far the table has one column. A GPU and a TPU are in the pool. (On a computer without them they are
 # simulated, thread by thread and cycle by cycle.) What do they need to run our two tasks? A kernel for each op. But not one line
@@ -39,8 +39,8 @@ page.source(gpu_kernels.thread)
 # A matrix and a row are added:
 
 # %%
-owners = [owners for _, owners in merged_axes((10, 4), [(10, 4), (1, 4)])]
-print(loop_source("add", owners, around=KINDS["gpu"].nest))
+places = places_of((10, 4), [(10, 4), (1, 4)])
+print(loop_source("add", places, around=KINDS["gpu"].nest))
 
 # %% [markdown]
 # Compare it with the loop that the CPU got, in notebook 02: the last line is the same. `n % 4` is the column, what is left is the row.
@@ -80,7 +80,7 @@ for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
 # ([Norrie et al., 2021](https://doi.org/10.1109/MM.2021.3058217)). A vector unit does what the lanes of a CPU do, so ours borrows
 # the CPU's programs. Their cycles are not counted.
 #
-# ## Sums on a GPU (5 min)
+# ## Sums on a GPU (6 min)
 #
 # A long row is a block's work, as in notebook 01. Of 64 threads each takes in every 64th number, then the halves
 # meet. The order of such a sum is fixed, but it is another one than the CPU's. Of columns, each has a thread that goes down.
@@ -89,7 +89,7 @@ for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
 page.source(gpu_kernels.reduce_block)
 
 # %% [markdown]
-# `START` and `combine` are the op's own, as in the loops of the CPU.
+# `start` and `combine` are the op's own, as in the loops of the CPU.
 
 # %%
 numbers = np.arange(12, dtype="f4").reshape(3, 4)

@@ -121,7 +121,7 @@ for title, columns in {"three measures": three, "bill depth alone": depths}.item
 # weights see hundreds of millimetres, and no measure is near zero, so that a larger weight is nearly undone by a
 # smaller bias. Standardising takes both reasons away.
 #
-# ## On the map (10 min)
+# ## On the map (9 min)
 #
 # A bowl over one weight and one bias can be drawn. We take the depth of the bill: we know from notebook
 # 04 that the best slope is -192 g per mm. All rows go into each step, so nothing is random. Beside each loss, `run` keeps
@@ -185,21 +185,9 @@ widgets.explore(
 # At one rate for all, somebody is always at the wrong one. To be fair, each gets the best of these rates. (Where the table says
 # "any", none of them is enough.)
 
-
 # %%
-def fewest(optimizer, x):
-    """(updates, rate): the fewest updates in which it arrives at one of RATES. None if 1,000 are never enough."""
-    best = race.valley(x, kilograms).loss
-    times = [(race.arrival(run(optimizer(rate), x, kilograms)[0], best), rate) for rate in RATES]
-    return min((time for time in times if time[0] is not None), default=None)
-
-
 momentum = {f"momentum {m}": lambda rate, m=m: SGD(rate, m) for m in (0.9, 0.99)}
-print("inputs        racer          updates  at rate")
-for inputs, x in depths.items():
-    for name, optimizer in {"SGD": SGD, **momentum, "Adam": Adam}.items():
-        updates, rate = fewest(optimizer, x) or ("> 1,000", "any")
-        print(f"{inputs:12}  {name:13} {updates:>8} {rate:>8}")
+race.fewest(run, {"SGD": SGD, **momentum, "Adam": Adam}, depths, kilograms, RATES)
 
 # %% [markdown]
 # How long would SGD take on the raw millimetres? Above the best loss, an update leaves a share of (1 - rate·c)², with c

@@ -19,6 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from course import compare, reference, tasks
+from course.figures import great
+from course.inspection import bands
 from course.practice import checks
 from levels import hardware, high_level, kernels, low_level, mid_level
 from levels.high_level import Sequential
@@ -158,6 +160,27 @@ checks.predict(
 # %%
 line = compare.measure(task, *line_on_all)
 net = compare.measure(rings, *net_on_all, last=100, repeats=1)
+
+# %% [markdown]
+# ## The net on all levels (1 min)
+#
+# Notebook 05 drew the times of the line on all levels, predicted and measured. Here are those of the net.
+
+# %% tags=["nbval-ignore-output"]
+great.five_levels(net)
+
+# %% [markdown]
+# A step of the net does 260 times the arithmetic of the line's, and the tracing is lost in it: 3 compiled, 4 and 5 stand under each
+# other. In the core alone they stand under 1 scalar too, for they are its program. That is slower than predicted: its operations wait
+# for one another, as notebook 1 showed, and the peak counts all lanes where it has one. Here `levels_more` is at hand, and the step
+# becomes a fused program (*more/03_fused*), whose lanes run over columns. So in float64 it takes a third of the time, with the same
+# bits, and comes near 1 SIMD, which has float32 and a row in each lane.
+#
+# The bands of both tasks fit on paper, with all helpers open: two sides of A4, the line on the left and the net on the right. The
+# page lies beside this notebook, to be opened in a browser and printed.
+
+# %%
+bands.on_paper("side_by_side.html", line, net).name
 
 # %% [markdown]
 # ## Your machine's card (3 min)

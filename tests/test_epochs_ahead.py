@@ -1,0 +1,132 @@
+"""Epochs that are done before the loop asks for them: the same numbers, errors and interrupts as one by one."""
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from course import tasks
+from levels.high_level import Callback, Sequential
+from levels.low_level import eager
+from levels.mid_level import RANDOM, SGD, Dataset, Dense, Dropout
+from levels_more.epochs_ahead import Ahead
+
+RINGS = tasks.rings()
+X, Y = RINGS.x[:400], RINGS.y[:400]
+
+
+def net(dtype="f8", optimizer="adam", *more):
+    RANDOM.seed(1)
+    model = Sequential([Dense(4, "relu"), *more, Dense(8, "relu"), Dense(1, "sigmoid")])
+    model.build((None, 2), dtype)
+    model.compile(optimizer, "binary_crossentropy")
+    return model
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How many steps each call that went ahead had."""
+    found, before = [], Ahead.over
+
+    def over(self, program, batches):
+        found.append(len(batches))
+        return before(self, program, batches)
+
+    monkeypatch.setattr(Ahead, "over", over)
+    return found
+
+
+def state(model):
+    return [*model.get_weights(), *model.optimizer.get_weights()]
+
+
+def same(one, other):
+    assert one.history.losses.tolist() == other.history.losses.tolist()
+    assert one.history.history == other.history.history
+    assert all(map(np.array_equal, state(one), state(other)))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("more", [[], [Dropout]])
+def test_the_numbers_are_those_of_epochs_one_by_one(dtype, shuffle, more, calls):
+    """A callback, which might ask for something, is told after each."""
+    models = [net(dtype, "adam", *(kind(0.5) for kind in more)) for _ in range(2)]
+    for model, callbacks in zip(models, ([], [Callback()]), strict=True):
+        calls.clear()
+        for _ in range(2):
+            model.fit(X, Y, batch_size=20, epochs=30, verbose=0, seed=3, shuffle=shuffle, callbacks=callbacks)
+        assert not calls if callbacks else max(calls) > 100
+    same(*models)
+
+
+@pytest.mark.parametrize("size", [30, 399, 401])
+def test_a_shorter_batch_ends_each_epoch(size, calls):
+    models = net(), net()
+    for model, callbacks in zip(models, ([], [Callback()]), strict=True):
+        model.fit(X, Y, batch_size=size, epochs=9, verbose=0, seed=3, callbacks=callbacks)
+    same(*models)
+    assert 0 < max(calls) == max(1, 400 // size)
+
+
+@pytest.mark.parametrize("options", [{"steps_per_epoch": 5}, {"validation_split": 0.2}])
+def test_who_wants_something_between_epochs_gets_it(options, calls):
+    net().fit(X, Y, batch_size=20, **options, epochs=20, verbose=0)
+    model = net()
+    model.compile("sgd", "mse", ["mae"])
+    model.fit(X, Y, batch_size=20, epochs=20, verbose=0)
+    with eager():
+        net().fit(X, Y, batch_size=400, epochs=3, verbose=0)
+    assert not calls
+
+
+def test_training_ends_behind_the_epoch_that_went_wrong():
+    """Behind a hundred good ones: a rate that grows."""
+    models = [Sequential([Dense(1, kernel_initializer="ones")]) for _ in range(2)]
+    for model, callbacks in zip(models, ([], [Callback()]), strict=True):
+        model.compile(SGD(lambda step: 0.00001 * step), "mse")
+        with pytest.raises(FloatingPointError, match="after epoch") as error:
+            model.fit(X, Y, batch_size=20, epochs=2000, verbose=0, seed=3, callbacks=callbacks)
+        model.told = str(error.value)
+    assert models[0].told == models[1].told and len(models[0].history.epochs) > 10
+    assert models[0].history.losses.tobytes() == models[1].history.losses.tobytes()
+    for one, other in zip(*map(state, models), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("how", ["ctrl-c", "stop_training"])
+def test_who_stops_it_finds_the_weights_of_the_history(how):
+    model, again = net(), net()
+
+    def stop():
+        if how == "ctrl-c":
+            signal.raise_signal(signal.SIGINT)
+        else:
+            model.stop_training = True
+
+    model.fit(X, Y, batch_size=20, epochs=1, verbose=0, seed=3)
+    timer = threading.Timer(0.3, stop)
+    timer.start()
+    begun = time.perf_counter()
+    if how == "ctrl-c":
+        with pytest.raises(KeyboardInterrupt, match="fit was stopped"):
+            model.fit(X, Y, batch_size=20, epochs=10**6, verbose=0, seed=3)
+    else:
+        model.fit(X, Y, batch_size=20, epochs=10**6, verbose=0, seed=3)
+    assert time.perf_counter() - begun < 5.0
+    again.fit(X, Y, batch_size=20, epochs=1, verbose=0, seed=3)
+    again.fit(X, Y, batch_size=20, epochs=len(model.history.losses) // 20, verbose=0, seed=3)
+    told = len(model.history.epochs)
+    assert len(again.history.epochs) - told in (0, 1)  # as with one epoch in a call
+    assert model.history.epochs == again.history.epochs[:told]
+    assert model.history.losses.tolist() == again.history.losses.tolist()
+    assert all(map(np.array_equal, state(model), state(again)))
+
+
+def test_a_long_epoch_is_not_done_at_once():
+    """Ctrl-C waits no longer for it than for a piece."""
+    rows = Dataset.from_tensor_slices((X,))
+    for size, steps in ((1, 400), (20, 20), (30, 14)):
+        assert Ahead(rows, size, 9).may(steps) and not Ahead(rows, size, 9).may(steps - 1)
