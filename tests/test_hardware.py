@@ -19,7 +19,7 @@ from llvmlite import binding as llvm
 import levels.hardware.device as device_room
 import levels.hardware.machine as machine
 from course.build import ROOT, environment
-from levels.hardware import Assembler, copy, pool, select
+from levels.hardware import Assembler, Buffer, copy, pool, select
 from levels.hardware.tasks import net_row, train_program
 from levels_more.listing import listing, trimmed
 
@@ -39,9 +39,15 @@ def test_memory_is_counted_and_refused():
         device.alloc((2**40,), "u1")
     device.free(buffer)
     assert device.used == used
-    buffer = device.alloc((3,), "f4")
-    del buffer
-    assert device.used == used
+    for data in (None, np.zeros(3, "f4")):  # new memory, or some that is given to it
+        buffer = Buffer(device.spec((3,), "f4"), data)
+        assert data is None or buffer.data is data
+        shared = Buffer(buffer.spec, buffer.data, buffer)
+        assert device.used == used + 12 and shared.data is buffer.data
+        del shared
+        assert device.used == used + 12
+        del buffer
+        assert device.used == used
 
 
 def test_a_freed_buffer_is_refused_everywhere():
@@ -80,9 +86,7 @@ def test_a_container_may_have_less_memory_than_the_machine(monkeypatch, tmp_path
 
 def buffer_on(device, data):
     """A buffer that stands in memory of ours, so that we see what is written beside it."""
-    buffer = device.alloc(data.shape, data.dtype)
-    buffer.data = data
-    return buffer
+    return Buffer(device.spec(data.shape, data.dtype), data)
 
 
 def call(a, **given):

@@ -29,7 +29,7 @@ class Spec:
 
 
 class Buffer:
-    """Memory of one device, C-contiguous: new, or `data` of a `source`. Raises MemoryError when less is free."""
+    """Memory of one device, C-contiguous: new, or `data`, its own or a `source`'s. Raises MemoryError when less is free."""
 
     __slots__ = ("spec", "data", "source")
 
@@ -39,7 +39,7 @@ class Buffer:
             place, nbytes = spec.device, spec.nbytes
             if place.memory is not None and place.used + nbytes > place.memory:
                 raise MemoryError(f"{place.name}: asked for {nbytes:,} bytes, {place.memory - place.used:,} are free")
-            self.data = place.empty(spec.shape, spec.dtype)
+            self.data = place.empty(spec.shape, spec.dtype) if data is None else data
             place.used += nbytes
 
     device = property(lambda self: self.spec.device)
