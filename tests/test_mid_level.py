@@ -305,6 +305,14 @@ def test_a_step_in_eager_is_one_program_with_the_bits_of_its_ops(name):
     assert type(program) is FusedProgram
 
 
+def test_in_eager_a_rate_that_changes_in_each_step_leaves_the_program():
+    w, adam = Variable(np.ones(2)), Adam(0.1)
+    for k in range(9):
+        adam.learning_rate = 0.1 / (1 + k)
+        adam.apply_gradients([(constant(np.ones(2)), w)])
+    assert adam.eager_step.renewed == 1
+
+
 def set_to(**changes):
     return lambda optimizer: [setattr(optimizer, *change) for change in changes.items()]
 
@@ -336,8 +344,14 @@ def test_in_eager_a_rule_of_ones_own_runs_in_each_step():
             heard.append(dw.numpy())
             return super().update(rate, dw, w, v)
 
+    def loud(rate, dw, w):
+        heard.append(dw.numpy())
+        return (w,)
+
     steps_of(Loud())
     assert len(heard) == 10  # two variables
+    steps_of(SGD(), change=set_to(update=loud))
+    assert len(heard) == 14
 
 
 def test_an_open_tape_hears_each_op_of_an_optimizer():
