@@ -190,7 +190,7 @@ class PiecewiseConstantDecay(Made):
         if len(values) != len(boundaries) + 1 or sorted(boundaries) != [*boundaries]:
             given = f"{len(boundaries)} boundaries and {len(values)} values"
             raise ValueError(f"PiecewiseConstantDecay: {given}; expected one more value, and ascending boundaries")
-        self.boundaries, self.values = list(boundaries), list(values)
+        self.boundaries, self.values = tuple(boundaries), tuple(values)
 
     def __call__(self, step):
         rate = step * 0.0 + self.values[-1]
