@@ -301,7 +301,7 @@ EAGER |= {"schedule": lambda: SGD(PiecewiseConstantDecay([1, 3], [1.0, 0.1, 0.01
 def test_a_step_in_eager_is_one_program_with_the_bits_of_its_ops(name):
     optimizer = EAGER[name]()
     same(steps_of(optimizer), steps_of(EAGER[name](), by="op_by_op"))
-    ((program, _),) = optimizer.eager_step.programs.values()
+    ((program, _),) = optimizer.programs.programs.values()
     assert type(program) is FusedProgram
 
 
@@ -310,7 +310,7 @@ def test_in_eager_a_rate_that_changes_in_each_step_leaves_the_program():
     for k in range(9):
         adam.learning_rate = 0.1 / (1 + k)
         adam.apply_gradients([(constant(np.ones(2)), w)])
-    assert adam.eager_step.renewed == 1
+    assert adam.programs.renewed == 1
 
 
 def set_to(**changes):
