@@ -10,17 +10,21 @@ import threading
 import numpy as np
 
 from levels.hardware import Spec
+from levels.kernels import ELEMENTWISE, KERNELS
 from levels.low_level import (
     BACK_ENDS,
+    Graph,
+    Node,
     NoProgram,
     Tensor,
     Turns,
-    check_fits,
     home_of,
 )
 
+from . import fused_moves, ops  # noqa: F401 (more PARTS, and copy)
 from .fused_loops import address, loop_program, units_of
 from .fused_parts import PARTS, copy_program, fetch_program, keep_program, list_program
+from .fused_rows import check_rows, row_limits
 
 
 def _unit_program(unit, results):
@@ -56,6 +60,24 @@ def overwritten(graph, units):
         if last < here or last == here and units[here].loop is not None:
             places[node] = variable
     return places
+
+
+def check_ours(graph):
+    """Raise NoProgram for empty arrays, other devices, and a reader's own kernel of an op that is in no loop."""
+    for node in graph.nodes:
+        kind = node.spec.device.kind
+        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind] is KERNELS.first[node.op, kind]
+        if kind != "cpu" or not ours:
+            raise NoProgram(f"{node!r} on {kind} is left to its kernel")
+        if 0 in node.spec.shape:
+            raise NoProgram(f"{node!r} is empty")
+
+
+def with_copies(graph):
+    """The graph in which a variable that takes the old value of another takes a copy of it."""
+    taken = {variable: node for variable, node in graph.updates.items() if node.op == "variable"}
+    copies = {variable: Node("copy", (node,), {}, node.spec) for variable, node in taken.items()}
+    return Graph([*graph.nodes, *copies.values()], graph.outputs, graph.updates | copies)
 
 
 def _home(variable):
@@ -124,12 +146,12 @@ class FusedProgram:
     """
 
     def __init__(self, graph, batch, over=False):
-        check_fits(graph)
-        if any(node.op == "variable" for node in graph.updates.values()):
-            raise NoProgram("a variable takes the old value of another")
+        check_ours(graph)
         if over and any(math.prod(node.spec.shape) != 1 for node in graph.outputs):
             raise NoProgram("it returns more than a number for a step")
-        self.graph, self.units, self.lock = graph, units_of(graph), threading.Lock()
+        self.graph = graph = with_copies(graph)
+        self.limits = row_limits(graph)
+        self.units, self.lock = units_of(graph), threading.Lock()
         leaves = [node for node in graph.nodes if not node.inputs]
         self.inputs = [node.attrs["of"] for node in leaves if node.op == "input"]
         read = [node.attrs["of"] for node in leaves if node.op == "variable"]
@@ -203,14 +225,16 @@ class FusedProgram:
 
     def run(self, args):
         """One step on these arguments. Returns the results as new tensors; the variables have their new values."""
-        outs = [node.spec.device.new(node.spec, Tensor) for node in self.graph.outputs]
+        check_rows(self.limits, args)
+        outs = [Tensor(node.spec) for node in self.graph.outputs]
         return self.launch(args, outs, {"steps": 1})
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        check_rows(self.limits, args, batches)
         steps, _ = batches.shape
         specs = [node.spec.device.spec((steps,), node.spec.dtype) for node in self.graph.outputs]
-        outs = [spec.device.new(spec, Tensor) for spec in specs]
+        outs = [Tensor(spec) for spec in specs]
         rows = args[self.inputs[0]].spec.shape[0] if self.inputs else 0
         return self.launch(args, outs, {"steps": steps, "rows": rows, "batches": batches.ctypes.data})
 

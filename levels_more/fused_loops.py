@@ -8,11 +8,10 @@ import math
 from contextlib import ExitStack
 from itertools import groupby
 
-import numpy as np
-
-from levels.hardware import REAL, Assembler, host_lanes, select
+from levels.hardware import select
 from levels.kernels import ELEMENTWISE, KERNELS
-from levels.low_level import NoProgram
+
+from .wholes import all_lanes, array_like, assembler, loaded, stored
 
 _byte = (ctypes.c_char * 0).from_buffer
 
@@ -38,11 +37,16 @@ class Unit:
 
 
 def _cast(node):
-    """A cast makes 1.0 and 0.0 of a mask, or changes nothing. None for another one, which no loop can hold."""
-    given = node.inputs[0].spec.dtype
-    if given == np.dtype(bool):
-        return lambda x: select(x, 1.0, 0.0)
-    return (lambda x: x) if given == node.spec.dtype else None
+    """A cast makes 1.0 and 0.0 of a mask, and a mask of what is not 0; else its number is converted as it is loaded.
+
+    None for one that makes whole numbers of floats: its kernel refuses those that have no place there.
+    """
+    given, made = node.inputs[0].spec.dtype, node.spec.dtype
+    if given == made or made.kind == "f" and given.kind != "b":
+        return lambda x: x
+    if made.kind == "b":
+        return lambda x: x != 0.0
+    return (lambda x: select(x, 1.0, 0.0)) if given.kind == "b" else None
 
 
 # op -> function(node) that gives the function of its numbers in a loop, or None (elementwise ops have their kernels)
@@ -55,14 +59,13 @@ def _scalar(node):
 
 
 def loop_of(node):
-    """The Spec that all ops of a loop with this one share: its shape, in floats. None for an op that is in no loop."""
-    if _scalar(node):
-        dtype = node.spec.dtype
-    elif node.op in ELEMENTWISE:
-        dtype = node.inputs[-1].spec.dtype  # a comparison takes floats and gives a mask; masks come first
-    else:
+    """The Spec that all ops of a loop with this one share: its shape, in numbers. None for an op that is in no loop."""
+    if not _scalar(node) and node.op not in ELEMENTWISE:
         return None
-    return node.spec.device.spec(node.spec.shape, dtype) if dtype in REAL else None
+    dtype = node.inputs[-1].spec.dtype  # a comparison takes numbers and gives a mask; masks come first
+    if _scalar(node) and node.spec.dtype.kind != "b":
+        dtype = node.spec.dtype
+    return node.spec.device.spec(node.spec.shape, dtype) if dtype.kind != "b" else None
 
 
 def units_of(graph):
@@ -83,11 +86,6 @@ def units_of(graph):
     return [home[node] for node in graph.ops if home[node].nodes[-1] is node]
 
 
-def all_lanes(dtype):
-    """How many numbers a register holds. Lanes that never meet in a sum reorder nothing, so float64 has them too."""
-    return host_lanes() * 4 // dtype.itemsize
-
-
 def merged_axes(shape, shapes):
     """[(size, (does input 0 have this axis, …)), …]: neighbours that all inputs treat alike become one axis."""
     # shapes are aligned at the right; what is missing on the left is 1
@@ -105,15 +103,14 @@ class _LoopWriter:
     def __init__(self, nodes, results):
         inside = set(nodes)
         self.inputs = [*dict.fromkeys(x for node in nodes for x in node.inputs if x not in inside)]
-        if any(x.spec.dtype == bool for x in (*self.inputs, *results)):
-            raise NoProgram("a mask passes from unit to unit")
         axes = merged_axes(nodes[0].spec.shape, [x.spec.shape for x in self.inputs])
         self.sizes = [size for size, _ in axes]
         self.axes_of = {x: [n for n, (_, owners) in enumerate(axes) if owners[k]] for k, x in enumerate(self.inputs)}
         self.axes_of |= {x: [*range(len(axes))] for x in results}
-        dtype = self.inputs[0].spec.dtype
-        self.a = a = Assembler("fused loop", dtype, all_lanes(dtype))
-        self.arrays = {x: a.array(f"x{n}", *self.along(x, self.sizes)) for n, x in enumerate(self.axes_of)}
+        dtype = loop_of(nodes[0]).dtype
+        self.a = a = assembler("fused loop", dtype, all_lanes(dtype))
+        sizes = {x: self.along(x, self.sizes) for x in self.axes_of}
+        self.arrays = {x: array_like(a, f"x{n}", x.spec.dtype, *sizes[x]) for n, x in enumerate(sizes)}
         self.values, self.index = {}, []  # {node: its number, in the loops that are open}; the counters of these loops
         with ExitStack() as loops:
             self.load()
@@ -123,7 +120,7 @@ class _LoopWriter:
             for node in nodes:
                 self.values[node] = self.computed(node)
             for x in results:
-                a.store(self.values[x], self.arrays[x], *self.index)
+                stored(a, self.values[x], self.arrays[x], *self.index)
 
     def along(self, x, parts):
         """Those of the parts, one for each axis, whose axis the array of x has. A lone number has one place."""
@@ -134,7 +131,8 @@ class _LoopWriter:
         for x in self.inputs:
             axes = self.axes_of[x]
             if x not in self.values and all(axis < len(self.index) for axis in axes):
-                self.values[x] = self.a.load(self.arrays[x], *([self.index[axis] for axis in axes] or [0]))
+                at = [self.index[axis] for axis in axes] or [0]
+                self.values[x] = loaded(self.a, self.arrays[x], x.spec.dtype, *at)
 
     def computed(self, node):
         """The number of a node, written by the op's own scalar function."""

@@ -13,7 +13,7 @@ from levels.hardware import Assembler, Index
 from levels.kernels import KERNELS, TILE_ROWS, TILE_VECTORS, WORTH_PACKING, reduced
 from levels.low_level import NoProgram
 
-from .fused_loops import all_lanes
+from .wholes import all_lanes, assembler
 
 NEAR_BYTES = 2**21  # a larger `w` would be read from far away, once for each tile (measured)
 WIDEST_ROW = 64  # numbers; a longer row is not written out
@@ -117,19 +117,22 @@ def product_of(node):
 def sum_program(before, within, after, count, dtype):
     """out[before, after] = the sum of x[before, within, after] over its middle, divided by `count`."""
     last = after == 1
-    a = Assembler("sum", dtype, None if last else all_lanes(dtype))
+    a = assembler("sum", dtype, 1 if last and dtype != np.float32 else all_lanes(dtype))
     out, x = a.array("out", before, after), a.array("x", before, within, *[after] * (not last))
     with a.loop(before) as i, nullcontext(0) if last else a.loop(after, a.lanes) as j:
         total = a.sum()
         with a.loop(within, a.lanes if last else 1) as k:
             total += a.load(x, i, k, *[j] * (not last))
-        a.store((total.total() if last else total.value()) / count, out, i, j)
+        total = total.total() if last else total.value()
+        a.store(total if count == 1.0 else total / count, out, i, j)
     return a.assemble()
 
 
 def sum_of(node, mean=False):
     """The program of a sum or a mean, and whose memory its arrays are."""
     x = node.inputs[0]
+    if mean and x.spec.dtype.kind == "i":
+        raise NoProgram(f"{node!r} of whole numbers is left to its kernel")
     before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]
     return sum_program(before, within, after, float(within) if mean else 1.0, node.spec.dtype), [node, x]
 
@@ -159,7 +162,7 @@ def row_kernel_of(node):
 @functools.cache
 def fetch_program(batch, width, dtype):
     """out[i] = the row of x whose number is batches[now, i]."""
-    a = Assembler("fetch", dtype, all_lanes(dtype))
+    a = assembler("fetch", dtype, all_lanes(dtype))
     batches, now = a.array("batches", "steps", batch, rows_of="rows"), a.array("now", 1, rows_of="steps")
     x, out = a.array("x", "rows", width), a.array("out", batch, width)
     with a.loop(batch) as i:
@@ -172,7 +175,7 @@ def fetch_program(batch, width, dtype):
 @functools.cache
 def copy_program(count, dtype):
     """out = x"""
-    a = Assembler("copy", dtype, all_lanes(dtype))
+    a = assembler("copy", dtype, all_lanes(dtype))
     out, x = a.array("out", count), a.array("x", count)
     with a.loop(count, a.lanes) as i:
         a.store(a.load(x, i), out, i)
@@ -182,7 +185,7 @@ def copy_program(count, dtype):
 @functools.cache
 def keep_program(dtype):
     """out[now] = x[0]: what a step gives is kept in the place of that step."""
-    a = Assembler("keep", dtype)
+    a = assembler("keep", dtype, 1)
     out, x = a.array("out", "steps"), a.array("x", 1)
     now = a.array("now", 1, rows_of="steps")
     a.store(a.load(x, 0), out, a.load(now, 0))

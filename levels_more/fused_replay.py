@@ -16,17 +16,8 @@ import ctypes
 from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor, renamed
 
 from .fused import shared_buffers
-from .fused_loops import Unit, address, loop_program, units_of
-
-
-def _has_masks_outside(unit, graph):
-    """Whether a mask, which has no place in a program's memory, passes into this unit or out of it."""
-    inside = set(unit.nodes)
-    read = {x for node in graph.ops if node not in inside for x in node.inputs}.union(
-        graph.outputs, graph.updates.values()
-    )
-    inputs = {x for node in unit.nodes for x in node.inputs} - inside
-    return any(x.spec.dtype == bool for x in inputs | (read & inside))
+from .fused_loops import Unit, address, loop_of, loop_program, units_of
+from .fused_parts import PARTS
 
 
 def _single(node):
@@ -40,8 +31,7 @@ def replay_units(graph):
     """The units of a graph: loops of several ops, and all others as single ops."""
     units = []
     for unit in units_of(graph):
-        fits = len(unit.nodes) > 1 and not _has_masks_outside(unit, graph)
-        units += [unit] if fits else map(_single, unit.nodes)
+        units += [unit] if len(unit.nodes) > 1 else map(_single, unit.nodes)
     return units
 
 
@@ -66,6 +56,7 @@ class FusedReplay(Replay):
         self.units, kept = replay_units(graph), {*graph.outputs, *graph.updates.values()}
         if all(len(unit.nodes) == 1 for unit in self.units) or any(x.spec.device.kind != "cpu" for x in graph.nodes):
             raise NoProgram("it has no ops that share a loop")
+        self.why = "; ".join(f"{x!r} is left to its kernel" for x in graph.ops if not (loop_of(x) or x.op in PARTS))
         self.buffers = shared_buffers(self.units, kept)
         self.fixed = {x: b.data.view(x.spec.dtype).reshape(x.spec.shape) for x, b in self.buffers.items()}
         self.fixed |= {x: x.attrs["of"].data for x in graph.nodes if x.op == "constant"}
@@ -109,7 +100,7 @@ class FusedReplay(Replay):
                     of = node.attrs["of"]
                     tensors[node] = args[of] if node.op == "input" else of.newest()
             for node in self.made:
-                tensors[node] = node.spec.device.new(node.spec, Tensor)
+                tensors[node] = Tensor(node.spec)
             arrays = self.fixed | {node: tensor.data for node, tensor in tensors.items()}
             for part in self.parts:
                 self.launch(part, arrays)

@@ -169,6 +169,8 @@ class _Inputs(Layer):
     """
 
     def run(self, x, training=None):
+        if training is None and isinstance(x, (Operators, np.ndarray)):
+            return _run(self, x)
         if isinstance(x, dict) and hasattr(type(self), "ordered"):
             x = self.ordered(x)  # a graph of level 5 has names for its inputs
         if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):

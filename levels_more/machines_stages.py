@@ -104,7 +104,7 @@ class Bucket:
         widths = [x.spec.nbytes // (rows * x.spec.dtype.itemsize) for x in sources]
         ends = [0, *itertools.accumulate(widths)]
         device, dtype = sources[0].spec.device, sources[0].spec.dtype
-        self.all = device.new(device.spec((rows, ends[-1]), dtype), Tensor)
+        self.all = Tensor(device.spec((rows, ends[-1]), dtype))
         self.plan = planned(self.op, [self.all], self.attrs)
         places = list(zip(ends, ends[1:], strict=False))
         self.packs = [
@@ -124,7 +124,7 @@ class Bucket:
             place[...] = values[slot].data.reshape(shape)
         came = RUN.do(self.op, self.plan, [self.all], self.attrs).data
         for slot, spec, width, (a, b) in self.unpacks:
-            values[slot] = new = spec.device.new(spec, Tensor)
+            values[slot] = new = Tensor(spec)
             new.data.reshape(-1, width)[...] = came[:, a:b]
 
 

@@ -16,7 +16,7 @@ _FLOATS = "float32 float64"
 
 def _filled(name, value, shape, dtype, device):
     shape, dtype = sizes(f"{name}: shape", shape), dtype_of(f"{name}: dtype", dtype)
-    made = device.new(device.spec(shape, dtype), kind=Tensor)
+    made = Tensor(device.spec(shape, dtype))
     device.write(made.data, np.broadcast_to(np.asarray(value, dtype), shape))
     return made
 

@@ -8,7 +8,7 @@ import functools
 import math
 import threading
 from itertools import chain, filterfalse
-from operator import attrgetter, is_, methodcaller
+from operator import attrgetter, is_
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
 import numpy as np
@@ -36,14 +36,14 @@ PASSING = {
     "watch",
 }
 _OWN = [*map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__"))]
-_trained, _values = attrgetter("trainable"), methodcaller("values")
+_trained = attrgetter("trainable")
 _FIXED = "builtins", "abc"  # modules whose classes nobody changes
 
 
 def _entries_stay(place):
     """Whether dicts have these names, in this order, apart from passing ones, and the same under each. (All in one look.)"""
-    dicts, passing, finds, names, values = place
-    if [*filterfalse(passing.__contains__, chain.from_iterable(dicts))] != [*chain.from_iterable(names)]:
+    dicts, passing, finds, names, row, values = place
+    if [*filterfalse(passing.__contains__, chain.from_iterable(dicts))] != row:
         return False
     try:
         now = [*chain.from_iterable(map(map, finds, names))]
@@ -56,15 +56,14 @@ def _entries(dicts, passing=frozenset()):
     """The place of these dicts."""
     names = [[*filterfalse(passing.__contains__, entries)] for entries in dicts]
     finds = [entries.__getitem__ for entries in dicts]
-    return _entries_stay, (dicts, passing, finds, names, [*chain.from_iterable(map(map, finds, names))]), True
+    values = [*chain.from_iterable(map(map, finds, names))]
+    return _entries_stay, (dicts, passing, finds, names, [*chain.from_iterable(names)], values), True
 
 
 def _members_stay(place):
     """Whether classes have these names, all in one row, and the same under each. (There are many, and they seldom change.)"""
-    members, names, values = place
-    return [*chain.from_iterable(members)] == names and all(
-        map(is_, chain.from_iterable(map(_values, members)), values)
-    )
+    members, held, names, values = place
+    return [*chain.from_iterable(members)] == names and all(map(is_, chain.from_iterable(held), values))
 
 
 def _members(kind):
@@ -139,8 +138,10 @@ def places_of(value, unread=frozenset()):
                 and not (of_levels(value) or value.__module__ in _FIXED)
             ):
                 return places_of(first)
-    names, values = [*chain.from_iterable(members)], [*chain.from_iterable(map(_values, members))]
-    return [(_members_stay, (members, names, values), True), _entries(parts, passing), _entries(dicts), *found]
+    held = [each.values() for each in members]  # which follow what changes there
+    place = members, held, [*chain.from_iterable(members)], [*chain.from_iterable(held)]
+    named = [_entries(parts, passing), *([_entries(dicts)] if dicts else ())]
+    return [(_members_stay, place, True), *named, *found]
 
 
 class _Way(threading.local):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from levels.hardware import pool
+from levels.hardware import Buffer, pool
 from levels.kernels import ELEMENTWISE, KERNELS, KINDS, REDUCTIONS, UPDATES, kernel, launch, planned
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-30, -1e30, np.inf, -np.inf, np.nan)
@@ -58,7 +58,7 @@ def outcome(op, kind, function, arrays, attrs):
     kernel(op, kind)(function)
     inputs = [pool()[f"{kind}:0"].put(array) for array in arrays]
     spec = planned(op, inputs, attrs).spec
-    out = spec.device.new(spec)  # filled with sevens, so that a number which the kernel leaves out shows
+    out = Buffer(spec)  # filled with sevens, so that a number which the kernel leaves out shows
     out.device.write(out.data, arrays[0] if op in UPDATES else np.full(spec.shape, 7, spec.dtype))
     return launch(op, out, *inputs[op in UPDATES :], **attrs).numpy()
 

@@ -19,7 +19,7 @@ from llvmlite import binding as llvm
 import levels.hardware.device as device_room
 import levels.hardware.machine as machine
 from course.build import ROOT, environment
-from levels.hardware import Assembler, Buffer, copy, pool, select
+from levels.hardware import Assembler, copy, pool, select
 from levels.hardware.tasks import net_row, train_program
 from levels_more.listing import listing, trimmed
 
@@ -80,8 +80,9 @@ def test_a_container_may_have_less_memory_than_the_machine(monkeypatch, tmp_path
 
 def buffer_on(device, data):
     """A buffer that stands in memory of ours, so that we see what is written beside it."""
-    device.used += data.nbytes
-    return Buffer(device.spec(data.shape, data.dtype), data)
+    buffer = device.alloc(data.shape, data.dtype)
+    buffer.data = data
+    return buffer
 
 
 def call(a, **given):

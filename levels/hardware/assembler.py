@@ -36,8 +36,7 @@ def _reached(a, array, indices):
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
         if i.extent != size:  # else it counts over this very size
             a.reaches.append((array, axis, i.extent))
-            if not isinstance(i.extent, str) and not isinstance(size, str):
-                _check_reach(a.name, *a.reaches[-1], {})
+            _check_reach(a.name, *a.reaches[-1], {})
     return indices
 
 
@@ -47,13 +46,12 @@ def _place_of(a, array, indices):
     apart = any(i.each for i in before) or last.each and not last.register
     kind = a.wide("i64") if apart else "i64"
 
-    def whole(i):
-        register = i.each or a.spread("i64", i.register) if apart else i.register
-        return _Whole(a, register, kind)
+    def whole(register, each=None):
+        return _Whole(a, each or a.spread("i64", register) if apart else register, kind)
 
-    here, *columns = map(whole, indices)
+    here, *columns = [whole(i.register, i.each) for i in indices]
     for column, size in zip(columns, array.shape[1:]):
-        here = flat(here, whole(Index(a, a.size(size), size)), column)
+        here = flat(here, whole(a.size(size)), column)
     at = a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {kind} {here.register}")
     return at, "apart" if apart else "side by side" if last.each else ""
 

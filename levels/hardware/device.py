@@ -29,13 +29,18 @@ class Spec:
 
 
 class Buffer:
-    """Memory of one device, C-contiguous, with a shape and a dtype. `data` is what the device's programs see."""
+    """Memory of one device, C-contiguous: new, or `data` of a `source`. Raises MemoryError when less is free."""
 
     __slots__ = ("spec", "data", "source")
 
-    def __init__(self, spec, data, source=None):
-        self.spec, self.data = spec, data
-        self.source = source  # the buffer whose memory this is, if not its own
+    def __init__(self, spec, data=None, source=None):
+        self.spec, self.data, self.source = spec, data, source
+        if source is None:
+            place, nbytes = spec.device, spec.nbytes
+            if place.memory is not None and place.used + nbytes > place.memory:
+                raise MemoryError(f"{place.name}: asked for {nbytes:,} bytes, {place.memory - place.used:,} are free")
+            self.data = place.empty(spec.shape, spec.dtype)
+            place.used += nbytes
 
     device = property(lambda self: self.spec.device)
     shape = property(lambda self: self.spec.shape)
@@ -100,33 +105,24 @@ class Device:
             raise TypeError(f"{self.name}: shape {shape!r:.60} of {dtype!r:.60}; expected sizes and a dtype") from None
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
 
-    def new(self, spec, kind=Buffer):
-        """A new buffer of a Spec of this device. Raises MemoryError when less is free."""
-        if self.memory is not None and spec.nbytes > self.memory - self.used:
-            raise MemoryError(f"{self.name}: asked for {spec.nbytes:,} bytes, {self.memory - self.used:,} are free")
-        data = self.empty(spec.shape, spec.dtype)
-        self.used += spec.nbytes
-        return kind(spec, data)
-
     def alloc(self, shape, dtype):
         """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
-        return self.new(self.spec(shape, dtype))
+        return Buffer(self.spec(shape, dtype))
 
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
         array = unmasked(array)
-        buffer = self.new(self.specs.get(key := (array.shape, array.dtype)) or self.spec(*key), kind)
+        buffer = kind(self.specs.get(key := (array.shape, array.dtype)) or self.spec(*key))
         self.write(buffer.data, array)
         return buffer
 
     def free(self, buffer):
         """Give a buffer's memory back; using it then is an error. Raises ValueError for one that is not live here."""
-        live = isinstance(buffer, Buffer) and buffer.device is self
-        if not live or buffer.data is None or buffer.source is not None:
+        if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.source is not None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, and its own")
         self.used -= buffer.spec.nbytes
         # a Spec of its own: what was looked up by the shared one fits no freed buffer
-        buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)
+        buffer.spec, buffer.data, buffer.source = Spec(self, buffer.shape, buffer.dtype), None, self
 
     def measure(self, what):
         """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""

@@ -23,9 +23,9 @@ class _Array:
 
 
 def _check_reach(name, array, axis, extent, sizes):
-    """Raise IndexError if an index below `extent` can leave that axis of an array."""
+    """Raise IndexError if an index below `extent` can leave that axis of an array, as far as the sizes are known."""
     extent, size = (sizes.get(n, n) for n in (extent, array.shape[axis]))
-    if extent > size:
+    if not isinstance(extent, str) and not isinstance(size, str) and extent > size:
         raise IndexError(f"{name}: index {axis} of {array} goes up to {extent - 1}; the size there is {size}")
 
 

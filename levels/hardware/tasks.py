@@ -65,8 +65,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
 
 def _each(array, make):
     """make(array, k, j) for each number of an array of weights: a list of rows."""
-    inputs, units = array.shape
-    return [[make(array, k, j) for j in range(units)] for k in range(inputs)]
+    return [[make(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
 
 
 def _dense(inputs, w, b):
@@ -190,8 +189,7 @@ def _backward(sums, row, target, h1, h2, p, c, weights, g):
     dz = [_slope_at_z(target, p, c, g)]
     dh2 = through_relu(dz, h2, weights[4])
     dh1 = through_relu(dh2, h1, weights[2])
-    for layer, (inputs, d) in enumerate([(row, dh1), (h1, dh2), (h2, dz)]):
-        dw, db = sums[2 * layer], sums[2 * layer + 1]
+    for dw, db, inputs, d in zip(sums[::2], sums[1::2], (row, h1, h2), (dh1, dh2, dz)):
         for j, dj in enumerate(d):
             db[0][j] += dj
             for k, value in enumerate(inputs):

@@ -65,7 +65,7 @@ def prepared(model, x, y):
     return x, y
 
 
-def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
+def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
     """Arrays x, y, or (x, y), as a Dataset of batches for this model; or a Dataset. Raises TypeError, ValueError for others."""
     if isinstance(x, Dataset):
         data = copy.copy(x)
@@ -75,7 +75,7 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
     if any(part is None for part in parts):
         raise TypeError(f"x is a {type(x).__name__}, y is missing: give x and y, or a Dataset of batches (x, y)")
     rows = Dataset.from_tensor_slices(prepared(model, *parts))
-    return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
+    return (rows.shuffle(len(rows)) if shuffle else rows).batch(batch_size)
 
 
 class Model(Trainable):

@@ -15,39 +15,41 @@ from .registry import _NUMBERS, KINDS, UPDATES, kernel, lowered, make, same_dtyp
 
 
 def places_of(shape, shapes):
-    """The index of the result and of each input in the loop, as texts. One letter counts along an array seen as one row."""
+    """The places of the result and of each input, as texts. A single letter counts along an array seen as one row."""
     if all(s == shape or math.prod(s) == 1 for s in shapes):
         return ["i", *("i" if s == shape else "0" for s in shapes)]
-    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))][: len(shape)]
-    places = [", ".join(letters)]
-    for s in shapes:  # which are aligned at the right
-        axes = [*zip(letters, shape)][len(shape) - len(s) :]
-        places.append(", ".join(i if own == size else "0" for own, (i, size) in zip(s, axes)) or "0")
+    letters, places = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))], []
+    for s in (shape, *shapes):
+        left = len(shape) - len(s)  # axes that it lacks: shapes are aligned at the right
+        axes = zip(letters[left:], s, shape[left:])
+        places.append(", ".join(i if own == size else "0" for i, own, size in axes) or "0")
     return places
 
 
 def nest(places, line):
     """The lines of the loops around this one; `places` are those of the arrays `out`, `x0`, …"""
-    rows = [f"{name} = {name}.flat" for name, place in places.items() if "," not in place]  # seen as one row
-    loops = [f"for {i} in range(len(out{'[0]' * n})):" for n, i in enumerate(places["out"].split(", "))]
+    rows = [f"{name} = {name}.flat" for name, place in places.items() if "," not in place]
+    letters = places["out"].split(", ")
+    loops = [f"for {i} in range(len(out{'[0]' * n})):" for n, i in enumerate(letters)]
     return rows + ["    " * n + text for n, text in enumerate([*loops, line])]
 
 
-KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # what writes these lines; whether they make a row of any array
+KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # which makes a row of any array
 
 
 def loop_source(name, places, numbers=(), around=nest):
     """The text of a loop that calls the scalar function `name` once for each number of the result."""
-    places = dict(zip(["out", *(f"x{k}" for k in range(len(places)))], places))
+    arrays = ["out", *(f"x{k}" for k in range(len(places) - 1))]
+    places = dict(zip(arrays, places))
     out, *inputs = (f"{array}[{place}]" for array, place in places.items())
-    call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])  # numbers such as a rate, in the arrays' dtype
+    call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
     lines = around(places, f"{out} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
 
 
 def element_loop(function, x, places, numbers=()):
     """The Python loop around a scalar function, for arrays like `x`; the rest is as in `loop_source`."""
-    here = vars(KINDS[x.device.kind])  # (the lines may use what lies there, such as a GPU's `cuda`)
+    here = vars(KINDS[x.device.kind])  # where a GPU has its `cuda`, too
     scope = {**here, "__name__": "__main__", "scalar": function, "number": x.dtype.type}
     exec(loop_source("scalar", places, numbers, here["nest"]), scope)
     return scope["loop"]
@@ -101,9 +103,9 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
+scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # to each number of x its share
 scalar("broadcast_to", takes="fi")(lambda x: x)
-scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
+_ = scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 
 def _in_halves(x, n):
@@ -131,6 +133,5 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-
-# dy strictly between them, else 0
-scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
+# dy where x lies strictly between them, else 0
+_ = scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))

@@ -10,7 +10,7 @@ import numpy as np
 from levels.hardware import flag
 
 from .elementwise import _plan_elementwise
-from .registry import KERNELS, KINDS, kernel, lowered, make, same_dtype
+from .registry import KINDS, kernel, kernel_of, lowered, make, same_dtype
 
 
 def reduce_rows(combine, start):
@@ -76,7 +76,7 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
 def _plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
     same_dtype(op, x)
-    total = _plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
+    total = _plan_reduce("reduce_sum", kernel_of("reduce_sum", x.device.kind), x, axis, keepdims)
     count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
     divide = _plan_elementwise("divide", function, total.spec, count=count)
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from levels import more
+from levels.hardware import Buffer
 
 from .cache import compile_cpu
 
@@ -25,8 +26,23 @@ class _Kernels(dict):
         return "\n".join(f"{op:16}  {has}" for op, has in kinds.items())
 
 
-KERNELS = _Kernels()
-KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}  # kind of device -> what it does in a way of its own
+KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it
+KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}  # kind -> what it does its own way
+
+
+def kernel_of(op, kind):
+    """The kernel of an op on that kind of device. Raises LookupError if there is none."""
+    if str(op) not in {known for known, _ in KERNELS}:
+        more("op", str(op))
+    more("kind", str(kind))
+    more("faster", str(op))
+    if (str(op), str(kind)) in KERNELS:
+        return KERNELS[op, kind]
+    if kinds := [k for o, k in KERNELS if o == op]:
+        raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {kinds}")
+    near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
+    raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
 
 
 class Plan:
@@ -56,7 +72,7 @@ class Plan:
         return out
 
 
-PLANNERS = {}  # op, or (op, kind of device) with a way of its own -> planner(op, function, *inputs, **attrs) -> Plan
+PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *inputs, **attrs), which gives a Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
@@ -88,48 +104,30 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)
 
 
-def kernel_of(op, kind):
-    """The kernel of an op on that kind of device. Raises LookupError if there is none."""
-    if str(op) not in PLANNERS and not more("op", str(op)):
-        near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
-        raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
-    more("kind", str(kind))  # may enter a compiler and a column of kernels
-    more("faster", op)  # may enter a planner that knows a quicker program
-    if (op, str(kind)) not in KERNELS:
-        raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
-    return KERNELS[op, kind]
-
-
 def plan(op, inputs, attrs):
     """Make the Plan for this op on these buffers. Raises TypeError for freed ones, ValueError for two devices."""
-    if any(buffer.spec is not buffer.device.spec(buffer.shape, buffer.dtype) for buffer in inputs):  # freed
+    if any(x.spec is not x.device.spec(x.shape, x.dtype) for x in inputs):  # freed
         raise TypeError(f"{op}: works on live buffers, got {inputs!r}")
-    devices = sorted({buffer.device.name for buffer in inputs})
+    devices = sorted({x.device.name for x in inputs})
     if len(devices) != 1:
-        raise ValueError(f"{op}: inputs lie on {' and '.join(devices) or 'no device'}; copy them to one device")
+        there = " and ".join(devices) or "no device"
+        raise ValueError(f"{op}: inputs lie on {there}; copy them to one device")
     kind = inputs[0].device.kind
     function = kernel_of(op, kind)
-    made = PLANNERS.get((op, kind), PLANNERS[op])(op, function, *(buffer.spec for buffer in inputs), **attrs)
+    planner = PLANNERS.get((op, kind), PLANNERS[op])
+    made = planner(op, function, *(x.spec for x in inputs), **attrs)
     if guard := more("guard", "kernel"):
         guard.watch(made, function)
     return made
 
 
-def same_dtype(op, *inputs, kinds="f"):
-    """The dtype of all inputs. Raises TypeError where two differ, or for a kind not named: f floats, i integers, b bool."""
-    dtypes = {str(buffer.dtype) for buffer in inputs}
-    if len(dtypes) > 1:
-        raise TypeError(f"{op}: dtypes {' and '.join(sorted(dtypes))} do not mix; cast one of them")
-    if inputs[0].dtype.kind not in kinds or inputs[0].dtype.itemsize not in (1, 4, 8):
-        raise TypeError(f"{op}: has no kernel for {inputs[0].dtype}; cast it, to float32 for example")
-    return inputs[0].dtype
+_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
 
 
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:  # two inputs and one, the commonest, are spelled out: a third of the time
-        key = (op, len(reads), reads[0].spec, reads[-1].spec) if 0 < len(reads) < 3 else (op, *[x.spec for x in reads])
+        key = (op, n, reads[0].spec, reads[-1].spec) if 0 < (n := len(reads)) < 3 else (op, *[x.spec for x in reads])
         if attrs or type(op) is not str:
             for name, value in attrs.items():  # and its type: 0, 0.0 and False are equal
                 key = (key, name, type(float(value))) if op in _NUMBERS else (key, name, value, type(value))
@@ -147,7 +145,6 @@ def planned(op, reads, attrs):
 
 
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
-_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
 
 
 def launch(op, out, *inputs, **attrs):
@@ -158,9 +155,13 @@ def launch(op, out, *inputs, **attrs):
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
     if out is None:
-        out = found.spec.device.new(found.spec)
-    elif getattr(out, "spec", None) is not found.spec or out in {*inputs}:  # or freed
-        raise ValueError(f"{op}: the result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
+        out = Buffer(found.spec)
+    else:
+        fits = getattr(out, "spec", None) is found.spec  # and not freed
+        for x in inputs:  # (a set of them would take twice as long)
+            fits = fits and x is not out
+        if not fits:
+            raise ValueError(f"{op}: a result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
     return found.start(out, reads, attrs)
 
 
@@ -170,8 +171,9 @@ def kernel(op, *kinds, planner=None):
     def enter(function):
         known = all(str(kind) in KINDS or more("kind", str(kind)) for kind in kinds)
         if not known or not isinstance(op, str) or not callable(function):
-            raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
-        plain = getattr(function, "py_func", function)
+            got = f"{op!r:.30} for {kinds!r:.60} is {function!r:.60}"
+            raise TypeError(f"kernel: {got}; expected names, and a function")
+        plain = getattr(function, "py_func", function)  # out of what numba's `njit` decorated
         for kind in kinds or KINDS:  # for all kinds, where none is named
             KERNELS.version += KERNELS.get((op, kind), plain) is not plain
             KERNELS.first.setdefault((op, kind), plain)
@@ -186,10 +188,21 @@ def kernel(op, *kinds, planner=None):
 
 def counted(run):
     """How many launches `run()` makes, and how many bytes they read and write."""
-    for found in PLANS.values():
-        found.launches = 0
+    plans = PLANS.values()
+    for p in plans:
+        p.launches = 0
     run()
-    return sum(p.launches for p in PLANS.values()), sum(p.launches * p.nbytes for p in PLANS.values())
+    return sum(p.launches for p in plans), sum(p.launches * p.nbytes for p in plans)
+
+
+def same_dtype(op, *inputs, kinds="f"):
+    """The dtype of all inputs. Raises TypeError where two differ, or for a kind not named: f floats, i integers, b bool."""
+    dtypes, dtype = sorted({str(x.dtype) for x in inputs}), inputs[0].dtype
+    if len(dtypes) > 1:
+        raise TypeError(f"{op}: dtypes {' and '.join(dtypes)} do not mix; cast one of them")
+    if dtype.kind not in kinds or dtype.itemsize not in (1, 4, 8):
+        raise TypeError(f"{op}: has no kernel for {dtype}; cast it, to float32 for example")
+    return dtype
 
 
 @contextmanager
@@ -198,10 +211,10 @@ def use(op, kind, function):
 
     Raises LookupError where there is none to replace. With levels_more it is tried first: a wrong one raises ValueError.
     """
-    before, here, trials = kernel_of(op, kind), KINDS[kind], more("guard", "use")
+    before, here = kernel_of(op, kind), KINDS[kind]
     compiler = here.compiler
     try:
-        if trials:
+        if trials := more("guard", "use"):
             trials.try_kernel(op, kind, function, before)
         else:
             here.compiler = functools.partial(compiler, boundscheck=True)

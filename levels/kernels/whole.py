@@ -1,4 +1,4 @@
-"""Kernels on whole arrays: the matrix product, and rows picked by number."""
+"""Kernels on whole arrays: rows picked by number, and the matrix product."""
 
 # Built from 02_kernels.ipynb: edit there, then run its last cell.
 
@@ -9,6 +9,37 @@ import numpy as np
 from levels.hardware import flag
 
 from .registry import kernel, lowered, make, same_dtype
+
+
+def _plan_gather(op, function, x, rows):
+    """out[i, …] = x[rows[i], …]"""
+    if rows.dtype != np.int64 or len(x.shape) < 1:
+        raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 numbers of an array's rows")
+    count, width = math.prod(rows.shape), math.prod(x.shape[1:])
+    views = [(count, width), (x.shape[0], width), (count,)]
+    made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], lowered(function, x), views)
+    made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # of x only these rows are read
+    return made
+
+
+@kernel("gather", planner=_plan_gather)
+def gather(out, x, rows):
+    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x has not."""
+    for i in range(rows.size):
+        row = rows[i]  # read once: for all the compiler knows, the loop below may change it
+        if not 0 <= row < x.shape[0]:
+            raise IndexError("gather: a row number is out of range")
+        for j in range(x.shape[1]):
+            out[i, j] = x[row, j]
+
+
+def matmul_ikj(out, x, w):
+    """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
+    out[:] = 0.0
+    for i in range(out.shape[0]):
+        for k in range(x.shape[1]):
+            for j in range(out.shape[1]):
+                out[i, j] += x[i, k] * w[k, j]
 
 
 def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
@@ -29,35 +60,4 @@ def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     return make(op, (m, n), dtype, [x, w], lower)
 
 
-def matmul_ikj(out, x, w):
-    """out[i, j] = Σₖ x[i, k]·w[k, j], starting at 0.0, k upwards."""
-    out[:] = 0.0
-    for i in range(out.shape[0]):
-        for k in range(x.shape[1]):
-            for j in range(out.shape[1]):
-                out[i, j] += x[i, k] * w[k, j]
-
-
 kernel("matmul", planner=_plan_matmul)(matmul_ikj)
-
-
-def _plan_gather(op, function, x, rows):
-    """out[i, …] = x[rows[i], …]"""
-    if rows.dtype != np.int64 or len(x.shape) < 1:
-        raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
-    count, width = math.prod(rows.shape), math.prod(x.shape[1:])
-    views = [(count, width), (x.shape[0], width), (count,)]
-    made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], lowered(function, x), views)
-    made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # of x only these rows are read
-    return made
-
-
-@kernel("gather", planner=_plan_gather)
-def gather(out, x, rows):
-    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x has not."""
-    for i in range(rows.size):
-        row = rows[i]  # read once: for all the compiler knows, out might lie over rows, and the loop below change it
-        if not 0 <= row < x.shape[0]:
-            raise IndexError("gather: a row number is out of range")
-        for j in range(x.shape[1]):
-            out[i, j] = x[row, j]

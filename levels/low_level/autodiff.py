@@ -2,6 +2,8 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
+import numpy as np
+
 from levels import more
 from levels.hardware import flag
 
@@ -12,8 +14,9 @@ from .tensors import DOOR, Run, Variable, _as_tensors, apply, as_tensor
 class _Tape(Run):
     """Stands at the door in a `with` block, passes on whatever comes, and writes each op down."""
 
-    def __init__(self):
+    def __init__(self, persistent=False):
         self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
+        self.persistent = flag("persistent", persistent)  # may be read any number of times
 
     def __enter__(self):
         if self.below:
@@ -69,11 +72,8 @@ def unbroadcast(dx, shape):
 
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     """The reverse of reducing x to y: every number of x gets the dy that it went into, divided by a count."""
-    if axis is not None and not keepdims:
-        shape = list(x.spec.shape)
-        for a in axis if isinstance(axis, tuple) else (axis,):
-            shape[a] = 1
-        dy = apply("reshape", dy, shape=tuple(shape))
+    if axis is not None and not keepdims:  # the axes that went come back, as 1
+        dy = apply("reshape", dy, shape=np.expand_dims(np.empty(dy.spec.shape), axis).shape)
     return apply("spread", dy, x, count=count)
 
 
@@ -126,10 +126,6 @@ def walk_back(records, target, sources):
 
 class GradientTape(_Tape):
     """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
-
-    def __init__(self, persistent=False):
-        super().__init__()
-        self.persistent = flag("persistent", persistent)
 
     def gradient(self, target, sources):
         """d target / d source for each source of a list, or for one: tensors shaped like the sources.

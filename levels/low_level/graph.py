@@ -4,7 +4,7 @@
 
 from levels.hardware import Spec
 
-from .tensors import _BIRTHS, DOOR, Run, Tensor, as_tensor
+from .tensors import _BIRTHS, DOOR, Run, Tensor, Variable, as_tensor
 
 
 class Node:
@@ -23,8 +23,8 @@ class Symbol(Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        super().__init__(node.spec, None)
-        self.trace, self.node, self.source = trace, node, node  # no memory of its own
+        super().__init__(node.spec, source=node)  # no memory of its own
+        self.trace, self.node = trace, node
 
     @property
     def data(self):
@@ -39,21 +39,25 @@ class Symbol(Tensor):
 
 
 class Trace(Run):
-    """Stands at the door, computes nothing, and writes each op down as a node. `values`: what variables name here."""
+    """Stands at the door, computes nothing, and writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
 
     def __init__(self):
-        self.nodes, self.constants, self.values = [], {}, {}
+        self.nodes, self.known = [], {}
 
     def do(self, op, plan, inputs, attrs):
         return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)
 
     def read(self, variable):
-        if variable not in self.values:
-            self.values[variable] = self.noted("variable", [], {"of": variable}, variable.spec)
-        return self.values[variable]
+        return self.leaf("variable", variable)
 
     def assign(self, variable, value):
-        self.values[variable] = value
+        self.known[variable] = value
+
+    def leaf(self, kind, x):
+        """The symbol of a variable, or of a tensor with numbers: a leaf, noted once."""
+        if x not in self.known:
+            self.known[x] = self.noted(kind, [], {"of": x}, x.spec)
+        return self.known[x]
 
     def noted(self, op, inputs, attrs, spec):
         """A new node, as the symbol that stands for it."""
@@ -62,10 +66,7 @@ class Trace(Run):
 
     def node(self, x):
         """The node of a symbol. A tensor that has numbers is a constant. Raises TypeError for another trace's."""
-        if type(x) is not Symbol:
-            if x not in self.constants:
-                self.constants[x] = self.noted("constant", [], {"of": x}, x.spec)
-            x = self.constants[x]
+        x = x if type(x) is Symbol else self.leaf("constant", x)
         if x.trace is not self:
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")
         return x.node
@@ -102,7 +103,7 @@ def trace(python, signature):
         outputs = [here.node(as_tensor(x)) for x in _results_of(result)]
     finally:
         DOOR.stands = before
-    new = {variable: here.node(value) for variable, value in here.values.items()}
+    new = {v: here.node(x) for v, x in [*here.known.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
     return Graph(here.nodes, outputs, updates), result, [v for v in new if v.born > begun]
 

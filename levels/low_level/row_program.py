@@ -168,7 +168,7 @@ class RowProgram:
 
     def launch(self, args, specs, sizes):
         """Run on a block of words, of this call alone. Variables are read, and overwritten, at home."""
-        outs = [spec.device.new(spec, Tensor) for spec in specs]
+        outs = [Tensor(spec) for spec in specs]
         given = [addressof(_bytes_of(x.data)) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.turns:
             homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]

@@ -91,7 +91,7 @@ class Run:
 
     def do(self, op, plan, inputs, attrs):
         """One op, into new memory."""
-        return plan.start(plan.spec.device.new(plan.spec, Tensor), inputs, attrs)
+        return plan.start(Tensor(plan.spec), inputs, attrs)
 
     def read(self, variable):
         """The tensor that the variable names now."""

@@ -13,13 +13,6 @@ from levels.low_level import constant, gather, row_numbers
 from .layers import RANDOM, Made, at_least, wider
 
 
-def _batched(rows, size):
-    """Row numbers [rows] -> [batches, size]; a list, where the last batch is shorter."""
-    full = len(rows) // size * size
-    batches = rows[:full].reshape(-1, size)
-    return batches if full == len(rows) else [*batches, rows[full:]]
-
-
 class _Plugged(type):
     """The type of a class whose wider one, in `levels_more`, answers in its place: it may know `from_csv`."""
 
@@ -88,8 +81,12 @@ class Dataset(Made, metaclass=_Plugged):
         n = at_least(1, "batch: batch_size", batch_size)
         if self.batches:
             raise ValueError(f"batch: {self.length} batches make no batch of {n}")
-        count = -(-self.length // n)
-        return type(self)(f"batch({n})", lambda: _batched(self.make(), n), count, self.arrays, True, self.stages)
+
+        def make():
+            rows = self.make()
+            return np.split(rows, range(n, len(rows), n)) if len(rows) % n else rows.reshape(-1, n)
+
+        return type(self)(f"batch({n})", make, -(-self.length // n), self.arrays, True, self.stages)
 
 
 __getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

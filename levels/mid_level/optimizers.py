@@ -31,9 +31,8 @@ class _Rated(Made, Module):
     @learning_rate.setter
     def learning_rate(self, value):
         first = value(constant(0.0)) if callable(value) else value  # of a function only the first number is known
-        positive(
-            f"{type(self).__name__}: learning_rate", float(first) if isinstance(first, Operators) else first, zero=True
-        )
+        first = float(first) if isinstance(first, Operators) else first
+        positive(f"{type(self).__name__}: learning_rate", first, zero=True)
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
         else:

@@ -517,13 +517,18 @@ class Spec:
 
 
 class Buffer:
-    """Memory of one device, C-contiguous, with a shape and a dtype. `data` is what the device's programs see."""
+    """Memory of one device, C-contiguous: new, or `data` of a `source`. Raises MemoryError when less is free."""
 
     __slots__ = ("spec", "data", "source")
 
-    def __init__(self, spec, data, source=None):
-        self.spec, self.data = spec, data
-        self.source = source  # the buffer whose memory this is, if not its own
+    def __init__(self, spec, data=None, source=None):
+        self.spec, self.data, self.source = spec, data, source
+        if source is None:
+            place, nbytes = spec.device, spec.nbytes
+            if place.memory is not None and place.used + nbytes > place.memory:
+                raise MemoryError(f"{place.name}: asked for {nbytes:,} bytes, {place.memory - place.used:,} are free")
+            self.data = place.empty(spec.shape, spec.dtype)
+            place.used += nbytes
 
     device = property(lambda self: self.spec.device)
     shape = property(lambda self: self.spec.shape)
@@ -588,33 +593,24 @@ class Device:
             raise TypeError(f"{self.name}: shape {shape!r:.60} of {dtype!r:.60}; expected sizes and a dtype") from None
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
 
-    def new(self, spec, kind=Buffer):
-        """A new buffer of a Spec of this device. Raises MemoryError when less is free."""
-        if self.memory is not None and spec.nbytes > self.memory - self.used:
-            raise MemoryError(f"{self.name}: asked for {spec.nbytes:,} bytes, {self.memory - self.used:,} are free")
-        data = self.empty(spec.shape, spec.dtype)
-        self.used += spec.nbytes
-        return kind(spec, data)
-
     def alloc(self, shape, dtype):
         """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
-        return self.new(self.spec(shape, dtype))
+        return Buffer(self.spec(shape, dtype))
 
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
         array = unmasked(array)
-        buffer = self.new(self.specs.get(key := (array.shape, array.dtype)) or self.spec(*key), kind)
+        buffer = kind(self.specs.get(key := (array.shape, array.dtype)) or self.spec(*key))
         self.write(buffer.data, array)
         return buffer
 
     def free(self, buffer):
         """Give a buffer's memory back; using it then is an error. Raises ValueError for one that is not live here."""
-        live = isinstance(buffer, Buffer) and buffer.device is self
-        if not live or buffer.data is None or buffer.source is not None:
+        if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.source is not None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, and its own")
         self.used -= buffer.spec.nbytes
         # a Spec of its own: what was looked up by the shared one fits no freed buffer
-        buffer.data, buffer.spec = None, Spec(self, buffer.shape, buffer.dtype)
+        buffer.spec, buffer.data, buffer.source = Spec(self, buffer.shape, buffer.dtype), None, self
 
     def measure(self, what):
         """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""
@@ -840,9 +836,9 @@ class _Array:
 
 
 def _check_reach(name, array, axis, extent, sizes):
-    """Raise IndexError if an index below `extent` can leave that axis of an array."""
+    """Raise IndexError if an index below `extent` can leave that axis of an array, as far as the sizes are known."""
     extent, size = (sizes.get(n, n) for n in (extent, array.shape[axis]))
-    if extent > size:
+    if not isinstance(extent, str) and not isinstance(size, str) and extent > size:
         raise IndexError(f"{name}: index {axis} of {array} goes up to {extent - 1}; the size there is {size}")
 
 
@@ -957,8 +953,7 @@ def _reached(a, array, indices):
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
         if i.extent != size:  # else it counts over this very size
             a.reaches.append((array, axis, i.extent))
-            if not isinstance(i.extent, str) and not isinstance(size, str):
-                _check_reach(a.name, *a.reaches[-1], {})
+            _check_reach(a.name, *a.reaches[-1], {})
     return indices
 
 
@@ -968,13 +963,12 @@ def _place_of(a, array, indices):
     apart = any(i.each for i in before) or last.each and not last.register
     kind = a.wide("i64") if apart else "i64"
 
-    def whole(i):
-        register = i.each or a.spread("i64", i.register) if apart else i.register
-        return _Whole(a, register, kind)
+    def whole(register, each=None):
+        return _Whole(a, each or a.spread("i64", register) if apart else register, kind)
 
-    here, *columns = map(whole, indices)
+    here, *columns = [whole(i.register, i.each) for i in indices]
     for column, size in zip(columns, array.shape[1:]):
-        here = flat(here, whole(Index(a, a.size(size), size)), column)
+        here = flat(here, whole(a.size(size)), column)
     at = a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {kind} {here.register}")
     return at, "apart" if apart else "side by side" if last.each else ""
 
@@ -1309,8 +1303,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
 
 def _each(array, make):
     """make(array, k, j) for each number of an array of weights: a list of rows."""
-    inputs, units = array.shape
-    return [[make(array, k, j) for j in range(units)] for k in range(inputs)]
+    return [[make(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
 
 
 # %%
@@ -1756,8 +1749,7 @@ def _backward(sums, row, target, h1, h2, p, c, weights, g):
     dz = [_slope_at_z(target, p, c, g)]
     dh2 = through_relu(dz, h2, weights[4])
     dh1 = through_relu(dh2, h1, weights[2])
-    for layer, (inputs, d) in enumerate([(row, dh1), (h1, dh2), (h2, dz)]):
-        dw, db = sums[2 * layer], sums[2 * layer + 1]
+    for dw, db, inputs, d in zip(sums[::2], sums[1::2], (row, h1, h2), (dh1, dh2, dz)):
         for j, dj in enumerate(d):
             db[0][j] += dj
             for k, value in enumerate(inputs):
@@ -1915,7 +1907,7 @@ print(f"predicted   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs a step")
 print(f"measured    {1e6 * compare.step_time(line, task):.4f} µs")
 
 # %% [markdown]
-# More than its floor: each operation on a weight's way to its next value waits for the one before. (`more/01_measuring` counts
+# Nearly twice as long: each operation on a weight's way to its next value waits for the one before. (`more/01_measuring` counts
 # twenty of them, and measures how long they wait.)
 #
 # And larger batches?

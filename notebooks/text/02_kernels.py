@@ -39,14 +39,21 @@ import timeit
 
 import numpy as np
 
-one, thousand = (min(timeit.repeat("v + v", globals={"v": np.ones(n)}, number=2000)) / 2000 for n in (1, 1000))
-print(f"1 number {one * 1e9:.0f} ns, 1,000 numbers {thousand * 1e9:.0f} ns: {thousand / one:.1f} times the time")
+
+def timed(call, number=1000):
+    """The seconds of one call, in the best of five rounds of so many."""
+    return min(timeit.repeat(call, number=number)) / number
+
+
+one, thousand = np.ones(1), np.ones(1000)
+short, long = timed(lambda: one + one), timed(lambda: thousand + thousand)
+print(f"1 number {short * 1e9:.0f} ns, 1,000 numbers {long * 1e9:.0f} ns: {long / short:.1f} times")
 
 # %% [markdown]
 # A thousand times the work, and nowhere near a thousand times the time. Python finds the function; NumPy checks the arrays and
 # allocates the result; only then does a loop run. This level is about both: the loop, and what it costs to call one.
 #
-# ## A first kernel (3 min)
+# ## A first kernel (2 min)
 #
 # A **kernel** is a small compiled program that does one operation on whole arrays. On level 1 you wrote such programs
 # instruction by instruction. [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) writes them from a
@@ -65,26 +72,21 @@ add_numba = njit(add_python)
 
 x = np.arange(100_000.0)
 out = np.empty_like(x)
-first = timeit.timeit("add_numba(out, x, x)", globals=globals(), number=1)
+first = timeit.timeit(lambda: add_numba(out, x, x), number=1)
 print("right:", bool((out == 2 * x).all()))
 
 # %% tags=["nbval-ignore-output"]
-slow, fast = (
-    min(timeit.repeat(f"{name}(out, x, x)", globals=globals(), number=1)) for name in ("add_python", "add_numba")
-)
+slow, fast = timed(lambda: add_python(out, x, x), 1), timed(lambda: add_numba(out, x, x), 1)
 print(f"Python {slow * 1e6:.0f} µs, numba {fast * 1e6:.0f} µs: {slow / fast:.0f} times")
 print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} ms")
 
 # %% [markdown]
-# The first call took thousands of times as long as the second: it compiled. So a framework keeps what it compiled, in a
-# folder. The danger is a **stale** kernel: you change a function, and the old program runs.
+# The first call took thousands of times as long as the second: it compiled. So a framework keeps what it compiled. The danger
+# is a **stale** kernel: you change a function, and the old program runs. Ours keeps each program under a **hash**, a short
+# fingerprint of all that it was made from. Whatever you change gives another hash, and so another program.
 #
-# Ours keeps each program under a **hash**: a short fingerprint of a text, another one whenever the text differs. The text is
-# everything that the program was made from: the function's code, its constants, and the same of every function it calls.
-
-# %% [markdown]
-# You need one name from the folded cells below: `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or
-# finds the program that was kept under its hash. (`more/02_cache` takes them apart.)
+# You need one name from the folded cells: `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or
+# finds the program that was kept. (`more/02_cache` takes them apart.)
 
 # %% tags=["hide-input"]
 #| export cache
@@ -198,13 +200,13 @@ def _kept_as(name):
 
 
 # %% [markdown]
-# ## A name and a table (5 min)
+# ## A name and a table (7 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`, a `dict` that prints as
-# a table. (Its `version` and `first` are for later: somebody may exchange a kernel.) Beside it, `KINDS` holds what each kind of
-# device does in its own way: first of all, how it compiles. There is one kind so far, `cpu`.
+# a table (its class is folded). Beside it, `KINDS` holds what each kind of device does in its own way: first of all, how it
+# compiles. There is one kind so far, `cpu`.
 
-# %%
+# %% tags=["hide-input"]
 #| export registry
 """An op is a name; a kernel is one kind of device's program for it; one table joins them."""
 
@@ -221,8 +223,11 @@ class _Kernels(dict):
         return "\n".join(f"{op:16}  {has}" for op, has in kinds.items())
 
 
-KERNELS = _Kernels()
-KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}  # kind of device -> what it does in a way of its own
+# %%
+#| export registry
+KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it
+KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}  # kind -> what it does its own way
+
 # %% [markdown]
 # Our first entry: a kernel that doubles.
 
@@ -237,15 +242,48 @@ KERNELS["twice", "cpu"] = twice
 KERNELS
 
 # %% [markdown]
-# One op, one kind of device that has it. Nothing is compiled yet. To **launch** an op is to look its kernel up, find room for
-# the result, and run. In short:
+# One op, one kind of device that has it. Nothing is compiled yet. A look-up that fails should say what was meant. (Before it
+# does, it asks for `more`: a second package, `levels_more`, adds rows to our tables. In these notebooks it stays away.)
+
+
+# %%
+#| export registry
+import difflib
+import reprlib
+
+from levels import more
+
+
+def kernel_of(op, kind):
+    """The kernel of an op on that kind of device. Raises LookupError if there is none."""
+    if str(op) not in {known for known, _ in KERNELS}:
+        more("op", str(op))
+    more("kind", str(kind))
+    more("faster", str(op))
+    if (str(op), str(kind)) in KERNELS:
+        return KERNELS[op, kind]
+    if kinds := [k for o, k in KERNELS if o == op]:
+        raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {kinds}")
+    near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
+    raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
+
+
+# %%
+try:
+    kernel_of("twise", "cpu")
+except LookupError as error:
+    print(error)
+
+# %% [markdown]
+# To **launch** an op is to look its kernel up, find room for the result, and run. In short:
 
 
 # %%
 def launch(op, out, *inputs):
     """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one, like the first input)."""
     device, dtype = inputs[0].device, inputs[0].dtype
-    program = KINDS[device.kind].compiler(KERNELS[op, device.kind], dtype)
+    program = KINDS[device.kind].compiler(kernel_of(op, device.kind), dtype)
     if out is None:
         out = device.alloc(inputs[0].shape, dtype)
     program(out.data, *(x.data for x in inputs))
@@ -264,24 +302,33 @@ launch("twice", None, three).numpy()
 
 # %% tags=["nbval-ignore-output"]
 out, program = cpu.alloc((3,), "f8"), compile_cpu(twice, np.dtype("f8"))
-launched = min(timeit.repeat(lambda: launch("twice", out, three), number=1000)) / 1000
-alone = min(timeit.repeat(lambda: program(out.data, three.data), number=1000)) / 1000
+launched, alone = timed(lambda: launch("twice", out, three)), timed(lambda: program(out.data, three.data))
 print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e6:.2f} µs")
 
 # %% [markdown]
-# Two troubles. Each launch asks anew which program it is: a text is hashed every time. And `launch` believes its
-# caller: into an `out` of two numbers it would write three. But the right `out` and the program depend on shapes and dtypes
+# Two troubles. Each launch asks anew which program it is: a hash is made every time. And `launch` believes its caller: into an
+# `out` of two numbers it would write three. But which program it is, and which `out` is right, follow from shapes and dtypes
 # alone. So both can be settled once.
 #
 # ## A plan, made once (15 min)
 #
-# What a call with these shapes and dtypes will do is a **plan**: the Spec of its result, how many bytes it moves, and the
-# program to run. The Spec is known at once. The program is made (*lowered*, as compilers say) when the plan first runs: `run`
-# is at first a method that makes it and puts it in its own place. `start` runs it on buffers, and counts. (`numbers`, such as a
-# rate, come further down.)
+# What a call with these shapes and dtypes will do is a **plan**. It holds the Spec of the result, how many bytes are moved, and
+# the program. Plans are kept, and the way of a launch is this:
+#
+# ```
+#   launch("twice", out, three)
+#         │
+#         ▼   key: the op, the Specs of its inputs, its attributes
+#      PLANS ──── there is a plan under that key ────────────────► run it on the arrays
+#         │                                                         ▲
+#         └── there is none ──► the op's planner makes one ── keep ─┘
+# ```
+#
+# The class is folded. You need `spec`, `nbytes`, and `start(out, reads, attrs)`, which runs the program on buffers and counts a
+# launch. The program itself is made when a plan first runs.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export registry
 class Plan:
     """What a call with these shapes and dtypes will do: the Spec of its result, the bytes it moves, the program to run.
@@ -311,12 +358,13 @@ class Plan:
 
 
 # %% [markdown]
-# Each op has a **planner**, a function that makes its plans. Nearly all end in `make`, folded. It is told the result's shape and
-# dtype, the inputs, and what will compile the loop: `lowered(function, x)`, the compiler for arrays like `x`, not yet called.
+# Each op has a **planner**, a function that makes its plans. It says which result there will be and which loop computes it. Two
+# helpers do the rest. `lowered(function, x)` is the compiler for arrays like `x`, not yet called. `make`, folded, puts a Plan
+# together from the result's shape and dtype, the inputs, and such a compiler.
 
 # %%
 #| export registry
-PLANNERS = {}  # op, or (op, kind of device) with a way of its own -> planner(op, function, *inputs, **attrs) -> Plan
+PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *inputs, **attrs), which gives a Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
@@ -364,68 +412,45 @@ made = plan_twice("twice", twice, three)
 print(made.spec, "-", made.nbytes, "bytes to move")
 
 # %% [markdown]
-# 24 bytes are read and 24 written. Of the folded cell you need three names: `kernel_of(op, kind)` looks a kernel up; `plan(op,
-# inputs, attrs)` refuses what no op can do (inputs on two devices, say), then asks the op's planner; `same_dtype(op, *inputs)`
-# gives the one dtype of all inputs.
+# 24 bytes are read and 24 written. Before the planner is asked, `plan` refuses what no op can do. (A `guard` is another thing of
+# `levels_more`.)
 
-# %% tags=["hide-input"]
+
+# %%
 #| export registry
-import difflib
-import reprlib
-
-from levels import more
-
-
-def kernel_of(op, kind):
-    """The kernel of an op on that kind of device. Raises LookupError if there is none."""
-    if str(op) not in PLANNERS and not more("op", str(op)):
-        near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
-        raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
-    more("kind", str(kind))  # may enter a compiler and a column of kernels
-    more("faster", op)  # may enter a planner that knows a quicker program
-    if (op, str(kind)) not in KERNELS:
-        raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {[k for o, k in KERNELS if o == op]}")
-    return KERNELS[op, kind]
-
-
 def plan(op, inputs, attrs):
     """Make the Plan for this op on these buffers. Raises TypeError for freed ones, ValueError for two devices."""
-    if any(buffer.spec is not buffer.device.spec(buffer.shape, buffer.dtype) for buffer in inputs):  # freed
+    if any(x.spec is not x.device.spec(x.shape, x.dtype) for x in inputs):  # freed
         raise TypeError(f"{op}: works on live buffers, got {inputs!r}")
-    devices = sorted({buffer.device.name for buffer in inputs})
+    devices = sorted({x.device.name for x in inputs})
     if len(devices) != 1:
-        raise ValueError(f"{op}: inputs lie on {' and '.join(devices) or 'no device'}; copy them to one device")
+        there = " and ".join(devices) or "no device"
+        raise ValueError(f"{op}: inputs lie on {there}; copy them to one device")
     kind = inputs[0].device.kind
     function = kernel_of(op, kind)
-    made = PLANNERS.get((op, kind), PLANNERS[op])(op, function, *(buffer.spec for buffer in inputs), **attrs)
+    planner = PLANNERS.get((op, kind), PLANNERS[op])
+    made = planner(op, function, *(x.spec for x in inputs), **attrs)
     if guard := more("guard", "kernel"):
         guard.watch(made, function)
     return made
 
 
-def same_dtype(op, *inputs, kinds="f"):
-    """The dtype of all inputs. Raises TypeError where two differ, or for a kind not named: f floats, i integers, b bool."""
-    dtypes = {str(buffer.dtype) for buffer in inputs}
-    if len(dtypes) > 1:
-        raise TypeError(f"{op}: dtypes {' and '.join(sorted(dtypes))} do not mix; cast one of them")
-    if inputs[0].dtype.kind not in kinds or inputs[0].dtype.itemsize not in (1, 4, 8):
-        raise TypeError(f"{op}: has no kernel for {inputs[0].dtype}; cast it, to float32 for example")
-    return inputs[0].dtype
-
-
 # %% [markdown]
-# A call may have **attributes**: `axis=0` for a sum, `rate=0.1` for an update. The axis is part of the plan. The rate may
-# change from call to call, so the kernel gets it as a number, and one plan serves all rates. `_key_of(op, reads, attrs)`,
-# folded, gives the key that a plan is kept under: the op, the Specs of what it reads, the attributes.
-
+# `_key_of(op, reads, attrs)`, folded, gives the key that a plan is kept under: the op, the Specs of what it reads, and the
+# **attributes** of the call, such as `axis=0` of a sum. Of a number such as `rate=0.1`, which may change from call to call, only
+# the name is part of it: one plan serves all rates.
 
 # %% tags=["hide-input"]
 #| export registry
+from levels.hardware import Buffer
+
+_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
+
+
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:  # two inputs and one, the commonest, are spelled out: a third of the time
-        key = (op, len(reads), reads[0].spec, reads[-1].spec) if 0 < len(reads) < 3 else (op, *[x.spec for x in reads])
+        key = (op, n, reads[0].spec, reads[-1].spec) if 0 < (n := len(reads)) < 3 else (op, *[x.spec for x in reads])
         if attrs or type(op) is not str:
             for name, value in attrs.items():  # and its type: 0, 0.0 and False are equal
                 key = (key, name, type(float(value))) if op in _NUMBERS else (key, name, value, type(value))
@@ -437,8 +462,8 @@ def _key_of(op, reads, attrs):
 
 
 # %% [markdown]
-# Now the look-up, which is yours. The first call with a key makes a plan, `plan(op, reads, attrs)`, and puts it into `PLANS`.
-# Every later call with an equal key gets that very plan.
+# Now the look-up, which is **yours**. The first call with a key makes a plan and puts it into `PLANS`. Every later call with an
+# equal key gets that very plan.
 
 
 # %%
@@ -462,14 +487,13 @@ def planned(op, reads, attrs):
 # ```
 # </details>
 #
-# And `launch` again, with a plan. It knows what the result must be, so a wrong `out` is refused. An op that overwrites (one of
-# `UPDATES`) reads its `out` as its first input.
+# And `launch` again. Now a wrong `out` is refused, because the plan knows what the result must be. One more thing: an op that
+# overwrites, one of `UPDATES`, reads its `out` as its first input.
 
 
 # %%
 #| export registry
 UPDATES = set()  # ops that overwrite their first input, such as "sgd"
-_NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
 
 
 def launch(op, out, *inputs, **attrs):
@@ -480,9 +504,13 @@ def launch(op, out, *inputs, **attrs):
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
     if out is None:
-        out = found.spec.device.new(found.spec)
-    elif getattr(out, "spec", None) is not found.spec or out in {*inputs}:  # or freed
-        raise ValueError(f"{op}: the result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
+        out = Buffer(found.spec)
+    else:
+        fits = getattr(out, "spec", None) is found.spec  # and not freed
+        for x in inputs:  # (a set of them would take twice as long)
+            fits = fits and x is not out
+        if not fits:
+            raise ValueError(f"{op}: a result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
     return found.start(out, reads, attrs)
 
 
@@ -497,14 +525,15 @@ except ValueError as error:
     print(error)
 
 # %% tags=["nbval-ignore-output"]
-again = min(timeit.repeat(lambda: launch("twice", out, three), number=1000)) / 1000
-print(f"launched by name {launched * 1e6:.1f} µs at first, {again * 1e6:.2f} µs with a kept plan")
+again = timed(lambda: launch("twice", out, three))
+print(f"launched {launched * 1e6:.1f} µs at first, {again * 1e6:.2f} µs with a kept plan")
 
 # %% [markdown]
 # **A good place to stop.** A name finds its kernel, and a plan is made once for each shape: a launch takes about a microsecond.
 #
-# From here on `kernel` enters kernels, as a decorator, and throws plans away that were made with the kernel before. (`py_func`
-# is the Python function in one that was decorated with `njit`.) And every launch adds to its plan, so we can count them.
+# From here on we enter kernels with `kernel(op)`, a decorator. It empties PLANS, since they hold the kernels of before. In
+# `KERNELS.version` it counts how often one took the place of another, so that level 3 can tell when a program of its own is old.
+# And since every launch adds to its plan, `counted` can say how many there were.
 
 
 # %%
@@ -515,8 +544,9 @@ def kernel(op, *kinds, planner=None):
     def enter(function):
         known = all(str(kind) in KINDS or more("kind", str(kind)) for kind in kinds)
         if not known or not isinstance(op, str) or not callable(function):
-            raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
-        plain = getattr(function, "py_func", function)
+            got = f"{op!r:.30} for {kinds!r:.60} is {function!r:.60}"
+            raise TypeError(f"kernel: {got}; expected names, and a function")
+        plain = getattr(function, "py_func", function)  # out of what numba's `njit` decorated
         for kind in kinds or KINDS:  # for all kinds, where none is named
             KERNELS.version += KERNELS.get((op, kind), plain) is not plain
             KERNELS.first.setdefault((op, kind), plain)
@@ -531,10 +561,11 @@ def kernel(op, *kinds, planner=None):
 
 def counted(run):
     """How many launches `run()` makes, and how many bytes they read and write."""
-    for found in PLANS.values():
-        found.launches = 0
+    plans = PLANS.values()
+    for p in plans:
+        p.launches = 0
     run()
-    return sum(p.launches for p in PLANS.values()), sum(p.launches * p.nbytes for p in PLANS.values())
+    return sum(p.launches for p in plans), sum(p.launches * p.nbytes for p in plans)
 
 
 # %%
@@ -548,15 +579,27 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (16 min)
+# ## One scalar function, one loop (15 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write the
-# loop around it, as a text. Where all arrays have one shape, that is one loop, over all their numbers as over one long row.
+# loop around it, as a text. Two arrays of one shape need one loop, over all their numbers as over one long row:
+#
+# ```
+# for i in range(len(out)):
+#     out[i] = add(x0[i], x1[i])
+# ```
 #
 # Where shapes differ, the smaller array is repeated
 # ([**broadcasting**](https://numpy.org/doc/stable/user/basics.broadcasting.html), NumPy's rule): a bias of shape `(1, 4)` is
-# added to every row of `(10, 4)`. Then there is a loop for each axis, and along an axis where an array is repeated, its index
-# is 0. So the *places* of the numbers in the loop are soon written:
+# added to every row of `(10, 4)`. That takes a loop for each axis, and along an axis where an array is repeated its index stays 0:
+#
+# ```
+# for i in range(len(out)):
+#     for j in range(len(out[0])):
+#         out[i, j] = add(x0[i, j], x1[0, j])
+# ```
+#
+# What stands in the brackets we call the *place* of a number. Shapes decide it:
 
 
 # %%
@@ -568,14 +611,14 @@ import math
 
 
 def places_of(shape, shapes):
-    """The index of the result and of each input in the loop, as texts. One letter counts along an array seen as one row."""
+    """The places of the result and of each input, as texts. A single letter counts along an array seen as one row."""
     if all(s == shape or math.prod(s) == 1 for s in shapes):
         return ["i", *("i" if s == shape else "0" for s in shapes)]
-    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))][: len(shape)]
-    places = [", ".join(letters)]
-    for s in shapes:  # which are aligned at the right
-        axes = [*zip(letters, shape)][len(shape) - len(s) :]
-        places.append(", ".join(i if own == size else "0" for own, (i, size) in zip(s, axes)) or "0")
+    letters, places = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))], []
+    for s in (shape, *shapes):
+        left = len(shape) - len(s)  # axes that it lacks: shapes are aligned at the right
+        axes = zip(letters[left:], s, shape[left:])
+        places.append(", ".join(i if own == size else "0" for i, own, size in axes) or "0")
     return places
 
 
@@ -584,53 +627,77 @@ for other in ((10, 4), (1, 1), (1, 4)):
     print((10, 4), "and", other, "->", places_of((10, 4), [(10, 4), other]))
 
 # %% [markdown]
-# Two matrices, or a matrix and a lone number, are one row of 40. With a bias there are two loops, and its first index stays 0.
-#
-# Now the text: Python that writes Python. Around the one `line` that computes a number stands a loop for each letter.
+# Two matrices, or a matrix and a lone number, are one row of 40. With the bias there are two loops. Now Python writes them. Around
+# the one `line` that computes a number it puts a loop for each letter, and before them what is to be seen as one row, `flat`:
 
 
 # %%
 #| export elementwise
 def nest(places, line):
     """The lines of the loops around this one; `places` are those of the arrays `out`, `x0`, …"""
-    rows = [f"{name} = {name}.flat" for name, place in places.items() if "," not in place]  # seen as one row
-    loops = [f"for {i} in range(len(out{'[0]' * n})):" for n, i in enumerate(places["out"].split(", "))]
+    rows = [f"{name} = {name}.flat" for name, place in places.items() if "," not in place]
+    letters = places["out"].split(", ")
+    loops = [f"for {i} in range(len(out{'[0]' * n})):" for n, i in enumerate(letters)]
     return rows + ["    " * n + text for n, text in enumerate([*loops, line])]
 
 
-KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # what writes these lines; whether they make a row of any array
+KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # which makes a row of any array
+
+# %%
+print("\n".join(nest({"out": "i", "x0": "i", "x1": "0"}, "out[i] = add(x0[i], x1[0])")))
+
+# %% [markdown]
+# And the line itself: each array with its place in brackets, handed to the scalar function.
 
 
+# %%
+#| export elementwise
 def loop_source(name, places, numbers=(), around=nest):
     """The text of a loop that calls the scalar function `name` once for each number of the result."""
-    places = dict(zip(["out", *(f"x{k}" for k in range(len(places)))], places))
+    arrays = ["out", *(f"x{k}" for k in range(len(places) - 1))]
+    places = dict(zip(arrays, places))
     out, *inputs = (f"{array}[{place}]" for array, place in places.items())
-    call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])  # numbers such as a rate, in the arrays' dtype
+    call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
     lines = around(places, f"{out} = {name}({call})")
     return "\n    ".join([f"def loop({', '.join([*places, *numbers])}):", *lines])
 
 
 # %%
-for other in ((10, 4), (1, 4)):
-    print(loop_source("add", places_of((10, 4), [(10, 4), other])), "\n")
+print(loop_source("add", places_of((10, 4), [(10, 4), (1, 4)])))
 
 # %% [markdown]
-# Python runs such a text with `exec`, in a `scope` that says what its names mean.
+# This is the second loop of above. Python runs such a text with `exec`, in a `scope` that says what its names mean.
 
 
 # %%
 #| export elementwise
 def element_loop(function, x, places, numbers=()):
     """The Python loop around a scalar function, for arrays like `x`; the rest is as in `loop_source`."""
-    here = vars(KINDS[x.device.kind])  # (the lines may use what lies there, such as a GPU's `cuda`)
+    here = vars(KINDS[x.device.kind])  # where a GPU has its `cuda`, too
     scope = {**here, "__name__": "__main__", "scalar": function, "number": x.dtype.type}
     exec(loop_source("scalar", places, numbers, here["nest"]), scope)
     return scope["loop"]
 
 
 # %% [markdown]
-# `_plan_elementwise`, folded, asks: do arrays, numbers and dtypes fit the function, what is the common shape, which loop is it,
-# and how is each array seen in it? `ELEMENTWISE` says which dtypes each op takes.
+# Dtypes do not mix on this level, so most planners begin by asking for the one dtype of their inputs:
+
+
+# %%
+#| export registry
+def same_dtype(op, *inputs, kinds="f"):
+    """The dtype of all inputs. Raises TypeError where two differ, or for a kind not named: f floats, i integers, b bool."""
+    dtypes, dtype = sorted({str(x.dtype) for x in inputs}), inputs[0].dtype
+    if len(dtypes) > 1:
+        raise TypeError(f"{op}: dtypes {' and '.join(dtypes)} do not mix; cast one of them")
+    if dtype.kind not in kinds or dtype.itemsize not in (1, 4, 8):
+        raise TypeError(f"{op}: has no kernel for {dtype}; cast it, to float32 for example")
+    return dtype
+
+
+# %% [markdown]
+# The planner of all elementwise ops is folded. It asks: do dtypes, arrays and numbers fit the op, what is the common shape, and so
+# which loop is it?
 
 # %% tags=["hide-input"]
 #| export elementwise
@@ -661,8 +728,7 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
 
 
 # %% [markdown]
-# `scalar(op)` makes an op of a scalar function with it. Its `numbers` are attributes such as a rate, each with an example, on
-# which a new kernel can be tried.
+# `scalar(op)`, a decorator, makes an op of a scalar function. Its `numbers` are attributes such as a rate, each with an example.
 
 
 # %%
@@ -685,8 +751,8 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
 
 
 # %% [markdown]
-# Eight ops, a scalar function each, a line each. `broadcast_to` does nothing to a number: the loop around it is the work. `sgd`
-# is the update of gradient descent: it overwrites the weight that it reads.
+# Eight ops, a line each. `broadcast_to` does nothing to a number: the loop around it is the work. `sgd` is the update
+# of gradient descent: it overwrites the weight that it reads.
 
 
 # %%
@@ -696,15 +762,18 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # a share of dy for each number of x
+scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # to each number of x its share
 scalar("broadcast_to", takes="fi")(lambda x: x)
-scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
-
-# %% [markdown]
-# The net needs `exp` and `log`. They are those of level 1, made of small tools that were instructions there: x·2ⁿ, the n of a
-# number, rounding, the root. In a kernel Python's and NumPy's stand for them, by the table `STANDS`; nothing below looks into it.
+_ = scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 # %%
+print(launch("add", None, three, cpu.put(np.full(1, 10.0))).numpy())
+
+# %% [markdown]
+# The net needs `exp` and `log`, and they are those of level 1. There they were made of small instructions, such as x·2ⁿ or the
+# nearest whole number. What stands for these in a compiled kernel is folded.
+
+# %% tags=["hide-input"]
 #| export elementwise
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
 
@@ -721,9 +790,9 @@ STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between 
 STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
 # %% [markdown]
-# A gradient is an op as well. `dy` is the slope of the loss at an op's output; the gradient's kernel turns it into the slope at
-# the input. For relu it passes, except where the output is 0. **Yours**: one line. (`select(condition, x, y)` is x where the
-# condition holds, else y.)
+# A gradient is an op as well. `dy` is the slope of the loss at an op's output; the gradient's kernel makes of it the slope at the
+# input. Relu lets it through, except where its output is 0. **Yours**: one line. (`select(condition, x, y)`, from level 1, is x
+# where the condition holds, else y.)
 
 
 # %%
@@ -746,8 +815,8 @@ def relu_grad(dy, y):
 # ```
 # </details>
 #
-# relu asks for `<= 0` and not for `> 0`, because NaN is neither: a row that is no number shows in the loss, and does not vanish
-# as a 0. Sigmoid makes a probability of any number; clip keeps it away from 0 and 1, where log would be infinite.
+# Relu and its gradient, sigmoid, which makes a probability of any number, and clip, which keeps that away from 0 and 1, where log
+# would be infinite:
 
 
 # %%
@@ -760,17 +829,18 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-
-# dy strictly between them, else 0
-scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
+# dy where x lies strictly between them, else 0
+_ = scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
 
 # %%
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 
 # %% [markdown]
+# Relu asks for `<= 0` and not for `> 0`, because NaN is neither: what is no number shows in the loss, and does not vanish as a 0.
+#
 # **A good place to stop.** Seventeen ops stand in the table: a scalar function each, one loop for all.
 #
-# ## Many numbers become one (5 min)
+# ## Many numbers become one (6 min)
 #
 # A sum is not elementwise: many numbers become one. A loop begins at a number, `start`, and takes in one more with a function,
 # `combine`. So an op needs no loop of its own. It gives the number and the function, and gets the loop:
@@ -871,7 +941,7 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
 def _plan_mean(op, function, x, axis=None, keepdims=False):
     """The sum over these axes, divided by how many numbers it is made of."""
     same_dtype(op, x)
-    total = _plan_reduce("reduce_sum", KERNELS["reduce_sum", x.device.kind], x, axis, keepdims)
+    total = _plan_reduce("reduce_sum", kernel_of("reduce_sum", x.device.kind), x, axis, keepdims)
     count = math.prod(x.shape) / max(1, math.prod(total.spec.shape))
     divide = _plan_elementwise("divide", function, total.spec, count=count)
 
@@ -893,37 +963,53 @@ REDUCTIONS["reduce_sum"] = 0.0
 float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 
 # %% [markdown]
-# ## The product, and the order of its loops (12 min)
+# ## Rows by number (3 min)
 #
-# The planner of the matrix product refuses inner sizes that differ; a transposed operand is only
-# read in another order.
+# A batch is rows of the data picked by number. A wrong number must not read somebody else's memory. Its planner sees any array
+# as a matrix, through `views`. And of `x` only the picked rows are read, so it counts the bytes itself.
+
 
 # %%
 #| export whole
-"""Kernels on whole arrays: the matrix product, and rows picked by number."""
+"""Kernels on whole arrays: rows picked by number, and the matrix product."""
 
 
-def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
-    """out[m, n] = x[m, k] @ w[k, n]; either may be given transposed, and is then read so, not copied."""
-    dtype = same_dtype(op, x, w)
-    if len(x.shape) != 2 or len(w.shape) != 2:
-        raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")
-    turned = [flag(f"{op}: a transpose", t) for t in (transpose_x, transpose_w)]
-    (m, k), (rows, n) = (a.shape[:: -1 if t else 1] for a, t in zip((x, w), turned))
-    if k != rows:
-        raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
-    compiler = lowered(function, x)
+def _plan_gather(op, function, x, rows):
+    """out[i, …] = x[rows[i], …]"""
+    if rows.dtype != np.int64 or len(x.shape) < 1:
+        raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 numbers of an array's rows")
+    count, width = math.prod(rows.shape), math.prod(x.shape[1:])
+    views = [(count, width), (x.shape[0], width), (count,)]
+    made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], lowered(function, x), views)
+    made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # of x only these rows are read
+    return made
 
-    def lower():
-        loop = compiler()
-        return lambda out, x, w: loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
 
-    return make(op, (m, n), dtype, [x, w], lower)
+# %%
+#| export whole
+@kernel("gather", planner=_plan_gather)
+def gather(out, x, rows):
+    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x has not."""
+    for i in range(rows.size):
+        row = rows[i]  # read once: for all the compiler knows, the loop below may change it
+        if not 0 <= row < x.shape[0]:
+            raise IndexError("gather: a row number is out of range")
+        for j in range(x.shape[1]):
+            out[i, j] = x[row, j]
 
 
 # %% [markdown]
-# The kernel has three loops, over the rows `i` and the columns `j` of the result and over `k`. For each result the sum runs
-# over `k` upwards from 0.0; that is the record's order. Here is the definition, as it stands in books:
+# Three rows by number, one of them twice:
+
+# %%
+table = cpu.put(np.arange(6.0).reshape(3, 2))
+launch("gather", None, table, cpu.put(np.array([2, 0, 2]))).numpy().tolist()
+
+# %% [markdown]
+# ## The product, and the order of its loops (12 min)
+#
+# The matrix product has three loops, over the rows `i` and the columns `j` of the result and over `k`. For each result the sum
+# runs over `k` upwards from 0.0; that is the record's order. Here is the definition, as it stands in books:
 
 
 # %%
@@ -987,10 +1073,6 @@ def matmul_ikj(out, x, w):
 # ```
 # </details>
 
-# %%
-#| export whole
-kernel("matmul", planner=_plan_matmul)(matmul_ikj)
-
 # %% tags=["hide-input"]
 checks.predict(
     "Both orders, compiled, in float32 and for 512 x 512: how many times as fast is `ikj`?",
@@ -1002,62 +1084,47 @@ checks.predict(
 
 # %% tags=["nbval-ignore-output"]
 x, w, out = np.random.default_rng(0).standard_normal((3, 512, 512)).astype("f4")
-seconds = {}
-for function in (matmul_ijk, matmul_ikj):
-    program = compile_cpu(function, np.dtype("f4"))
-    seconds[function] = min(timeit.repeat(lambda program=program: program(out, x, w), number=1, repeat=3))
-    print(f"{function.__name__}: {seconds[function] * 1e3:.1f} ms")
-print(f"{seconds[matmul_ijk] / seconds[matmul_ikj]:.0f} times as fast")
+ijk, ikj = (compile_cpu(function, np.dtype("f4")) for function in (matmul_ijk, matmul_ikj))
+slow, fast = timed(lambda: ijk(out, x, w), 1), timed(lambda: ikj(out, x, w), 1)
+print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms: {slow / fast:.0f} times as fast")
 
 # %% [markdown]
-# The same sums, in another order. (`more/02_matmul` goes on, to the machine's peak.) A backward pass wants xᵀ · x, and no copy
-# of x turned round:
+# The same sums, in another order. (`more/02_matmul` goes on, to the machine's peak.) The planner of `matmul` refuses inner sizes
+# that differ. A backward pass wants products such as xᵀ · x, and no copy of x turned round: with `transpose_x` it is only read in
+# another order.
+
 
 # %%
-table = cpu.put(np.arange(6.0).reshape(3, 2))
+#| export whole
+def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
+    """out[m, n] = x[m, k] @ w[k, n]; either may be given transposed, and is then read so, not copied."""
+    dtype = same_dtype(op, x, w)
+    if len(x.shape) != 2 or len(w.shape) != 2:
+        raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")
+    turned = [flag(f"{op}: a transpose", t) for t in (transpose_x, transpose_w)]
+    (m, k), (rows, n) = (a.shape[:: -1 if t else 1] for a, t in zip((x, w), turned))
+    if k != rows:
+        raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
+    compiler = lowered(function, x)
+
+    def lower():
+        loop = compiler()
+        return lambda out, x, w: loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
+
+    return make(op, (m, n), dtype, [x, w], lower)
+
+
+kernel("matmul", planner=_plan_matmul)(matmul_ikj)
+
+# %%
+try:
+    launch("matmul", None, table, table)
+except ValueError as error:
+    print(error)
 launch("matmul", None, table, table, transpose_x=True).numpy().tolist()
 
 # %% [markdown]
-# ## Rows by number (5 min)
-#
-# A batch is rows of the data picked by number. A wrong number must not read somebody else's memory. Of `x` only the picked rows
-# are read, so this plan counts its bytes itself.
-
-
-# %%
-#| export whole
-def _plan_gather(op, function, x, rows):
-    """out[i, …] = x[rows[i], …]"""
-    if rows.dtype != np.int64 or len(x.shape) < 1:
-        raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array with rows")
-    count, width = math.prod(rows.shape), math.prod(x.shape[1:])
-    views = [(count, width), (x.shape[0], width), (count,)]
-    made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], lowered(function, x), views)
-    made.nbytes = 2 * made.spec.nbytes + rows.spec.nbytes  # of x only these rows are read
-    return made
-
-
-# %%
-#| export whole
-@kernel("gather", planner=_plan_gather)
-def gather(out, x, rows):
-    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x has not."""
-    for i in range(rows.size):
-        row = rows[i]  # read once: for all the compiler knows, out might lie over rows, and the loop below change it
-        if not 0 <= row < x.shape[0]:
-            raise IndexError("gather: a row number is out of range")
-        for j in range(x.shape[1]):
-            out[i, j] = x[row, j]
-
-
-# %% [markdown]
-# Three rows by number, one of them twice:
-
-# %%
-launch("gather", None, table, cpu.put(np.array([2, 0, 2]))).numpy().tolist()
-
-# %% [markdown]
-# The table:
+# The table is full:
 
 # %%
 KERNELS
@@ -1065,25 +1132,14 @@ KERNELS
 # %% [markdown]
 # **A good place to stop.** All kernels of both tasks are in the table.
 #
-# A call that cannot work meets one clear error:
-
-# %%
-x, w, out = cpu.put(np.ones((10, 2))), cpu.put(np.ones((3, 1))), cpu.alloc((10, 1), "f8")
-calls = [("matmul", out, x, w), ("ad", out, x, x), ("add", out, x, cpu.put(np.ones(2, "f4"))), ("add", out, x, x)]
-calls.append(("gather", cpu.alloc((1, 2), "f8"), x, cpu.put(np.array([10]))))
-for call in calls:
-    try:
-        launch(*call)
-    except (LookupError, TypeError, ValueError, IndexError) as error:
-        print(f"{type(error).__name__}: {error}")
-
-# %% [markdown]
 # ## Your own kernel (6 min)
 #
 # A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, with no branch. Put it into the table, and
-# every level above runs it. The door for that is `use`. It is a *context manager*: what stands before `yield` runs when the
-# `with` block begins, what stands under `finally` when it ends, by an error too. A kernel of yours may reach past an array's
-# end. So in the block every index is checked, unless somebody (`levels_more`) tries the kernel before.
+# every level above runs it. The door for that is `use`, a *context manager*: what stands before `yield` runs when the `with`
+# block begins, what stands under `finally` when it ends, by an error too.
+#
+# A kernel of yours may reach past an array's end. So in the block every index is checked (or `levels_more`, where it is there,
+# tries the kernel before).
 
 
 # %%
@@ -1097,10 +1153,10 @@ def use(op, kind, function):
 
     Raises LookupError where there is none to replace. With levels_more it is tried first: a wrong one raises ValueError.
     """
-    before, here, trials = kernel_of(op, kind), KINDS[kind], more("guard", "use")
+    before, here = kernel_of(op, kind), KINDS[kind]
     compiler = here.compiler
     try:
-        if trials:
+        if trials := more("guard", "use"):
             trials.try_kernel(op, kind, function, before)
         else:
             here.compiler = functools.partial(compiler, boundscheck=True)
@@ -1163,8 +1219,7 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # ### Model and training
 #
 # A step is now a list of launches. Each works on a whole batch and leaves its result in a new buffer (`None`). The gradients
-# are still written by hand, by level 1's table: `backward` is the forward pass read from the end, each slope multiplied by the
-# next.
+# are still written by hand, as on level 1: `backward` is the forward pass read from the end, each slope multiplied by the next.
 
 # %%
 #| export tasks
@@ -1181,8 +1236,8 @@ def linear_forward(x, w, b):
 
 # %% [markdown]
 # Now the step. `place` is the device where numbers are put, `cpu:0` unless somebody says otherwise. `n` and `g` are the batch's
-# size and 1/n, as arrays of one number, because a launch takes buffers. In the loop stand the launches. Read it beside the same
-# function of level 1: `# forward`, `# loss`, `# backward` and `# update` mark the same places.
+# size and 1/n, as arrays of one number, because a launch takes buffers. `de` is notebook 01's slope, g·e + g·e. The marks
+# `# forward`, `# loss`, `# backward` and `# update` are those of level 1.
 
 
 # %%
@@ -1346,7 +1401,7 @@ with use("relu", "cpu", mine):
 print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 
 # %% [markdown]
-# ## What this level cost (5 min)
+# ## What this level cost (4 min)
 #
 # As on level 1 we count first. A thousand steps are launched, and each launch adds to its plan:
 
@@ -1369,12 +1424,12 @@ checks.predict(
 )
 
 # %% [markdown]
-# What does one launch cost, however small? We time an addition of two single numbers, and predict the step from it. (A row
-# takes 16 operations, counted on level 1; a batch has ten.)
+# What does one launch cost, however small? We time an addition of two single numbers, and predict the step from it. (The
+# arithmetic is 16 operations for each of ten rows, counted on level 1.)
 
 # %% tags=["nbval-ignore-output"]
 one, out = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8")
-t_launch = min(timeit.repeat(lambda: launch("add", out, one, one), number=1000)) / 1000
+t_launch = timed(lambda: launch("add", out, one, one))
 predicted = launches * t_launch + cpu.roofline(16 * 10, nbytes)
 print(f"a launch costs {t_launch * 1e6:.1f} µs")
 compare.cost(linear_regression, task, launches, nbytes, predicted)
@@ -1387,10 +1442,9 @@ compare.by_op(linear_regression, short)
 
 # %% [markdown]
 # We had timed about the cheapest launch there is: one number, into an `out` that stood ready. The step's launches make new
-# buffers, and a product or a sum does more. Python between the launches is the rest: row numbers are put on the device, the loss
-# is taken off. (To look at the clock costs, too; and what was measured before holds the time that other programs had the core.)
-# That is the price of calling ops by name, one after the other. Level 3 will
-# first add to it, and then win it back.
+# buffers, and a product or a sum does more. What is left is Python between the launches: row numbers are put on the device, the
+# loss is taken off. (And looking at the clock costs, too.) That is the price of calling ops by name, one after the other. Level 3
+# will first add to it, and then win it back.
 #
 # ### The level below | here
 #
@@ -1401,13 +1455,7 @@ compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=
 
 # %% [markdown]
 # Read the band of `backward`. Level 1 walks over the rows and keeps its sums in registers. Level 2 names one kernel after the
-# other, and each reads and writes whole buffers. And the net:
-
-# %%
-compare.measure(rings, hardware.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
-
-# %% [markdown]
-# Where level 1 opens eight helpers, level 2 opens two: loops over units have gone into the kernels.
+# other, and each reads and writes whole buffers.
 #
 # Who else has such a table? (From notebook 03 on their programs run on yours.)
 #

@@ -210,7 +210,7 @@ class Run:
 
     def do(self, op, plan, inputs, attrs):
         """One op, into new memory."""
-        return plan.start(plan.spec.device.new(plan.spec, Tensor), inputs, attrs)
+        return plan.start(Tensor(plan.spec), inputs, attrs)
 
     def read(self, variable):
         """The tensor that the variable names now."""
@@ -526,8 +526,9 @@ def sigmoid(x):
 class _Tape(Run):
     """Stands at the door in a `with` block, passes on whatever comes, and writes each op down."""
 
-    def __init__(self):
+    def __init__(self, persistent=False):
         self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
+        self.persistent = flag("persistent", persistent)  # may be read any number of times
 
     def __enter__(self):
         if self.below:
@@ -682,7 +683,7 @@ VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 # %% [markdown]
 # b was used ten times: the reverse of repeating is to add up.
 #
-# | the result, and `dx` | the input | repeated were | so |
+# | the result, and `dx` | the input | what was repeated | so |
 # |---|---|---|---|
 # | (2, 3, 4) | (4,) | two axes that NumPy put in front | add over these; they go |
 # | (10, 4) | (1, 4) | axis 0, where the input has a 1 | add over it; it stays, as a 1 |
@@ -730,11 +731,8 @@ def unbroadcast(dx, shape):
 #| export autodiff
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     """The reverse of reducing x to y: every number of x gets the dy that it went into, divided by a count."""
-    if axis is not None and not keepdims:
-        shape = list(x.spec.shape)
-        for a in axis if isinstance(axis, tuple) else (axis,):
-            shape[a] = 1
-        dy = apply("reshape", dy, shape=tuple(shape))
+    if axis is not None and not keepdims:  # the axes that went come back, as 1
+        dy = apply("reshape", dy, shape=np.expand_dims(np.empty(dy.spec.shape), axis).shape)
     return apply("spread", dy, x, count=count)
 
 
@@ -801,18 +799,14 @@ def walk_back(records, target, sources):
 
 
 # %% [markdown]
-# A **GradientTape** (as in TensorFlow) is a tape whose `gradient` is this walk. (Folded: it refuses what would give a wrong gradient
-# in silence, such as a variable that changed on the way.)
+# A **GradientTape** is a tape whose `gradient` is this walk. (`tf.GradientTape` · each tensor's `grad_fn`. Folded: it refuses what
+# would give a wrong gradient in silence, such as a variable that changed on the way.)
 
 
 # %% tags=["hide-input"]
 #| export autodiff
 class GradientTape(_Tape):
     """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
-
-    def __init__(self, persistent=False):
-        super().__init__()
-        self.persistent = flag("persistent", persistent)
 
     def gradient(self, target, sources):
         """d target / d source for each source of a list, or for one: tensors shaped like the sources.
@@ -1018,12 +1012,12 @@ class Trace(Run):
 
     def do(self, op, plan, inputs, attrs):
         self.nodes.append((op, plan.spec.shape))
-        return Tensor(plan.spec, None)
+        return Tensor(plan.spec, source=self)
 
 
 def trace(python, signature):
     DOOR.stands = here = Trace()
-    python(*[Tensor(spec, None) for spec in signature])
+    python(*[Tensor(spec, source=here) for spec in signature])
     DOOR.stands = RUN
     return here.nodes
 
@@ -1067,8 +1061,8 @@ class Symbol(Tensor):
     __slots__ = ("trace", "node")
 
     def __init__(self, trace, node):
-        super().__init__(node.spec, None)
-        self.trace, self.node, self.source = trace, node, node  # no memory of its own
+        super().__init__(node.spec, source=node)  # no memory of its own
+        self.trace, self.node = trace, node
 
     @property
     def data(self):
@@ -1082,6 +1076,10 @@ class Symbol(Tensor):
         return f"Symbol({self.spec})"
 
 
+# %%
+x0 = Symbol(None, Node("input", [], {"of": 0}, signature[0]))
+x0, x0.node
+
 # %% [markdown]
 # The guest himself. `do` notes a node. What was there before he came becomes a leaf: a tensor is a constant, and a variable a leaf
 # of its own kind, since its value differs from step to step. `assign` changes what the variable names here, and nothing outside.
@@ -1090,21 +1088,25 @@ class Symbol(Tensor):
 # %%
 #| export graph
 class Trace(Run):
-    """Stands at the door, computes nothing, and writes each op down as a node. `values`: what variables name here."""
+    """Stands at the door, computes nothing, and writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
 
     def __init__(self):
-        self.nodes, self.constants, self.values = [], {}, {}
+        self.nodes, self.known = [], {}
 
     def do(self, op, plan, inputs, attrs):
         return self.noted(op, [self.node(x) for x in inputs], attrs, plan.spec)
 
     def read(self, variable):
-        if variable not in self.values:
-            self.values[variable] = self.noted("variable", [], {"of": variable}, variable.spec)
-        return self.values[variable]
+        return self.leaf("variable", variable)
 
     def assign(self, variable, value):
-        self.values[variable] = value
+        self.known[variable] = value
+
+    def leaf(self, kind, x):
+        """The symbol of a variable, or of a tensor with numbers: a leaf, noted once."""
+        if x not in self.known:
+            self.known[x] = self.noted(kind, [], {"of": x}, x.spec)
+        return self.known[x]
 
     def noted(self, op, inputs, attrs, spec):
         """A new node, as the symbol that stands for it."""
@@ -1113,10 +1115,7 @@ class Trace(Run):
 
     def node(self, x):
         """The node of a symbol. A tensor that has numbers is a constant. Raises TypeError for another trace's."""
-        if type(x) is not Symbol:
-            if x not in self.constants:
-                self.constants[x] = self.noted("constant", [], {"of": x}, x.spec)
-            x = self.constants[x]
+        x = x if type(x) is Symbol else self.leaf("constant", x)
         if x.trace is not self:
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")
         return x.node
@@ -1169,7 +1168,7 @@ def trace(python, signature):
         outputs = [here.node(as_tensor(x)) for x in _results_of(result)]
     finally:
         DOOR.stands = before
-    new = {variable: here.node(value) for variable, value in here.values.items()}
+    new = {v: here.node(x) for v, x in [*here.known.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
     return Graph(here.nodes, outputs, updates), result, [v for v in new if v.born > begun]
 
@@ -1177,7 +1176,6 @@ def trace(python, signature):
 # %%
 from course.inspection import graphs
 
-print(trace(mean_error, signature)[0])
 graph, result, made = trace(step, signature)
 print(graphs.listed(graph))
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
@@ -1258,8 +1256,8 @@ dce(before)
 #
 # ## Replay (4 min)
 #
-# The easiest way to run a graph is to run its ops in order. The plans are found once. (`renamed`: the same numbers, as another tensor.
-# `over`, for many steps, comes later.)
+# The easiest way to run a graph is to run its ops in order. The plans are found once. (`renamed`: the same numbers, as another
+# tensor. `over`, for many steps, comes later.)
 
 
 # %%
@@ -1417,8 +1415,14 @@ row_op("add", row_op("matmul", loaded("row", 2), loaded("w", 2)), loaded("b", 1)
 print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
 
 # %% [markdown]
-# x·w + b of one row, from 0.0 on, as in notebook 01. The rest is the replay, op by op, in a loop over rows: leaves are loaded, blue
-# is computed, green is added to a sum of the assembler's. After the loop comes purple, and around all of it goes a loop over steps.
+# x·w + b of one row, from 0.0 on, as in notebook 01. The rest is the replay, in two loops of the assembler's:
+#
+# ```
+# for each step:
+#     for each of its rows:   compute what is blue, add what is green to a sum
+#     with the sums:          compute what is purple, store the new w and b
+# ```
+#
 # That is `RowProgram`. (Folded. What does not split is a `NoProgram`.)
 
 
@@ -1549,7 +1553,7 @@ class RowProgram:
 
     def launch(self, args, specs, sizes):
         """Run on a block of words, of this call alone. Variables are read, and overwritten, at home."""
-        outs = [spec.device.new(spec, Tensor) for spec in specs]
+        outs = [Tensor(spec) for spec in specs]
         given = [addressof(_bytes_of(x.data)) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.turns:
             homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]

@@ -296,9 +296,9 @@ class _Part(Made, Module):
 
 
 # %% [markdown]
-# Now the second version of a layer. `add_weight` makes a variable of the numbers of an initializer. In `run` you find the `if not
-# self.built` from above: the first input says the shape and the dtype, and `build_for` calls `build`. A layer of its own kind
-# writes `build` and `call`.
+# Now the second version of a layer. A layer of its own kind writes `build` and `call`. `add_weight` makes a variable, of the numbers
+# that an initializer gives (`starting`, folded). In `run` you find the `if not self.built` from above: the first input says the
+# shape and the dtype, and `build_for`, folded too, calls `build`.
 
 
 # %%
@@ -438,7 +438,7 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 # NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses begin with a
 # check that the two belong together (`checked`, folded), and end with the mean. Between them stands `call`, which each loss writes
 # for itself. That of the first loss is your function. (A loss with `probabilities = True` has its numbers checked, too: they lie
-# in 0 to 1.)
+# in 0 to 1. And `wider` asks the course's second package, `levels_more`: of it come the weights of samples.)
 
 
 # %% tags=["hide-input"]
@@ -670,9 +670,8 @@ class _Rated(Made, Module):
     @learning_rate.setter
     def learning_rate(self, value):
         first = value(constant(0.0)) if callable(value) else value  # of a function only the first number is known
-        positive(
-            f"{type(self).__name__}: learning_rate", float(first) if isinstance(first, Operators) else first, zero=True
-        )
+        first = float(first) if isinstance(first, Operators) else first
+        positive(f"{type(self).__name__}: learning_rate", first, zero=True)
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
         else:
@@ -723,7 +722,7 @@ class Optimizer(_Rated):
 
 
 # %% [markdown]
-# SGD, stochastic gradient descent, remembers nothing, and its update is your function. (`sgd.apply_gradients(…)`, as in Keras ·
+# SGD, stochastic gradient descent, remembers nothing. So its update gives one thing, and that is your function's. (`sgd.apply_gradients(…)`, as in Keras ·
 # PyTorch's `sgd.step()` finds the gradients in the weights, where `loss.backward()` has left them.)
 
 
@@ -840,31 +839,31 @@ checks.predict(
 
 # %% [markdown]
 # The folded function fits a line from zero, with all rows in each step: the step from above, with an optimizer. It gives the
-# losses, and the path of (w, b).
+# losses, the path of (w, b), and the model.
 
 
 # %% tags=["hide-input"]
 def run(optimizer, x, y, updates=1000):
-    """Fit x @ w + b, from zero, all rows in each step. Returns losses and the path of (w, b), the start included."""
+    """Fit x @ w + b, from zero, all rows in each step. Returns losses, the path of (w, b) for one w, and the model."""
     model = Dense(1, kernel_initializer="zeros")
     model(x)
 
     @function
     def step(x, y):
-        w, b = map(constant, model.variables)  # as they are before the update
+        before = [constant(v) for v in model.variables if v.shape == (1, 1)]
         with GradientTape() as tape:
             loss = mse(y, model(x))
         optimizer.apply_gradients(zip(tape.gradient(loss, model.variables), model.variables))
-        return loss, w, b
+        return loss, *before
 
     all_rows = np.broadcast_to(np.arange(len(x)), (updates + 1, len(x)))
-    losses, w, b = (each.numpy().reshape(updates + 1, -1) for each in step.over(x, y, all_rows))
-    return losses[:, 0], np.hstack([w, b])
+    losses, *path = (each.numpy() for each in step.over(x, y, all_rows))
+    return losses, np.column_stack(path), model
 
 
 # %%
 millimetres, kilograms = depth[:, None], mass[:, None] / 1000
-losses, _ = run(SGD(0.01), millimetres, kilograms, 200)
+losses, *_ = run(SGD(0.01), millimetres, kilograms, 200)
 print(*(f"{loss:.3g}" for loss in losses[:5]), "…", f"{losses[-1]:.3g}")
 
 # %% [markdown]
@@ -886,7 +885,7 @@ print(f"curvature {curvature:.0f}: a step goes {0.01 * curvature:.2f}·d")
 # %%
 inputs = {"raw": millimetres, "standardised": tasks.standardise(millimetres, millimetres)[0]}
 for name, racer in {"SGD(0.5)": SGD(0.5), "Adam(0.5)": Adam(0.5)}.items():
-    losses = run(racer, inputs["standardised"], kilograms)[0]
+    losses, *_ = run(racer, inputs["standardised"], kilograms)
     print(f"{name:10} {losses[0]:.4f} {losses[1]:.4f} {losses[2]:.4f} … {losses[-1]:.4f}")
 
 # %% [markdown]
@@ -904,7 +903,7 @@ RATES = [m * 10**-k for k in (4, 3, 2, 1) for m in (1, 2, 5)] + [1]
 
 def draw(columns, rate):
     x = inputs[columns]
-    runs = {"SGD": run(SGD(rate), x, kilograms), "Adam": run(Adam(rate), x, kilograms)}
+    runs = {name: run(racer(rate), x, kilograms)[:2] for name, racer in {"SGD": SGD, "Adam": Adam}.items()}
     return race.drawn(columns, rate, x, kilograms, runs)
 
 
@@ -983,13 +982,6 @@ import reprlib
 from levels.low_level import constant, gather, row_numbers
 
 
-def _batched(rows, size):
-    """Row numbers [rows] -> [batches, size]; a list, where the last batch is shorter."""
-    full = len(rows) // size * size
-    batches = rows[:full].reshape(-1, size)
-    return batches if full == len(rows) else [*batches, rows[full:]]
-
-
 class _Plugged(type):
     """The type of a class whose wider one, in `levels_more`, answers in its place: it may know `from_csv`."""
 
@@ -1058,8 +1050,12 @@ class Dataset(Made, metaclass=_Plugged):
         n = at_least(1, "batch: batch_size", batch_size)
         if self.batches:
             raise ValueError(f"batch: {self.length} batches make no batch of {n}")
-        count = -(-self.length // n)
-        return type(self)(f"batch({n})", lambda: _batched(self.make(), n), count, self.arrays, True, self.stages)
+
+        def make():
+            rows = self.make()
+            return np.split(rows, range(n, len(rows), n)) if len(rows) % n else rows.reshape(-1, n)
+
+        return type(self)(f"batch({n})", make, -(-self.length // n), self.arrays, True, self.stages)
 
 
 # %% [markdown]
@@ -1119,9 +1115,9 @@ print(told[[0, 200, 300]], *species[[0, 200, 300]])
 # %%
 centred, masses = depth[:, None] - 17.0, {}
 for name, x in {"not told": centred, "told the species": np.hstack([centred, told])}.items():
-    *w, b = run(SGD(0.1), x, mass[:, None], updates=3000)[1][-1]
-    masses[name] = x @ w + b
-    print(f"{name:17} {w[0]:7.1f} g per mm of bill depth")
+    *_, model = run(SGD(0.1), x, mass[:, None], updates=3000)
+    masses[name] = model(x).numpy()[:, 0]
+    print(f"{name:17} {model.kernel.numpy()[0, 0]:7.1f} g per mm of bill depth")
 
 # %%
 from course.figures import penguin_figures

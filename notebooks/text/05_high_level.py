@@ -441,7 +441,7 @@ print(f"last loss {float(student.history.losses[-1]).hex()}")
 #
 # **A good place to stop.** The loop is whole: it trains anything that has a step.
 #
-# ## A model (15 min)
+# ## A model (16 min)
 #
 # What is left is ease. Our student was put together by hand, and its step speaks of one layer, by its name. A **model** brings
 # both with it. It is a layer, so it has variables, and can be called. It comes in two steps: first a layer that can be trained,
@@ -547,7 +547,7 @@ def prepared(model, x, y):
     return x, y
 
 
-def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
+def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
     """Arrays x, y, or (x, y), as a Dataset of batches for this model; or a Dataset. Raises TypeError, ValueError for others."""
     if isinstance(x, Dataset):
         data = copy.copy(x)
@@ -557,7 +557,7 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False, seed=None):
     if any(part is None for part in parts):
         raise TypeError(f"x is a {type(x).__name__}, y is missing: give x and y, or a Dataset of batches (x, y)")
     rows = Dataset.from_tensor_slices(prepared(model, *parts))
-    return (rows.shuffle(len(rows), seed) if shuffle else rows).batch(batch_size)
+    return (rows.shuffle(len(rows)) if shuffle else rows).batch(batch_size)
 
 
 # %%
@@ -569,7 +569,8 @@ for rows in prepared(line, [[1, 2], [3, 4]], [True, False]):
 #
 # What do people come to this level for? `fit` trains, and is two lines that call what we have. `evaluate` asks how good the model is
 # on other rows: the same pass, with a step that updates nothing. `predict` is a call, with no targets at all. And `build` makes the
-# variables before there are numbers: a row goes through that has a shape alone. (`flag` and `at_least` look at an argument.)
+# variables before there are numbers: a row goes through that has a shape alone. (`flag` and `at_least` look at an argument. What is
+# `@widened` can more in `levels_more`: metrics, a moving bar, rows to validate.)
 
 # %%
 #| export models
@@ -971,8 +972,8 @@ line
 #
 # Seven times the same number, so it is printed once. The numbers above count what it takes. **Lines** are those of the task function
 # and of all it calls in its module. A **launch** is one call from above: of one operation on two numbers in plain Python, of one
-# kernel on level 2, of a whole training where a compiler has been at work. (Level 5 says `few`: with `levels_more` a moving bar cuts
-# the pass.)
+# kernel on level 2, of a whole training where a compiler has been at work. (Level 5 says `few`: where `levels_more` shows a moving
+# bar, a pass is a few calls.)
 #
 # The net, too. (In plain Python 24,000 steps take about a minute. So the versions that go op by op take over from level 1 for the
 # last hundred.) To lay two levels beside each other, **choose them in the two menus**.
@@ -1028,8 +1029,8 @@ widgets.explore(
 #
 # ## The same in two frameworks (1 min)
 #
-# The net in the three, from the same weights, on the same batches. (Theirs ran on the real libraries, 200 steps. In
-# *more/05_tensorflow* they run here, with one import changed.)
+# The net in the three, on the same batches. A look at the bands is enough: which marks has one line of `fit` taken over? (Theirs ran
+# on the real libraries. In *more/05_tensorflow* they run here, with one import changed.)
 
 # %%
 from course.inspection import spellings

@@ -230,9 +230,9 @@ print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
 # %% [markdown]
 # Five things keep it down. Only part of the arithmetic is a multiplication with an addition, which one instruction can do
 # together (`fmadd`; on ARM `fmla`). The 61 sums do not fit into 16 or 32 registers, so each turn loads and stores them (`mov`;
-# on ARM `ldr`, `str`). The rows of a batch lie anywhere, so their lanes are filled one by one. The last turn of a batch may be
-# mostly masked: 100 rows are six turns of sixteen lanes, and four rows more. And each step ends by adding up 61 sums lane by
-# lane.
+# on ARM `ldr`, `str`). The rows of a batch lie anywhere, so their lanes are gathered, a load for each. The last turn of a batch
+# may be mostly masked: 100 rows are six turns of sixteen lanes, and four rows more. And each step ends by adding up 61 sums lane
+# by lane.
 
 # %% [markdown]
 # ## 01-3 · Lines touched (1 min)

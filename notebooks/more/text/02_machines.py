@@ -23,7 +23,7 @@ from levels.kernels.elementwise import loop_source, places_of
 from levels_more import gpu_kernels, tpu_kernels
 
 # %% [markdown]
-# ## Who calls the function (3 min)
+# ## Who calls the function (4 min)
 #
 # So far the table has one column. A GPU and a TPU are in the pool. (On a computer without them they are
 # simulated, thread by thread and cycle by cycle.) What do they need to run our two tasks? A kernel for each op. But not one line
@@ -80,7 +80,7 @@ for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
 # ([Norrie et al., 2021](https://doi.org/10.1109/MM.2021.3058217)). A vector unit does what the lanes of a CPU do, so ours borrows
 # the CPU's programs. Their cycles are not counted.
 #
-# ## Sums on a GPU (5 min)
+# ## Sums on a GPU (6 min)
 #
 # A long row is a block's work, as in notebook 01. Of 64 threads each takes in every 64th number, then the halves
 # meet. The order of such a sum is fixed, but it is another one than the CPU's. Of columns, each has a thread that goes down.

@@ -75,7 +75,7 @@ launch("log_softmax", None, far_apart).numpy().round(4).tolist()
 # %% [markdown]
 # Of the 0 in the second row above, the logarithm would be -infinity. Here its true value is left, -1000.
 #
-# ## Four sums side by side (2 min)
+# ## Four sums side by side (3 min)
 #
 # Along a row each addition waits for the one before, and takes several cycles. So `levels_more` puts another loop in the place of
 # the core's: four rows go side by side, four sums that do not wait for each other. Each is added up in the same order as before,

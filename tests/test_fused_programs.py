@@ -1,0 +1,139 @@
+"""Which graphs become programs: those of moves, masks and sums too; and what is left to kernels says why."""
+
+import collections
+
+import numpy as np
+import pytest
+from back_ends import choose, kinds
+from test_wild import Wild, bits
+
+from levels import low_level as ll
+from levels.hardware import program
+from levels.low_level import Function, Replay, Variable, function
+
+X = np.random.default_rng(1).standard_normal((3, 20, 5)).astype("f4")
+MOVES = {
+    "transpose": lambda x: ll.transpose(x),
+    "axes": lambda x: ll.transpose(x, (1, 2, 0)),
+    "rows": lambda x: x[1:],
+    "backwards": lambda x: x[::-1, ::-3, 1:4],
+    "one of an axis": lambda x: x[:, 2],
+    "beside": lambda x: ll.concat([x, x * 2, x[:, :1]], 1),
+    "at the end": lambda x: ll.concat([x, x[:, :, :2]], 2),
+    "largest": lambda x: ll.reduce_max(x, 1),
+    "largest of all": lambda x: ll.reduce_max(x),
+    "smallest in a row": lambda x: ll.reduce_min(x, -1, True),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", MOVES)
+def test_moves_and_extremes_are_programs(name, dtype, monkeypatch):
+    """And their gradients, with slices in them that write into zeros."""
+    choose(monkeypatch, "FusedProgram")
+    x = X.astype(dtype)
+    x[0, 3], x[1, :, 2] = np.nan, -0.0
+
+    def slope(x):
+        with ll.GradientTape() as tape:
+            y = ll.reduce_sum(MOVES[name](x) * 3)
+        return tape.gradient(y, x)
+
+    for each in (MOVES[name], slope) if "est" not in name else (MOVES[name],):
+        compiled = function(each)
+        assert bits(compiled(x)) == bits(each(ll.constant(x)))
+        assert kinds(compiled) == {"FusedProgram"}
+
+
+def test_variables_that_take_each_others_old_values(monkeypatch):
+    choose(monkeypatch, "FusedProgram")
+    a, b, c = (Variable(np.full((2, 3), n)) for n in (1.0, 2.0, 3.0))
+
+    def turn():
+        old = a.value
+        a.assign(b.value)
+        b.assign(c.value)
+        c.assign(old)
+
+    compiled = function(turn)
+    compiled(), compiled()
+    assert [v.numpy()[0, 0] for v in (a, b, c)] == [3.0, 1.0, 2.0] and kinds(compiled) == {"FusedProgram"}
+
+
+IDS = np.random.default_rng(2).integers(0, 7, (20, 2))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_row_numbers_from_outside(dtype, monkeypatch):
+    """An embedding that is trained, and classes: as programs the same bits, and a wrong number changes nothing."""
+    ends, batches = [], np.random.default_rng(3).integers(0, 20, (6, 4))
+    for name in "Replay", "FusedProgram":
+        choose(monkeypatch, name)
+        table = Variable(np.random.default_rng(1).standard_normal((7, 5)).astype(dtype))
+
+        def step(ids, table=table):
+            with ll.GradientTape() as tape:
+                found = ll.gather(table, ids) * ll.reshape(ll.one_hot(ids[:, 0], 5, dtype), (-1, 1, 5))
+                loss = ll.reduce_mean((found - 1) * (found - 1))
+            table.assign(table - tape.gradient(loss, table))
+            return loss
+
+        compiled = function(step)
+        losses = [compiled(ll.constant(np.minimum(IDS[:4], 4))), compiled.over(np.minimum(IDS, 4), batches)]
+        assert kinds(compiled) == {name}
+        before = table.numpy().copy()
+        for wrong in (np.where(IDS > 4, 9, 0), np.full_like(IDS, -1)):
+            with pytest.raises(IndexError, match="a row number is out of range|a class number is out of range"):
+                compiled.over(wrong, np.arange(20).reshape(5, 4))
+            with pytest.raises(IndexError, match="a row number is out of range|a class number is out of range"):
+                compiled(ll.constant(wrong[np.argsort(-abs(wrong[:, 0]))][:4]))
+            assert name == "Replay" or bits(table) == bits(before)
+        if name == "Replay":
+            table.assign(before)
+        unused = np.where(np.arange(20)[:, None] == 19, 9, np.minimum(IDS, 4))  # whose last row is in no batch
+        compiled.over(unused, [[0, 1, 2, 3]])
+        ends.append([*losses, table])
+    same = bits if dtype == "f8" else lambda x: np.round(x.numpy().astype("f8"), 4).tolist()  # float32 may fuse a·b + c
+    assert [*map(same, ends[0])] == [*map(same, ends[1])]
+
+
+def graphs(seed):
+    """The functions of a random program, as (function, arguments, whether it goes over batches)."""
+    wild = Wild(seed)
+    variables = [*map(Variable, wild.start)]
+    args = wild.arguments(wild.batches[0])
+    yield Function(wild.step(variables)), args, False
+    yield Function(wild.step(variables, single=True)), args, True
+    if sources := wild.sources():
+        yield Function(wild.slopes(variables, sources)), args, False
+
+
+def test_only_empty_graphs_are_left_to_kernels(monkeypatch, tell):
+    """Programs are written, and not compiled. What is replayed says why."""
+    monkeypatch.setattr(program, "machine_code", lambda text: (None, 1))
+    found, why = collections.Counter(), collections.Counter()
+    with np.errstate(all="ignore"):
+        for seed in range(150):
+            for compiled, args, over in graphs(seed):
+                made, _ = compiled.compile(args, over)
+                if made.graph.ops:
+                    found[type(made).__name__] += 1
+                    if isinstance(made, Replay) and all(0 not in x.spec.shape for x in made.graph.nodes):
+                        why[made.why] += 1
+    tell("random graphs", f"{dict(found)}; left to kernels, and not empty: {dict(why)}")
+    assert why.total() <= 0.01 * found.total(), why
+    assert found["FusedProgram"] > 0.6 * found.total(), found
+
+
+def test_what_is_replayed_says_why():
+    """Random numbers, and row numbers that are computed."""
+    state, x = Variable(np.array([7, 0])), ll.constant(X[0])
+    noisy = function(lambda x: ll.apply("random_uniform", state, shape=(2, 3), dtype=np.dtype("f4")))
+    looked_up = function(lambda x: ll.gather(x, ll.argmax(x, 0)))
+    for compiled, why in (
+        (noisy, "random_uniform float32[2, 3] is left to its kernel"),
+        (looked_up, "checked by its kernel"),
+    ):
+        compiled(x)
+        ((made, _),) = compiled.programs.values()
+        assert why in made.why
