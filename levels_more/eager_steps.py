@@ -9,7 +9,8 @@ Measured, the update alone of the net 2-4-8-1, in µs, with the copies of weight
 
 from operator import is_
 
-from levels.low_level import DOOR, RUN, Function, GradientTape, Replay, Tensor, Variable
+from levels.low_level import DOOR, RUN, Function, GradientTape, Replay, Tensor
+from levels.mid_level import Made
 from levels_more.reading import of_levels
 
 _OFTEN = 3  # what was traced anew so often would be again: then op by op is quicker
@@ -24,9 +25,9 @@ def at_once():
 
 
 def _read(optimizer):
-    """All that a step reads of an optimizer of ours: its attributes, and those of a rate that depends on the step."""
+    """All that a step reads of an optimizer of ours: its rule, its attributes, and those of a rate that depends on the step."""
     rate = optimizer.rate
-    return [type(optimizer).update, *vars(optimizer).values(), *(() if type(rate) is Variable else vars(rate).values())]
+    return [type(optimizer).update, *vars(optimizer).values(), *(vars(rate).values() if isinstance(rate, Made) else ())]
 
 
 class EagerStep(Function):
@@ -36,23 +37,21 @@ class EagerStep(Function):
     """
 
     def __init__(self, optimizer, step):
-        super().__init__(lambda *gradients: step(gradients, [*optimizer.owners]))
-        self.optimizer, self.read, self.renewed = optimizer, [], 0
-        self.ours = of_levels(type(optimizer)) and (type(optimizer.rate) is Variable or of_levels(type(optimizer.rate)))
+        super().__init__(lambda *gradients: step(gradients, self.variables))
+        self.optimizer, self.read, self.renewed, self.ours = optimizer, [], 0, False
         self.variables, self.specs = [*optimizer.owners], [w.spec for w in optimizer.owners]
 
     def done(self, gradients, variables):
         """Do a step by tensors shaped like these variables, and say so. False where that is no program: nothing was done."""
-        if not (self.ours and at_once() and len(variables) == len(self.variables)):
-            return False
-        tensors = {*map(type, gradients)} == {Tensor} and [dw.spec for dw in gradients] == self.specs
-        if not (tensors and all(map(is_, variables, self.variables))):
-            return False
-        read = _read(self.optimizer)
+        optimizer, read = self.optimizer, _read(self.optimizer)
         if len(read) != len(self.read) or not all(map(is_, read, self.read)):
             self.renew()
             self.read, self.renewed = read, self.renewed + 1
-        if self.renewed > _OFTEN:
+            self.ours = all(map(of_levels, (type(optimizer), optimizer.update, type(optimizer.rate))))
+        if not (self.ours and self.renewed <= _OFTEN and at_once() and len(variables) == len(self.variables)):
+            return False
+        tensors = {*map(type, gradients)} == {Tensor} and [dw.spec for dw in gradients] == self.specs
+        if not (tensors and all(map(is_, variables, self.variables))):
             return False
         program, _ = self.program(gradients, None, False)
         if isinstance(program, Replay):  # that is op by op

@@ -29,10 +29,13 @@ class Ahead:
     """
 
     def __init__(self, rows, size, epochs):
-        self.rows, self.size, self.epochs, self.done, self.orders, self.single = rows, size, epochs, deque(), [], False
-        self.full = len(rows) // size * size  # rows in batches of that size; there may be a shorter one behind them
-        self.sizes = array("q", [size]) * (self.full // size) + array(
-            "q", [len(rows) - self.full] * (self.full < len(rows))
+        self.rows, self.size, self.epochs = rows, int(size), epochs
+        self.done, self.orders, self.single = deque(), [], False  # single: epochs are done one by one
+        self.full = (
+            len(rows) // self.size * self.size
+        )  # rows in batches of that size; there may be a shorter one behind them
+        self.sizes = array(
+            "q", [self.size] * (self.full // self.size) + [len(rows) - self.full] * (self.full < len(rows))
         )
 
     def may(self, pace):
@@ -57,7 +60,7 @@ class Ahead:
         parts = [orders[: count * self.full].reshape(-1, self.size), orders[None, count * self.full :]]
         losses = [self.over(program, part) for part in parts if part.size]
         losses = np.concatenate(losses) if len(losses) > 1 else losses[0]
-        if count > 1 and not np.isfinite(np.sum(losses, dtype=np.float64) * self.size):
+        if count > 1 and not np.isfinite(np.dot(losses, np.full(len(losses), float(self.size)))):
             self.single = True
             for variable, value in before.items():
                 variable.replace(value)

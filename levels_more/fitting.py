@@ -102,12 +102,11 @@ class Training(loops.Training):
         self.row_weights = []  # of the rows of the batch that is traced
         self.rows_weighed = False  # whether a loss has heard of them
         self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
-        self.ahead = None  # the epochs that are done already, where nobody listens between them
         self.tests = None  # who listens to steps of a test: see `Watch.on_step_begin`, `on_piece_end`
 
     def __getstate__(self):
         """What a copy begins with: all but the programs, which are of this model's variables."""
-        return vars(self) | {"programs": {}, "watch": None, "tests": None, "ahead": None}
+        return vars(self) | {"programs": {}, "watch": None, "tests": None}
 
     def loss(self, model, y, predicted):
         """The losses of all outputs and the penalties of all layers, added up. The metrics take the batch in."""
@@ -187,8 +186,9 @@ class Training(loops.Training):
                 yield self.step_program(step, packing, look)(*rows).numpy().reshape(1), [len(rows[0])]
             return
         program = self.step_program(step, data.packing, look)
-        if self.ahead and not look and self.ahead.may(self.pace):
-            yield self.ahead.epoch(program, self, step.__self__.history)
+        ahead = None if look or self.watch is None else self.watch.ahead
+        if ahead and ahead.may(self.pace):
+            yield ahead.epoch(program, self, step.__self__.history)
             return
         for part in cut(data.each(), lambda: 1 if listener else self.pace):
             if listener:
@@ -240,20 +240,19 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
     callbacks, training = as_list(callbacks), model.training
     held = [] if validation is None else [HeldOut(model, validation)]
     with noted_interrupts() as pressed, progress(data, epochs) if verbose == 1 else nullcontext() as bar:
-        training.ahead = (
-            ahead if DOOR.stands is RUN and not (callbacks or held or training.metrics or WAY.change) else None
-        )
-        training.watch = Watch(pressed, bar, callbacks, training.ahead)
+        if callbacks or held or training.metrics or WAY.change or DOOR.stands is not RUN:
+            ahead = None
+        training.watch = Watch(pressed, bar, callbacks, ahead)
         attach(callbacks, model)
         told = [Told(model, callbacks, first)] if callbacks else []
         try:
             return loops.run_training(model, data, epochs, [*held, *told, training.watch], verbose == 2)
         finally:
-            if training.ahead:
-                training.ahead.tell(model.history)
+            if ahead:
+                ahead.tell(model.history)
             model.history.params = {"epochs": first + epochs, "verbose": verbose}
             model.history.epoch = [*range(first, first + len(model.history.epochs))]  # Keras' numbers of them
-            training.watch = training.ahead = None
+            training.watch = None
 
 
 def tested(model, step, data):

@@ -27,7 +27,7 @@ class _Clipped(Optimizer):
 
     def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
         super().__init__(*args, **options)
-        self.name, self.clipvalue, self.eager_step = name, clipvalue, None
+        self.name, self.clipvalue, self.programs = name, clipvalue, None
         self.clipnorm, self.global_clipnorm = clipnorm, global_clipnorm
         for name, value in (("clipnorm", clipnorm), ("global_clipnorm", global_clipnorm), ("clipvalue", clipvalue)):
             if value is not None:
@@ -47,9 +47,9 @@ class _Clipped(Optimizer):
 
     def apply_gradients(self, grads_and_vars):
         gradients, variables = zip(*grads_and_vars, strict=True)
-        if self.owners and self.eager_step is None:
-            self.eager_step = EagerStep(self, self.op_by_op)
-        if self.eager_step is None or not self.eager_step.done(gradients, variables):
+        if self.owners and self.programs is None:
+            self.programs = EagerStep(self, self.op_by_op)
+        if self.programs is None or not self.programs.done(gradients, variables):
             self.op_by_op(gradients, variables)
 
 
@@ -190,7 +190,7 @@ class PiecewiseConstantDecay(Made):
         if len(values) != len(boundaries) + 1 or sorted(boundaries) != [*boundaries]:
             given = f"{len(boundaries)} boundaries and {len(values)} values"
             raise ValueError(f"PiecewiseConstantDecay: {given}; expected one more value, and ascending boundaries")
-        self.boundaries, self.values = list(boundaries), list(values)
+        self.boundaries, self.values = tuple(boundaries), tuple(values)
 
     def __call__(self, step):
         rate = step * 0.0 + self.values[-1]

@@ -20,9 +20,7 @@ from levels_more.reading import TEXTS, changed, of_levels, read_outside, same
 # attributes that change while what a trace reads does not
 PASSING = {
     "again",
-    "ahead",
     "calls",
-    "eager_step",
     "end",
     "history",
     "input_names",

@@ -62,7 +62,7 @@ def test_the_numbers_are_those_of_epochs_one_by_one(dtype, shuffle, more, calls)
     same(*models)
 
 
-@pytest.mark.parametrize("size", [30, 399, 401])
+@pytest.mark.parametrize("size", [30, np.int64(399), 401])
 def test_a_shorter_batch_ends_each_epoch(size, calls):
     models = net(), net()
     for model, callbacks in zip(models, ([], [Callback()]), strict=True):

@@ -301,8 +301,16 @@ EAGER |= {"schedule": lambda: SGD(PiecewiseConstantDecay([1, 3], [1.0, 0.1, 0.01
 def test_a_step_in_eager_is_one_program_with_the_bits_of_its_ops(name):
     optimizer = EAGER[name]()
     same(steps_of(optimizer), steps_of(EAGER[name](), by="op_by_op"))
-    ((program, _),) = optimizer.eager_step.programs.values()
+    ((program, _),) = optimizer.programs.programs.values()
     assert type(program) is FusedProgram
+
+
+def test_in_eager_a_rate_that_changes_in_each_step_leaves_the_program():
+    w, adam = Variable(np.ones(2)), Adam(0.1)
+    for k in range(9):
+        adam.learning_rate = 0.1 / (1 + k)
+        adam.apply_gradients([(constant(np.ones(2)), w)])
+    assert adam.programs.renewed == 1
 
 
 def set_to(**changes):
@@ -336,8 +344,14 @@ def test_in_eager_a_rule_of_ones_own_runs_in_each_step():
             heard.append(dw.numpy())
             return super().update(rate, dw, w, v)
 
+    def loud(rate, dw, w):
+        heard.append(dw.numpy())
+        return (w,)
+
     steps_of(Loud())
     assert len(heard) == 10  # two variables
+    steps_of(SGD(), change=set_to(update=loud))
+    assert len(heard) == 14
 
 
 def test_an_open_tape_hears_each_op_of_an_optimizer():
