@@ -45,8 +45,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
     """
     if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
         raise TypeError(f"x is {_told(x)}; expected a NumPy array [rows, features] of float32 or float64")
-    layers = zip([x.shape[1], *units], units)
-    shapes = [shape for inputs, outputs in layers for shape in ((inputs, outputs), (1, outputs))]
+    shapes = [shape for k, n in zip([x.shape[1], *units], units) for shape in ((k, n), (1, n))]
     if not isinstance(weights, (list, tuple)) or len(weights) != len(shapes):
         given = f"{len(weights)} arrays" if isinstance(weights, (list, tuple)) else f"a {type(weights).__name__}"
         raise ValueError(f"weights are {given}; expected {len(shapes)}: {shapes}")
@@ -122,8 +121,7 @@ def _predict_program(forward, dtype, shapes):
     """A program that predicts: what `forward` gives last, for each row."""
     a = Assembler("predict", dtype)
     x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
-    arrays = [a.array(f"weights{m}", *shape) for m, shape in enumerate(shapes)]
-    weights = [_each(array, a.load) for array in arrays]
+    weights = [_each(a.array(f"weights{m}", *shape), a.load) for m, shape in enumerate(shapes)]
     with a.loop("rows", a.lanes) as r:
         *_, answer = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
         a.store(answer, out, r, 0)
