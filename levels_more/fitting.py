@@ -306,7 +306,8 @@ class Watch(Callback):
     """The last listener of each training: moves the bar, tells of each step, and looks whether Ctrl-C was pressed."""
 
     def __init__(self, pressed, bar, callbacks, ahead):
-        self.pressed, self.bar, self.callbacks, self.ahead, self.step = pressed, bar, callbacks, ahead, 0
+        self.pressed, self.bar, self.callbacks = pressed, bar, callbacks
+        self.ahead, self.step = ahead, 0
         self.each = any(
             getattr(callback, name, None) for callback in callbacks for name in (BEGIN, "on_train_batch_end")
         )

@@ -132,7 +132,8 @@ class _List:
     """
 
     def __init__(self, units, now, threads):
-        self.calls, self.threads, self.now = [call for parts in units for call in parts], threads, now
+        self.calls = [call for parts in units for call in parts]
+        self.threads, self.now = threads, now
         self.table = np.empty((len(self.calls), 2), np.int64)
         self.program, arrays = list_program(), [address(self.table), address(now)]
         words, starts, known = [], [], {"programs": len(self.calls)}

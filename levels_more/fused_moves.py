@@ -119,7 +119,8 @@ def extreme_program(op, before, within, after, dtype):
 
 def _extreme(node):
     check_small(node, node.inputs[0])
-    before, within, after = reduced(node.op, node.inputs[0].spec.shape, node.attrs.get("axis"))[1]
+    (x,) = node.inputs
+    before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]
     return extreme_program(node.op, before, within, after, node.spec.dtype), [node, *node.inputs]
 
 

@@ -105,7 +105,8 @@ def column_program(m, k, dtype):
 
 def product_of(node, parts=1):
     """The program of a matmul in parts, as in PARTS. Raises NoProgram for one that level 2 does quicker."""
-    (x, w), (m, n), dtype, lanes = node.inputs, node.spec.shape, node.spec.dtype, all_lanes(node.spec.dtype)
+    (x, w), (m, n), dtype = node.inputs, node.spec.shape, node.spec.dtype
+    lanes = all_lanes(dtype)
     turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
     k = x.spec.shape[0 if turned_x else 1]
     if m * k * n >= WORTH_PACKING and w.spec.nbytes > NEAR_BYTES:
@@ -170,7 +171,8 @@ def row_kernel_of(node, parts=1):
     *_, width = node.spec.shape
     if width > WIDEST_ROW:
         raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST_ROW}")
-    kernel, count, found = KERNELS[node.op, node.spec.device.kind], math.prod(node.spec.shape) // width, []
+    kernel = KERNELS[node.op, node.spec.device.kind]
+    count, found = math.prod(node.spec.shape) // width, []
     for begin, rows in shares(count, parts, all_lanes(node.spec.dtype)):
         program = rows_program(kernel, len(node.inputs), rows, width, node.spec.dtype)
         found.append((program, [(x, begin * width) for x in (node, *node.inputs)]))

@@ -57,7 +57,8 @@ def check_rows(limits, args, batches=None):
 def gather_program(count, limit, width, dtype):
     """out[count, width] = x[rows[i]] for each of `count` rows."""
     a = assembler("gather", dtype, all_lanes(dtype))
-    out, x, rows = a.array("out", count, width), a.array("x", limit, width), a.array("rows", count, rows_of=limit)
+    out, x = a.array("out", count, width), a.array("x", limit, width)
+    rows = a.array("rows", count, rows_of=limit)
     with a.loop(count) as i:
         row = a.load(rows, i)
         with a.loop(width, a.lanes) as j:
@@ -69,7 +70,8 @@ def gather_program(count, limit, width, dtype):
 def scatter_program(count, limit, width, dtype):
     """out[rows[i]] = Σ x[i], in the order of i, on zeros."""
     a = assembler("scatter_add", dtype, all_lanes(dtype))
-    out, x, rows = a.array("out", limit, width), a.array("x", count, width), a.array("rows", count, rows_of=limit)
+    out, x = a.array("out", limit, width), a.array("x", count, width)
+    rows = a.array("rows", count, rows_of=limit)
     with a.loop(limit) as i, a.loop(width, a.lanes) as j:
         a.store(Value(a, "zeroinitializer"), out, i, j)
     with a.loop(count) as i:

@@ -75,7 +75,8 @@ def team_program():
         a.array(name, "parts", *size, rows_of=2**31 - 1) for name, size in (("table", [2]), ("before", []))
     )
     a.array("now", "steps", rows_of=2**31 - 1)  # only its first place is used; a size has to be that of an array
-    free, done, others, now = (a.word(name, "ptr") for name in ("free", "done", "others", "now"))
+    names = "free", "done", "others", "now"
+    free, done, others, now = (a.word(name, "ptr") for name in names)
     parts, total = a.size("parts"), a.write(f"mul i64 {a.size('steps')}, {a.size('parts')}")
     a.emit("br label %look", "look:")
     ready = a.write(f"load atomic i64, ptr {done} seq_cst, align 8")

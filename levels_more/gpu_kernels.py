@@ -125,7 +125,8 @@ def reduce_block(combine, start):
     number = type(start)
 
     def by_block(out, x):
-        part, t, i = cuda.shared.array(BLOCK_THREADS, number), cuda.threadIdx.x, cuda.blockIdx.x
+        part = cuda.shared.array(BLOCK_THREADS, number)
+        t, i = cuda.threadIdx.x, cuda.blockIdx.x
         total = start
         for k in range(t, x.shape[1], cuda.blockDim.x):
             total = combine(total, x[i, k])

@@ -610,7 +610,8 @@ class Device:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, and its own")
         self.used -= buffer.spec.nbytes
         # a Spec of its own: what was looked up by the shared one fits no freed buffer
-        buffer.spec, buffer.data, buffer.source = Spec(self, buffer.shape, buffer.dtype), None, self
+        buffer.spec = Spec(self, buffer.shape, buffer.dtype)
+        buffer.data, buffer.source = None, self
 
     def measure(self, what):
         """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""
