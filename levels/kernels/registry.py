@@ -38,7 +38,7 @@ def kernel_of(op, kind):
     more("faster", str(op))
     if (str(op), str(kind)) in KERNELS:
         return KERNELS[op, kind]
-    if kinds := [k for o, k in KERNELS if o == op]:
+    if kinds := [k for o, k in KERNELS if o == str(op)]:
         raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {kinds}")
     near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"

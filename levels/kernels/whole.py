@@ -14,7 +14,7 @@ from .registry import kernel, lowered, make, same_dtype
 def _plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
-        raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 numbers of an array's rows")
+        raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array")
     count, width = math.prod(rows.shape), math.prod(x.shape[1:])
     views = [(count, width), (x.shape[0], width), (count,)]
     made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], lowered(function, x), views)

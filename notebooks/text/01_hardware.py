@@ -70,7 +70,7 @@ figures.scatter_inputs(task)
 # z = x1·w1 + x2·w2 + b         of each row: its prediction
 # e = z - y                     its error
 # the mean of e·e               the loss
-# w = w - rate · slope          each weight moves a little against its slope, its gradient;
+# w = w - rate · slope          each weight moves against its slope, its gradient;
 #                               how little, the learning rate says
 # ```
 #

@@ -262,7 +262,7 @@ def kernel_of(op, kind):
     more("faster", str(op))
     if (str(op), str(kind)) in KERNELS:
         return KERNELS[op, kind]
-    if kinds := [k for o, k in KERNELS if o == op]:
+    if kinds := [k for o, k in KERNELS if o == str(op)]:
         raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {kinds}")
     near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
@@ -764,7 +764,7 @@ scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # to each number of x its share
 scalar("broadcast_to", takes="fi")(lambda x: x)
-_ = scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
+scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 # %%
 print(launch("add", None, three, cpu.put(np.full(1, 10.0))).numpy())
@@ -830,7 +830,7 @@ scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
 # dy where x lies strictly between them, else 0
-_ = scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
+scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
 
 # %%
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
@@ -977,7 +977,7 @@ float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 def _plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
-        raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 numbers of an array's rows")
+        raise TypeError(f"{op}: rows are {rows.dtype}; expected int64 row numbers of an array")
     count, width = math.prod(rows.shape), math.prod(x.shape[1:])
     views = [(count, width), (x.shape[0], width), (count,)]
     made = make(op, rows.shape + x.shape[1:], x.dtype, [x, rows], lowered(function, x), views)
