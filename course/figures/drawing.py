@@ -73,8 +73,9 @@ def tape_drawing(records, names=(), gradients=()):
 def graph_drawing(graph, names=("x", "y"), parts=None):
     """A traced step as a graph: a box for each node, ops grey going forward, green backward, purple in the update.
 
-    With `parts` {node: a word of PARTS} blue are those with rows, green the sums over rows, purple what comes after. `names` are those of the inputs, in order. A number is drawn beside each op that uses it. Where the nodes lie on more
-    than one device, each box names its own."""
+    With `parts` {node: a word of PARTS} blue are those with rows, green the sums over rows, purple what comes after; a number has
+    no rows, and is grey. `names` are those of the inputs, in order. A number is drawn beside each op that uses it. Where the
+    nodes lie on more than one device, each box names its own."""
     ways = {id(node): parts[node] for node in graph.ops} if parts else phases(graph)
     fills, devices = PARTS if parts else PHASES, {node.spec.device.name for node in graph.nodes}
     new = {id(node): getattr(v, "name", None) or "a variable" for v, node in graph.updates.items()}
@@ -88,7 +89,7 @@ def graph_drawing(graph, names=("x", "y"), parts=None):
         elif node.op == "variable":
             lines, fill = [of.name or "a variable"], VARIABLE
         elif node.op == "constant":
-            lines, fill = [numbers(of) or shape(of)], CONSTANT
+            lines, fill = [numbers(of) or shape(of)], OP if parts else CONSTANT
         elif id(node) in new:
             lines.append(f"new {new[id(node)]}")
         if not node.inputs and node.op != "constant" or any(node is out for out in graph.outputs):

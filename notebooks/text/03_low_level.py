@@ -370,7 +370,8 @@ class Turns:
 
 
 # %% [markdown]
-# A variable (`tf.Variable` · `torch.nn.Parameter`) asks at the door for its value, and `assign` passes there, too:
+# A variable (`tf.Variable` · `torch.nn.Parameter`) asks at the door for its value, and `assign` passes there, too.
+# (`Added`: a method that `levels_more` brings.)
 
 
 # %%
@@ -503,7 +504,7 @@ def sigmoid(x):
 # ```
 #
 # Move `w` by a little, and `e` moves 3 times as far. Move `e`, and `l` moves 4 times as far. One after the other the factors
-# multiply, 3 · 4 = 12: that is the chain rule. As code, from the bottom up, and `dl` is 1:
+# multiply, 3 · 4 = 12: that is the chain rule. As code, read from the bottom up (`dz` is the slope of the loss in `z`, and `dl` is 1):
 #
 # | forward line | backward line | in numbers |
 # |---|---|---|
@@ -688,7 +689,7 @@ VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 # | (2, 3, 4) | (4,) | two axes that NumPy put in front | add over these; they go |
 # | (10, 4) | (1, 4) | axis 0, where the input has a 1 | add over it; it stays, as a 1 |
 #
-# The first is done. The second is **yours**: `reduce_sum(dx, axis=…, keepdims=True)`, for each axis where the sizes differ.
+# The first is done. The second is **yours**: `reduce_sum(dx, axis=…, keepdims=True)`, where the sizes differ, and only there.
 
 
 # %%
@@ -722,9 +723,9 @@ def unbroadcast(dx, shape):
 # </details>
 
 # %% [markdown]
-# The rules that are left: of a sum every number gets the sum's `dy`, of a mean a share of it (`_spread_back`). Of a product `X·W`
-# they are level 2's backward pass: `dX = dy·Wᵀ`, `dW = Xᵀ·dy`. (These are folded. Those of `relu` and `sigmoid` are kernels of level
-# 2, yours among them.)
+# The rules that are left: of a sum every number gets the sum's `dy`, of a mean a share of it (`_spread_back`; of how many, the
+# bytes tell). Of a product `X·W` they are level 2's backward pass: `dX = dy·Wᵀ`, `dW = Xᵀ·dy`. (These are folded. Those of `relu`
+# and `sigmoid` are kernels of level 2, yours among them.)
 
 
 # %% tags=["hide-input"]
@@ -773,8 +774,8 @@ def made_from(sources, records):
 
 
 # %% [markdown]
-# Two more lines are new: a gradient of another shape is added up first, by your `unbroadcast`, and what is missing is said in words.
-# (`more` asks `levels_more` for rules that the core lacks.)
+# Besides, a record that does not lead to the target is passed over, a gradient of another shape is added up first, by your
+# `unbroadcast`, and what is missing is said in words. (`more` asks `levels_more` for rules that the core lacks.)
 
 
 # %%
@@ -1002,7 +1003,7 @@ print(f"a step {t_step:.0f} µs")
 # ## Written down, not run (13 min)
 #
 # The third guest computes nothing. A plan tells the result's shape before any number is known. So he writes each op down, and
-# gives back a tensor that has a shape and no numbers. In the smallest form:
+# gives back a tensor that has a shape and no numbers (it names a `source`, and so gets no memory). In the smallest form:
 
 
 # %%
@@ -1081,8 +1082,9 @@ x0 = Symbol(None, Node("input", [], {"of": 0}, signature[0]))
 x0, x0.node
 
 # %% [markdown]
-# The guest himself. `do` notes a node. What was there before he came becomes a leaf: a tensor is a constant, and a variable a leaf
-# of its own kind, since its value differs from step to step. `assign` changes what the variable names here, and nothing outside.
+# The guest himself. `do` notes a node. What was there before he came becomes a leaf, a constant or, since its value differs from step to
+# step, a variable. A leaf's attribute `of` says which one it stands for. `assign` changes what the variable names here, and nothing
+# outside.
 
 
 # %%
@@ -1152,8 +1154,7 @@ def _results_of(given):
 
 
 # %% [markdown]
-# The `trace` that we keep does what the one from above did, and gives a graph. (And what the function returned, and the variables
-# that it made: those born after it began.)
+# The `trace` that we keep gives the graph, what the function returned, and the variables that it made: those born after it began.
 
 
 # %%
@@ -1332,7 +1333,7 @@ print(hundred(lambda *args: replay.run(args)[0]) == losses[:100])
 # rows, an update: that is the program that you wrote by hand in notebook 01. Let the same assembler write it.
 #
 # Which op belongs where? The plans know. Ask each one a second time, for a batch with **one row more**. What grows has rows.
-# What reads rows and does not grow adds them up. What needs such a sum comes after; all else before. (`row_parts`, folded, asks.)
+# What reads rows and does not grow adds them up. What needs such a sum comes after them. (`row_parts`, folded, asks.)
 
 # %% tags=["hide-input"]
 #| export row_program
@@ -1384,24 +1385,23 @@ graph_drawing(smaller, ["rows", "target"], parts)
 # Blue has rows: the arguments, the prediction, the error, its square, its gradient. Green adds them up: the loss, and the slopes
 # of `w` and `b`. Purple comes after: the update. Orange are the variables.
 #
-# Now one row. A kernel's function is written once, for floats and for registers alike. So an op of one row takes lists of numbers,
-# of either kind, and gives a list:
+# Now one row. `dot` of notebook 01 and the kernels' functions of notebook 02 are written once, for floats and for registers
+# alike. Here are the first two blue ops:
 
 # %%
 from levels.hardware import dot
 from levels.kernels import KERNELS
 
 
-def row_op(op, *lists):
-    if op == "matmul":  # by a single column
-        return [dot(*lists)]
-    return [KERNELS[op, "cpu"](*numbers) for numbers in zip(*lists)]
+def predicted(row, w, b):
+    product = dot(row, w)  # matmul, by a single column
+    return KERNELS["add", "cpu"](product, b)
 
 
-row_op("add", row_op("matmul", [3.0, 1.0], [2.0, 0.5]), [1.0])
+predicted([3.0, 1.0], [2.0, 0.5], 1.0)
 
 # %% [markdown]
-# 3·2 + 1·0.5 + 1 is 7.5. Give it registers in place of the floats, and the same lines write instructions:
+# 3·2 + 1·0.5 + 1 is 7.5. Give it registers in place of the floats, and the same two lines write instructions:
 
 
 # %%
@@ -1411,7 +1411,7 @@ def loaded(name, count):
 
 
 asm = Assembler("one row", "f8")
-row_op("add", row_op("matmul", loaded("row", 2), loaded("w", 2)), loaded("b", 1))
+predicted(loaded("row", 2), loaded("w", 2), *loaded("b", 1))
 print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
 
 # %% [markdown]
@@ -1905,14 +1905,14 @@ print(f"µs a step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1's 
 #
 # ### The level below | here
 #
-# The net: look at `BACKWARD`, where one line stands for all of level 2's. (What the predicted µs lack: eager, the Python of door,
-# tape and walk; compiled, sums in order, each of which waits for the one before.)
+# The net: look at `BACKWARD`, where one line stands for all of level 2's. (The predicted µs lack Python, in
+# which the eager step spends most of its time, and that in a sum each addition waits for the one before.)
 
 # %%
 compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
 
 # %% [markdown]
-# ### The same in TensorFlow and PyTorch
+# ## The same in TensorFlow and PyTorch (1 min)
 #
 # The line once more, in three spellings: `MODEL` and `BACKWARD` differ. (Theirs ran on the real libraries, 200 steps.)
 
