@@ -149,7 +149,7 @@ run(x, y)
 print("3·3 + 3 =", y[0])
 
 # %% [markdown]
-# Twelve, by four instructions of your own, and one more line to store. An error is a difference. So what is missing is an
+# Twelve, by three instructions of your own, and a fourth that stores it. An error is a difference. So what is missing is an
 # instruction that subtracts. LLVM calls it `fsub`.
 
 
@@ -203,6 +203,8 @@ def descend(w, slope, learning_rate):
 #
 # Now the program. An inner loop goes over the ten rows of a batch and adds up what each gives; an outer one goes over the
 # steps. Your `line_slopes` and `descend` stand in it, but they compute nothing here: they are handed values, and *write*.
+# (`"rows"`, `"batch"` and `"steps"` are sizes that the call will tell. `a.count` is such a size as a number, `a.number` a number that
+# the call hands over.)
 
 # %%
 from levels import hardware

@@ -137,7 +137,7 @@ print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms: {slow / fast:.0f} time
 #
 # The table of `levels` is `KERNELS`, and its `launch` finds the place for a result where you say `None`. Here is the line
 # again. Fourteen launches are a step: the rows, the prediction, the error, the loss, and the way back, with gradients by
-# hand: of each row g·e + g·e, with g = 1/10 and its error e, and that times its inputs.
+# hand: of each row g·e + g·e, with g = 1/10 and its error e, and that times its inputs. (`sgd` overwrites its weight.)
 
 # %%
 from levels import hardware

@@ -126,7 +126,7 @@ def squared_error(y_true, y_pred):
 # </details>
 #
 # An **optimizer** says what to do about it: where is `w` after one step against its gradient? You have written it before, for
-# registers. Now it is for tensors of any shape.
+# registers. Now it is for tensors of any shape, and `w` comes last.
 
 
 # %%
