@@ -291,6 +291,11 @@ gradients[x] = share
             "gradients[x] = share": "x gets 2.0 and 2.0: x has: 4, yours 2",
             "gradients[x] = gradients[x] + share": "KeyError",
             "gradients.setdefault(x, share)": "4, yours 2",
+            """
+if gradients.get(x):
+    share = gradients[x] + share
+gradients[x] = share
+""": "two shares of two numbers each raises ValueError: a tensor of shape (2,) is not one number",
             "gradients[x] = share + share": "2, yours 4",
             "gradients = {x: share}": "yours None",
             """

@@ -224,6 +224,10 @@ def hand_on(mine, draw):
         told = " and ".join(map(str, shares))
         yield f"x gets {told}: x has", float(gradients[x]) if x in gradients else None
         yield f"x gets {told}: another tensor has", float(gradients[other]) if other in gradients else None
+    gradients = {}
+    for share in ([0.0, 1.0], [2.0, 3.0]):  # `if gradients.get(x)` asks of two numbers at once whether they are true
+        mine.on("two shares of two numbers each", gradients, x, constant(share, "f8"))
+    yield "x gets [0.0, 1.0] and [2.0, 3.0]: x has", gradients.get(x)
 
 
 @cases("03-needed_by")
