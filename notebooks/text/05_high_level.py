@@ -1041,8 +1041,7 @@ spellings.beside(rings, dnn_classifier)
 # |---|---|---|---|
 # | a model of your own | subclass `tf.keras.Model`, write `call` | subclass `torch.nn.Module`, write `forward` | subclass `Model`, write `call` |
 # | one step | `train_step(data)` | `training_step(batch, batch_idx)` in Lightning | `train_step(x, y)` |
-# | ask how good | `model.evaluate` | torchkeras' `model.evaluate`, or a loop under `torch.no_grad()` | `model.evaluate` |
-# | predict | `model.predict(x)` | `model(x)` under `torch.no_grad()` | `model.predict(x)` |
+# | ask how good, predict | `model.evaluate`, `model.predict` | a loop, `model(x)`, under `torch.no_grad()`; torchkeras has both | `model.evaluate`, `model.predict` |
 # | listen | `callbacks=[tf.keras.callbacks.Callback()]` | Lightning's `callbacks=[Callback()]` | `callbacks=[Callback()]` |
 #
 # ## Where to go from here (1 min)
