@@ -22,9 +22,9 @@ cpu = pool()["cpu:0"]
 # %% [markdown]
 # ## What it is tried on (4 min)
 #
-# In notebook 02 a relu without a branch gave NaN where it should have given 0. So a new kernel is tried first: on random numbers and on
-# special ones (0.0 and -0.0, infinities, NaN), with every index checked, its own and those of the functions it calls. What an op is tried on follows from what it is;
-# for a product and for rows by number it is written down, an empty array among them.
+# In notebook 02 a relu without a branch gave NaN where it should have given 0. So a new kernel is tried first: on random numbers and
+# on special ones (0.0 and -0.0, infinities, NaN), with every index checked, its own and those of the functions it calls. What an op
+# is tried on follows from what it is; for a product and for rows by number it is written down, an empty array among them.
 
 # %%
 page.source(trials.trials_of, trials.drawn)
