@@ -240,6 +240,9 @@ CONTENTS = {
             "softmax spread sqrt tanh transpose where"
         ),
     },
+    "walk": {
+        "walks": "all",
+    },
     "wider": {
         "fitting": "Training evaluate fit predict prepared",
         "functional": "Model",

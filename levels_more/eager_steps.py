@@ -9,19 +9,12 @@ Measured, the update alone of the net 2-4-8-1, in µs, with the copies of weight
 
 from operator import is_
 
-from levels.low_level import DOOR, RUN, Function, GradientTape, Replay, Tensor
+from levels.low_level import Function, Replay, Tensor
 from levels.mid_level import Made
 from levels_more.reading import of_levels
+from levels_more.walks import at_once
 
 _OFTEN = 3  # what was traced anew so often would be again: then op by op is quicker
-
-
-def at_once():
-    """Whether ops run at once in this thread, and no tape that stands at the door writes them down."""
-    stands = DOOR.stands
-    while isinstance(stands, GradientTape) and stands.records is None:
-        stands = stands.below
-    return stands is RUN
 
 
 def _read(optimizer):

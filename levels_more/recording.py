@@ -12,10 +12,11 @@ import operator
 import threading
 
 from levels import low_level, more
-from levels.low_level import VJPS, GradientTape, Operators, renamed, walk_back
+from levels.low_level import VJPS, GradientTape, Operators, renamed
 from levels_more import own_rules  # noqa: F401 (the rule of hooks)
 from levels_more.checks import expect
 from levels_more.views import Viewing
+from levels_more.walks import walk_back
 
 
 class _Recording(threading.local):

@@ -16,12 +16,12 @@ from levels.low_level import (
     as_tensor,
     hand_on,
     reshape,
-    walk_back,
     zeros_like,
 )
 from levels_more.arranging import stack
 from levels_more.nested import each_leaf, leaves, numbers
 from levels_more.own_rules import told
+from levels_more.walks import walk_back
 
 
 class Part(Tensor):
@@ -165,7 +165,8 @@ class WatchingTape(low_level.GradientTape):
             targets = [as_tensor(y) for y in leaves(target)]
             shares = [None] * len(targets) if output_gradients is None else leaves(output_gradients)
             for y, share in zip(targets, shares, strict=True):
-                wanted = [x for x in {*map(as_tensor, given)} & reached & _ways(records, y)]
+                ways = reached & _ways(records, y)
+                wanted = [x for x in dict.fromkeys(map(as_tensor, given)) if x in ways]
                 way = records
                 if share is not None:
                     share = numbers(share, y.dtype)

@@ -215,7 +215,7 @@ _bytes_of = (c_char * 0).from_buffer  # its `addressof` is `array.ctypes.data`, 
 def home_of(variable, to_write=True):
     """Where a program finds a variable's numbers in its turn and, `to_write`, overwrites them: no tensor shares them."""
     if variable.home is None and to_write:
-        private = variable.device.put(variable.held.data, Tensor)
+        private = Tensor(variable.spec, variable.held.data.copy())
         variable.home, variable.held = addressof(_bytes_of(private.data)), private
     return variable.home or addressof(_bytes_of(variable.held.data))
 

@@ -349,7 +349,7 @@ _bytes_of = (c_char * 0).from_buffer  # its `addressof` is `array.ctypes.data`, 
 def home_of(variable, to_write=True):
     """Where a program finds a variable's numbers in its turn and, `to_write`, overwrites them: no tensor shares them."""
     if variable.home is None and to_write:
-        private = variable.device.put(variable.held.data, Tensor)
+        private = Tensor(variable.spec, variable.held.data.copy())
         variable.home, variable.held = addressof(_bytes_of(private.data)), private
     return variable.home or addressof(_bytes_of(variable.held.data))
 
@@ -806,6 +806,10 @@ def walk_back(records, target, sources):
 
 # %% tags=["hide-input"]
 #| export autodiff
+# by `levels_more`, where it is there: as one program
+_walk = functools.cache(lambda: getattr(more("walk", "all"), "walk_back", walk_back))
+
+
 class GradientTape(_Tape):
     """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
 
@@ -828,7 +832,7 @@ class GradientTape(_Tape):
                 raise ValueError(f"{name(k)} was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None  # the walk is not written down
         try:
-            return walk_back(records, tensors[0], tensors[1:])
+            return _walk()(records, tensors[0], tensors[1:])
         finally:
             self.records = records if self.persistent else None
 

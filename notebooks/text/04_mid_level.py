@@ -130,7 +130,7 @@ print(first(line.x[:3]).numpy().ravel(), first.kernel.shape)
 
 # %% [markdown]
 # That is a layer: built by its first call, and from then on it runs. Nobody else has to know its weights. But see what becomes
-# of two units side by side, and one on top of them, after two steps down a loss:
+# of two units side by side, and one on top of them, after two steps down a loss (in the first, only the top one learns):
 
 # %%
 from levels.low_level import GradientTape, nn, reduce_sum
@@ -151,7 +151,8 @@ after_two_steps(FirstLayer(2), FirstLayer(1))
 # %% [markdown]
 # Both columns are equal. Units that start equal get equal gradients, and stay equal for ever. So weights are drawn at random.
 # From which range? Too large weights make the numbers larger from layer to layer, and too small ones make them fade. [Glorot and
-# Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html), found one between, from how many numbers go in and come out:
+# Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html), take how many numbers go in and come out, and give a range
+# between the two:
 
 # %%
 #| export layers
@@ -177,7 +178,7 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # the function that a layer puts on its result, such as relu. Both have names, as in Keras, and stand in a table each.
 #
 # The next cell is folded, for it has nothing to do with learning: it looks names up in such tables (`known`), checks whole numbers
-# (`at_least`), and gives a layer its name and its dtype. A call of a layer goes to `run`.
+# (`at_least`), and gives each layer its name and its dtype (`_Part`). A call of a layer goes to `run`.
 
 # %% tags=["hide-input"]
 #| export layers
@@ -296,9 +297,9 @@ class _Part(Made, Module):
 
 
 # %% [markdown]
-# Now the second version of a layer. A layer of its own kind writes `build` and `call`. `add_weight` makes a variable, of the numbers
-# that an initializer gives (`starting`, folded). In `run` you find the `if not self.built` from above: the first input says the
-# shape and the dtype, and `build_for`, folded too, calls `build`.
+# Now the second version of a layer. Each kind of layer writes its own `build` and `call`. `add_weight` makes a variable, of the
+# numbers that an initializer gives (`starting`, folded). In `run` you find the `if not self.built` from above: the first input says
+# the shape and the dtype, and `build_for`, folded too, calls `build`.
 
 
 # %%
@@ -366,7 +367,7 @@ except ValueError as error:
 # %% [markdown]
 # ### A layer of layers
 #
-# It is a layer, too: its variables are found, whatever it keeps them in.
+# A layer may keep other layers, as attributes or in lists, and their variables are found with its own.
 
 
 # %%
@@ -438,7 +439,7 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 # NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses begin with a
 # check that the two belong together (`checked`, folded), and end with the mean. Between them stands `call`, which each loss writes
 # for itself. That of the first loss is your function. (A loss with `probabilities = True` has its numbers checked, too: they lie
-# in 0 to 1. And `wider` asks the course's second package, `levels_more`: of it come the weights of samples.)
+# between 0 and 1. And `wider` asks the second package, `levels_more`, for the weights of samples.)
 
 
 # %% tags=["hide-input"]
@@ -511,7 +512,8 @@ except ValueError as error:
 # (`tf.keras.losses.MeanSquaredError()` · `torch.nn.MSELoss()`, which takes the prediction first.)
 #
 # The loss of a yes-or-no question is the **cross-entropy**: minus the logarithm of the probability that was given to what
-# turned out to be true. That is p where y is 1, and 1 - p where y is 0. One line says both:
+# turned out to be true. That is p where y is 1, and 1 - p where y is 0. One line without an `if` says both, and for a y of 0.5 half
+# of each:
 
 
 # %%
@@ -620,8 +622,8 @@ for _ in range(3):
 
 # %% [markdown]
 # Each step takes a fifth of w away, and w² falls. Now all variables of a model at once: the line of notebooks 1 to 3, 400
-# points, ten in each step. Which ten, a table of **row numbers** says, `line.batches`: a line of it for each of 8,000 steps. The
-# first takes the points 13, 91, 387, 179 and six more.
+# points, ten in each step. Which ten is said by **row numbers**: `line.batches` has ten for each of 8,000 steps. The first step
+# takes the points 13, 91, 387, 179 and six more.
 
 # %%
 from levels.low_level import function
@@ -650,8 +652,8 @@ print(
 # compile again. And many optimizers remember something of each variable from step to step, numbers that are called its
 # **slots**. So an optimizer owns variables too: the rate is one, each slot is one. It is a module like a layer.
 #
-# The folded cell keeps the rate, and makes the slots: zeros, for each variable and each name in `memory`. (It also looks at what
-# it is given. The rate may be a **schedule**, a function of the step: see `more/04_optimizers`.)
+# The folded cell keeps the rate, and makes the slots: zeros, for each variable and each name in `memory`. (Its `_owned` checks the
+# pairs that come. The rate may be a **schedule**, a function of the step: see `more/04_optimizers`.)
 
 
 # %% tags=["hide-input"]
@@ -722,8 +724,9 @@ class Optimizer(_Rated):
 
 
 # %% [markdown]
-# SGD, stochastic gradient descent, remembers nothing. So its update gives one thing, and that is your function's. (`sgd.apply_gradients(…)`, as in Keras ·
-# PyTorch's `sgd.step()` finds the gradients in the weights, where `loss.backward()` has left them.)
+# SGD, stochastic gradient descent, remembers nothing. So its update gives one thing, and that is your function's.
+# (`sgd.apply_gradients(…)`, as in Keras · PyTorch's `sgd.step()` finds the gradients in the weights, where `loss.backward()` has left
+# them.)
 
 
 # %%
@@ -820,7 +823,7 @@ for gradient in (1e-6, 1e6):
 # For SGD the rate is a factor. For Adam it is a distance, about as far as a weight moves in one step. So the two need rates of
 # their own, and one must not be judged at the other's.
 #
-# ## The race (6 min)
+# ## The race (5 min)
 #
 # Which optimizer is the faster, and does it matter? We begin with the plainer one and real numbers: the mass of 342
 # penguins in kg from the depth of their bills in mm.
@@ -868,16 +871,16 @@ print(*(f"{loss:.3g}" for loss in losses[:5]), "…", f"{losses[-1]:.3g}")
 
 # %% [markdown]
 # Each step makes the loss about 25 times as large. Nothing is wrong with SGD. Over one weight the squared error is a parabola.
-# Its slope is the distance d to the lowest point, times a number that is called the **curvature**: here twice the mean of x².
+# Its slope is the distance d to the lowest point, times a number, the **curvature**: here twice the mean of x².
 
 # %%
 curvature = 2 * (millimetres**2).mean()
 print(f"curvature {curvature:.0f}: a step goes {0.01 * curvature:.2f}·d")
 
 # %% [markdown]
-# A step of 5.96·d overshoots the lowest point, and ends 4.96·d beyond it. The loss grows like the square, 25 times. Only a step
-# shorter than 2·d ends nearer than it began: rates up to 2/596 = 0.0034. The bias has a curvature of its own, 2, and could do with
-# rates up to 1. But there is one rate for both.
+# A step of 5.96·d ends 4.96·d beyond the lowest point. The loss grows like the square, 25 times. Only a step shorter than 2·d
+# ends nearer than it began: a rate below 2/596, about 0.003. The bias has a curvature of its own, 2, and could do with rates up
+# to 1. But there is one rate for both.
 #
 # To **standardise** a column, subtract its mean and divide by its standard deviation. Then it has the curvature 2 as well, and
 # weight and bias no longer undo one another.
@@ -891,9 +894,9 @@ for name, racer in {"SGD(0.5)": SGD(0.5), "Adam(0.5)": Adam(0.5)}.items():
 # %% [markdown]
 # At rate 0.5 a step goes exactly the distance d: plain SGD is there after one update. Nobody is faster.
 #
-# Now on a map, over one weight and one bias. Each mark on it is an update: the first, the tenth, the hundredth and the
-# thousandth. In the yellow ellipse the loss is within 1 % of the best, and to arrive is to stay there. **Who does better?** Try
-# a few rates on the raw millimetres; beyond 0.0033 SGD flies off. Then set `columns` to standardised.
+# Now on a map of weight and bias, with a mark at the updates 1, 10, 100 and 1,000. In the yellow ellipse the loss is within 1 % of
+# the best, and to arrive is to stay there. **Who does better?** On raw millimetres, try the rates 0.002, 0.005 and 0.5. Then set
+# `columns` to standardised.
 
 # %% tags=["hide-input"]
 from course.figures import race, widgets
@@ -916,16 +919,16 @@ widgets.explore(
 )
 
 # %% [markdown]
-# At one rate for both, somebody is always at the wrong one. To be fair, each gets the best of these rates. (Where the table
-# says "any", none of them is enough.)
+# At one rate for both, somebody is at the wrong one. To be fair, each gets the best of all rates of the slider. ("any": none of
+# them is enough.)
 
 # %%
 race.fewest(run, {"SGD": SGD, "Adam": Adam}, inputs, kilograms, RATES)
 
 # %% [markdown]
-# On raw millimetres Adam needs 328 updates. SGD is not there after 1,000 (we counted on: some 48,000). Standardising, a single
-# line, saves all but one. **Scaling was the cure, not Adam.** But inside a deep net nobody can scale a layer's inputs beforehand,
-# and there Adam helps. (Momentum, the third racer, stands in `more/04_optimizers`.)
+# On raw millimetres Adam needs 328 updates, and SGD some 48,000 (we counted on). Standardising, a single line, saves all but one.
+# **Scaling was the cure, not Adam.** But inside a deep net nobody can scale a layer's inputs beforehand, and there Adam helps.
+# (Momentum, the third racer, stands in `more/04_optimizers`.)
 #
 # **A good place to stop.** Layers, losses and optimizers stand, and scaling has beaten both optimizers.
 #
@@ -961,15 +964,14 @@ recipe = Recipe(lambda: np.arange(6)).shuffle().batch(3)
 print(np.sort(recipe.make().ravel()), recipe.make().shape)
 
 # %% [markdown]
-# Twice a pass, each with all six rows, in two batches of three. What else does it need? Seven rows would not fit, and the last batch
-# has to be shorter; the arrays whose rows are meant, for each batch one `gather`; checks; and a seed, so that an order can be had
-# again. All that is the second version, `Dataset`, and it is folded, for you have seen its heart: `shuffle` and `batch` are those of
-# the ten lines above, each a recipe around a recipe.
+# Two passes: all six rows, in two batches of three. Four things are missing: a last batch that may be shorter, for seven rows would
+# not fit; the arrays themselves, and a `gather` for each batch; a seed, so that an order can be had again; and checks. The second
+# version, `Dataset`, has them. It is folded, for you have seen its heart: its `shuffle` and `batch` are recipes around a recipe.
 #
 # - `from_tensor_slices` takes a tuple of arrays.
 # - `from_batches` takes two arrays and the very batches to go through, which is what our tasks have.
-# - `shuffle(buffer_size, seed)`: the buffer is TensorFlow's, how many rows may wait to be drawn. All of them, here. The orders are
-#   those of the seed and of the pass's number ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) promises them).
+# - `shuffle(buffer_size, seed)`: the buffer is TensorFlow's, how many rows may wait to be drawn. All of them, here. Seed and number
+#   of the pass fix the order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) promises it).
 
 
 # %% tags=["hide-input"]
@@ -1279,7 +1281,8 @@ for level, train_it in {"3": low_level.tasks.linear_regression, "4": linear_regr
     print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
 
 # %% [markdown]
-# Op by op, the calls come on top of seventeen launches. Lines, launches and bytes stand above the bands:
+# Op by op, the calls come on top of seventeen launches. Lines, launches and bytes stand above the bands. (Compiled, the times there
+# are longer: tracing is shared by 8,000 steps, above by 200,000.)
 #
 # ### The level below | here
 
@@ -1292,8 +1295,8 @@ compare.measure(task, low_level.tasks.linear_regression, linear_regression, last
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# The net's program in the three, on the same batches. A look at the band *update* is enough: what finds the gradients there? (Theirs
-# ran on the real libraries. Both run here too, with one import changed: `more/03_torch`, `more/05_tensorflow`.)
+# The net in the three, on the same batches. A look at the band *update* is enough: who is handed no gradients? (Theirs ran on the
+# real libraries. Both run here too, with one import changed: `more/03_torch`, `more/05_tensorflow`.)
 
 # %%
 from course.inspection import spellings
@@ -1301,7 +1304,7 @@ from course.inspection import spellings
 spellings.beside(rings, dnn_classifier)
 
 # %% [markdown]
-# ## An exercise (4 min, optional)
+# ## Exercises (10 min, optional)
 #
 # As before: fill the stub, run, and read what the check says.
 #

@@ -191,8 +191,7 @@ print(kept.history, kept.losses)
 # ### 3 · Epochs: what one comes to
 #
 # An **epoch** shows the model every row once. Its loss is the mean over all rows. Each step gives the mean over its own rows,
-# and the last batch may be shorter than the others. (`#| export loops`
-# says that a cell goes into the file `loops.py` of this level.)
+# and the last batch may be shorter than the others.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -230,8 +229,8 @@ print(epoch_loss(np.array([1.0, 4.0]), [30, 10]))
 # ### 3 · Epochs, one after the other
 #
 # Now the loop that gave this level its idea. Up to so many epochs, and for each of them: tell that it begins, go through the
-# data once, tell that it ends and with which numbers, and stop if that was enough. Who is told, how the data is gone through
-# and what is enough, others decide. They are given as functions:
+# data once, tell that it ends and with which numbers, and stop if that was enough. Who is told, what a pass does and what is
+# enough is decided elsewhere: the loop is given three functions.
 #
 # - `tell("on_epoch_begin", epoch)` and `tell("on_epoch_end", epoch, logs)`, with epochs counted from 0;
 # - `one_pass()` returns the numbers of an epoch, `logs`, such as {"loss": 7.0};
@@ -444,8 +443,8 @@ print(f"last loss {float(student.history.losses[-1]).hex()}")
 # ## A model (16 min)
 #
 # What is left is ease. Our student was put together by hand, and its step speaks of one layer, by its name. A **model** brings
-# both with it. It is a layer, so it has variables, and can be called. It comes in two steps: first a layer that can be trained,
-# then one that trains itself.
+# its own `training` and `train_step`. It is a layer, so it has variables, and can be called. It comes in two steps: first a layer
+# that can be trained, then one that trains itself.
 #
 # ### A layer that knows how it is trained
 #
@@ -490,7 +489,7 @@ class Trainable(Layer):
 
 
 # %% [markdown]
-# A class of its own would write `call`, what it gives for rows. Our line borrows the dense layer for that, and so owns its
+# A class of your own would write `call`, what it gives for rows. Our line borrows the dense layer for that, and so owns its
 # variables. The same batches again:
 
 # %%
@@ -569,8 +568,8 @@ for rows in prepared(line, [[1, 2], [3, 4]], [True, False]):
 #
 # What do people come to this level for? `fit` trains, and is two lines that call what we have. `evaluate` asks how good the model is
 # on other rows: the same pass, with a step that updates nothing. `predict` is a call, with no targets at all. And `build` makes the
-# variables before there are numbers: a row goes through that has a shape alone. (`flag` and `at_least` look at an argument. What is
-# `@widened` can more in `levels_more`: metrics, a moving bar, rows to validate.)
+# variables before there are numbers: a row goes through that has a shape alone. (`flag` and `at_least` check an argument. What is
+# `@widened` does more with `levels_more`: metrics, a moving bar, rows to validate.)
 
 # %%
 #| export models
@@ -717,7 +716,7 @@ for wrong in (lambda: model.compile("adm"), lambda: model.fit(task.x, task.y[:30
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
 # If the loop knew all of it, nobody could read it. So it only tells its callbacks what happens, in the order of their list. They may
-# add to `logs`. So rows that are held out need nothing new in the loop:
+# add to `logs`: a loss on rows that are held out needs nothing new in the loop.
 
 
 # %%
@@ -734,8 +733,8 @@ history = model.fit(task.x[:40], task.y[:40], epochs=2, callbacks=[HeldOut(task.
 
 # %% [markdown]
 # (Keras calls this `validation_data`, an argument of `fit`; so does `levels_more`.) The most used callback ends a training that
-# has begun to learn by heart. It watches that loss, and stops when the best epoch is so many epochs old. Keras calls it
-# `EarlyStopping`; its heart has ten lines.
+# has begun to learn by heart, to *overfit*. It watches that loss, and stops when the best epoch is so many epochs old. Keras calls
+# it `EarlyStopping`; its heart has ten lines.
 
 
 # %%
@@ -937,9 +936,8 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # ## The five side by side (4 min)
 #
-# Here is the course on one page: one task, on every level, in bands. A **band** is a part of a step, and in it stand the lines
-# of all levels, each led by the level's number. 0 is plain Python, `course/reference.py`, the arithmetic that every
-# level has to equal; 5 is this notebook.
+# Here is the course on one page: the bands that you know, with the lines of all levels. 0 is plain Python,
+# `course/reference.py`, the arithmetic that every level has to equal; 5 is this notebook.
 #
 # We train the line in eight versions. Level 1 has two of them, float64 one number at a time and float32 with lanes
 # (SIMD); level 3 has two, op by op and compiled.
@@ -967,16 +965,15 @@ line = compare.measure(task, *line_on_all)
 line
 
 # %% [markdown]
-# Read one band from top to bottom, *update* for example: each level says the same in its own words. On level 5 one line says four
-# bands at once, and a bracket runs down from it. A line that calls functions opens when you click on it.
+# Read the numbers on top, and one band, *update*: each level says the same in its own words. On level 5 one line says four bands at
+# once, and a bracket runs down from it. The other bands can wait: they are what to come back to.
 #
-# Seven times the same number, so it is printed once. The numbers above count what it takes. **Lines** are those of the task function
-# and of all it calls in its module. A **launch** is one call from above: of one operation on two numbers in plain Python, of one
-# kernel on level 2, of a whole training where a compiler has been at work. (Level 5 says `few`: where `levels_more` shows a moving
-# bar, a pass is a few calls.)
+# Seven times the same loss, so it is printed once. **Lines** are those of the task function and of all it calls in its module. A
+# **launch** is one call from above: of one operation on two numbers in plain Python, of one kernel on level 2, of a whole training
+# where a compiler has been at work. (Level 5 says `few`: where `levels_more` shows a moving bar, a pass is a few calls.)
 #
-# The net, too. (In plain Python 24,000 steps take about a minute. So the versions that go op by op take over from level 1 for the
-# last hundred.) To lay two levels beside each other, **choose them in the two menus**.
+# Of the net the numbers are enough. (Versions that go op by op take over from level 1 for the last hundred steps: all 24,000 take
+# plain Python about a minute.) **The two menus lay any two levels beside each other.**
 
 # %%
 net = compare.measure(rings, *net_on_all, last=100, repeats=1)
@@ -998,8 +995,8 @@ checks.predict(
 
 # %% [markdown]
 # Each time is predicted first, by the formula of level 1: launches · time of a launch + max(operations / peak, bytes /
-# bandwidth). A launch is priced at a small one of its level; a program's only launch at a run of a single step, with all its
-# tracing and assembling.
+# bandwidth). The time of a launch is measured on a small one of the level; where one launch does all the steps, on a training of
+# a single step, tracing and assembling included.
 
 # %% tags=["nbval-ignore-output"]
 great.five_levels(line)
@@ -1044,8 +1041,7 @@ spellings.beside(rings, dnn_classifier)
 # |---|---|---|---|
 # | a model of your own | subclass `tf.keras.Model`, write `call` | subclass `torch.nn.Module`, write `forward` | subclass `Model`, write `call` |
 # | one step | `train_step(data)` | `training_step(batch, batch_idx)` in Lightning | `train_step(x, y)` |
-# | ask how good | `model.evaluate` | torchkeras' `model.evaluate`, or a loop under `torch.no_grad()` | `model.evaluate` |
-# | predict | `model.predict(x)` | `model(x)` under `torch.no_grad()` | `model.predict(x)` |
+# | ask how good, predict | `model.evaluate`, `model.predict` | a loop, `model(x)`, under `torch.no_grad()`; torchkeras has both | `model.evaluate`, `model.predict` |
 # | listen | `callbacks=[tf.keras.callbacks.Callback()]` | Lightning's `callbacks=[Callback()]` | `callbacks=[Callback()]` |
 #
 # ## Where to go from here (1 min)

@@ -86,8 +86,8 @@ def by_tensors(work):
     return step, lambda: [w.numpy() for w in weights]
 
 
-def level_3_eager(work):
-    step, weights = by_tensors(work)
+def eagerly(work, step, weights):
+    """Each step as it stands, op by op."""
     x, y = constant(work.x), constant(work.y)
 
     def epoch(order):
@@ -96,6 +96,10 @@ def level_3_eager(work):
             return [float(loss) for loss in [step(gather(x, i), gather(y, i)) for i in indices]]
 
     return Trainer(epoch, weights)
+
+
+def level_3_eager(work):
+    return eagerly(work, *by_tensors(work))
 
 
 def level_3_step(work):
@@ -134,17 +138,14 @@ def optimizer_of(work):
     return SGD(work.rate) if work.optimizer == "sgd" else Adam(work.rate, epsilon=EPSILON)
 
 
-def level_4(work):
-    """Layers, a loss, an optimizer and a shuffled Dataset."""
+def by_layers(work):
+    """A step of level 4, by layers, a loss and an optimizer: step(rows, target) -> loss, and the variables."""
     layers, loss_of, optimizer = layers_of(work), LOSSES[work.loss](), optimizer_of(work)
     for layer, w, b in zip(layers, work.weights[::2], work.weights[1::2], strict=True):
         layer.build((None, len(w)))
         layer.set_weights([w, b])
     variables = [v for layer in layers for v in layer.trainable_variables]
-    x, y = constant(work.x), constant(work.y)
-    data = Dataset.from_tensor_slices((x, y)).shuffle(len(work.x)).batch(work.batch)
 
-    @function
     def step(x, y):
         with GradientTape() as tape:
             for layer in layers:
@@ -152,6 +153,20 @@ def level_4(work):
             value = loss_of(y, x)
         optimizer.apply_gradients(zip(tape.gradient(value, variables), variables, strict=True))
         return value
+
+    return step, lambda: [v.numpy() for v in variables]
+
+
+def level_4_eager(work):
+    """Op by op."""
+    return eagerly(work, *by_layers(work))
+
+
+def level_4(work):
+    """The same, compiled, and a shuffled Dataset."""
+    step, weights = by_layers(work)
+    step, x, y = function(step), constant(work.x), constant(work.y)
+    data = Dataset.from_tensor_slices((x, y)).shuffle(len(work.x)).batch(work.batch)
 
     def run(data):
         arrays, batches = data.rows()
@@ -161,11 +176,7 @@ def level_4(work):
         for _ in range(epochs):
             run(data)
 
-    return Trainer(
-        lambda order: run(Dataset.from_batches(x, y, work.batches(order))),
-        lambda: [v.numpy() for v in variables],
-        fit,
-    )
+    return Trainer(lambda order: run(Dataset.from_batches(x, y, work.batches(order))), weights, fit)
 
 
 def level_5(work):
@@ -197,6 +208,7 @@ MODES = {
     "3 eager": ("eager", level_3_eager),
     "3 function": ("step", level_3_step),
     "3 function.over": ("epoch", level_3_epoch),
+    "4 eager": ("eager", level_4_eager),
     "4": ("epoch", level_4),
     "5 fit": ("fit", level_5),
     "5 fit again": ("again", lambda work: level_5(work)._replace(fit=None)),

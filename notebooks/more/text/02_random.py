@@ -22,13 +22,14 @@ from levels_more.random_numbers import philox
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## A counter and a key (8 min)
+# ## A counter and a key (9 min)
 #
 # A generator that steps from one number to the next cannot be shared among threads without changing the numbers. A
 # *counter-based* generator has no such state. It mixes a counter with a key until nothing of either can be recognised, so
 # number one million can be had without those before it. Philox
 # ([Salmon et al., 2011](https://doi.org/10.1145/2063384.2063405)) makes four words of 32 bits from a counter of four words and
-# a key of two. TensorFlow, PyTorch on GPUs, JAX (with a cousin) and NumPy offer it.
+# a key of two. TensorFlow, PyTorch on GPUs, JAX (with a cousin) and NumPy offer it. (`MIX` and `STEP` are constants of the paper,
+# `HIGH` is 32, and `LOW` keeps the lower 32 bits.)
 
 # %%
 page.source(random_numbers.philox)
@@ -55,7 +56,8 @@ page.source(random_numbers.two_uniform, random_numbers.cos_sin)
 page.source(random_numbers.plan_random, random_numbers.uniform, random_numbers.normal, random_numbers.random_normal)
 
 # %% [markdown]
-# The same state gives the same numbers, and the last two of a million and two can be had without the others:
+# The same state gives the same numbers, and the last two of a million and two can be had without the others: each counter makes
+# two numbers, so 500,000 counters come before them.
 
 # %%
 many = launch("random_normal", None, cpu.put(np.array([2026, 0])), shape=(1_000_002,)).numpy()

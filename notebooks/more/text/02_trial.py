@@ -22,9 +22,9 @@ cpu = pool()["cpu:0"]
 # %% [markdown]
 # ## What it is tried on (4 min)
 #
-# In notebook 02 a relu without a branch gave NaN where it should have given 0. So a new kernel is tried first: on random numbers and on
-# special ones, with every index checked, its own and those of the functions it calls. What an op is tried on follows from what it is;
-# for a product and for rows by number it is written down, an empty array among them.
+# In notebook 02 a relu without a branch gave NaN where it should have given 0. So a new kernel is tried first: on random numbers and
+# on special ones (0.0 and -0.0, infinities, NaN), with every index checked, its own and those of the functions it calls. What an op
+# is tried on follows from what it is; for a product and for rows by number it is written down, an empty array among them.
 
 # %%
 page.source(trials.trials_of, trials.drawn)
@@ -37,14 +37,14 @@ page.source(trials.trials_of, trials.drawn)
 page.source(trials.outcome)
 
 # %% [markdown]
-# ## Right or refused (5 min)
+# ## Right or refused (8 min)
 #
-# All trials, in both dtypes. The present kernel goes first, its results are what is expected. They must agree to 12 digits in
-# float64 and to 5 in float32. So a kernel that adds in another order is allowed; then the losses may differ in their last bits. The
-# first difference, or the first error, ends them:
+# All trials are made in both dtypes. The present kernel goes first, and its results are what is expected. Yours must agree with them
+# to 12 digits in float64 and to 5 in float32. So a kernel that adds in another order is allowed; then the losses may differ in their
+# last bits. The first difference, or the first error, ends the trials:
 
 # %%
-page.source(trials.try_kernel)
+page.source(trials.try_on_all)
 
 # %% [markdown]
 # And where the two differ, you get a counter-example in words:

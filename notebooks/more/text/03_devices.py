@@ -25,8 +25,8 @@ task = tasks.linear()
 # ## The same source, anywhere (1 min)
 #
 # Nothing in a tensor's code asks what kind of device it lies on. So a function of tensors runs wherever its inputs are. Here
-# are 20 steps of the linear regression on each kind. (A simulated GPU is slow: each thread of each launch is a call in
-# Python.)
+# are 20 steps of the linear regression on each kind: the losses of three of them, and the weights. (A simulated GPU is slow: each
+# thread of each launch is a call in Python.)
 
 # %%
 single = [a.astype("f4") for a in (task.x, task.y)], [w.astype("f4") for w in task.weights]
@@ -40,17 +40,17 @@ for name in ("cpu:0", "gpu:0", "tpu:0"):
 # digits printed. Those of the TPU agree in three: its array rounds its inputs to bfloat16, which keeps 8 significant bits
 # (`more/01_tpu`).
 #
-# ## Data parallel (7 min)
+# ## Data parallel (6 min)
 #
 # Two devices can share one step. Each has a copy of the weights and half of the batch. Each computes the
 # gradients of its half, then the two are added, and both make the same update. PyTorch calls this `DistributedDataParallel`
 # ([Li and others, 2020](https://doi.org/10.14778/3415478.3415530)), TensorFlow `MirroredStrategy`, and the adding is called
-# **all-reduce**. The losses of the halves are divided by the size of the *whole* batch, so that their sum is its mean.
+# **all-reduce**. Each half's loss is divided by the size of the *whole* batch, so the two add up to its mean.
 
 
 # %%
 def half_gradients(name, x, y, w, b, rows, count):
-    """The gradients of the part of the mean that these rows make, computed on one device."""
+    """The part of the loss that these rows make, and its gradients, computed on one device."""
     with device(name):
         w, b = Variable(w), Variable(b)
         with GradientTape() as tape:
@@ -61,8 +61,8 @@ def half_gradients(name, x, y, w, b, rows, count):
 
 # %% [markdown]
 # Who adds up? Here device 0 does, always in the order of the devices. An order fixed once gives the same bits in every run.
-# (To keep the code short, the update is made once, in NumPy, and each step hands out the new weights. A real system leaves
-# the weights where they are, and every device makes the same update.)
+# (`.to` copies a tensor to another device. To keep the code short, the update is made once, in NumPy, and each step hands out the
+# new weights. A real system leaves the weights where they are, and every device makes the same update.)
 
 
 # %%
@@ -92,29 +92,25 @@ checks.predict(
 )
 
 # %%
-pool(gpus=2)
+pool(gpus=2)  # two GPUs from now on
 data = *single[0], single[1], task.batches[:20], task.learning_rate
 one, two, again = (train_on(names, *data) for names in (["gpu:0"], ["gpu:0", "gpu:1"], ["gpu:0", "gpu:1"]))
 halves_in_turn = train_on(["gpu:0", "gpu:0"], *data)
-print("one and two agree to 1e-6:", np.allclose(one, two, 1e-6, 0), " to the bit:", (one == two).all())
-print(
-    "two and two again:",
-    (two == again).all(),
-    " two, and one that takes the halves in turn:",
-    (two == halves_in_turn).all(),
-)
+pairs = {"one, two": (one, two), "two, two again": (two, again), "two, one in halves": (two, halves_in_turn)}
+for name, (p, q) in pairs.items():
+    print(f"{name:19} equal to 1e-6: {np.allclose(p, q, 1e-6, 0)}, to the bit: {(p == q).all()}")
 
 # %% [markdown]
 # So what differs between one device and two is the order of a sum, and nothing else: one device that takes the halves in turn
-# gives the bits of two. That order is ours to fix. (Large
-# systems give this up for speed: their all-reduce adds in rings or trees, whose order changes with the number of devices:
+# gives the bits of two. That order is ours to fix. (Large systems give this up for speed: their all-reduce adds in rings or
+# trees, whose order changes with the number of devices:
 # [Patarasuk and Yuan, 2009](https://doi.org/10.1016/j.jpdc.2008.09.002).)
-
-# %% [markdown]
+#
 # ## `fit`, on another device (1 min)
 #
 # No line of levels 4 and 5 names a device. So the same `fit` trains on the GPU and the TPU (simulated, if this computer has
-# none, and slow: so three batches). What differs is rounding. The GPU adds in another order; the TPU multiplies numbers of 8 bits.
+# none, and slow: so three batches). What differs is rounding. The GPU may add in another order; the TPU multiplies numbers of 8
+# significant bits.
 
 # %%
 from levels import high_level

@@ -20,7 +20,7 @@ build.watch("more/03_guards")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## A rate that changes (4 min)
+# ## A rate that changes (5 min)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -50,7 +50,8 @@ for _, key, value in reading.read_by([scaled_sum.python], guards.of_the_reader):
     print(key if isinstance(key, str) else "a cell", "=", value if isinstance(value, float) else type(value).__name__)
 
 # %% [markdown]
-# A guard stands in the way of every call, so it has to be quick: one look-up for each name, and `is`.
+# A guard stands in the way of every call, so it has to be quick: one look-up for each name, and `is`. (Where that says no, `same`
+# compares: a number that is assigned anew may be the old one.)
 
 # %%
 page.source(reading.changed)

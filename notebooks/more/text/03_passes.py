@@ -51,8 +51,8 @@ before, _, _ = trace(wasteful, signature)
 before
 
 # %% [markdown]
-# The same op on the same inputs needs to be done only once: *common-subexpression elimination*. Who remembers what was seen can
-# say so in a line. (`rebuilt` is a tool: it goes through the ops in order and puts another one in the place of each.)
+# The same op on the same inputs needs to be done only once: *common-subexpression elimination*. It remembers what was `seen`, and
+# takes that where it comes again. (`rebuilt` is a tool: it goes through the ops in order and puts another one in the place of each.)
 
 # %%
 page.source(passes.rebuilt, passes.cse)
@@ -76,7 +76,7 @@ print(len(before.ops), "ops traced,", len(dce(before).ops), "needed,", len(once.
 #
 # ## Known now, computed now (5 min)
 #
-# What depends on constants alone can be computed while the graph is made: *constant folding*. It does so for elementwise ops, in
+# What depends on constants alone can be computed before the program runs: *constant folding*. Ours does so for elementwise ops, in
 # Python's floats; a kernel would have to be compiled for one number.
 
 # %%
@@ -98,7 +98,7 @@ for expression in (lambda: constant(1.0) / 0.0, lambda: constant(-2.0) ** 0.5):
     print(passes.constant_fold(graph), "  is", float(function(expression)()))
 
 # %% [markdown]
-# And a train step? There the tape multiplied twice by `error`, once for each factor of `error * error`:
+# And a train step? On the way back the tape multiplied twice by `error`, once for each factor of `error * error`:
 
 # %%
 b = Variable(np.array([[3.0]]), "b")
@@ -120,8 +120,8 @@ for one_pass in (dce, passes.cse, passes.constant_fold):
 graph_drawing(graph, ["rows", "target"])
 
 # %% [markdown]
-# Grey runs forward to the loss, green runs back, and purple is the update. The weights that come out are the same, bit for bit:
-# no pass changes an order of sums.
+# Grey runs forward to the loss, green runs back, and purple is the update. Nothing was there to fold: each elementwise op depends
+# on rows or weights. The weights that come out are the same, bit for bit: no pass changes an order of sums.
 #
 # ## Exercises (20 min, optional)
 #
@@ -136,12 +136,12 @@ graph_drawing(graph, ["rows", "target"])
 #
 # The 1.0 may stand on either side, and may be an array of ones. But a graph outlives the numbers of today: a variable
 # that is 1 now will be something else tomorrow. And ones of a larger shape repeat x, which is work that must be done.
-# (About 8 lines. Hint: `rebuilt`, as in `constant_fold`. The tensor of a constant is `node.attrs["of"]`; equal shape and
-# dtype are one Spec, so `is` compares.)
+# (About 8 lines. Hint: `rebuilt` and `Node`, as in `constant_fold`. The tensor of a constant is `node.attrs["of"]`; equal shape
+# and dtype are one Spec, so `is` compares.)
 
 # %%
 from course.practice import exercises
-from levels_more.passes import rebuilt  # noqa: F401 (the stub does not use it yet)
+from levels_more.passes import PASSES, Node, rebuilt  # noqa: F401 (the stub uses none of them yet)
 
 exercises.begin("03-4")
 

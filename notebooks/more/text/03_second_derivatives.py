@@ -44,8 +44,8 @@ with GradientTape() as outer:
 print("first derivative", float(first), "second", float(outer.gradient(first, x)))
 
 # %% [markdown]
-# Who stands where? The op of the inner program passes both tapes; the inner one hands it on. Its walk back it does not write
-# down, as it listens no more. The outer tape does:
+# Who stands where? Each op of the inner program passes both tapes; the inner one hands it on. By the time it walks back, the inner
+# tape listens no more. The outer one does, and here are its `records`:
 
 # %%
 with GradientTape(persistent=True) as outer:
@@ -74,7 +74,7 @@ print(float(tape.gradient(y, x)), "and not", float(2 * x))
 # ## The rules of rules (5 min)
 #
 # The rule of `relu` is an op, `relu_grad`, with a kernel of its own. For a second derivative it needs a rule as well; so do those
-# of sigmoid, clip and softmax:
+# of sigmoid, clip and softmax. Here they are. Which of their two inputs should have a rule, and do these have one?
 
 # %%
 checked = {
@@ -143,9 +143,9 @@ for n in range(6):
 #
 # ## Two other spellings (4 min)
 #
-# PyTorch always records; here the innermost open tape does. `grad` hands the gradients out. `loss.backward()` names no
-# variables: it asks for all that the loss was made from, and leaves with each its gradient. Where one lies there already, the two
-# are added, so that several losses can share a step.
+# PyTorch always records; here the innermost open tape does. `grad` returns the gradients. `loss.backward()` names no variables:
+# it asks for all that the loss was made from, and leaves each its gradient as `.grad`. Where one lies there already, the two are
+# added, so that several losses can share a step.
 
 # %%
 page.source(gradients.backward)
@@ -237,4 +237,4 @@ exercises.check("03-6", train)
 
 # %% [markdown]
 # The sum of all gradients so far is a velocity: what swings above is a pendulum without friction. With some friction it
-# becomes *momentum*, and notebook 04 trains with it.
+# becomes *momentum*, and `more/04_optimizers` trains with it.

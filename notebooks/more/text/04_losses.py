@@ -44,7 +44,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 #
 # That is why there is a second form. It takes the number that goes into the sigmoid, the **logit** z. Sigmoid and logarithm
 # cancel: for y = 1 what remains is log(1 + exp(-z)). The code writes that with the size of z, `maximum(z, -z)`, in the exponent.
-# So `exp` is never asked for more than exp(0) = 1, and nothing runs over, whatever z is. The core's `BinaryCrossentropy` knows no
+# So `exp` is never asked for more than exp(0) = 1, and nothing overflows, whatever z is. The core's `BinaryCrossentropy` knows no
 # argument `from_logits`. Where `levels_more` is there, this class stands in for it:
 
 # %%
@@ -99,8 +99,8 @@ classes = np.array([0, 1])
 print(f"{float(SparseCategoricalCrossentropy()(classes, chances)):.4f}", -np.log([0.7, 0.1]).mean().round(4))
 
 # %% [markdown]
-# The same truth said in two ways, and the same loss: the mean of -log 0.7 and -log 0.1. Losses have names too. The core has three;
-# `known` asks for the others when somebody says them:
+# The same truth said in two ways, and the same loss: the mean of -log 0.7 and -log 0.1. Losses have names too. The core has three.
+# When somebody says another one, `known` asks `levels_more`, and the table gets all of them:
 
 # %%
 print(known("loss", LOSSES, "mae"), *LOSSES, sep="\n")

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 05 more · Where float32 parts from float64
 #
-# **In this notebook one start makes two trainings of it, because a relu has a corner; and another net dies of it.**
+# **In this notebook one start becomes two trainings, because a relu has a corner; and a layer of relus dies.**
 #
 # It needs the two tasks of notebook 05. Nothing is exported. (The cell
 # after the next one is folded. It imports what is used below.)
@@ -28,19 +28,28 @@ rings = tasks.rings()
 #
 # In float32 the levels need not agree to the last bit: a program with lanes adds in another order. From the course's
 # own start the losses stay within 1/10,000 of those in float64 over the first 2,000 steps. From some other starts they
-# do not. Here is one. We train in both formats, step by step, and look at two things: how far the weights are apart,
-# and whether any relu sees a positive number in one run and a negative one in the other.
+# do not. Here is one. We train in both formats, a call for each step, and look at two things: how far the weights are
+# apart, the `gaps`, and in which steps a relu sees a positive number in one run and none in the other, the `kinks`.
+
+
+# %%
+def into_relus(weights, x):
+    """What goes into each of the twelve relus, for each row of x."""
+    w1, b1, w2, b2, *_ = weights
+    z1 = x @ w1 + b1
+    return np.hstack([z1, np.maximum(z1, 0) @ w2 + b2])
+
 
 # %% tags=["nbval-ignore-output"]
-weights = [np.array(w) for w in tasks.make_weights((2, 4, 8, 1), seed=30)]
-runs, gaps, kinks = {"f8": weights, "f4": [w.astype("f4") for w in weights]}, [], []
-data = {dtype: (rings.x.astype(dtype), rings.y.astype(dtype)) for dtype in runs}
+start = [np.array(w) for w in tasks.make_weights((2, 4, 8, 1), seed=30)]
+runs, gaps, kinks = {"f8": start, "f4": [w.astype("f4") for w in start]}, [], []
 for step, rows in enumerate(rings.batches[:400]):
     signs = []
-    for dtype, (w1, b1, w2, b2, *_) in runs.items():
-        z1 = rings.x[rows] @ w1 + b1
-        signs.append(np.hstack([z1, np.maximum(z1, 0) @ w2 + b2]) > 0)
-        runs[dtype] = hardware.tasks.dnn_classifier(*data[dtype], runs[dtype], rows[None], rings.learning_rate).weights
+    for dtype, weights in runs.items():
+        x, y = rings.x.astype(dtype), rings.y.astype(dtype)
+        signs.append(into_relus(weights, x[rows]) > 0)
+        fit = hardware.tasks.dnn_classifier(x, y, weights, rows[None], rings.learning_rate)
+        runs[dtype] = fit.weights
     gaps.append(max(float(np.abs(p - q).max()) for p, q in zip(*runs.values())))
     if (signs[0] != signs[1]).any():
         kinks.append(step)
@@ -86,7 +95,7 @@ for rate, net in nets.items():
 # %% [markdown]
 # At rate 1 the loss comes to rest at log 2 = 0.693, that of a coin, and the net gives one probability to all points. Nothing is
 # infinite, nothing is NaN, no program complains. `summary` finds all layers in place, and all 61 numbers trained. So we ask for
-# the gradients:
+# the gradients (`test_step` gives the loss, and updates nothing):
 
 # %%
 for rate in (0.1, 1.0):

@@ -23,12 +23,12 @@ from levels_more.functional import Call, Functional, Input, Placeholder, in_orde
 task = tasks.linear()
 
 # %% [markdown]
-# ## Three ways to a model (17 min)
+# ## Three ways to a model (14 min)
 #
-# A row of layers is not enough for a model with two inputs, or with a path around a layer. Say what flows where, with
-# something that stands for the numbers to come: an `Input`. A layer that is called on it notes the call down, as level
-# 3's tracer notes down ops. (Level 4's `Layer` looks for the method `through` on what it is given, and calls that.) This is the
-# **functional** way.
+# The first way is `Sequential`, a row of layers. It is not enough for a model with two inputs, or with a path around a layer. So
+# say what flows where, with something that stands for the numbers to come: an `Input`. A layer that is called on it notes the call
+# down, as level 3's tracer notes down ops. (The `Layer` of `levels_more` looks for the method `through` on what it is given, and
+# calls that.) This is the second way, the **functional** one.
 
 # %%
 page.source(Placeholder, Input, Call)
@@ -40,10 +40,11 @@ page.source(Placeholder, Input, Call)
 page.source(in_order)
 
 # %% [markdown]
-# The model makes these calls one after another, and keeps what each gave under the placeholder that stood for it:
+# The model makes these calls one after another, and keeps what each gave under the placeholder that stood for it. (The rest of the
+# class gives each output a loss of its own, and inputs and outputs their names.)
 
 # %%
-page.source(Functional)
+page.source(Functional.__init__, Functional.call)
 
 # %% [markdown]
 # A **residual** net ([He et al., 2016](https://doi.org/10.1109/CVPR.2016.90)): the second layer adds to what the first one
@@ -63,7 +64,7 @@ residual = Model(x, Dense(1, "sigmoid")(more))
 residual.summary()
 
 # %% [markdown]
-# The third way is a **subclass**: write `call`, and everything else is there. With the weights of the first, it gives the same:
+# The third way is a **subclass**: write `call`, and everything else is there. With the graph's weights it gives the same:
 
 
 # %%

@@ -1,0 +1,76 @@
+"""A walk back over a tape as one program, in place of some launches for each op: for tapes of a shape that was met before.
+
+A loop that runs op by op writes the same tape in each step, with other numbers on it. Nothing else about it is remembered.
+"""
+
+import itertools
+
+import numpy as np
+
+from levels.low_level import DOOR, RUN, VJPS, Function, GradientTape, Replay
+from levels.low_level import walk_back as op_by_op
+from levels_more.reading import of_levels
+
+_SELDOM = 8  # so many tapes of a shape are walked op by op: a program takes a tenth of a second to make
+_MOST = 256  # shapes that are remembered
+_PLAIN = bool, int, float, str, type(None), np.generic, np.dtype  # attributes whose texts say all that they are
+
+_WALKS = {}  # the shape of a tape -> how many were met, or their program; None where there is none
+
+
+def at_once():
+    """Whether ops run at once in this thread, and no tape that stands at the door writes them down."""
+    stands = DOOR.stands
+    while isinstance(stands, GradientTape) and stands.records is None:
+        stands = stands.below
+    return stands is RUN
+
+
+def _plain(value):
+    return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
+
+
+class _Walk(Function):
+    """The gradients of one tape, given all its tensors in the order of `numbers`: {tensor: number}."""
+
+    def __init__(self, numbers, records, target, sources):
+        told = [(op, [numbers[x] for x in inputs], attrs, numbers[y]) for op, inputs, attrs, y in records]
+        target, sources = numbers[target], [numbers[x] for x in sources]
+
+        def walk(*tensors):
+            tape = [(op, [tensors[n] for n in inputs], attrs, tensors[y]) for op, inputs, attrs, y in told]
+            return op_by_op(tape, tensors[target], [tensors[n] for n in sources])
+
+        super().__init__(walk)
+        self.rules = {op: VJPS.get(op) for op, *_ in told}
+        rules = [rule for row in self.rules.values() for rule in row or () if rule]
+        self.ours = all(map(of_levels, rules)) and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in told)
+
+    def gradients(self, tensors):
+        """What the walk gives for these tensors; None where that is no program."""
+        if not self.ours or any(VJPS.get(op) is not rules for op, rules in self.rules.items()):
+            return None
+        try:
+            program, _ = self.program(tensors, None, False)
+        except Exception:  # the walk op by op says what is wrong, or needs the numbers
+            self.ours = False
+            return None
+        return None if isinstance(program, Replay) else program.run(tensors)
+
+
+def walk_back(records, target, sources):
+    """As in the core: the gradient of the tensor `target` at each of the sources, tensors too. Raises what that raises."""
+    if not records or not at_once():
+        return op_by_op(records, target, sources)
+    ops, inputs, attrs, ys = zip(*records, strict=True)
+    tensors = *itertools.chain.from_iterable(inputs), *ys, target, *sources
+    numbers = dict(zip(dict.fromkeys(tensors), itertools.count()))
+    places = *map(numbers.__getitem__, tensors), *map(len, inputs)
+    key = ops, places, repr(attrs), *[x.spec for x in numbers]
+    walk = _WALKS.get(key, 0)
+    if type(walk) is int:
+        if len(_WALKS) >= _MOST:
+            _WALKS.clear()
+        walk = _WALKS[key] = walk + 1 if walk < _SELDOM else _Walk(numbers, records, target, sources)
+    found = walk.gradients([*numbers]) if type(walk) is _Walk else None
+    return op_by_op(records, target, sources) if found is None else found

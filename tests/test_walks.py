@@ -1,0 +1,189 @@
+"""A tape of a shape that was met before is walked back by one program: with the same bits, and as long as nothing has changed."""
+
+import numpy as np
+import pytest
+
+from course import tasks
+from levels.hardware import pool
+from levels.kernels import KERNELS, kernel
+from levels.low_level import (
+    RUN,
+    VJPS,
+    GradientTape,
+    Variable,
+    clip,
+    constant,
+    eager,
+    exp,
+    nn,
+    reduce_mean,
+    reduce_sum,
+    walk_back,
+)
+from levels.low_level.tasks import dnn_classifier, linear_regression
+from levels_more import tensorflow as tf
+from levels_more import walks
+
+OFTEN = walks._SELDOM + 2
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    walks._WALKS.clear()
+    yield
+    walks._WALKS.clear()
+
+
+def programs():
+    """The walks that are programs now."""
+    return [walk for walk in walks._WALKS.values() if type(walk) is walks._Walk and walk.programs]
+
+
+def gradients(forward, sources, times=1):
+    """The gradients of so many tapes, as arrays: those of the last."""
+    for _ in range(times):
+        with GradientTape() as tape:
+            y = forward()
+        found = [dx.numpy() for dx in tape.gradient(y, sources)]
+    return found
+
+
+def op_by_op(forward, sources):
+    with GradientTape() as tape:
+        y = forward()
+    return [dx.numpy() for dx in walk_back(tape.records, y, [v.newest() for v in sources])]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("task", [(tasks.linear, linear_regression), (tasks.rings, dnn_classifier)])
+def test_a_task_trains_as_before_and_in_float64_to_the_bit(task, dtype, monkeypatch):
+    make, train = task
+    x, y, _, _, weights, batches, *_ = make()
+    given = x.astype(dtype), y.astype(dtype), [w.astype(dtype) for w in weights], batches[:60]
+    with eager():
+        quick = train(*given)
+        assert len(programs()) == 1
+        monkeypatch.setattr(walks, "_SELDOM", 10**9)
+        walks._WALKS.clear()
+        slow = train(*given)
+    assert not programs()
+    same = np.array_equal if dtype == "f8" else lambda a, b: np.allclose(a, b, 1e-4, 1e-6)
+    assert all(map(same, (quick.losses, *quick.weights), (slow.losses, *slow.weights)))
+
+
+def test_a_rule_that_is_replaced_is_heard(monkeypatch):
+    w = Variable([1.0, -2.0, 3.0])
+
+    def forward():
+        return reduce_sum(nn.relu(w) * w)
+
+    before = gradients(forward, [w], OFTEN)
+    assert len(programs()) == 1
+    monkeypatch.setitem(VJPS, "relu", (lambda dy, y, x: 0.0 * dy,))
+    assert np.array_equal(gradients(forward, [w])[0], [1.0, 0.0, 3.0])
+    monkeypatch.undo()
+    assert np.array_equal(gradients(forward, [w])[0], before[0]) and np.array_equal(before[0], [2.0, 0.0, 6.0])
+
+
+def test_a_rule_of_the_readers_runs_in_each_walk(monkeypatch):
+    heard, rules = [], VJPS["exp"]
+    monkeypatch.setitem(VJPS, "exp", (lambda dy, y, x: heard.append(1) or rules[0](dy, y, x),))
+    w = Variable([0.5])
+    gradients(lambda: reduce_sum((w - 0.25) * exp(w)), [w], OFTEN)
+    assert len(heard) == OFTEN
+
+
+def test_a_gradient_of_the_readers_runs_in_each_walk():
+    heard = []
+
+    @tf.custom_gradient
+    def shifted(x):
+        def back(dy):
+            heard.append(len(heard))
+            return dy * float(len(heard))
+
+        return x + 1.0, back
+
+    w, found = tf.Variable([1.0]), []
+    for _ in range(OFTEN):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(shifted(w) * 2.0)
+        found.append(float(tape.gradient(y, w).numpy()[0]))
+    assert found == [2.0 * k for k in range(1, OFTEN + 1)]
+
+
+def test_a_kernel_that_is_swapped_is_heard():
+    w = Variable(np.array([[1.0, -2.0, 3.0]]))
+
+    def forward():
+        return reduce_sum(nn.relu(w))
+
+    first = KERNELS["relu_grad", "cpu"]
+    assert np.array_equal(gradients(forward, [w], OFTEN)[0], [[1.0, 0.0, 1.0]])
+    try:
+        kernel("relu_grad", "cpu")(lambda dy, y: dy + y)
+        assert np.array_equal(gradients(forward, [w], 2)[0], [[2.0, 1.0, 4.0]])
+    finally:
+        kernel("relu_grad", "cpu")(first)
+    assert np.array_equal(gradients(forward, [w])[0], [[1.0, 0.0, 1.0]])
+
+
+def test_tapes_of_equal_ops_and_shapes_are_told_apart():
+    a, b = Variable(np.array([[1.0, 2.0], [3.0, 5.0]])), Variable(np.array([[7.0, 11.0], [13.0, 17.0]]))
+    forwards = [
+        lambda: reduce_sum(a * b - a),
+        lambda: reduce_sum(a * b - b),
+        lambda: reduce_sum(a * a - b),
+        lambda: reduce_sum(b * a - a),
+        lambda: reduce_sum(clip(a, 0.0, 2.5) - b),
+        lambda: reduce_sum(clip(a, -0.0, 2.0) - b),
+        lambda: reduce_sum(reduce_sum(a * b, axis=0)),
+        lambda: reduce_sum(reduce_sum(a * b, axis=1)),
+        lambda: reduce_mean(a @ b),
+    ]
+    wanted = [op_by_op(forward, [a, b]) for forward in forwards]
+    for _ in range(OFTEN):
+        for forward, each in zip(forwards, wanted, strict=True):
+            assert all(map(np.array_equal, gradients(forward, [a, b]), each))
+    assert len(programs()) == len(forwards)
+    a.assign(2.0 * a), b.assign(b + 1.0)
+    for forward in forwards:
+        assert all(map(np.array_equal, gradients(forward, [a, b]), op_by_op(forward, [a, b])))
+
+
+def test_an_unused_source_is_told_each_time():
+    a, b = Variable([1.0]), Variable([2.0])
+    for _ in range(OFTEN):
+        with pytest.raises(ValueError, match="source 1 was not used"):
+            gradients(lambda: reduce_sum(a * a), [a, b])
+
+
+def test_a_tape_around_it_hears_every_op():
+    w, slopes = Variable(3.0), []
+    for _ in range(2 * OFTEN):
+        with GradientTape() as outer:
+            with GradientTape() as inner:
+                y = w * w * w
+            dy = inner.gradient(y, w)
+        slopes.append((float(dy), float(outer.gradient(dy, w))))
+    assert {*slopes} == {(27.0, 18.0)}
+
+
+def test_no_numbers_are_kept():
+    cpu = pool()["cpu:0"]
+    w = Variable(np.ones((100, 100)))
+    for times in (OFTEN, 5):
+        used = cpu.used
+        gradients(lambda: reduce_sum(w * w), [w], times)
+        if times == 5:
+            assert cpu.used == used
+    assert len(programs()) == 1 and RUN is walks.RUN
+
+
+def test_so_many_shapes_are_remembered(monkeypatch):
+    monkeypatch.setattr(walks, "_MOST", 3)
+    w = Variable([1.0])
+    for k in range(10):
+        x = constant(np.ones(k + 1, "f4"))
+        gradients(lambda x=x: reduce_sum(w * x), [w])
+    assert len(walks._WALKS) <= 3
