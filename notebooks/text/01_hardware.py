@@ -8,7 +8,7 @@
 # leave one as it is, the course's own goes on. Some cells are folded: a click opens them, and the sentence above each says all
 # that you need of it. About 90 minutes, without the exercises.
 #
-# Below is the map, a notebook for each level. From each one shorter ones branch off, for another day: its end lists them.
+# Below is the map, a notebook for each level. From each one shorter ones branch off, for another day; its end names them.
 
 # %%
 from course import build, figures, tasks  # the stage; `levels` itself is written below

@@ -10,7 +10,7 @@
 # its **Spec**, which is device, shape and dtype without the numbers; and what a **launch** costs, which is one call of a
 # program.
 #
-# Short notebooks lie beside this level, one idea each: its end lists them.
+# Short notebooks lie beside this one, one idea each. They are named at the end.
 
 # %%
 from course import build, figures, tasks
@@ -413,7 +413,7 @@ print(made.spec, "-", made.nbytes, "bytes to move")
 
 # %% [markdown]
 # 24 bytes are read and 24 written. Before the planner is asked, `plan` refuses what no op can do. (A freed buffer has a Spec
-# of its own: so one knows it. A `guard` is another thing of `levels_more`.)
+# of its own: that tells it. A `guard` is another thing of `levels_more`.)
 
 
 # %%
