@@ -43,8 +43,9 @@ class _Walk(Function):
 
         super().__init__(walk)
         self.rules = {op: VJPS.get(op) for op, *_ in told}
-        rules = [rule for row in self.rules.values() for rule in row or () if rule]
-        self.ours = all(map(of_levels, rules)) and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in told)
+        rows = self.rules.values()  # a row without end is that of an op with rules of its own
+        ours = all(type(row) is tuple and all(map(of_levels, filter(None, row))) for row in rows)
+        self.ours = ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in told)
 
     def gradients(self, tensors):
         """What the walk gives for these tensors; None where that is no program."""

@@ -8,8 +8,7 @@
 # leave one as it is, the course's own goes on. Some cells are folded: a click opens them, and the sentence above each says all
 # that you need of it. About 90 minutes, without the exercises.
 #
-# Below is the map, a notebook for each level. From this one six shorter ones branch off, for another day: `more/01_numbers`,
-# `01_measuring`, `01_assembler`, `01_exp_and_log`, `01_gpu` and `01_tpu`.
+# Below is the map, a notebook for each level. From each one shorter ones branch off, for another day; its end names them.
 
 # %%
 from course import build, figures, tasks  # the stage; `levels` itself is written below
@@ -108,16 +107,16 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # %% [markdown]
 # ### Your turn: the slope
 #
-# Which way is down? Of n rows take one. Its part of the loss is e·e/n, and its slope is `de` = 2·e/n: where e grows by a
-# little, e·e/n grows `de` times as much. And where w1 grows by a little, e grows x1 times as much. Slopes along a way are
-# multiplied, which is the **chain rule**:
+# Which way is down? Of n rows take one. Its part of the loss is e·e/n. Where e grows by a little, that grows `de` = 2·e/n
+# times as much: its **slope**. Where w1 grows by a little, e grows x1 times as much. Slopes along a way are multiplied,
+# which is the **chain rule**:
 #
 # ```
 # w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
 #                            slope of the loss in w1:  x1 · de
 # ```
 #
-# So a row adds x1·de to the slope in w1, x2·de to that in w2, and de to that in b.
+# So a row adds x1·de to the slope in w1, x2·de to that in w2, and de to that in b, for e grows as b does.
 #
 # The course fixes one way to write `de`, because different ways round differently: `g·e + g·e`, with g = 1/n.
 
@@ -196,7 +195,7 @@ define void @program(ptr %x, ptr %y) {
 
 # %% [markdown]
 # `machine_code(text)`, folded, lets LLVM turn such a text into bytes for this very processor, and tells the address at which they
-# begin. (It keeps them in a folder, for the next time.)
+# begin.
 
 # %% tags=["hide-input"]
 #| export machine
@@ -281,8 +280,8 @@ run_text(TEXT, x, y)
 y
 
 # %% [markdown]
-# Nine, computed by your own program. Nobody wants to write such text by hand, so we write an **assembler**: Python functions
-# that write one line each. Its idea is a `Register`, which *will hold* a number when the program runs:
+# Nine, computed by your own program. Nobody wants to write such text by hand. So we write an **assembler**: Python functions
+# that write a line each. Its idea is a `Register`, which *will hold* a number when the program runs:
 
 # %%
 lines = []  # the program so far
@@ -1160,7 +1159,8 @@ with a.loop("rows") as i:
     print("\n".join(a.lines[-4:]))
 
 # %% [markdown]
-# A product and a sum: they are yours. On Python's numbers `flat` computed, on registers it writes.
+# A product and a sum: they are yours. (`%word.x` is where x begins.) On Python's numbers `flat` computed, on registers it
+# writes.
 #
 # How far a loop counts is known before the program runs. So what would leave its array is refused in time: here a column that
 # is not there, when the program is written, and an array too short, when it is called:
@@ -1330,7 +1330,8 @@ def line_row(row, target, weights, sums, g):
 # Around it stand two loops, over the steps and over the rows of a batch. First come the arrays, one for each array of weights,
 # and the numbers. Each step loads the weights and begins a sum for each; the rows add to the sums; then the weights move,
 # through your `descend`. (`_each` makes one thing for each number of an array: a list of rows. `a.number` is a number that
-# the call hands over. `a.lanes` is 1 here; the next section makes it more.)
+# the call hands over. `a.lanes` is 1 here; the next section makes it more. `functools.cache` keeps each program for the next
+# call.)
 
 
 # %%
@@ -1509,7 +1510,7 @@ figures.classes(rings)
 
 # %% [markdown]
 # A relu is a choice, and a program has no `if`: a comparison gives a yes or a no in a register, a `_Condition`, and an instruction
-# takes one of two numbers. (`_operand` gives a number's text, and `_live` refuses what a loop has left behind.)
+# takes one of two numbers. (`i1` is LLVM's yes or no, `_operand` gives a number's text, `_live` refuses what a loop left behind.)
 
 
 # %%
@@ -1525,7 +1526,7 @@ def select(condition, x, y):
 
 # %% [markdown]
 # It works on Python's numbers, too. So do `exp` and `log`, which are the course's own: a library's differ from machine to machine
-# in the last bit. (Folded; `more/01_exp_and_log` takes them apart.)
+# in the last bit. (Folded.)
 
 # %% tags=["hide-input"]
 #| export elementary
@@ -1705,9 +1706,9 @@ def through_relu(d, h, w):
 print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))
 
 # %% [markdown]
-# The walk back begins at the loss. That takes not `p` but `c`: p **clipped**, kept at least 1e-7 away from 0 and 1, where a
-# logarithm would be infinite. `dc` is the slope of the loss at c, and so on; each line multiplies the one before it. (The slope of
-# log c is 1/c; `g` is -1/n here.)
+# The walk back begins at the loss. That takes not `p` but `c`: p **clipped**, kept away from 0 and 1, where a logarithm would be
+# infinite. `dc` is the slope of the loss at c, and so on; each line multiplies the one before it. (The slope of log c is 1/c, that
+# of log(1-c) is -1/(1-c); `g` is -1/n here.)
 #
 # | forward | its slope | code |
 # |---|---|---|
@@ -1737,8 +1738,8 @@ print(f"slope at z {dz:.4f}   probability less answer {p - answer:.4f}")
 # %% [markdown]
 # The three lines together say `p - y`: books write it so. The record keeps the chain, which rounds in another way.
 #
-# From there back, through your `through_relu`. What a weight gets is its input times the slope at its unit, as in the line; here
-# for each of three layers, with the inputs `row`, `h1` and `h2`:
+# From there back, through your `through_relu`. (`weights[4]` is w3, and `[::2]` takes every w.) What a weight gets is its input
+# times the slope at its unit, as in the line, here in three layers:
 
 
 # %%
@@ -1756,7 +1757,8 @@ def _backward(sums, row, target, h1, h2, p, c, weights, g):
 
 
 # %% [markdown]
-# One row, as for the line. The loops of `train_program` stay as they are, and one call trains:
+# One row, as for the line; the minus of its loss is multiplied in. The loops of `train_program` stay as they are, and one call
+# trains:
 
 
 # %%
@@ -1820,7 +1822,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # Three numbers tell the speed of a machine. Its **peak** is how many operations on numbers (**flops**) a core does in a
 # second. Its **bandwidth** is how many bytes it reads from memory in a second. And a **launch**, one call of a program,
-# takes some time before anything is done. We measure them with programs of our own (folded; `more/01_measuring` takes them apart).
+# takes some time before anything is done. We measure them with programs of our own (folded).
 
 # %% tags=["hide-input"]
 #| export roofline
@@ -1860,7 +1862,8 @@ MEASURES["peak"] = lambda device: max(2 * host_lanes() * n / _measure_turn(devic
 MEASURES["bandwidth"] = _measure_bandwidth
 
 # %% [markdown]
-# The simplest of them: a program that does nothing, called a thousand times.
+# The simplest of them: a program that does nothing, called a thousand times. (`bind` checks the buffers once, and gives a
+# call without arguments.)
 
 
 # %%
@@ -1906,8 +1909,7 @@ print(f"predicted   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs a step")
 print(f"measured    {1e6 * compare.step_time(line, task):.4f} µs")
 
 # %% [markdown]
-# Nearly twice as long: each operation on a weight's way to its next value waits for the one before. (`more/01_measuring` counts
-# twenty of them, and measures how long they wait.)
+# About twice as long: each operation on a weight's way to its next value waits for the one before.
 #
 # And larger batches?
 
@@ -1957,9 +1959,9 @@ widgets.explore(
 # %% [markdown]
 # ## The level below | here (1 min)
 #
-# Each notebook lays the level below beside its own. Below this one there is only plain Python, number 0: `course/reference.py`,
-# in which each operation on two numbers counts as a **launch**, of 24 bytes. Look at the numbers on top, and at BACKWARD. **A line
-# that calls functions says how many lines they have: click on it, and they open.**
+# Below this level there is only plain Python, number 0: `course/reference.py`, in which each operation on two numbers counts as a
+# **launch**, of 24 bytes. (Level 1's launch is here the whole call, checks too: a step takes longer than above.) Look at the
+# numbers on top, and at BACKWARD. **A line that calls functions says how many lines they have: click on it, and they open.**
 
 # %%
 compare.measure(task, reference.linear_regression, linear_regression, last=1000)

@@ -10,8 +10,7 @@
 # its **Spec**, which is device, shape and dtype without the numbers; and what a **launch** costs, which is one call of a
 # program.
 #
-# Beside this level lie short notebooks, one idea each: `more/02_cache`, `02_matmul`, `02_trial`, `02_reductions`, `02_moves`,
-# `02_random`, `02_machines`.
+# Short notebooks lie beside this one, one idea each. They are named at the end.
 
 # %%
 from course import build, figures, tasks
@@ -276,7 +275,8 @@ except LookupError as error:
     print(error)
 
 # %% [markdown]
-# To **launch** an op is to look its kernel up, find room for the result, and run. In short:
+# To **launch** an op is to look its kernel up, find room for the result, and run. In short (`data` is a buffer's memory, on a
+# CPU a NumPy array):
 
 
 # %%
@@ -412,8 +412,8 @@ made = plan_twice("twice", twice, three)
 print(made.spec, "-", made.nbytes, "bytes to move")
 
 # %% [markdown]
-# 24 bytes are read and 24 written. Before the planner is asked, `plan` refuses what no op can do. (A `guard` is another thing of
-# `levels_more`.)
+# 24 bytes are read and 24 written. Before the planner is asked, `plan` refuses what no op can do. (A freed buffer has a Spec
+# of its own: that tells it. A `guard` is another thing of `levels_more`.)
 
 
 # %%
@@ -532,7 +532,8 @@ print(f"launched {launched * 1e6:.1f} µs at first, {again * 1e6:.2f} µs with a
 # **A good place to stop.** A name finds its kernel, and a plan is made once for each shape: a launch takes about a microsecond.
 #
 # From here on we enter kernels with `kernel(op)`, a decorator. It empties PLANS, since they hold the kernels of before. In
-# `KERNELS.version` it counts how often one took the place of another, so that level 3 can tell when a program of its own is old.
+# `KERNELS.version` it counts how often one took the place of another, so that level 3 can tell when a program of its own is old;
+# `KERNELS.first` keeps those that came first.
 # And since every launch adds to its plan, `counted` can say how many there were.
 
 
@@ -628,7 +629,7 @@ for other in ((10, 4), (1, 1), (1, 4)):
 
 # %% [markdown]
 # Two matrices, or a matrix and a lone number, are one row of 40. With the bias there are two loops. Now Python writes them. Around
-# the one `line` that computes a number it puts a loop for each letter, and before them what is to be seen as one row, `flat`:
+# the one `line` that computes a number it puts a loop for each letter; before them, arrays to be seen as one row become `flat`.
 
 
 # %%
@@ -647,7 +648,8 @@ KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # which makes a row of any 
 print("\n".join(nest({"out": "i", "x0": "i", "x1": "0"}, "out[i] = add(x0[i], x1[0])")))
 
 # %% [markdown]
-# And the line itself: each array with its place in brackets, handed to the scalar function.
+# And the line itself: each array with its place in brackets, handed to the scalar function. So are its `numbers`, such as a rate,
+# in the arrays' dtype.
 
 
 # %%
@@ -728,7 +730,8 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
 
 
 # %% [markdown]
-# `scalar(op)`, a decorator, makes an op of a scalar function. Its `numbers` are attributes such as a rate, each with an example.
+# `scalar(op)`, a decorator, makes an op of a scalar function. Each of its `numbers` has an example. (`gives` and `masks` are for
+# `levels_more`.)
 
 
 # %%
@@ -751,8 +754,8 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
 
 
 # %% [markdown]
-# Eight ops, a line each. `broadcast_to` does nothing to a number: the loop around it is the work. `sgd` is the update
-# of gradient descent: it overwrites the weight that it reads.
+# Eight ops, a line each. `spread` is for the gradient of a sum or a mean. `broadcast_to` does nothing to a number: the loop around
+# it is the work. `sgd` is the update of gradient descent: it overwrites the weight that it reads.
 
 
 # %%
@@ -791,8 +794,8 @@ STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.f
 
 # %% [markdown]
 # A gradient is an op as well. `dy` is the slope of the loss at an op's output; the gradient's kernel makes of it the slope at the
-# input. Relu lets it through, except where its output is 0. **Yours**: one line. (`select(condition, x, y)`, from level 1, is x
-# where the condition holds, else y.)
+# input. Relu lets it through, for a NaN too, except where its output is 0. **Yours**: one line. (`select(condition, x,
+# y)`, from level 1, is x where the condition holds, else y.)
 
 
 # %%
@@ -1409,10 +1412,9 @@ print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 from course import compare
 
 short = task._replace(batches=task.batches[:1000])
-launches, nbytes = (total / 1000 for total in counted(lambda: linear_regression(short.x, short.y, *short[4:7])))
-print(
-    f"{compare.lines(linear_regression, linear_forward)} lines, {launches:.0f} launches and {nbytes:,.0f} bytes a step"
-)
+counts = counted(lambda: linear_regression(*short[:2], *short[4:7]))
+launches, nbytes = (count / 1000 for count in counts)
+print(f"{launches:.0f} launches and {nbytes:,.0f} bytes a step")
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -1424,8 +1426,8 @@ checks.predict(
 )
 
 # %% [markdown]
-# What does one launch cost, however small? We time an addition of two single numbers, and predict the step from it. (The
-# arithmetic is 16 operations for each of ten rows, counted on level 1.)
+# What does one launch cost, however small? We time an addition of two single numbers, and predict the step from it. (A row's 16
+# operations were counted on level 1.)
 
 # %% tags=["nbval-ignore-output"]
 one, out = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8")
@@ -1442,20 +1444,20 @@ compare.by_op(linear_regression, short)
 
 # %% [markdown]
 # We had timed about the cheapest launch there is: one number, into an `out` that stood ready. The step's launches make new
-# buffers, and a product or a sum does more. What is left is Python between the launches: row numbers are put on the device, the
-# loss is taken off. (And looking at the clock costs, too.) That is the price of calling ops by name, one after the other. Level 3
-# will first add to it, and then win it back.
+# buffers, and a product or a sum does more. What is left is Python between the launches (row numbers are put on the device, the
+# loss is taken off), and looking at the clock. That is the price of calling ops by name, one after the other. Level 3 will first
+# add to it, and then win it back.
 #
 # ### The level below | here
 #
-# Both levels beside each other, part by part. A click on a line opens what it calls.
+# Both levels beside each other. Read the band of `backward`; a click on a line opens what it calls.
 
 # %%
 compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000)
 
 # %% [markdown]
-# Read the band of `backward`. Level 1 walks over the rows and keeps its sums in registers. Level 2 names one kernel after the
-# other, and each reads and writes whole buffers.
+# Level 1 walks over the rows and keeps its sums in registers. Level 2 names one kernel after the other, and each reads and writes
+# whole buffers.
 #
 # Who else has such a table? (From notebook 03 on their programs run on yours.)
 #
