@@ -108,6 +108,30 @@ def test_functions_are_tensorflows(ours, wanted):
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_curves_are_right_far_from_zero_and_near_it(dtype):
+    x = np.array([-np.inf, -80.0, -20.0, -1.0, -1e-7, -0.0, 1e-7, 3.0, 80.0, np.inf, np.nan], dtype)
+    for name in ("sinh", "cosh", "expm1"):
+        found = getattr(tf.math, name)(tf.constant(x)).numpy()
+        np.testing.assert_allclose(found, getattr(np, name)(x), rtol=100 * np.finfo(dtype).eps, err_msg=name)
+
+
+def test_angles_have_numpys_numbers_and_slopes():
+    x = np.array([-0.9, -0.0, 0.3, 0.9])
+    sizes = {"asin": np.sqrt(1 - x * x), "acos": -np.sqrt(1 - x * x), "atan": 1 + x * x, "atanh": 1 - x * x}
+    sizes |= {"asinh": np.sqrt(1 + x * x)}
+    for name, size in sizes.items():
+        with tf.GradientTape() as tape:
+            v = tf.Variable(x)
+            y = getattr(tf, name)(v)
+        assert y.numpy().tobytes() == getattr(np, name.replace("a", "arc", 1))(x).tobytes(), name
+        np.testing.assert_allclose(tape.gradient(y, v).numpy(), 1 / size, rtol=1e-14, err_msg=name)
+    with tf.GradientTape() as tape:
+        y, x = tf.Variable([3.0]), tf.Variable([4.0])
+        z = tf.atan2(y, x)
+    np.testing.assert_allclose([d.numpy()[0] for d in tape.gradient(z, [y, x])], [4 / 25, -3 / 25], rtol=1e-6)
+
+
 def test_whole_numbers_are_drawn_below_the_largest():
     drawn = tf.random.uniform([100], 0, 3, dtype=tf.int32)
     assert drawn.dtype == tf.int64 and {*drawn.numpy().tolist()} == {0, 1, 2}
