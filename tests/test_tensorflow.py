@@ -921,6 +921,13 @@ def test_layers_that_train_or_add_to_the_loss():
     np.testing.assert_allclose(float(kept.losses[0]), penalty / len(Z), rtol=1e-6)
     noise = layers.GaussianNoise(0.5, seed=1)(tf.zeros([100, 100]), training=True).numpy()
     assert abs(noise.mean()) < 0.02 and abs(noise.std() - 0.5) < 0.02
+    model = keras.Sequential([layers.Dense(1, input_shape=(2,)), layers.GaussianNoise(0.5), layers.Dropout(0.5)])
+    assert model.count_params() == 3 and len(model.get_weights()) == 2  # the random states are none of them
+    config = {"stddev": 0.5, "seed": 1}
+    assert (
+        config.items()
+        <= layers.GaussianNoise.from_config(layers.GaussianNoise(0.5, seed=1).get_config()).get_config().items()
+    )
     np.testing.assert_allclose(layers.Dot(axes=1)([Z, 2.0 * Z]).numpy()[:, 0], 2.0 * (Z * Z).sum(1), rtol=1e-6)
     with pytest.raises(ValueError, match="expected two inputs"):
         layers.Dot()([tf.zeros([2, 3, 4]), tf.zeros([2, 3, 4])])
