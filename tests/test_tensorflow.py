@@ -132,6 +132,19 @@ def test_angles_have_numpys_numbers_and_slopes():
     np.testing.assert_allclose([d.numpy()[0] for d in tape.gradient(z, [y, x])], [4 / 25, -3 / 25], rtol=1e-6)
 
 
+def test_shapes_are_tuples_and_numpys_functions_take_arrays():
+    """What the module's docstring says to write instead gives what TensorFlow gives."""
+    array = np.array([[1.0, 2.0], [3.0, 4.0]], "f4")
+    x = tf.constant(array)
+    assert "list(x.shape)" in tf.__doc__ and "np.exp(x.numpy())" in tf.__doc__
+    assert list(x.shape) == [2, 2] and len(x.shape) == 2
+    for each in (x, tf.Variable(x)):
+        with pytest.raises(TypeError, match="ufunc"):
+            np.exp(each)
+        assert np.exp(each.numpy()).tobytes() == np.exp(array).tobytes()
+        assert isinstance(array + each, tf.Tensor) and isinstance(np.float32(2.0) * each, tf.Tensor)
+
+
 def test_whole_numbers_are_drawn_below_the_largest():
     drawn = tf.random.uniform([100], 0, 3, dtype=tf.int32)
     assert drawn.dtype == tf.int64 and {*drawn.numpy().tolist()} == {0, 1, 2}
