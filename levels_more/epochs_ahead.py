@@ -30,13 +30,11 @@ class Ahead:
 
     def __init__(self, rows, size, epochs):
         self.rows, self.size, self.epochs = rows, int(size), epochs
-        self.done, self.orders, self.single = deque(), [], False  # single: epochs are done one by one
-        self.full = (
-            len(rows) // self.size * self.size
-        )  # rows in batches of that size; there may be a shorter one behind them
-        self.sizes = array(
-            "q", [self.size] * (self.full // self.size) + [len(rows) - self.full] * (self.full < len(rows))
-        )
+        self.done, self.orders = deque(), []
+        self.single = False  # whether epochs are done one by one
+        whole, left = divmod(len(rows), self.size)  # batches of that size, and the rows of a shorter one behind them
+        self.full = whole * self.size
+        self.sizes = array("q", [self.size] * whole + [left] * (left > 0))
 
     def may(self, pace):
         """Whether the next epoch is done, or short: a call has so many steps."""

@@ -126,11 +126,11 @@ class Dense(Layer, layers.Dense):
                 variable.constraint = constraint() if isinstance(constraint, type) else constraint
 
 
-class Dropout(Layer, layers.Dropout):
-    """That of levels; its random state is none of the layer's weights."""
+class _Drawing(Layer):
+    """What draws random numbers: its state is none of the layer's weights."""
 
-    def __init__(self, rate, seed=None, **options):
-        super().__init__(rate, seed=seed, **options)
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
         self.state = _State(self.state, trainable=False)
 
 
@@ -185,10 +185,11 @@ _PLAIN = (
     "Activation Add Average BatchNormalization Concatenate DenseFeatures Embedding Flatten Lambda LayerNormalization "
     "LeakyReLU Maximum Minimum Multiply Normalization Rescaling Reshape Subtract"
 )
-LAYERS = {"Layer": Layer, "Dense": Dense, "Dropout": Dropout}
+LAYERS = {"Layer": Layer, "Dense": Dense}
 LAYERS |= {name: bent(name.lower()) for name in ("ReLU", "Softmax")}
 LAYERS |= by_rules(Layer, *(getattr(mid_level, name) for name in _PLAIN.split()))
 LAYERS |= by_rules(Layer, *classes_of(more_layers, mid_level.Layer))
+LAYERS |= by_rules(_Drawing, layers.Dropout, more_layers.GaussianNoise)
 LAYERS["ActivityRegularization"] = ActivityRegularization
 _DRAWN = (
     "constant glorot_normal glorot_uniform he_normal he_uniform identity lecun_normal lecun_uniform ones random_normal "

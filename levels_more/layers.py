@@ -302,24 +302,35 @@ class Concatenate(Layer):
         return concat(x, self.axis)
 
 
-class Dropout(Layer):
+class Drawing(Layer):
+    """A layer that draws random numbers: the same for the same seed, call by call."""
+
+    def __init__(self, seed=None, **options):
+        super().__init__(**options)
+        seed = RANDOM.getrandbits(62) if seed is None else at_least(0, f"{type(self).__name__}: seed", seed)
+        self.state = Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
+
+    def drawn(self, op, x):
+        """Random numbers in the shape of a tensor x, by the op of that name. Those of the next call follow them."""
+        drawn = apply(op, self.state, shape=x.shape, dtype=x.dtype)
+        self.state.assign(self.state + np.array([0, math.prod(x.shape)]))
+        return drawn
+
+
+class Dropout(Drawing):
     """In training each number is 0 with probability `rate`, and the others are divided by 1 - rate.
 
-    Srivastava et al., 2014. The same numbers are drawn for the same seed, call by call.
+    Srivastava et al., 2014.
     """
 
     def __init__(self, rate, seed=None, **options):
-        super().__init__(**options)
-        seed = RANDOM.getrandbits(62) if seed is None else at_least(0, "Dropout: seed", seed)
+        super().__init__(seed=seed, **options)
         self.rate = positive("Dropout: rate", rate, 1.0, zero=True)
-        self.state = Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
 
     def call(self, x):
         if not TRAINING.now:
             return x
-        drawn = apply("random_uniform", self.state, shape=x.shape, dtype=x.dtype)
-        self.state.assign(self.state + np.array([0, math.prod(x.shape)]))
-        return where(drawn < self.rate, 0.0, x / (1.0 - self.rate))
+        return where(self.drawn("random_uniform", x) < self.rate, 0.0, x / (1.0 - self.rate))
 
 
 class BatchNormalization(Layer):

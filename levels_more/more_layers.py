@@ -1,13 +1,7 @@
 """Layers without a matrix that programs for Keras use: bends with numbers of their own, noise, and other shapes."""
 
-import math
-
-import numpy as np
-
 from levels.low_level import (
-    Variable,
     absolute,
-    apply,
     exp,
     expand_dims,
     maximum,
@@ -18,9 +12,9 @@ from levels.low_level import (
     transpose,
     where,
 )
-from levels.mid_level import RANDOM, Layer, at_least, positive
+from levels.mid_level import Layer, at_least, positive
 from levels_more.checks import expect
-from levels_more.layers import TRAINING
+from levels_more.layers import TRAINING, Drawing
 
 
 class ELU(Layer):
@@ -70,22 +64,18 @@ class UnitNormalization(Layer):
         return x / sqrt(maximum(reduce_sum(x * x, -1, keepdims=True), 1e-12))
 
 
-class GaussianNoise(Layer):
+class GaussianNoise(Drawing):
     """x + a normal number of that standard deviation, in training; else x."""
 
     def __init__(self, stddev, seed=None, **options):
-        super().__init__(**options)
-        seed = RANDOM.getrandbits(62) if seed is None else at_least(0, "GaussianNoise: seed", seed)
+        super().__init__(seed=seed, **options)
         self.stddev = positive("GaussianNoise: stddev", stddev, zero=True)
-        self.state = Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
 
     def call(self, x):
         """x[batch, …] -> the same shape."""
         if not TRAINING.now:
             return x
-        drawn = apply("random_normal", self.state, shape=x.shape, dtype=x.dtype)
-        self.state.assign(self.state + np.array([0, math.prod(x.shape)]))
-        return x + self.stddev * drawn
+        return x + self.stddev * self.drawn("random_normal", x)
 
 
 class RepeatVector(Layer):

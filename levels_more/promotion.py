@@ -17,20 +17,29 @@ def _rank(x):
     return 2 if isinstance(x, Operators) and x.shape else int(isinstance(x, Operators))
 
 
-def beside(x, y):
-    """Both in one dtype: the widest of the highest rank, unless lower ones hold floats beside integers, or those beside bools.
-
-    x and y are tensors, arrays or Python numbers, which stay numbers. Raises TypeError for others.
+def common(x, y):
+    """The dtype of x and y together: the widest of the highest rank, unless lower ones hold floats beside integers, or those
+    beside bools. They are tensors or numbers; raises TypeError for others.
     """
-    pair, best = [constant(z) if isinstance(z, np.ndarray) else z for z in (x, y)], None
-    for z in pair:
+    best = None
+    for z in (x, y):
         if not isinstance(z, (Operators, *NUMBERS, np.number, np.bool_)):
             raise TypeError(f"an operand is {z!r:.60}; expected a tensor or a number")
     for rank in (2, 1, 0):
-        kinds = [z.dtype if rank else NUMBERS[type(np.asarray(z).item())] for z in pair if _rank(z) == rank]
+        kinds = [z.dtype if rank else NUMBERS[type(np.asarray(z).item())] for z in (x, y) if _rank(z) == rank]
         wide = max(kinds, key=ORDER.index, default=None)
         if wide and (best is None or "bif".index(wide.kind) > "bif".index(best.kind)):
             best = wide
+    return best
+
+
+def beside(x, y):
+    """Both in the dtype that they have in common. x and y are tensors, arrays or Python numbers, which stay numbers.
+
+    Raises TypeError for others.
+    """
+    pair = [constant(z) if isinstance(z, np.ndarray) else z for z in (x, y)]
+    best = common(*pair)
     number = {"b": bool, "i": int, "f": float}[best.kind]
     return [z if _rank(z) and z.dtype == best else cast(z, best) if _rank(z) else number(z) for z in pair]
 

@@ -4,10 +4,11 @@ import numpy as np
 
 from levels import low_level
 from levels_more.arguments import sizes_of
+from levels_more.checks import expect
 from levels_more.generators import drawn
-from levels_more.promotion import NUMBERS, ORDER
+from levels_more.promotion import NUMBERS, ORDER, common
 from levels_more.recorded import FUNCTIONS, Recorded, device, dtype
-from levels_more.recording import OperandError, recording
+from levels_more.recording import OperandError, ShapeError, recording
 from levels_more.samples import Weighted, stacked
 
 BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
@@ -121,6 +122,36 @@ def set_default_dtype(kind):
     if np.dtype(kind).kind != "f":
         raise OperandError(f"set_default_dtype: {kind!r}; expected floats, as torch.float64")
     NUMBERS[float] = np.dtype(kind)
+
+
+def result_type(tensor, other):
+    """The dtype of what two operands give, tensors or numbers: one number does not widen a tensor of its kind."""
+    return dtype(common(*(x.held if isinstance(x, Recorded) else x for x in (tensor, other))))
+
+
+def promote_types(type1, type2):
+    """The smallest dtype that both fit into; float32 counts as wider than int64. Raises TypeError for others than there are."""
+    kinds = [dtype(kind) for kind in (type1, type2)]
+    if unknown := [kind for kind in kinds if kind not in ORDER]:
+        raise TypeError(f"promote_types: {unknown[0]}; here are {[dtype(kind) for kind in ORDER]}")
+    return max(kinds, key=ORDER.index)
+
+
+def cartesian_prod(*tensors):
+    """Each choice of one number of every tensor x[n], as rows, the last number changing first; of one tensor itself.
+
+    Raises ShapeError for a tensor of more axes, or of none, and OperandError for none at all or for several dtypes.
+    """
+    expect(all(isinstance(x, Recorded) for x in tensors), "cartesian_prod: tensors", tensors, "tensors one by one")
+    if len({x.dtype for x in tensors}) != 1:
+        raise OperandError(
+            f"cartesian_prod: dtypes {[x.dtype for x in tensors]}; expected one or more tensors of one dtype"
+        )
+    if wrong := [tuple(x.shape) for x in tensors if x.ndim != 1]:
+        raise ShapeError(f"cartesian_prod: a tensor has the shape {wrong[0]}; expected one axis")
+    places = np.indices([len(x) for x in tensors]).reshape(len(tensors), -1)
+    columns = [x[rows] for x, rows in zip(tensors, places, strict=True)]
+    return tensors[0] if len(tensors) == 1 else FUNCTIONS["stack"](columns, 1)
 
 
 def default_collate(samples):

@@ -200,6 +200,29 @@ def smallest(x, axis, keepdims=False):
     return _found(x, argmin(x, axis, True), axis, keepdims)
 
 
+def _place_of_mode(row):
+    """Where the smallest of the most frequent numbers of a row stands last; NaN is the smallest, each for itself."""
+    values, counts = np.unique(row, return_counts=True, equal_nan=False)
+    if counts.max() == 1 and np.isnan(values[-1]):
+        return np.argmax(np.isnan(row))
+    return np.flatnonzero(row == values[np.argmax(counts)])[-1]
+
+
+def mode(x, axis=-1, keepdims=False):
+    """The most frequent number of x[…, n, …] along an axis, the smallest of several, and its last place, int64.
+
+    Raises IndexError where n is 0.
+    """
+    x = as_tensor(x)
+    axis = axis_of("mode", axis, max(1, len(x.spec.shape)))
+    rows = np.moveaxis(np.atleast_1d(x.numpy()), axis, -1)
+    if not rows.shape[-1]:
+        raise IndexError(f"mode: there are no numbers in x, {x.spec.shape}, along axis {axis}")
+    places = np.array([_place_of_mode(row) for row in rows.reshape(-1, rows.shape[-1])], np.int64)
+    places = constant(np.expand_dims(places.reshape(rows.shape[:-1]), axis))
+    return _found(x, places, axis, keepdims) if x.spec.shape else Found(x, reshape(places, ()))
+
+
 def flip(x, axis):
     """x[…, n, …] with the order along an axis, or along each of several, reversed."""
     x = as_tensor(x)

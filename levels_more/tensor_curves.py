@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from levels import low_level as low
-from levels_more.custom_gradients import custom_gradient
+from levels_more import angles
 from levels_more.nested import known_now, numbers
 from levels_more.tensor_rules import alike
 
@@ -16,16 +16,16 @@ def expm1(x):
     return low.tanh(x / 2.0) * (low.exp(x) + 1.0)
 
 
-def sinh(x):
-    """(exp(x) - exp(-x)) / 2 of each number of a float tensor x."""
-    y = expm1(x)
-    return (y + y / (y + 1.0)) / 2.0
-
-
 def cosh(x):
     """(exp(x) + exp(-x)) / 2 of each number of a float tensor x."""
     x = numbers(x)
     return (low.exp(x) + low.exp(-x)) / 2.0
+
+
+def sinh(x):
+    """(exp(x) - exp(-x)) / 2 of each number of a float tensor x: tanh(x)·cosh(x), which loses no digits near 0."""
+    x = numbers(x)
+    return low.tanh(x) * cosh(x)
 
 
 def tan(x):
@@ -38,15 +38,14 @@ def log_to(base):
     return lambda x: low.log(numbers(x)) / math.log(base)
 
 
-def with_slope(function, slope):
-    """A function of NumPy's of each number of a float tensor x, with its slope(x). Not in a traced function."""
+def of_angles(name):
+    """A function of `levels_more.angles`, of each number of float tensors. Not in a traced function."""
 
-    @custom_gradient
-    def run(x):
-        known_now(f"tf.{function.__name__}")
-        return numbers(np.asarray(function(x.numpy()))), lambda dy: dy * slope(x)
+    def run(*given):
+        known_now(f"tf.{name}")
+        return getattr(angles, name)(*map(numbers, given))
 
-    return lambda x: run(numbers(x))
+    return run
 
 
 def without_slope(function):
@@ -94,12 +93,9 @@ ASSERTED = {
 }
 CURVES = {"expm1": expm1, "sinh": sinh, "cosh": cosh, "tan": tan, "divide_no_nan": divide_no_nan, "log1p": low.log1p}
 CURVES |= {
-    "asin": with_slope(np.arcsin, lambda x: 1.0 / low.sqrt(1.0 - x * x)),
-    "acos": with_slope(np.arccos, lambda x: -1.0 / low.sqrt(1.0 - x * x)),
-    "atan": with_slope(np.arctan, lambda x: 1.0 / (1.0 + x * x)),
+    **{name: of_angles(name) for name in ["asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2"]},
     "is_finite": lambda x: numbers(x) - numbers(x) == 0.0,
     "is_inf": lambda x: abs(numbers(x)) == math.inf,
-    "atan2": without_slope(np.arctan2),
     "bincount": without_slope(np.bincount),
     "eigvalsh": without_slope(np.linalg.eigvalsh),
     "eigh": without_slope(lambda x: tuple(np.linalg.eigh(x))),

@@ -443,6 +443,6 @@ def test_the_source_of_functions_methods_and_classes_is_shown():
     shown = page.source(pages.plain, Dropout.call, numba.njit(pages.activation_of)).data
     assert shown.startswith("```python\ndef plain(model):\n") and shown.endswith("\n```")
     assert "\n\ndef call(self," in shown and "\n\ndef activation_of(layer):" in shown
-    assert "class Dropout(Layer):" in page.source(Dropout).data
+    assert "class Dropout(Drawing):" in page.source(Dropout).data
     with pytest.raises(TypeError):
         page.source(3)

@@ -108,6 +108,43 @@ def test_functions_are_tensorflows(ours, wanted):
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_curves_are_right_far_from_zero_and_near_it(dtype):
+    x = np.array([-np.inf, -80.0, -20.0, -1.0, -1e-7, -0.0, 1e-7, 3.0, 80.0, np.inf, np.nan], dtype)
+    for name in ("sinh", "cosh", "expm1"):
+        found = getattr(tf.math, name)(tf.constant(x)).numpy()
+        np.testing.assert_allclose(found, getattr(np, name)(x), rtol=100 * np.finfo(dtype).eps, err_msg=name)
+
+
+def test_angles_have_numpys_numbers_and_slopes():
+    x = np.array([-0.9, -0.0, 0.3, 0.9])
+    sizes = {"asin": np.sqrt(1 - x * x), "acos": -np.sqrt(1 - x * x), "atan": 1 + x * x, "atanh": 1 - x * x}
+    sizes |= {"asinh": np.sqrt(1 + x * x)}
+    for name, size in sizes.items():
+        with tf.GradientTape() as tape:
+            v = tf.Variable(x)
+            y = getattr(tf, name)(v)
+        assert y.numpy().tobytes() == getattr(np, name.replace("a", "arc", 1))(x).tobytes(), name
+        np.testing.assert_allclose(tape.gradient(y, v).numpy(), 1 / size, rtol=1e-14, err_msg=name)
+    with tf.GradientTape() as tape:
+        y, x = tf.Variable([3.0]), tf.Variable([4.0])
+        z = tf.atan2(y, x)
+    np.testing.assert_allclose([d.numpy()[0] for d in tape.gradient(z, [y, x])], [4 / 25, -3 / 25], rtol=1e-6)
+
+
+def test_shapes_are_tuples_and_numpys_functions_take_arrays():
+    """What the module's docstring says to write instead gives what TensorFlow gives."""
+    array = np.array([[1.0, 2.0], [3.0, 4.0]], "f4")
+    x = tf.constant(array)
+    assert "list(x.shape)" in tf.__doc__ and "np.exp(x.numpy())" in tf.__doc__
+    assert list(x.shape) == [2, 2] and len(x.shape) == 2
+    for each in (x, tf.Variable(x)):
+        with pytest.raises(TypeError, match="ufunc"):
+            np.exp(each)
+        assert np.exp(each.numpy()).tobytes() == np.exp(array).tobytes()
+        assert isinstance(array + each, tf.Tensor) and isinstance(np.float32(2.0) * each, tf.Tensor)
+
+
 def test_whole_numbers_are_drawn_below_the_largest():
     drawn = tf.random.uniform([100], 0, 3, dtype=tf.int32)
     assert drawn.dtype == tf.int64 and {*drawn.numpy().tolist()} == {0, 1, 2}
@@ -897,6 +934,13 @@ def test_layers_that_train_or_add_to_the_loss():
     np.testing.assert_allclose(float(kept.losses[0]), penalty / len(Z), rtol=1e-6)
     noise = layers.GaussianNoise(0.5, seed=1)(tf.zeros([100, 100]), training=True).numpy()
     assert abs(noise.mean()) < 0.02 and abs(noise.std() - 0.5) < 0.02
+    model = keras.Sequential([layers.Dense(1, input_shape=(2,)), layers.GaussianNoise(0.5), layers.Dropout(0.5)])
+    assert model.count_params() == 3 and len(model.get_weights()) == 2  # the random states are none of them
+    config = {"stddev": 0.5, "seed": 1}
+    assert (
+        config.items()
+        <= layers.GaussianNoise.from_config(layers.GaussianNoise(0.5, seed=1).get_config()).get_config().items()
+    )
     np.testing.assert_allclose(layers.Dot(axes=1)([Z, 2.0 * Z]).numpy()[:, 0], 2.0 * (Z * Z).sum(1), rtol=1e-6)
     with pytest.raises(ValueError, match="expected two inputs"):
         layers.Dot()([tf.zeros([2, 3, 4]), tf.zeros([2, 3, 4])])

@@ -311,6 +311,73 @@ def test_dtypes_meet_as_in_pytorch():
         torch.tensor([1, 2]).mean()
 
 
+def test_the_dtype_of_a_result_is_asked_for():
+    """As PyTorch 2.13 answers."""
+    whole, one, truth = torch.tensor([1, 2]), torch.tensor(1.5, dtype=torch.float64), torch.tensor([True])
+    pairs = [(whole, 1.0), (1, 2), (1.0, 2), (torch.ones(2), one), (torch.tensor(1), truth), (True, truth), (1, truth)]
+    wanted = "float32 int64 float32 float32 int64 bool int64"
+    assert [torch.result_type(*pair) for pair in pairs] == [getattr(torch, name) for name in wanted.split()]
+    assert not hasattr(whole, "result_type")
+    kinds = [torch.bool, torch.int64, torch.float32, torch.float64]
+    found = [[torch.promote_types(a, b) for b in kinds] for a in kinds]
+    assert found == [[kinds[max(a, b)] for b in range(4)] for a in range(4)]
+    for wrong in (lambda: torch.promote_types("float16", torch.bool), lambda: torch.result_type("1", whole)):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_each_choice_of_one_number_of_every_tensor():
+    x, y = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([3.0, 4.0, 5.0])
+    found = torch.cartesian_prod(x, y)
+    assert found.tolist() == [[1, 3], [1, 4], [1, 5], [2, 3], [2, 4], [2, 5]]
+    (found * torch.arange(12.0).reshape(6, 2)).sum().backward()
+    assert x.grad.tolist() == [6.0, 24.0]
+    assert torch.cartesian_prod(x) is x and torch.cartesian_prod(y, y[:0]).shape == (0, 2)
+    for wrong in ((), (x, torch.tensor([1])), (y, torch.tensor(1.0)), (y, torch.ones(2, 2))):
+        with pytest.raises(RuntimeError, match="cartesian_prod"):
+            torch.cartesian_prod(*wrong)
+    with pytest.raises(TypeError, match="one by one"):
+        torch.cartesian_prod([y, y])
+
+
+@pytest.mark.parametrize(
+    "row, value, place",
+    [
+        ([1, 3, 3, 1, 2], 1, 3),
+        ([3, 2, 1], 1, 2),
+        ([True, False, False], False, 2),
+        ([0.0, -0.0, 1.0], -0.0, 1),
+        ([math.nan, math.nan, 1.0, 1.0], 1.0, 3),
+        ([math.nan, 1.0, 2.0], math.nan, 0),
+    ],
+)
+def test_the_most_frequent_number_as_pytorch_finds_it(row, value, place):
+    """As PyTorch 2.13 answers: the smallest of several, where it stands last."""
+    found = torch.tensor(row).mode()
+    np.testing.assert_equal([found.values.item(), found.indices.item()], [value, place])
+
+
+def test_the_most_frequent_number_along_an_axis():
+    b = torch.tensor(
+        [
+            [0, 0, 0, 2, 0, 0, 2],
+            [0, 3, 0, 0, 2, 0, 1],
+            [2, 2, 2, 0, 0, 0, 3],
+            [2, 2, 3, 0, 1, 1, 0],
+            [1, 1, 0, 0, 2, 0, 2],
+        ]
+    )
+    values, places = torch.mode(b, 0)  # the example of its documentation
+    assert values.tolist() == [0, 2, 0, 0, 0, 0, 2] and places.tolist() == [1, 3, 4, 4, 2, 4, 4]
+    assert torch.mode(b, dim=1, keepdim=True).values.tolist() == [[0]] * 5
+    assert torch.tensor(3.0).mode().values.shape == () and torch.mode(torch.zeros(0, 2)).values.shape == (0,)
+    x = torch.tensor([1.0, 2.0, 2.0], requires_grad=True)
+    x.mode().values.backward()
+    assert x.grad.tolist() == [0.0, 0.0, 1.0]
+    with pytest.raises(IndexError, match="no numbers"):
+        torch.mode(torch.zeros(2, 0))
+
+
 X = RNG.normal(size=(3, 4))
 AGREE = {  # what PyTorch says, and what NumPy makes of it
     "std": (lambda x: x.std(), X.std(ddof=1)),

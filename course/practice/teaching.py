@@ -1,7 +1,8 @@
 """What README.md, TEACHING.md and pages of the site take from the course: timetables, two pictures and their descriptions.
 
 `python -m course.practice.teaching` writes the timetable and the map anew from the notebooks and their minutes; with
-the word `pictures`, it measures the five levels on this machine, takes a screenshot in this system's browser, and keeps both.
+the word `pictures`, it measures the five levels on this machine, takes a screenshot in this system's browser, and keeps both;
+with `pictures five_levels` that one only, for which no browser is needed.
 """
 
 import importlib
@@ -220,8 +221,8 @@ def with_description(page, name, text):
 def main(arguments):
     for name, tables in TABLES.items():
         write(ROOT / name, with_minutes(with_tables((ROOT / name).read_text(encoding="utf-8"), tables)))
-    for name, draw in PICTURES.items() if arguments == ["pictures"] else ():
-        png, text = draw()
+    for name in (arguments[1:] or PICTURES) if arguments[:1] == ["pictures"] else ():
+        png, text = PICTURES[name]()
         (ROOT / "pictures" / f"{name}.png").write_bytes(png)
         for page in TABLES:
             write(ROOT / page, with_description((ROOT / page).read_text(encoding="utf-8"), name, text))

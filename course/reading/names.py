@@ -134,19 +134,24 @@ def exported(cell):
 def taken_apart(root=ROOT):
     """{"levels_more.layers.Dropout": (words, address)}: the section that takes a name apart; of a module, the notebook.
 
-    Of a module that no notebook shows it is the one that shows what the module stands on, if there is one.
+    Of a module that no notebook shows it is the one that shows what the module stands on or, failing that, what stands on it.
     """
-    shown, found = {}, {}
+    shown, found, using = {}, {}, {}
     for path in sorted(root.glob("notebooks/more/text/*.py")):
         shown = dict.fromkeys(imported(path), f"more/{path.stem}") | shown
     shown |= NOTEBOOKS
-    for path in (root / MORE).rglob("*.py"):
+    for path in sorted((root / MORE).rglob("*.py")):
         module = path.relative_to(root).with_suffix("").parts
-        whole = ".".join(module).removesuffix(".__init__")
+        whole, stands_on = ".".join(module).removesuffix(".__init__"), imported(path)
         if module[1] in shown:
             found[whole] = lead("Taken apart", shown[module[1]])
-        elif beneath := next((shown[each] for each in imported(path) if each in shown), ""):
+        elif beneath := next((shown[each] for each in stands_on if each in shown), ""):
             found[whole] = lead("What it stands on is taken apart", beneath)
+        for each in stands_on:
+            using.setdefault(f"{MORE}.{each}", []).append((whole, module[1]))
+    for whole, users in using.items():
+        if whole not in found and (above := next((shown[each] for _, each in users if each in shown), "")):
+            found[whole] = lead("What stands on it is taken apart", above)
     for place in places_of_more(root):
         if place.notebook:
             found[f"{MORE}.{place.room}.{place.name}"] = lead("Taken apart", place.notebook, place.heading)
@@ -156,7 +161,7 @@ def taken_apart(root=ROOT):
 def imported(path):
     """The modules of `levels_more` that a file imports, in their order."""
     whole = re.findall(
-        r"^(?:from|import) levels_more(?:\.(\w+)| import (.*))", path.read_text(encoding="utf-8"), re.MULTILINE
+        r"^(?:from|import) (?:levels_more)?(?:\.(\w+)| import (.*))", path.read_text(encoding="utf-8"), re.MULTILINE
     )
     return [name for module, names in whole for name in [module, *re.findall(r"(\w+)(?: as \w+)?", names)] if name]
 

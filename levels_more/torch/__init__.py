@@ -18,7 +18,17 @@ from levels_more.missing import room
 from levels_more.printed import set_printoptions  # noqa: F401
 from levels_more.recorded import Recorded as Tensor  # noqa: F401
 from levels_more.recorded import Size, device, dtype  # noqa: F401
-from levels_more.recorded_making import as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype, tensor  # noqa: F401
+from levels_more.recorded_making import (  # noqa: F401
+    as_tensor,
+    cartesian_prod,
+    from_numpy,
+    get_default_dtype,
+    normal,
+    promote_types,
+    result_type,
+    set_default_dtype,
+    tensor,
+)
 from levels_more.recording import Switch as set_grad_enabled  # noqa: F401
 from levels_more.recording import recording as is_grad_enabled  # noqa: F401
 from levels_more.recording import switched

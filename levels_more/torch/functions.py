@@ -31,7 +31,7 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     **_rows("mean prod logsumexp", lambda name: arguments.over(getattr(low, f"reduce_{name}"))),
     **_rows("sinh cosh asin acos atan asinh acosh atanh expm1 frac hypot fmod atan2", functools.partial(getattr, angles)),
     **_rows("celu hardswish hardshrink softshrink tanhshrink threshold softmin glu logit", functools.partial(getattr, curves)),
-    **_rows("cumprod cummax cummin cov corrcoef", functools.partial(getattr, statistics)),
+    **_rows("cumprod cummax cummin cov corrcoef mode", functools.partial(getattr, statistics)),
     **_rows("index_fill broadcast_tensors median div nan_to_num addcmul addcdiv pad hardtanh", functools.partial(getattr, arguments)),
     **_rows("stack cumsum argmax argmin argsort abs square cosine_similarity", functools.partial(getattr, low)),
     **_rows("sign floor ceil trunc round isnan isinf isfinite unique bincount count_nonzero logical_and logical_or "

@@ -4,11 +4,12 @@
 # **In this notebook a graph that does not split into rows becomes a list of programs, and runs without Python in between.**
 #
 # It needs notebook 03: the graph, its replay, the program by rows; and the product in tiles of `more/02_matmul`. It takes
-# `levels_more/fused_loops.py`, `fused_parts.py` and `fused.py` apart. Nothing is exported here.
+# `levels_more/fused_loops.py`, `fused_parts.py`, `fused_threads.py` and `fused.py` apart. Nothing is exported here.
 
 # %%
 import timeit
 
+import numba
 import numpy as np
 
 from course import build, figures
@@ -29,7 +30,7 @@ from levels.low_level import (
     sigmoid,
     trace,
 )
-from levels_more import fused, fused_loops, fused_parts, passes
+from levels_more import fused, fused_loops, fused_parts, fused_threads, passes
 
 build.watch("more/03_fused")
 cpu = pool()["cpu:0"]
@@ -213,6 +214,35 @@ print(
 # %% [markdown]
 # The same programs do the same sums. What is gone is Python between them, and level 2's own loops for all that the assembler
 # can write.
+#
+# ## Several threads (3 min)
+#
+# A large net has work for more than one core. Then each large program of the list is cut into parts: a product, for example, into
+# blocks of its result. Every thread takes the next part that is free, as soon as the parts are done that it needs. No sum is cut,
+# so any number of threads gives the same bits. But a thread has to be started, and that takes up to 50 µs. So one more is taken
+# only where the products of matrices have 0.1 ms of work for each:
+
+# %%
+page.source(fused_threads.most_threads)
+
+# %%
+specs = cpu.spec((1000, 256), "f8"), cpu.spec((256, 256), "f8")
+graph = trace(lambda x, w: [relu(relu(x @ w) @ w)], specs)[0]
+large = fused.FusedProgram(graph, 1000)
+print("threads that are worth it:", fused_threads.most_threads(graph))
+
+# %% tags=["nbval-ignore-output"]
+given, results = [constant(draw.normal(size=spec.shape) / 16) for spec in specs], set()
+for threads in (1, numba.config.NUMBA_NUM_THREADS):
+    numba.set_num_threads(threads)
+    results.add(large.run(given)[0].numpy().tobytes())
+    t_large = min(timeit.repeat(lambda: large.run(given), number=5, repeat=5)) / 5
+    print(f"{threads} thread{'s' * (threads > 1)}: {t_large * 1e3:.1f} ms")
+print("different results:", len(results))
+
+# %% [markdown]
+# As many cores as are free share the work. Where another program has them, the first thread takes nearly all parts itself, and
+# little is lost: it never waits for a thread, only for a part that has begun.
 #
 # ## Which back end? (2 min)
 #

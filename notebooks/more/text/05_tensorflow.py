@@ -239,6 +239,8 @@ for missing in ("image", "gradients", "float16"):
 
 # %% [markdown]
 # Some things differ and are no names: `int32` is int64 here, random numbers of a seed are our own, and graphs hold no text.
+# A shape is a tuple: `list(x.shape)` stands for `x.shape.as_list()`. And NumPy's functions of numbers take arrays: write
+# `np.exp(x.numpy())`, or `tf.exp(x)`.
 #
 # ## Without a check (1 min)
 #
