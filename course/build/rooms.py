@@ -33,12 +33,14 @@ These levels are the core, and stand alone. `levels_more`, where it is there, ad
 to their fronts. It is asked for what is missing, so nothing waits for it before.
 """
 
+import functools
 import importlib.util
 import os
 import sys
 from inspect import ismodule
 
 
+@functools.cache
 def more(what, name):
     """The module of `levels_more` that has entered its row `name` in the table `what`, or that adds this name to a front.
 

@@ -2,8 +2,6 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-import functools
-
 import numpy as np
 
 from levels import more
@@ -126,10 +124,6 @@ def walk_back(records, target, sources):
     return [gradients[source] for source in sources]
 
 
-# by `levels_more`, where it is there: as one program
-_walk = functools.cache(lambda: getattr(more("walk", "all"), "walk_back", walk_back))
-
-
 class GradientTape(_Tape):
     """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
 
@@ -152,9 +146,6 @@ class GradientTape(_Tape):
                 raise ValueError(f"{name(k)} was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None  # the walk is not written down
         try:
-            return _walk()(records, tensors[0], tensors[1:])
+            return getattr(more("walk", "all"), "walk_back", walk_back)(records, tensors[0], tensors[1:])
         finally:
             self.records = records if self.persistent else None
-
-    def __reduce__(self):
-        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard")

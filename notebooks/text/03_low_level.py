@@ -801,15 +801,12 @@ def walk_back(records, target, sources):
 
 # %% [markdown]
 # A **GradientTape** is a tape whose `gradient` is this walk. (`tf.GradientTape` · each tensor's `grad_fn`. Folded: it refuses what
-# would give a wrong gradient in silence, such as a variable that changed on the way.)
+# would give a wrong gradient in silence, such as a variable that changed on the way. With `levels_more`, a tape like eight before it is
+# walked back by one program.)
 
 
 # %% tags=["hide-input"]
 #| export autodiff
-# by `levels_more`, where it is there: as one program
-_walk = functools.cache(lambda: getattr(more("walk", "all"), "walk_back", walk_back))
-
-
 class GradientTape(_Tape):
     """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
 
@@ -832,12 +829,9 @@ class GradientTape(_Tape):
                 raise ValueError(f"{name(k)} was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None  # the walk is not written down
         try:
-            return _walk()(records, tensors[0], tensors[1:])
+            return getattr(more("walk", "all"), "walk_back", walk_back)(records, tensors[0], tensors[1:])
         finally:
             self.records = records if self.persistent else None
-
-    def __reduce__(self):
-        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard")
 
 
 # %%
