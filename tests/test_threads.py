@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from levels import low_level
-from levels.hardware import Buffer, pool
+from levels.hardware import Buffer, Device, pool
 from levels.high_level import Input, Sequential
 from levels.low_level import (
     DOOR,

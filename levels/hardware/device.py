@@ -89,8 +89,7 @@ class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
     read, write = staticmethod(np.ndarray.copy), staticmethod(np.copyto)  # the host's
-    # new memory; the same in another shape
-    empty, reshape = staticmethod(np.empty), staticmethod(np.ndarray.reshape)
+    empty, reshape = staticmethod(np.empty), staticmethod(np.ndarray.reshape)  # as well
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind = name, name.split(":")[0]

@@ -38,7 +38,6 @@ def scaled(x, n):
         return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
     a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
     kind = a.wide(whole)
-    # twice the bias
     both = a.write(f"fptosi {a.kind} {_operand(a, n + 2.0 * bias)} to {kind}")
     half = a.write(f"ashr {kind} {both}, {a.constant(whole, 1)}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):

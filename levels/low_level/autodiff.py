@@ -149,3 +149,6 @@ class GradientTape(_Tape):
             return getattr(more("walk", "all"), "walk_back", walk_back)(records, tensors[0], tensors[1:])
         finally:
             self.records = records if self.persistent else None
+
+    def __reduce__(self):
+        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard")

@@ -576,8 +576,7 @@ class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
     read, write = staticmethod(np.ndarray.copy), staticmethod(np.copyto)  # the host's
-    # new memory; the same in another shape
-    empty, reshape = staticmethod(np.empty), staticmethod(np.ndarray.reshape)
+    empty, reshape = staticmethod(np.empty), staticmethod(np.ndarray.reshape)  # as well
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind = name, name.split(":")[0]
@@ -1542,7 +1541,6 @@ def scaled(x, n):
         return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
     a, (whole, fraction, bias, _) = n.a, _FORMAT[n.a.dtype]
     kind = a.wide(whole)
-    # twice the bias
     both = a.write(f"fptosi {a.kind} {_operand(a, n + 2.0 * bias)} to {kind}")
     half = a.write(f"ashr {kind} {both}, {a.constant(whole, 1)}")
     for part in (half, a.write(f"sub {kind} {both}, {half}")):

@@ -801,8 +801,7 @@ def walk_back(records, target, sources):
 
 # %% [markdown]
 # A **GradientTape** is a tape whose `gradient` is this walk. (`tf.GradientTape` · each tensor's `grad_fn`. Folded: it refuses what
-# would give a wrong gradient in silence, such as a variable that changed on the way. With `levels_more`, a tape like eight before it is
-# walked back by one program.)
+# would give a wrong gradient in silence, such as a variable that changed on the way.)
 
 
 # %% tags=["hide-input"]
@@ -832,6 +831,9 @@ class GradientTape(_Tape):
             return getattr(more("walk", "all"), "walk_back", walk_back)(records, tensors[0], tensors[1:])
         finally:
             self.records = records if self.persistent else None
+
+    def __reduce__(self):
+        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard")
 
 
 # %%
