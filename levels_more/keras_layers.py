@@ -1,5 +1,6 @@
 """Layers by Keras' rules: one computes in float32 unless told otherwise, a bias is [units]; and what weights start from."""
 
+import inspect
 import math
 
 import numpy as np
@@ -100,8 +101,11 @@ class Layer(mid_level.Layer):
         super().set_weights([np.asarray(w, dtype) for w, dtype in zip(given, dtypes, strict=True)])
 
     def get_config(self):
-        """{name: the argument that it was made with}"""
-        return get_config(self)
+        """{name: the argument that it was made with}. What is given by its place has the name in the class of levels."""
+        found = get_config(self)
+        made = [inspect.getfullargspec(kind.__init__) for kind in type(self).__mro__ if "__init__" in vars(kind)]
+        names = next(each.args[1:] for each in made if not each.varargs)
+        return dict(zip(names, found.pop("args", ()), strict=False)) | found
 
     @classmethod
     def from_config(cls, config):
