@@ -72,7 +72,7 @@ block = np.arange(8.0).reshape(2, 2, 2)
 print(Flatten()(block).shape, Concatenate()([block, block]).shape, Activation("relu")([-1.0, 1.0]).numpy())
 
 # %% [markdown]
-# ## A layer that forgets (3 min)
+# ## A layer that forgets (2 min)
 #
 # **Dropout** ([Srivastava et al., 2014](https://jmlr.org/papers/v15/srivastava14a.html)) needs a variable, the state of its random
 # numbers, so that a compiled step draws new ones each time.
