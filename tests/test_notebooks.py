@@ -207,6 +207,33 @@ def test_level_imports_only_levels_beneath(level):
             assert package != "levels" or rest.split(".")[0] in (*beneath, "more", "plugged"), f"{path} imports {name}"
 
 
+ITEM = re.compile(r"(\d+[.)]|[-+*]) ")
+
+
+def stray_items(text):
+    """Lines of a paragraph that Markdown takes for the first item of a list, because they begin like one."""
+    found, before = [], ""
+    for line in text.splitlines():
+        if ITEM.match(line) and re.match(r"[^\s#|<>]", before) and not ITEM.match(before):
+            found.append(line)
+        if line.strip() and not (line.startswith(" ") and ITEM.match(before)):  # what is indented belongs to its item
+            before = line
+        elif not line.strip():
+            before = ""
+    return found
+
+
+def test_a_stray_item_is_found():
+    assert stray_items("its gradient,\n1. (t6 is a share)") == ["1. (t6 is a share)"]
+    assert stray_items("x is\n- y\n\n1. one\n   and more\n2. two\n\n- a\n- b") == ["- y"]
+
+
+@pytest.mark.parametrize("name", build.all_in(build.ROOT))
+def test_no_line_of_a_paragraph_begins_a_list(name):
+    for cell in build.from_text(build.ROOT, name).cells:
+        assert cell.cell_type != "markdown" or not stray_items(cell.source), cell.source
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_hidden_question_does_not_show_its_answer(name):
     """Lab shows the first line of a cell that it collapses."""

@@ -1183,8 +1183,8 @@ print("returned:", result, "- variables with a new value:", [v.name for v in gra
 
 # %% [markdown]
 # Forward, back and update are all in one list, because the walk of the tape passed the door as well: the tape asked whoever stood
-# there before it, and that was the trace. x0 and x1 are the arguments, and `spread` gives each row a tenth of the loss's gradient,
-# 1. (t6 and t7 are the two shares of `error`; t8 is your `hand_on`, t9 your `unbroadcast`.)
+# there before it, and that was the trace. x0 and x1 are the arguments, and `spread` gives each row a tenth of 1, the loss's gradient.
+# (t6 and t7 are the two shares of `error`; t8 is your `hand_on`, t9 your `unbroadcast`.)
 
 # %% tags=["hide-input"]
 checks.predict(
