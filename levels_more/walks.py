@@ -30,6 +30,13 @@ def _plain(value):
     return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
 
 
+def _ours(records):
+    """Whether all that a walk over this tape does is ours, and its attributes are plain: functions may hold numbers."""
+    rows = [VJPS.get(op) for op, *_ in records]  # a row without end is that of an op with rules of its own
+    ours = all(type(row) is tuple and all(map(of_levels, filter(None, row))) for row in rows)
+    return ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in records)
+
+
 class _Walk(Function):
     """The gradients of one tape, given all its tensors in the order of `numbers`: {tensor: number}."""
 
@@ -43,18 +50,16 @@ class _Walk(Function):
 
         super().__init__(walk)
         self.rules = {op: VJPS.get(op) for op, *_ in told}
-        rows = self.rules.values()  # a row without end is that of an op with rules of its own
-        ours = all(type(row) is tuple and all(map(of_levels, filter(None, row))) for row in rows)
-        self.ours = ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in told)
+        self.fails = False
 
     def gradients(self, tensors):
         """What the walk gives for these tensors; None where that is no program."""
-        if not self.ours or any(VJPS.get(op) is not rules for op, rules in self.rules.items()):
+        if self.fails or any(VJPS.get(op) is not rules for op, rules in self.rules.items()):
             return None
         try:
             program, _ = self.program(tensors, None, False)
         except Exception:  # the walk op by op says what is wrong, or needs the numbers
-            self.ours = False
+            self.fails = True
             return None
         return None if isinstance(program, Replay) else program.run(tensors)
 
@@ -72,6 +77,10 @@ def walk_back(records, target, sources):
     if type(walk) is int:
         if len(_WALKS) >= _MOST:
             _WALKS.clear()
-        walk = _WALKS[key] = walk + 1 if walk < _SELDOM else _Walk(numbers, records, target, sources)
+        if walk < _SELDOM:
+            walk += 1
+        else:
+            walk = _Walk(numbers, records, target, sources) if _ours(records) else None
+        _WALKS[key] = walk
     found = walk.gradients([*numbers]) if type(walk) is _Walk else None
     return op_by_op(records, target, sources) if found is None else found
