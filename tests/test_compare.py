@@ -25,7 +25,6 @@ from course.figures import HUES, LEVELS, accuracy, great, r_squared, widgets
 from course.inspection import bands, compare, marks
 from levels.hardware import exp, host_lanes, log, pool
 from levels.kernels import counted
-from levels_more import walks
 
 pytestmark = pytest.mark.versions
 
@@ -42,15 +41,6 @@ def shortened(task, steps):
 
 
 LINE, NET = shortened(tasks.linear(), 300), shortened(tasks.rings(), 40)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def op_by_op():
-    """Level 2 counts launches of its own: the walk back over a tape that was met before, a program, is none."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walks, "_SELDOM", math.inf)
-        patch.setattr(walks, "_WALKS", {})
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -246,7 +246,8 @@ def op_by_op(train):
     eager = near(train, "eager")
 
     def run(*arguments):
-        with eager():
+        with eager() as door:
+            door.below = type(door.below)()  # somebody of our own who runs ops: then `levels_more` makes no program of a walk
             return train(*arguments)
 
     return run
