@@ -5,7 +5,9 @@ A back end for graphs that do not split into rows, and for those that are quicke
 
 import ctypes
 import math
+import struct
 import threading
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,10 +130,11 @@ class _List:
     """Programs that one call runs one after the other, any number of times; `now` holds the number of the time.
 
     `units` are lists of the parts of a program, which may run at once. A part is a program and what stands for each of its
-    arrays: an address that stays, the name of one that each `run` is given, or a place beyond it. Named sizes are given too.
+    arrays: an address that stays, the name of one that each `run` is told, or a place beyond it. Named sizes are told too, and
+    all come in the order of `names`.
     """
 
-    def __init__(self, units, now, threads):
+    def __init__(self, units, names, now, threads):
         self.calls = [call for parts in units for call in parts]
         self.threads, self.now = threads, now
         self.table = np.empty((len(self.calls), 2), np.int64)
@@ -145,30 +148,24 @@ class _List:
             starts.append(len(words))
             placed = known | dict(zip(program.arrays, places, strict=True))
             words += [placed.get(name, name) for name in program.words]
-        self.block = (ctypes.c_int64 * len(words))()
-        self.places, self.beyond = {}, []  # {name: where it stands in the block}, [(where, name, so many bytes beyond)]
-        for place, word in enumerate(words):
-            if isinstance(word, int):
-                self.block[place] = word
-            elif isinstance(word, _Beyond):
-                self.beyond.append((place, *word))
-            else:
-                self.places.setdefault(word, []).append(place)
+        self.block, self.write = (ctypes.c_int64 * len(words))(), struct.Struct(f"{len(words)}q").pack_into
+        number = {name: n for n, name in enumerate((*names, *(("free", "done") if threads > 1 else ())))}
+        beyond = {word: number[word.name] for word in words if isinstance(word, _Beyond)}
+        stay = {word: word for word in words if isinstance(word, int)}
+        self.beyond, self.stay = [(n, word.nbytes) for word, n in beyond.items()], [*stay]
+        number |= {word: n for n, word in enumerate((*beyond, *stay), len(number))}
+        self.pick = itemgetter(*map(number.__getitem__, words))  # the words, out of all that is told or known
         begin = ctypes.addressof(self.block)
         for n, (program, _) in enumerate(self.calls):
             self.table[n] = ctypes.cast(program.run, ctypes.c_void_p).value, begin + 8 * starts[n]
         self.start, self.begin = starts[-1], begin + 8 * starts[-1]
 
-    def run(self, given):
-        """Run all of them given["steps"] times."""
+    def run(self, told):
+        """Run all of them, as many times as the first of these words says."""
         if self.threads > 1:  # counts and words are of this call alone: a thread that comes late finds that all is done
             counts = np.zeros(16, np.int64)  # two, on two lines of the cache
-            given = given | {"free": address(counts), "done": address(counts) + 64}
-        for name, places in self.places.items():
-            for place in places:
-                self.block[place] = given[name]
-        for place, name, nbytes in self.beyond:
-            self.block[place] = given[name] + nbytes
+            told = *told, address(counts), address(counts) + 64
+        self.write(self.block, 0, *self.pick((*told, *[told[n] + nbytes for n, nbytes in self.beyond], *self.stay)))
         if self.threads == 1:
             self.program.run(self.begin)
         else:
@@ -192,8 +189,12 @@ class FusedProgram:
         leaves = [node for node in graph.nodes if not node.inputs]
         self.inputs = [node.attrs["of"] for node in leaves if node.op == "input"]
         read = [node.attrs["of"] for node in leaves if node.op == "variable"]
-        self.variables = {*read, *graph.updates}
-        self.turns, self.homes = Turns(self.variables), {_home(v): v for v in self.variables}
+        self.variables = [*dict.fromkeys([*read, *graph.updates])]
+        self.turns = Turns(self.variables)
+        inputs, outs = (
+            [(of, k) for k in numbers] for of, numbers in (("input", self.inputs), ("out", range(len(graph.outputs))))
+        )
+        self.names = "steps", "rows", "batches", *inputs, *outs, *map(_home, self.variables)  # of what each call tells
         self.programs, self.buffers, self.is_over = [None] * len(self.units), {}, over
         self.now = np.zeros(1, np.int64)  # the number of the step
         self.words = {node: self.leaf(node, over) for node in leaves}  # node -> where its numbers lie, or who tells
@@ -206,7 +207,7 @@ class FusedProgram:
         threads = threads_for(self.most_threads)
         if threads not in self.lists:
             fetches = self.fetches(threads) if self.is_over else ()
-            self.lists[threads] = _List([*fetches, *self.steps(threads), *self.moves()], self.now, threads)
+            self.lists[threads] = _List([*fetches, *self.steps(threads), *self.moves()], self.names, self.now, threads)
         return self.lists[threads]
 
     def leaf(self, node, over):
@@ -271,13 +272,12 @@ class FusedProgram:
                 to, count = _home(variable), math.prod(node.spec.shape)
                 yield [(copy_program(count, node.spec.dtype), [to, self.words[node]])]
 
-    def launch(self, args, outs, sizes):
+    def launch(self, args, outs, *sizes):
         """Tell the list where this call's arrays lie, and run it. Variables are read, and overwritten, in their homes."""
-        given = sizes | {("input", k): address(args[k].data) for k in self.inputs}
-        given |= {("out", k): address(out.data) for k, out in enumerate(outs)}
+        given = [address(x.data) for x in (*map(args.__getitem__, self.inputs), *outs)]
         with self.lock, self.turns:  # the lock is for the block and the buffers, which all calls share
-            homes = {name: v.home or home_of(v, v in self.graph.updates) for name, v in self.homes.items()}
-            (self.lists[1] if self.most_threads == 1 else self.current()).run(given | homes)
+            homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]
+            (self.lists[1] if self.most_threads == 1 else self.current()).run((*sizes, *given, *homes))
         return outs
 
     def run(self, args):
@@ -285,7 +285,7 @@ class FusedProgram:
         if self.limits:
             check_rows(self.limits, args)
         outs = [Tensor(node.spec) for node in self.graph.outputs]
-        return self.launch(args, outs, {"steps": 1})
+        return self.launch(args, outs, 1, 0, 0)
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
@@ -295,7 +295,7 @@ class FusedProgram:
         specs = [node.spec.device.spec((steps,), node.spec.dtype) for node in self.graph.outputs]
         outs = [Tensor(spec) for spec in specs]
         rows = args[self.inputs[0]].spec.shape[0] if self.inputs else 0
-        return self.launch(args, outs, {"steps": steps, "rows": rows, "batches": batches.ctypes.data})
+        return self.launch(args, outs, steps, rows, batches.ctypes.data)
 
     launches = property(lambda self: len(self.units), doc="How many programs do the work of the ops.")
 

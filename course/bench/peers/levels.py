@@ -13,7 +13,7 @@ from levels.hardware import tasks as hardware
 from levels.high_level import Sequential
 from levels.kernels import launch
 from levels.kernels import tasks as kernels
-from levels.low_level import GradientTape, Variable, constant, eager, function, gather
+from levels.low_level import GradientTape, Variable, constant, function, gather
 from levels.mid_level import (
     SGD,
     Adam,
@@ -91,9 +91,8 @@ def eagerly(work, step, weights):
     x, y = constant(work.x), constant(work.y)
 
     def epoch(order):
-        with eager():
-            indices = (constant(rows) for rows in work.batches(order))
-            return [float(loss) for loss in [step(gather(x, i), gather(y, i)) for i in indices]]
+        indices = (constant(rows) for rows in work.batches(order))
+        return [float(loss) for loss in [step(gather(x, i), gather(y, i)) for i in indices]]
 
     return Trainer(epoch, weights)
 
