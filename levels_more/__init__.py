@@ -220,7 +220,7 @@ CONTENTS = {
     "op": {
         "machines": "all_gather all_reduce broadcast",
         "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
-        "ops": "absolute copy cos elu equal erf less less_equal maximum minimum not_equal power sin tanh where",
+        "ops": "absolute copy cos elu equal erf less less_equal logits_crossentropy maximum minimum not_equal power sin tanh where",
         "random_numbers": "random_normal random_uniform",
         "reductions": "arg_max arg_min log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
     },
@@ -231,7 +231,7 @@ CONTENTS = {
         "passes": "all",
     },
     "rule": {
-        "gradients": "clip_grad copy log_softmax_grad relu_grad sigmoid_grad softmax_grad",
+        "gradients": "clip_grad copy log_softmax_grad logits_crossentropy relu_grad sigmoid_grad softmax_grad",
         "machines": "all_gather all_reduce broadcast",
         "placing": "to",
         "tensor_ops": (

@@ -2,7 +2,7 @@
 
 import math
 
-from levels.low_level import DOOR, METHODS, VJPS, GradientTape, Operators, Symbol, apply, as_tensor, exp, reduce_sum
+from levels.low_level import DOOR, METHODS, VJPS, GradientTape, Operators, Symbol, apply, as_tensor, exp, nn, reduce_sum
 from levels_more.checks import expect
 
 VJPS["copy"] = (None,)
@@ -68,6 +68,7 @@ VJPS.update(
             lambda g, dx, dy, y: apply("sigmoid_grad", g, y),
             lambda g, dx, dy, y: g * dy * (1.0 - 2.0 * y),
         ),
+        "logits_crossentropy": (lambda dx, x, y, z: -dx * z, lambda dx, x, y, z: dx * (nn.sigmoid(z) - y)),
         "softmax_grad": (
             lambda g, dx, dy, y: apply("softmax_grad", g, y),
             lambda g, dx, dy, y: g * (dy - reduce_sum(dy * y, -1, True)) - dy * reduce_sum(g * y, -1, True),

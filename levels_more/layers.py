@@ -162,6 +162,17 @@ def _run(layer, x, shape=None, specs=()):
     return y
 
 
+def _heard(layer, training, *call):
+    """`_run` on this call, with all layers inside told whether it is part of a training. None: as it was."""
+    if training is None:
+        return _run(layer, *call)
+    before, TRAINING.now = TRAINING.now, flag(f"{layer.name}: training", training)
+    try:
+        return _run(layer, *call)
+    finally:
+        TRAINING.now = before
+
+
 class _Inputs(Layer):
     """A layer that is called on anything but one array: on a list of arrays, on numbers, on a place for numbers, on columns.
 
@@ -169,8 +180,8 @@ class _Inputs(Layer):
     """
 
     def run(self, x, training=None):
-        if training is None and isinstance(x, (Operators, np.ndarray)):
-            return _run(self, x)
+        if isinstance(x, (Operators, np.ndarray)):
+            return _heard(self, training, x)
         if isinstance(x, dict) and hasattr(type(self), "ordered"):
             x = self.ordered(x)  # a graph of level 5 has names for its inputs
         if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
@@ -181,19 +192,13 @@ class _Inputs(Layer):
         array = isinstance(first, (Operators, np.ndarray))
         if not array and hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
             return first.through(self, x, training)
-        several = array and first is not x
-        before = TRAINING.now
-        TRAINING.now = before if training is None else flag(f"{self.name}: training", training)
-        try:
-            if isinstance(x, dict):
-                if of_levels(type(self).call) and not hasattr(type(self), "fit"):
-                    cure = "a DenseFeatures before it reads columns, or a call of yours"
-                    raise TypeError(f"{self.name}: got columns {', '.join(map(str, x))}; expected an array; {cure}")
-                self.input_names = [*x]
-            several = several and not isinstance(x, Beside)
-            return _run(self, [*map(as_tensor, x)] if several else x, *_several(x))
-        finally:
-            TRAINING.now = before
+        if isinstance(x, dict):
+            if of_levels(type(self).call) and not hasattr(type(self), "fit"):
+                cure = "a DenseFeatures before it reads columns, or a call of yours"
+                raise TypeError(f"{self.name}: got columns {', '.join(map(str, x))}; expected an array; {cure}")
+            self.input_names = [*x]
+        several = array and first is not x and not isinstance(x, Beside)
+        return _heard(self, training, [*map(as_tensor, x)] if several else x, *_several(x))
 
 
 def _losses(layer):

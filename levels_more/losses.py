@@ -4,12 +4,11 @@ from levels.hardware import flag
 from levels.low_level import (
     Tensor,
     absolute,
+    apply,
     as_tensor,
     cast,
     clip,
-    exp,
     log,
-    maximum,
     minimum,
     nn,
     one_hot,
@@ -109,10 +108,7 @@ class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
     """That of the core or, with `from_logits=True`, that of the z of p = 1 / (1 + exp(-z)), which cuts nothing off."""
 
     def call(self, y_true, y_pred):
-        if not self.from_logits:
-            return super().call(y_true, y_pred)
-        z = y_pred
-        return maximum(z, 0.0) - y_true * z + log(1.0 + exp(-maximum(z, -z)))
+        return apply("logits_crossentropy", y_true, y_pred) if self.from_logits else super().call(y_true, y_pred)
 
 
 WIDER.update(

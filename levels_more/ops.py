@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from levels.hardware import COS, SIN, cos, exp, maximum, minimum, select, sin
+from levels.hardware import COS, SIN, cos, exp, log, maximum, minimum, select, sin
 from levels.kernels import STANDS, scalar
 from levels_more.intrinsics import larger, smaller
 
@@ -46,6 +46,8 @@ scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
 STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
 STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
 scalar("absolute", takes="fi")(lambda x: maximum(x, -x))
+# minus the logarithm of what p = 1 / (1 + exp(-z)) gave to y, without overflow
+scalar("logits_crossentropy")(lambda y, z: maximum(z, 0.0) - y * z + log(1.0 + exp(-maximum(z, -z))))
 STANDS[sin], STANDS[cos] = SIN.get, COS.get
 scalar("sin")(lambda x: sin(x))
 scalar("cos")(lambda x: cos(x))

@@ -4,6 +4,7 @@ A loop that runs op by op writes the same tape in each step, with other numbers 
 """
 
 import itertools
+from operator import is_
 
 import numpy as np
 
@@ -49,12 +50,12 @@ class _Walk(Function):
             return op_by_op(tape, tensors[target], [tensors[n] for n in sources])
 
         super().__init__(walk)
-        self.rules = {op: VJPS.get(op) for op, *_ in told}
-        self.fails = False
+        self.ops = [*dict.fromkeys(op for op, *_ in told)]
+        self.rules, self.fails = [*map(VJPS.get, self.ops)], False
 
     def gradients(self, tensors):
         """What the walk gives for these tensors; None where that is no program."""
-        if self.fails or any(VJPS.get(op) is not rules for op, rules in self.rules.items()):
+        if self.fails or not all(map(is_, map(VJPS.get, self.ops), self.rules)):
             return None
         try:
             program, _ = self.program(tensors, None, False)
@@ -69,10 +70,10 @@ def walk_back(records, target, sources):
     if not records or not at_once():
         return op_by_op(records, target, sources)
     ops, inputs, attrs, ys = zip(*records, strict=True)
-    tensors = *itertools.chain.from_iterable(inputs), *ys, target, *sources
-    numbers = dict(zip(dict.fromkeys(tensors), itertools.count()))
-    places = *map(numbers.__getitem__, tensors), *map(len, inputs)
-    key = ops, places, repr(attrs), *[x.spec for x in numbers]
+    numbers = dict(zip(ys, itertools.count()))
+    read = *itertools.chain.from_iterable(inputs), target, *sources
+    places = [numbers.setdefault(x, len(numbers)) for x in read]
+    key = ops, (*places, *map(len, inputs)), repr(attrs), *[x.spec for x in numbers]
     walk = _WALKS.get(key, 0)
     if type(walk) is int:
         if len(_WALKS) >= _MOST:

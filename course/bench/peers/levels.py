@@ -122,7 +122,7 @@ def level_3_epoch(work):
 
 LOSSES = {
     "mse": MeanSquaredError,
-    "bce": BinaryCrossentropy,
+    "bce": lambda: BinaryCrossentropy(from_logits=True),
     "cross_entropy": lambda: CategoricalCrossentropy(from_logits=True),
 }
 
@@ -130,7 +130,7 @@ LOSSES = {
 def layers_of(work):
     """Dense layers, as a user writes them."""
     *hidden, outputs = (w.shape[1] for w in work.weights[::2])
-    return [*(Dense(n, "relu") for n in hidden), Dense(outputs, "sigmoid" if work.loss == "bce" else None)]
+    return [*(Dense(n, "relu") for n in hidden), Dense(outputs)]
 
 
 def optimizer_of(work):
