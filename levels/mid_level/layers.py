@@ -150,7 +150,7 @@ class Layer(_Part):
         return Variable(self.starting(initializer, shape), trainable=trainable)
 
     def run(self, x, training=None):
-        """What `call` gives, after `build` on the first call. (No layer of the core does another thing in a training.)"""
+        """What `call` gives, after `build` on the first call. (`training` is for layers of `levels_more`.)"""
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)
