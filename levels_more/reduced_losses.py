@@ -39,8 +39,9 @@ def of_probabilities(input, target):
 
 def of_logits(input, target, pos_weight=None):
     """The same of p = sigmoid(input), with nothing cut off; what is 1 counts `pos_weight` times."""
-    more = 1.0 if pos_weight is None else 1.0 + (pos_weight - 1.0) * target
-    return (1.0 - target) * input + more * nn.softplus(-input)
+    if pos_weight is None:
+        return low.apply("logits_crossentropy", target, input)
+    return (1.0 - target) * input + (1.0 + (pos_weight - 1.0) * target) * nn.softplus(-input)
 
 
 def _in_rows(x):

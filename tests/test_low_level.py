@@ -137,6 +137,7 @@ CASES = {
     "negative": [(lambda x: -x, (3, 2))],
     "exp": [(exp, (3, 2))],
     "log": [(log, (3, 2))],
+    "logits_crossentropy": pairs(lambda y, z: apply("logits_crossentropy", y, z)),
     "sqrt": [(sqrt, (3, 2))],
     "tanh": [(tanh, (3, 2))],
     "absolute": [(lambda x: absolute(x - 1.0), (3, 2))],

@@ -22,8 +22,11 @@ from levels.low_level import (
     apply,
     constant,
     eager,
+    exp,
     function,
     functions,
+    log,
+    maximum,
     reduce_mean,
     reduce_sum,
 )
@@ -710,6 +713,16 @@ def test_cross_entropy_of_logits_is_finite_and_its_slope_is_the_error(values, tr
     assert float(loss) >= 0.0
     assert float(loss) == pytest.approx(np.mean(np.logaddexp(0.0, z.numpy()) - truth * z.numpy()), rel=1e-12, abs=1e-12)
     np.testing.assert_allclose(tape.gradient(loss, z).numpy(), (p - truth) / len(p), atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_cross_entropy_of_logits_is_one_op_with_the_bits_of_its_formula(dtype):
+    z, y = constant(np.linspace(-120.0, 120.0, 401).astype(dtype)), constant((np.arange(401) % 2).astype(dtype))
+    with GradientTape() as tape:
+        BinaryCrossentropy(from_logits=True)(y, z)
+    assert [op for op, *_ in tape.records] == ["logits_crossentropy", "reduce_mean"]
+    each = maximum(z, 0.0) - y * z + log(1.0 + exp(-maximum(z, -z)))
+    assert apply("logits_crossentropy", y, z).numpy().tolist() == each.numpy().tolist()
 
 
 # Metrics.
