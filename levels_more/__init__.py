@@ -30,6 +30,7 @@ CONTENTS = {
             "slice_grad softmax softmax_grad"
         ),
         "prefetching": "rows",
+        "totals": "totals",
     },
     "guard": {
         "guards": "all",

@@ -1042,8 +1042,8 @@ class Dataset(Made, metaclass=_Plugged):
 
         def make():
             rows, number = self.make(), next(passes)
-            order = np.random.RandomState(np.random.PCG64([seed, number])).permutation(len(rows))
-            return rows[order] if isinstance(rows, np.ndarray) else [rows[k] for k in order]
+            permutation = np.random.RandomState(np.random.PCG64([seed, number])).permutation
+            return permutation(rows) if isinstance(rows, np.ndarray) else [rows[k] for k in permutation(len(rows))]
 
         return type(self)(f"shuffle({n})", make, self.length, self.arrays, self.batches, self.stages)
 
