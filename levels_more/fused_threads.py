@@ -5,13 +5,13 @@ a thread, only for a part that has begun: a thread that comes late, or never, ha
 number of threads gives the same bits.
 """
 
+import _thread
 import contextlib
 import ctypes
 import functools
 import itertools
 import math
 import sys
-import threading
 
 import numpy as np
 
@@ -111,6 +111,8 @@ def run_together(program, words, threads, kept):
     try:
         with contextlib.suppress(RuntimeError):
             for _ in range(threads - 1):
-                threading.Thread(target=_take_part, args=(program, words, kept)).start()
+                _thread.start_new_thread(
+                    _take_part, (program, words, kept)
+                )  # threading's would first wait until it runs
     finally:
         program.run(words)
