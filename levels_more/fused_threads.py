@@ -5,13 +5,13 @@ a thread, only for a part that has begun: a thread that comes late, or never, ha
 number of threads gives the same bits.
 """
 
+import _thread
 import contextlib
 import ctypes
 import functools
 import itertools
 import math
 import sys
-import threading
 
 import numpy as np
 
@@ -107,10 +107,11 @@ def run_together(program, words, threads, kept):
     """Run a `team_program` on so many threads, this one among them; when it returns, all is done.
 
     Whatever keeps the others from coming, Ctrl-C or a system that has no threads left, this one does what there is to do.
+    (A `threading.Thread` would wait until it runs: 0.15 ms in each call, where this takes 0.05.)
     """
     try:
         with contextlib.suppress(RuntimeError):
             for _ in range(threads - 1):
-                threading.Thread(target=_take_part, args=(program, words, kept)).start()
+                _thread.start_new_thread(_take_part, (program, words, kept))
     finally:
         program.run(words)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -169,14 +170,32 @@ def test_what_a_library_prints_is_no_answer(folder, tmp_path):
 
 
 def test_a_work_comes_back_from_its_file(tmp_path):
-    work = bench.of_net(200, (3, 4, 10), 100, "cross_entropy", "adam", 0.1)
+    work = bench.of_net(200, (3, 4, 10), 100, "cross_entropy", "adam", 0.1)._replace(drawn=True)
     work.save(tmp_path / "work.npz")
     again = worker.load(tmp_path / "work.npz")
-    assert again[4:] == work[4:] == ("cross_entropy", "adam", 0.1, 100)
+    assert again[4:] == work[4:] == ("cross_entropy", "adam", 0.1, 100, True)
     for ours, theirs in zip(
         (*again[:2], *again.weights, again.order), (*work[:2], *work.weights, work.order), strict=True
     ):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(("drawn", "own", "told"), [(False, False, 33), (True, False, 3), (True, True, 5)])
+def test_an_order_is_drawn_in_the_time_of_an_epoch_or_before_it(drawn, own, told, monkeypatch):
+    """To draw takes 10 s here, an epoch one, and three epochs that shuffle for themselves five."""
+    now, orders = [0], []
+
+    def took(seconds, *result):
+        now[0] += seconds
+        return result
+
+    monkeypatch.setattr(worker, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(worker, "DRAW", SimpleNamespace(permutation=lambda count: took(10, count, now[0])))
+    trainer = worker.Trainer(
+        lambda order: orders.append(took(1, order)), None, (lambda epochs: took(5)) if own else None
+    )
+    assert trainer.train(LINE.make()._replace(drawn=drawn), 3) == told
+    assert len({*orders}) == (0 if own else 3)
 
 
 def test_a_library_that_is_absent_is_told_and_skipped(capsys, monkeypatch, tmp_path):

@@ -1445,31 +1445,26 @@ def test_any_number_of_threads_gives_the_same_bits(sizes, batch, dtype, monkeypa
     assert results[0][0] == {"FusedProgram"} and all(result == results[0] for result in results)
 
 
-class NoThread(threading.Thread):
+LATE = []
+
+
+def no_thread(call, args):
     """A system that has no threads left."""
-
-    def start(self):
-        raise RuntimeError("can't start new thread")
+    raise RuntimeError("can't start new thread")
 
 
-class StoppedThread(threading.Thread):
+def stopped(call, args):
     """Ctrl-C, just before a thread is started."""
-
-    def start(self):
-        raise KeyboardInterrupt
+    raise KeyboardInterrupt
 
 
-class LateThread(threading.Thread):
+def late_thread(call, args):
     """Comes when everything is done."""
-
-    late = []
-
-    def start(self):
-        self.late.append(super().start)
+    LATE.append(threading.Thread(target=call, args=args))
 
 
-@pytest.mark.parametrize("kind", [NoThread, StoppedThread, LateThread])
-def test_a_thread_that_does_not_come_is_not_waited_for(kind, monkeypatch):
+@pytest.mark.parametrize("start", [no_thread, stopped, late_thread])
+def test_a_thread_that_does_not_come_is_not_waited_for(start, monkeypatch):
     on_threads(monkeypatch, 3)
     w = Variable(np.ones((4, 3)))
 
@@ -1479,19 +1474,18 @@ def test_a_thread_that_does_not_come_is_not_waited_for(kind, monkeypatch):
         return reduce_sum(w)
 
     def call(how, *args):
-        with pytest.raises(KeyboardInterrupt) if kind is StoppedThread else contextlib.nullcontext():
+        with pytest.raises(KeyboardInterrupt) if start is stopped else contextlib.nullcontext():
             how(*args)
 
     rows, expected = np.arange(16.0).reshape(4, 4) / 16.0, np.ones((4, 3))
-    monkeypatch.setattr(fused_threads, "threading", SimpleNamespace(Thread=kind))
+    monkeypatch.setattr(fused_threads, "_thread", SimpleNamespace(start_new_thread=start))
     for calls in range(1, 4):
         call(step, rows)
         call(step.over, rows, [range(4)] * 2)
         for _ in range(3):
             expected += rows @ expected
-        for start in LateThread.late:
-            start()
-        LateThread.late.clear()
+        while LATE:
+            LATE.pop().start()
         np.testing.assert_allclose(w.numpy(), expected, 1e-14, err_msg=f"{calls}")
     assert kinds(step) == {"FusedProgram"}
 

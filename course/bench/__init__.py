@@ -150,7 +150,7 @@ def cases():
             "growth",
             "rows",
             10**power,
-            lambda n=10**power: of_net(n, (2, 4, 8, 1), 100, "bce", "sgd", 0.01),
+            lambda n=10**power: of_net(n, (2, 4, 8, 1), 100, "bce", "sgd", 0.01)._replace(drawn=True),
             1,
             GROWING,
         )
