@@ -5,7 +5,6 @@ import configparser
 import functools
 import importlib
 import io
-import math
 import re
 import subprocess
 import sys

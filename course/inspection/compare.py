@@ -247,8 +247,12 @@ def op_by_op(train):
 
     def run(*arguments):
         with eager() as door:
-            door.below = type(door.below)()  # somebody of our own who runs ops: then `levels_more` makes no program of a walk
-            return train(*arguments)
+            # Somebody of our own runs the ops, for so long: then `levels_more` makes no program of a walk.
+            below, door.below = door.below, type(door.below)()
+            try:
+                return train(*arguments)
+            finally:
+                door.below = below  # who stands at the door again, and for whom `function` compiles
 
     return run
 
