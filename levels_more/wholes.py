@@ -1,5 +1,7 @@
 """Programs on whole numbers and masks: an assembler that writes `add` where that of level 1 writes `fadd`."""
 
+import functools
+
 import numpy as np
 
 from levels.hardware import REAL, Assembler, Value, host_lanes
@@ -48,6 +50,7 @@ def assembler(name, dtype, lanes):
     return (Assembler if dtype in REAL else Wholes)(name, dtype, lanes)
 
 
+@functools.cache  # LLVM takes a quarter of a millisecond to say what processor this is
 def all_lanes(dtype):
     """How many numbers a register holds. Lanes that never meet in a sum reorder nothing, so float64 has them too."""
     return host_lanes() * 4 // dtype.itemsize

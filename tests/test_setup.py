@@ -460,6 +460,12 @@ def test_the_locks_fit_pyproject(lock):
         assert the_door.within(pins[re.split("[<>=]", line)[0]][0], line), line
 
 
+@pytest.mark.parametrize("lock", LOCKS)
+def test_no_lock_names_what_makes_each_process_a_second_slower(lock):
+    """jsonschema imports rfc3987-syntax where it is there, and nbformat imports jsonschema: see pyproject.toml."""
+    assert "jsonschema" in locked(lock) and "rfc3987-syntax" not in locked(lock)
+
+
 def test_conda_and_pip_name_the_same_packages():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     wanted = PROJECT["project"]["dependencies"] + for_tests()
