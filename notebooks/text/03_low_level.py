@@ -1487,7 +1487,7 @@ def _write(graph, parts, batch):
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
-    a, together = Assembler("steps", next(iter(owned.values())).spec.dtype), more("form", "totals")
+    a, joined = Assembler("steps", next(iter(owned.values())).spec.dtype), more("form", "totals")
     batches = a.array("batches", "steps", batch, rows_of="rows")
     outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
 
@@ -1521,7 +1521,7 @@ def _write(graph, parts, batch):
                     _each(operator.iadd, total, term)
             keep(graph.outputs, outs, step, row=r)
         for x, sums in totals.items():
-            total = together.totals(a, sums) if together else _each(lambda one: one.total(), sums)
+            total = joined.totals(a, sums) if joined else _each(lambda s: s.total(), sums)
             known[x] = _each(functools.partial(FORMS.get(f"end {x.op}", lambda node, one: one), x), total)
         compute("after")
         keep(graph.outputs, outs, step)
