@@ -402,20 +402,29 @@ def inputs_of(root: Path, name: str, text) -> str:
 
 def imported_by(root: Path, tree: ast.AST, modules: set[Path]) -> set[Path]:
     """The modules of PACKAGES that this tree and these modules import, inside functions too, and those import in turn."""
-    found, waiting = set(), [*imports_in(tree, "")]
-    waiting += [module for path in modules for module in imports_of(root, path)]
+    found, asked = set(), set()
+    waiting = imports_in(tree, "").union(*(imports_of(root, path) for path in modules))
     while waiting:
-        package, *rest = waiting.pop().split(".")
-        places = [root.joinpath(package, *rest[:depth]) for depth in range(len(rest) + 1) if package in PACKAGES]
+        asked |= waiting
+        parts = [names for names in (module.split(".") for module in waiting) if names[0] in PACKAGES]
+        places = {root.joinpath(*names[:depth]) for names in parts for depth in range(1, len(names) + 1)}
         files = {file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")}
         new = {file for file in files - found if file.is_file()}  # else a name in a module
         found |= new
-        waiting += [module for path in new for module in imports_of(root, path)]
+        waiting = set().union(*(imports_of(root, path) for path in new)) - asked
     return found
 
 
 def imports_of(root: Path, path: Path) -> set[str]:
-    return imports_in(parsed(source_of(path)), ".".join(path.relative_to(root).parent.parts))
+    return imports_in_source(source_of(path), ".".join(path.relative_to(root).parent.parts))
+
+
+@functools.cache  # most modules are asked about again for the next notebook
+def imports_in_source(source: str, package: str) -> set[str]:
+    try:
+        return imports_in(ast.parse(source), package)
+    except SyntaxError:  # perhaps of a reader's own level: whoever imports it is told
+        return set()
 
 
 def imports_in(tree: ast.AST, package: str) -> set[str]:
@@ -450,14 +459,6 @@ def named_by(root: Path, sources: list[str], texts: list[str]) -> set[Path]:
 
 def source_of(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace")
-
-
-@functools.cache
-def parsed(source: str) -> ast.Module:
-    try:
-        return ast.parse(source)
-    except SyntaxError:  # perhaps of a reader's own level: whoever imports it is told
-        return ast.Module([], [])
 
 
 def stale(root: Path, name: str, text, notebook) -> str:
