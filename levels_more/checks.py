@@ -1,11 +1,13 @@
 """What an argument has to be is said at the door where it is given: a sentence for each kind, for all of `levels_more`."""
 
 import dis
+import functools
 import inspect
 import operator
 import os
 import reprlib
 import sys
+from types import FunctionType, MethodType
 
 import numpy as np
 
@@ -96,8 +98,15 @@ def absent(told, name):
 
 def takes(method, given):
     """Whether a function can be called with so many arguments."""
+    if isinstance(method, MethodType) and isinstance(method.__func__, FunctionType):  # asked in every epoch
+        return _takes(method.__func__, given + 1)
+    return _takes.__wrapped__(method, given)
+
+
+@functools.lru_cache(256)
+def _takes(function, given):
     try:
-        inspect.signature(method).bind(*range(given))
+        inspect.signature(function).bind(*range(given))
     except (TypeError, ValueError):  # it cannot, or Python does not know
         return False
     return True
