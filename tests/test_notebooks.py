@@ -4,6 +4,7 @@ import ast
 import configparser
 import dis
 import importlib.util
+import json
 import re
 import shutil
 import statistics
@@ -232,6 +233,16 @@ def test_a_stray_item_is_found():
 def test_no_line_of_a_paragraph_begins_a_list(name):
     for cell in build.from_text(build.ROOT, name).cells:
         assert cell.cell_type != "markdown" or not stray_items(cell.source), cell.source
+
+
+@pytest.mark.parametrize("name", build.all_in(build.ROOT))
+def test_no_output_tells_of_the_machine_that_built_it(name):
+    """Its folders, and what was installed on the way: `course serve --setup` first, then build again."""
+    for cell in build.read_notebook(build.ROOT, name).cells:
+        told = json.dumps(
+            [{**output, "data": {**output.get("data", {}), "image/png": ""}} for output in cell.get("outputs", [])]
+        )
+        assert not re.search(r"(?<![\w.])/(tmp|root|home|opt|var|Users)/|Setting up ", told), cell.source
 
 
 @pytest.mark.parametrize("name", NAMES)

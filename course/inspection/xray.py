@@ -219,8 +219,7 @@ def device_and_bytes(known):
         return known["plan"].spec.device, known["plan"].nbytes
     if "part" in known:
         return known["part"].unit.nodes[0].spec.device, known["part"].nbytes
-    program, sizes = known["self"], known["sizes"]
-    steps = sizes[0] if by_rows(program) else sizes["steps"]
+    program, (steps, *_) = known["self"], known["sizes"]
     return program.graph.nodes[0].spec.device, steps * moved(program)
 
 
