@@ -34,7 +34,6 @@ CONTENTS = {
     },
     "guard": {
         "guards": "all",
-        "reading": "kernel",
         "trials": "use",
     },
     "initializer": {
@@ -230,6 +229,9 @@ CONTENTS = {
     },
     "pass": {
         "passes": "all",
+    },
+    "plan": {
+        "small_kernels": "all",
     },
     "rule": {
         "gradients": "clip_grad copy log_softmax_grad logits_crossentropy relu_grad sigmoid_grad softmax_grad",

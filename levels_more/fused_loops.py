@@ -98,14 +98,18 @@ def merged_axes(shape, shapes):
     return merged or [(1, (True,) * len(shapes))]
 
 
-class _LoopWriter:
-    """Writes the program of one loop: a nest with as many levels as there are axes that the inputs own in different ways."""
+class LoopWriter:
+    """Writes the program of one loop: a nest with as many levels as there are axes that the inputs own in different ways.
 
-    def __init__(self, nodes, results, rows=None):
+    With `named` each call tells the sizes n0, n1, … of these axes, and the numbers that are attributes.
+    """
+
+    def __init__(self, nodes, results, rows=None, named=False):
         inside = set(nodes)
         self.inputs = [*dict.fromkeys(x for node in nodes for x in node.inputs if x not in inside)]
         axes = merged_axes(nodes[0].spec.shape, [x.spec.shape for x in self.inputs])
-        self.sizes = [size for size, _ in axes]
+        self.sizes = [f"n{n}" if named else size for n, (size, _) in enumerate(axes)]
+        self.named = named
         if rows is not None:  # only so many along the first axis
             self.sizes[0] = rows
         self.axes_of = {x: [n for n, (_, owners) in enumerate(axes) if owners[k]] for k, x in enumerate(self.inputs)}
@@ -143,18 +147,20 @@ class _LoopWriter:
         if scalar := _scalar(node):
             return scalar(*values)
         numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
+        if self.named:
+            numbers = {name: self.a.number(name) for name in numbers}
         return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
 
 
 def loop_program(nodes, results, rows=None):
     """One program for these elementwise nodes, and the nodes whose arrays it takes, in order: the inputs, the results."""
-    writer = _LoopWriter(nodes, results, rows)
+    writer = LoopWriter(nodes, results, rows)
     return writer.a.assemble(), list(writer.arrays)
 
 
 def loop_parts(nodes, results, parts):
     """The program of a loop in parts along its first axis, as in `fused_parts.PARTS`."""
-    whole = _LoopWriter(nodes, results)
+    whole = LoopWriter(nodes, results)
     if parts == 1:
         return [(whole.a.assemble(), [(x, 0) for x in whole.arrays])]
     rows = {x: math.prod(whole.along(x, whole.sizes)[1:]) if 0 in axes else 0 for x, axes in whole.axes_of.items()}

@@ -126,8 +126,11 @@ def product_of(node, parts=1):
 
 
 @functools.cache
-def sum_program(before, within, after, count, dtype, rows, columns):
-    """out[before, after] = the sum of x[before, within, after] over its middle, divided by `count`; its first rows, columns."""
+def sum_program(before, within, after, mean, dtype, rows, columns):
+    """out[before, after] = the sum, or mean, of x[before, within, after] over its middle; its first rows and columns.
+
+    A size may be a name, and is told in each call.
+    """
     last = after == 1
     a = assembler("sum", dtype, 1 if last and dtype != np.float32 else all_lanes(dtype))
     out, x = a.array("out", before, after), a.array("x", before, within, *[after] * (not last))
@@ -136,7 +139,7 @@ def sum_program(before, within, after, count, dtype, rows, columns):
         with a.loop(within, a.lanes if last else 1) as k:
             total += a.load(x, i, k, *[j] * (not last))
         total = total.total() if last else total.value()
-        a.store(total if count == 1.0 else total / count, out, i, j)
+        a.store(total / a.count(within) if mean else total, out, i, j)
     return a.assemble()
 
 
@@ -148,7 +151,7 @@ def sum_of(node, parts=1, mean=False):
     before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]
     (down, across), found = grid(before, math.ceil(after / lanes), parts), []
     for (i, rows), (j, columns) in itertools.product(shares(before, down), shares(after, across, lanes)):
-        program = sum_program(before, within, after, float(within) if mean else 1.0, dtype, rows, columns)
+        program = sum_program(before, within, after, mean, dtype, rows, columns)
         found.append((program, [(node, i * after + j), (x, i * within * after + j)]))
     return found
 

@@ -68,12 +68,7 @@ def _called(value):
 
 
 def watch(made, function):
-    """Have this plan look, before each run, whether what its kernel was compiled from has changed; then compile it anew.
-
-    What our own kernels read does not change.
-    """
-    if of_levels(function):
-        return
+    """Have this plan look, before each run, whether what its kernel was compiled from has changed; then compile it anew."""
     lower = made.lower
 
     def lower_watched():

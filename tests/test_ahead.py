@@ -20,7 +20,7 @@ with eager():
 
 def test_an_eager_step_finds_its_kernels_compiled(tmp_path):
     environment = os.environ | {"LEVELS_CACHE": str(tmp_path), ahead.CORE: "1"}
-    subprocess.run([sys.executable, "-m", "course.setup.ahead", "now"], env=environment, check=True)
+    subprocess.run([sys.executable, "-m", "course.setup.ahead"], env=environment, check=True)
     kept = {*os.listdir(tmp_path)}
     subprocess.run([sys.executable, "-c", STEP], env=environment, check=True)
     assert len(kept) > 50 and {*os.listdir(tmp_path)} == kept

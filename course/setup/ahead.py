@@ -1,6 +1,7 @@
 """Compiles ahead, in the background, what a reader's first eager steps would wait for: the kernels of both tasks.
 
-With no kernel kept a first eager epoch of the rings takes 7 s on a quiet machine, with all of them kept 0.6 s.
+The core's notebooks have no kernel but numba's. With none kept a first eager epoch of the rings takes them 7 s on a quiet
+machine, with all kept 0.6 s. (With `levels_more` the small ones are programs of level 1, and are there in half a second.)
 """
 
 import os
@@ -44,16 +45,13 @@ def compile_kernels() -> None:
                 model.train_step(*(low_level.constant(a[task.batches[0]]) for a in (x, y)))
 
 
-def main(arguments: list[str]) -> None:
-    """First as the core's notebooks will ask for them, then with `levels_more`, each in a process of its own."""
-    if arguments:
-        return compile_kernels()
+def main() -> None:
+    """As the core's notebooks will ask for them."""
     if hasattr(os, "nice"):
         os.nice(10)
-    for core in ({CORE: "1"}, {}):
-        environment = {name: value for name, value in os.environ.items() if name != CORE} | core
-        subprocess.run([sys.executable, "-m", "course.setup.ahead", "now"], env=environment)
+    os.environ[CORE] = "1"
+    compile_kernels()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -116,8 +116,8 @@ def plan(op, inputs, attrs):
     function = kernel_of(op, kind)
     planner = PLANNERS.get((op, kind), PLANNERS[op])
     made = planner(op, function, *(x.spec for x in inputs), **attrs)
-    if guard := more("guard", "kernel"):
-        guard.watch(made, function)
+    if plans := more("plan", "all"):
+        plans.finish(made, op, function, [x.spec for x in inputs], attrs)
     return made
 
 
