@@ -4,18 +4,19 @@ A back end for graphs that do not split into rows, and for those that are quicke
 """
 
 import ctypes
+import functools
 import math
-import struct
 import threading
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from levels.hardware import Spec
+from levels.hardware import Assembler, Spec
 from levels.kernels import ELEMENTWISE, KERNELS
 from levels.low_level import (
     BACK_ENDS,
+    PASSES,
+    Function,
     Graph,
     Node,
     NoProgram,
@@ -25,6 +26,7 @@ from levels.low_level import (
 )
 
 from . import fused_moves, ops  # noqa: F401 (more PARTS, and copy)
+from .direct import HEAD, Block, called
 from .fused_loops import address, loop_parts, units_of
 from .fused_parts import PARTS, copy_program, fetch_program, keep_program, list_program
 from .fused_rows import check_rows, row_limits
@@ -37,6 +39,8 @@ from .fused_threads import (
     team_program,
     threads_for,
 )
+
+SHORT = 2**18  # bytes of all arrays of a step that is over sooner than others would be told that they may run
 
 
 def _unit_parts(unit, results, parts):
@@ -126,17 +130,23 @@ def shared_buffers(units, kept):
     return buffers
 
 
+@functools.cache
+def _nothing():
+    """A program that does nothing: what is called with it only tells a block its words."""
+    return Assembler("nothing", np.float64).assemble()
+
+
 class _List:
     """Programs that one call runs one after the other, any number of times; `now` holds the number of the time.
 
     `units` are lists of the parts of a program, which may run at once. A part is a program and what stands for each of its
     arrays: an address that stays, the name of one that each `run` is told, or a place beyond it. Named sizes are told too, and
-    all come in the order of `names`.
+    all come in the order of `kinds`, {name: the kind of that word}. A `short` list keeps other threads waiting.
     """
 
-    def __init__(self, units, names, now, threads):
+    def __init__(self, units, kinds, now, threads, short):
         self.calls = [call for parts in units for call in parts]
-        self.threads, self.now = threads, now
+        self.threads, self.now, self.short = threads, now, short
         self.table = np.empty((len(self.calls), 2), np.int64)
         self.program, arrays = list_program(), [address(self.table), address(now)]
         words, starts, known = [], [], {"programs": len(self.calls)}
@@ -144,33 +154,35 @@ class _List:
             self.before = np.repeat(np.cumsum([0, *map(len, units[:-1])]), [*map(len, units)])
             self.program, arrays = team_program(), [address(self.table), address(self.before), address(now)]
             known = {"parts": len(self.calls), "others": let_others_run()}
+            kinds = kinds | {"free": "i64", "done": "i64"}
         for program, places in [*self.calls, (self.program, arrays)]:
             starts.append(len(words))
             placed = known | dict(zip(program.arrays, places, strict=True))
             words += [placed.get(name, name) for name in program.words]
-        self.block, self.write = (ctypes.c_int64 * len(words))(), struct.Struct(f"{len(words)}q").pack_into
-        number = {name: n for n, name in enumerate((*names, *(("free", "done") if threads > 1 else ())))}
-        beyond = {word: number[word.name] for word in words if isinstance(word, _Beyond)}
-        stay = {word: word for word in words if isinstance(word, int)}
-        self.beyond, self.stay = [(n, word.nbytes) for word, n in beyond.items()], [*stay]
-        number |= {word: n for n, word in enumerate((*beyond, *stay), len(number))}
-        self.pick = itemgetter(*map(number.__getitem__, words))  # the words, out of all that is told or known
-        begin = ctypes.addressof(self.block)
+        which, told = {name: n for n, name in enumerate(kinds)}, []
+        for n, word in enumerate(words):
+            if not isinstance(word, int):
+                name, nbytes = word if isinstance(word, _Beyond) else (word, 0)
+                told.append((n, kinds[name], which[name], nbytes))
+        self.block, self.start = Block(len(words)), HEAD + starts[-1]
+        self.block[HEAD:] = [word if isinstance(word, int) else 0 for word in words]
+        begin = address(self.block)
         for n, (program, _) in enumerate(self.calls):
-            self.table[n] = ctypes.cast(program.run, ctypes.c_void_p).value, begin + 8 * starts[n]
-        self.start, self.begin = starts[-1], begin + 8 * starts[-1]
+            self.table[n] = ctypes.cast(program.run, ctypes.c_void_p).value, begin + 8 * (HEAD + starts[n])
+        self.begin, called_now = begin + 8 * self.start, self.program if short else _nothing()
+        self.tell = called(called_now, self.block, told, len(kinds), starts[-1])
 
     def run(self, told):
         """Run all of them, as many times as the first of these words says."""
         if self.threads > 1:  # counts and words are of this call alone: a thread that comes late finds that all is done
             counts = np.zeros(16, np.int64)  # two, on two lines of the cache
-            told = *told, address(counts), address(counts) + 64
-        self.write(self.block, 0, *self.pick((*told, *[told[n] + nbytes for n, nbytes in self.beyond], *self.stay)))
-        if self.threads == 1:
-            self.program.run(self.begin)
+            self.tell(*told, address(counts), address(counts) + 64)
+            words = self.block[self.start :].copy()
+            run_together(self.program, address(words), self.threads, (self, counts, words))
         else:
-            words = self.block[self.start :]
-            run_together(self.program, (ctypes.c_int64 * len(words))(*words), self.threads, (self, counts))
+            self.tell(*told)
+            if not self.short:
+                self.program.run(self.begin)
 
 
 class FusedProgram:
@@ -191,23 +203,26 @@ class FusedProgram:
         read = [node.attrs["of"] for node in leaves if node.op == "variable"]
         self.variables = [*dict.fromkeys([*read, *graph.updates])]
         self.turns = Turns(self.variables)
-        inputs, outs = (
-            [(of, k) for k in numbers] for of, numbers in (("input", self.inputs), ("out", range(len(graph.outputs))))
-        )
-        self.names = "steps", "rows", "batches", *inputs, *outs, *map(_home, self.variables)  # of what each call tells
+        arrays = [*(("input", k) for k in self.inputs), *(("out", k) for k in range(len(graph.outputs)))]
+        self.kinds = dict.fromkeys(("steps", "rows", "batches"), "i64") | dict.fromkeys(arrays, "ptr")
+        self.kinds |= dict.fromkeys(map(_home, self.variables), "i64")  # what each call tells
         self.programs, self.buffers, self.is_over = [None] * len(self.units), {}, over
         self.now = np.zeros(1, np.int64)  # the number of the step
         self.words = {node: self.leaf(node, over) for node in leaves}  # node -> where its numbers lie, or who tells
         self.place_results()
         self.most_threads, self.lists = most_threads(graph), {}  # {how many threads: a list for them}
-        self.current()
+        self.specs, first = [node.spec for node in graph.outputs], self.current()
+        # a short list without variables needs neither locks nor turns: no other thread runs meanwhile
+        self.alone = first.tell if first.short and not self.variables else None
 
     def current(self):
         """The list for as many threads as there are now."""
         threads = threads_for(self.most_threads)
         if threads not in self.lists:
             fetches = self.fetches(threads) if self.is_over else ()
-            self.lists[threads] = _List([*fetches, *self.steps(threads), *self.moves()], self.names, self.now, threads)
+            short = not self.is_over and threads == 1 and sum(node.spec.nbytes for node in self.graph.nodes) <= SHORT
+            units = [*fetches, *self.steps(threads), *self.moves()]
+            self.lists[threads] = _List(units, self.kinds, self.now, threads, short)
         return self.lists[threads]
 
     def leaf(self, node, over):
@@ -227,10 +242,11 @@ class FusedProgram:
         homes = overwritten(self.graph, self.units)
         kept = {*self.graph.outputs, *self.graph.updates.values()}
         self.buffers |= shared_buffers(self.units, kept | homes.keys())
+        results = {} if self.is_over else {x: ("out", k) for k, x in enumerate(self.graph.outputs) if x.inputs}
         for node in kept:
-            if node.inputs and node not in homes:
+            if node.inputs and node not in homes and node not in results:
                 self.buffer(node.spec, node)
-        self.words |= {node: _home(variable) for node, variable in homes.items()}
+        self.words |= {node: _home(variable) for node, variable in homes.items()} | results
         self.words |= {node: address(buffer.data) for node, buffer in self.buffers.items()}
 
     def fetches(self, parts):
@@ -263,6 +279,8 @@ class FusedProgram:
     def moves(self):
         """At the end results are copied to where the call wants them, and new values that lie elsewhere to their homes."""
         for k, node in enumerate(self.graph.outputs):
+            if self.words[node] == ("out", k):
+                continue
             if self.is_over:
                 yield [(keep_program(node.spec.dtype), [("out", k), self.words[node], address(self.now)])]
             else:
@@ -274,7 +292,10 @@ class FusedProgram:
 
     def launch(self, args, outs, *sizes):
         """Tell the list where this call's arrays lie, and run it. Variables are read, and overwritten, in their homes."""
-        given = [address(x.data) for x in (*map(args.__getitem__, self.inputs), *outs)]
+        given = [x.data for x in (*map(args.__getitem__, self.inputs), *outs)]
+        if self.alone:
+            self.alone(*sizes, *given)
+            return outs
         with self.lock, self.turns:  # the lock is for the block and the buffers, which all calls share
             homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]
             (self.lists[1] if self.most_threads == 1 else self.current()).run((*sizes, *given, *homes))
@@ -284,8 +305,7 @@ class FusedProgram:
         """One step on these arguments. Returns the results as new tensors; the variables have their new values."""
         if self.limits:
             check_rows(self.limits, args)
-        outs = [Tensor(node.spec) for node in self.graph.outputs]
-        return self.launch(args, outs, 1, 0, 0)
+        return self.launch(args, [Tensor(spec) for spec in self.specs], 1, 0, 0)
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
@@ -301,6 +321,25 @@ class FusedProgram:
 
     def __repr__(self):
         return "\n".join([f"{len(self.graph.ops)} ops in {len(self.units)} programs", *map(repr, self.units)])
+
+
+class ShortFunction(Function):
+    """A function whose program, if that is short, is a fused one: least is done around it. Else it is as any function's."""
+
+    def compile(self, args, over):
+        graph, result = self.traced([x.spec for x in args], over)
+        if sum(node.spec.nbytes for node in graph.nodes) > SHORT:
+            return super().compile(args, over)
+        for one_pass in PASSES:
+            graph = one_pass(graph)
+        try:
+            return FusedProgram(self.prepared(graph), None), result
+        except NoProgram:
+            return super().compile(args, over)
+
+    def prepared(self, graph):
+        """The graph that becomes a program."""
+        return graph
 
 
 def rank(graph):

@@ -166,7 +166,8 @@ def _heard(layer, training, *call):
     """`_run` on this call, with all layers inside told whether it is part of a training. None: as it was."""
     if training is None:
         return _run(layer, *call)
-    before, TRAINING.now = TRAINING.now, flag(f"{layer.name}: training", training)
+    training = training if type(training) is bool else flag(f"{layer.name}: training", training)
+    before, TRAINING.now = TRAINING.now, training
     try:
         return _run(layer, *call)
     finally:

@@ -17,6 +17,7 @@ from levels.low_level import (
     reshape,
 )
 from levels.mid_level import LOSSES, WIDER, Loss, losses, positive
+from levels_more.ranges import surely_within
 
 
 def weighted(loss, each, sample_weight):
@@ -97,6 +98,10 @@ class Crossentropy(Reduced):
     def __init__(self, from_logits=False, **options):
         super().__init__(**options)
         self.from_logits, self.probabilities = flag(f"{self}: from_logits", from_logits), not from_logits
+
+    def check_probabilities(self, name, x):
+        if not surely_within(x):
+            super().check_probabilities(name, x)
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)

@@ -12,7 +12,7 @@ import numpy as np
 from levels.hardware import Assembler, Index
 from levels.kernels import ELEMENTWISE, KERNELS, KINDS, compile_cpu, reduced
 from levels.low_level import Node
-from levels_more.direct import POSSIBLE, direct
+from levels_more.direct import direct
 from levels_more.fused_loops import LoopWriter, merged_axes
 from levels_more.fused_parts import column_program, sum_program
 from levels_more.reading import of_levels, watch
@@ -82,16 +82,16 @@ def _product_of(op, out, inputs, attrs):
 
 @functools.cache
 def gather_program(dtype):
-    """out[count, width] = x[rows[i]] for each of `count` rows; `told` is 1 if there is no such row, whose place holds row 0."""
+    """out[count, width] = x[rows[i]] for each of `count` rows; 1 is where `answer` points if there is no such row, for which row 0 stands."""
     a = assembler("gather", dtype, all_lanes(dtype))
     out, x = a.array("out", "count", "width"), a.array("x", "limit", "width")
-    rows, told = a.array("rows", "count", rows_of="limit"), a.word("told", "ptr")
+    rows, missing = a.array("rows", "count", rows_of="limit"), a.word("answer", "ptr")
     with a.loop("count") as i:
         row = a.load(rows, i)
         there = a.write(f"icmp ult i64 {row.register}, {a.size('limit')}")
         row.register = a.write(f"select i1 {there}, i64 {row.register}, i64 0")
-        so_far = a.write(f"load i64, ptr {told}")
-        a.emit(f"store i64 {a.write(f'select i1 {there}, i64 {so_far}, i64 1')}, ptr {told}")
+        so_far = a.write(f"load i64, ptr {missing}")
+        a.emit(f"store i64 {a.write(f'select i1 {there}, i64 {so_far}, i64 1')}, ptr {missing}")
         with a.loop("width", a.lanes) as j:
             a.store(a.load(x, row, j), out, i, j)
     return a.assemble()
@@ -128,7 +128,7 @@ def finish(plan, op, function, inputs, attrs):
         return watch(plan, function)
     maker = _loop_of if op in ELEMENTWISE else _MAKERS.get(op)
     small = plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
-    if maker and small and plan.spec.device.kind == "cpu" and POSSIBLE and _ours(op, function):
+    if maker and small and plan.spec.device.kind == "cpu" and _ours(op, function):
         by_numba = plan.lower
 
         def lower():

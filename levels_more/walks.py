@@ -8,8 +8,9 @@ from operator import is_
 
 import numpy as np
 
-from levels.low_level import DOOR, RUN, VJPS, Function, GradientTape, Replay
+from levels.low_level import DOOR, RUN, VJPS, GradientTape, Replay
 from levels.low_level import walk_back as op_by_op
+from levels_more.fused import ShortFunction
 from levels_more.reading import of_levels
 
 _SELDOM = 8  # so many tapes of a shape are walked op by op: a program takes a tenth of a second to make
@@ -38,7 +39,7 @@ def _ours(records):
     return ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in records)
 
 
-class _Walk(Function):
+class _Walk(ShortFunction):
     """The gradients of one tape, given all its tensors in the order of `numbers`: {tensor: number}."""
 
     def __init__(self, numbers, records, target, sources):
@@ -73,7 +74,8 @@ def walk_back(records, target, sources):
     numbers = dict(zip(ys, itertools.count()))
     read = *itertools.chain.from_iterable(inputs), target, *sources
     places = [numbers.setdefault(x, len(numbers)) for x in read]
-    key = ops, (*places, *map(len, inputs)), repr(attrs), *[x.spec for x in numbers]
+    told = tuple([repr(each) if each else "" for each in attrs])
+    key = ops, (*places, *map(len, inputs)), told, *[x.spec for x in numbers]
     walk = _WALKS.get(key, 0)
     if type(walk) is int:
         if len(_WALKS) >= _MOST:

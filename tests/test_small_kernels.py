@@ -1,0 +1,229 @@
+"""Small launches: programs of level 1 do what the kernels do, and Python calls them as functions of its own."""
+
+import importlib
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from course.build import ROOT, environment
+from levels import kernels
+from levels.hardware import pool
+from levels.kernels import KINDS, PLANS, UPDATES, launch, planned, scalar, use
+from levels.low_level import NoProgram, constant
+from levels_more import CONTENTS, direct, ranges, small_kernels
+from levels_more.trials import drawn, trials_of
+
+CPU = pool()["cpu:0"]
+OPS = "matmul gather reduce_sum reduce_mean"
+
+
+def is_program(plan):
+    """Whether this plan runs a program, and not what numba has compiled."""
+    return (
+        isinstance(getattr(plan.run, "__self__", None), direct.Block) or plan.run.__module__ == small_kernels.__name__
+    )
+
+
+@pytest.fixture
+def by_numba(monkeypatch):
+    """A function that gives what numba's kernel of an op makes of these arrays."""
+
+    def run(op, arrays, attrs):
+        with monkeypatch.context() as patch:
+            patch.setattr(small_kernels, "SMALL", -1)
+            PLANS.clear()
+            result, plan = launched(op, arrays, attrs)
+            assert not is_program(plan)
+        PLANS.clear()
+        return result
+
+    return run
+
+
+def launched(op, arrays, attrs):
+    """What a launch makes of these arrays, and the plan that it ran."""
+    inputs = [CPU.put(x) for x in arrays]
+    out = inputs[0] if op in UPDATES else None
+    result = launch(op, out, *inputs[op in UPDATES :], **attrs).numpy()
+    return result, planned(op, inputs, attrs)
+
+
+def check(op, arrays, attrs, by_numba, program=True):
+    """The same bits but for float32 sums, whose order is free."""
+    wanted = by_numba(op, arrays, attrs)
+    found, plan = launched(op, arrays, attrs)
+    assert is_program(plan) == program and found.dtype == wanted.dtype
+    if found.dtype == np.float32 and op in OPS:
+        np.testing.assert_allclose(found, wanted, 1e-5, 1e-6)
+    else:
+        np.testing.assert_array_equal(found, wanted)
+        assert np.array_equal(np.signbit(found), np.signbit(wanted)) or np.isnan(found).any()
+
+
+def elementwise():
+    """All elementwise ops that there are but `power`, which no program has."""
+    for module in CONTENTS["op"]:
+        importlib.import_module(f"levels_more.{module}")
+    return sorted({*kernels.ELEMENTWISE} - {"power"})
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+@pytest.mark.parametrize("op", elementwise())
+def test_an_elementwise_op_gives_the_bits_of_its_kernel(op, dtype, by_numba):
+    takes, _, masks, numbers = kernels.ELEMENTWISE[op]
+    if np.dtype(dtype).kind not in takes:
+        pytest.skip("it takes no whole numbers")
+    draw = np.random.default_rng(1)
+    for inputs, attrs in trials_of(op):
+        arrays = [drawn(draw, what, np.dtype("f8")) for what in inputs]
+        with np.errstate(all="ignore"):
+            arrays = [
+                x if x.dtype == bool else np.nan_to_num(x, posinf=9).astype(dtype) if dtype == "i8" else x.astype(dtype)
+                for x in arrays
+            ]
+        check(op, arrays, attrs, by_numba)
+        parts = [x[: n % 5 + 3].reshape(-1, 1) if n % 2 else x[:7] for n, x in enumerate(arrays)]  # broadcast
+        if len(parts) > 1 and op not in UPDATES:
+            check(op, parts, attrs, by_numba)
+            check(op, [parts[0][:1], *arrays[1:]], attrs, by_numba)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("op", OPS.split()[2:])
+def test_sums_and_means(op, dtype, by_numba):
+    draw = np.random.default_rng(2)
+    for shape in ((1,), (40,), (5, 3), (3, 17), (2, 3, 4), (1, 33), (64, 1)):
+        x = draw.normal(size=shape).astype(dtype)
+        for axis in (None, 0, -1, tuple(range(len(shape)))):
+            check(op, [x], {"axis": axis, "keepdims": axis == 0}, by_numba)
+    check("reduce_sum", [np.arange(12).reshape(3, 4)], {"axis": 1}, by_numba)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_products(dtype, by_numba):
+    draw = np.random.default_rng(3)
+    for m, k, n in ((1, 1, 1), (2, 3, 1), (1, 5, 7), (8, 4, 8), (9, 2, 17), (17, 40, 3), (100, 8, 1), (100, 4, 8)):
+        for turned_x, turned_w in ((0, 0), (1, 0), (0, 1), (1, 1)):
+            x, w = (
+                draw.normal(size=size[:: 1 - 2 * turned]).astype(dtype)
+                for size, turned in (((m, k), turned_x), ((k, n), turned_w))
+            )
+            check("matmul", [x, w], {"transpose_x": bool(turned_x), "transpose_w": bool(turned_w)}, by_numba)
+    large = draw.normal(size=(40, 40)).astype(dtype)
+    check("matmul", [large, large], {}, by_numba, program=False)
+
+
+def test_rows_are_gathered_and_one_that_is_not_there_is_refused(by_numba):
+    x = np.arange(12.0).reshape(4, 3)
+    check("gather", [x, np.array([3, 0, 3])], {}, by_numba)
+    check("gather", [np.arange(5), np.array([[4, 0]])], {}, by_numba)
+    for wrong in ([0, 4], [-1], [2**62]):
+        with pytest.raises(IndexError, match="out of range"):
+            launch("gather", None, CPU.put(x), CPU.put(np.array(wrong)))
+
+
+def test_a_number_is_told_in_each_call():
+    w, dw = CPU.put(np.array([1.0, 2.0])), CPU.put(np.array([1.0, 1.0]))
+    for rate, wanted in ((0.5, [0.5, 1.5]), (np.float32(0.25), [0.25, 1.25]), (1, [-0.75, 0.25])):
+        launch("sgd", w, dw, rate=rate)
+        assert w.numpy().tolist() == wanted
+    assert is_program(planned("sgd", (w, dw), {"rate": 0.5}))
+
+
+def test_the_readers_kernels_are_numbas():
+    x = CPU.put(np.array([1.0, -2.0]))
+    scalar("doubled_here")(lambda x: x + x)
+    assert launch("doubled_here", None, x).numpy().tolist() == [2.0, -4.0]
+    assert not is_program(planned("doubled_here", (x,), {}))
+    launch("negative", None, x)
+    assert is_program(planned("negative", (x,), {}))
+    with use("negative", "cpu", lambda x: 0.0 - x):
+        assert launch("negative", None, x).numpy().tolist() == [-1.0, 2.0]
+        assert not is_program(planned("negative", (x,), {}))
+    launch("negative", None, x)
+    assert is_program(planned("negative", (x,), {}))
+
+
+def test_a_compiler_of_the_readers_is_asked(monkeypatch):
+    compiled = []
+    monkeypatch.setattr(KINDS["cpu"], "compiler", lambda function, *how: compiled.append(how) or function)
+    PLANS.clear()
+    x = CPU.put(np.array([1.0, -2.0]))
+    assert launch("add", None, x, x).numpy().tolist() == [2.0, -4.0] and compiled
+    PLANS.clear()
+
+
+def test_what_is_no_array_is_refused_and_ends_nothing():
+    x, w = CPU.put(np.array([1.0, -2.0])), CPU.put(np.array([1.0, -2.0]))
+    launch("add", None, x, x), launch("sgd", w, x, rate=0.5)
+    add, sgd = planned("add", (x, x), {}).run, planned("sgd", (x, x), {"rate": 0.5}).run
+    for run, wrong in (
+        (add, ()),
+        (add, (x.data,) * 2),
+        (add, (x.data, None, 1)),
+        (add, "abc"),
+        (sgd, (x.data,) * 3 + ("half",)),
+    ):
+        with pytest.raises(TypeError):
+            run(*wrong)
+    assert x.numpy().tolist() == [1.0, -2.0]
+
+
+def test_threads_launch_at_once():
+    inputs = [CPU.put(np.full((9, 7), float(k))) for k in range(8)]
+
+    def total(x):
+        return {float(launch("reduce_sum", None, launch("multiply", None, x, x)).numpy()) for _ in range(300)}
+
+    with ThreadPoolExecutor(8) as threads:
+        assert [*threads.map(total, inputs)] == [{63.0 * k * k} for k in range(8)]
+
+
+def test_where_python_keeps_things_elsewhere_all_runs_as_before(monkeypatch):
+    monkeypatch.setattr(direct, "_is_so", lambda: False)
+    PLANS.clear()
+    x = CPU.put(np.array([1.0, -2.0]))
+    assert launch("add", None, x, x).numpy().tolist() == [2.0, -4.0]
+    assert not is_program(planned("add", (x, x), {}))
+    PLANS.clear()
+    with pytest.raises(NoProgram, match="elsewhere"):
+        direct.direct(small_kernels.gather_program(np.dtype("f8")), ["out", "x", "rows"])
+
+
+FIRST_STEPS = """
+import sys
+from course import tasks
+from levels.low_level import eager
+from levels.low_level.tasks import dnn_classifier
+
+task = tasks.rings()
+for dtype in ("f4", "f8"):
+    x, y, *weights = (a.astype(dtype) for a in (task.x, task.y, *task.weights))
+    with eager():
+        dnn_classifier(x, y, weights, task.batches[:20])
+assert "numba" not in sys.modules
+"""
+
+
+def test_first_eager_steps_wait_for_no_numba(tmp_path):
+    told = environment(ROOT) | {"LEVELS_CACHE": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", FIRST_STEPS], env=told, check=True)
+    assert os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("count", [1, 3, 16, 17, 100])
+def test_numbers_that_are_no_probabilities_are_found(count, dtype):
+    least = np.nextafter(np.array(0.0, dtype), -1, dtype=dtype), np.nextafter(np.array(1.0, dtype), 2, dtype=dtype)
+    x = np.linspace(0.0, 1.0, count).astype(dtype)
+    assert ranges.surely_within(constant(x))
+    for wrong in (*least, -np.inf, np.inf):
+        for place in {0, count // 2, count - 1}:
+            y = x.copy()
+            y[place] = wrong
+            assert not ranges.surely_within(constant(y))
+    assert ranges.surely_within(constant(np.full(count, np.nan, dtype)))  # as the core takes it
