@@ -40,6 +40,7 @@ from levels.mid_level import (
     positive,
 )
 from levels_more.checks import called, expect
+from levels_more.joined import joins
 from levels_more.reading import of_levels
 
 _NORMAL = statistics.NormalDist()
@@ -268,10 +269,13 @@ class Dense(layers.Dense):
 
     def call(self, x):
         x = x if x.dtype.kind == "f" else cast(x, self.kernel.dtype)
-        if self.use_bias:
-            return super().call(x)
-        y = x @ self.kernel
-        return self.activation(y)
+        if not self.use_bias:
+            return self.activation(x @ self.kernel)
+        if joins(x) and self.activation is nn.relu:
+            return apply("affine_relu", x, self.kernel, self.bias)
+        if joins(x):
+            return self.activation(apply("affine", x, self.kernel, self.bias))
+        return super().call(x)
 
 
 WIDER.update({Layer: _Inputs, layers.Dense: Dense})

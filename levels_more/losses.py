@@ -17,6 +17,7 @@ from levels.low_level import (
     reshape,
 )
 from levels.mid_level import LOSSES, WIDER, Loss, losses, positive
+from levels_more.joined import joins
 from levels_more.ranges import surely_within
 
 
@@ -45,6 +46,7 @@ class Reduced(Loss):
     def __init__(self, name=None, reduction="sum_over_batch_size"):
         super().__init__()
         self.name, self.reduction = name, "none" if reduction is None else reduction
+        self.is_mean = self.reduction in ("sum_over_batch_size", "mean")
         if self.reduction not in ("sum_over_batch_size", "mean", "sum", "none"):
             raise ValueError(f"{self}: reduction is {reduction!r}; expected 'sum_over_batch_size', 'sum' or 'none'")
 
@@ -59,7 +61,7 @@ class Reduced(Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """One number, or one for each sample. Raises ValueError where y_true and y_pred do not belong together."""
-        if self.reduction in ("sum_over_batch_size", "mean"):
+        if self.is_mean:
             return super().__call__(y_true, y_pred, sample_weight)
         each = self.each(y_true, y_pred, sample_weight)
         return each if self.reduction == "none" else reduce_sum(each)
@@ -111,6 +113,11 @@ class Crossentropy(Reduced):
 
 class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
     """That of the core or, with `from_logits=True`, that of the z of p = 1 / (1 + exp(-z)), which cuts nothing off."""
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        if not (self.from_logits and sample_weight is None and self.is_mean and joins(y_pred)):
+            return super().__call__(y_true, y_pred, sample_weight)
+        return apply("mean_logits_crossentropy", *self.checked(y_true, y_pred))
 
     def call(self, y_true, y_pred):
         return apply("logits_crossentropy", y_true, y_pred) if self.from_logits else super().call(y_true, y_pred)

@@ -4,7 +4,7 @@
 # **In this notebook a graph that does not split into rows becomes a list of programs, and runs without Python in between.**
 #
 # It needs notebook 03: the graph, its replay, the program by rows; and the product in tiles of `more/02_matmul`. It takes
-# `levels_more/fused_loops.py`, `fused_parts.py`, `fused_threads.py` and `fused.py` apart. Nothing is exported here.
+# `levels_more/fused_loops.py`, `fused_parts.py`, `fused_threads.py`, `fused.py` and `small_kernels.py` apart. Nothing is exported here.
 
 # %%
 import timeit
@@ -16,6 +16,7 @@ from course import build, figures
 from course.figures import page
 from course.practice import checks
 from levels.hardware import pool
+from levels.kernels import PLANS, launch, planned
 from levels.low_level import (
     GradientTape,
     Replay,
@@ -30,7 +31,7 @@ from levels.low_level import (
     sigmoid,
     trace,
 )
-from levels_more import fused, fused_loops, fused_parts, fused_threads, passes
+from levels_more import fused, fused_loops, fused_parts, fused_threads, passes, small_kernels
 
 build.watch("more/03_fused")
 cpu = pool()["cpu:0"]
@@ -104,7 +105,7 @@ for unit in units:
 # that the inputs own in different ways. A bias has no rows: it is loaded for each column, a lone number before all loops.
 
 # %%
-page.source(fused_loops._LoopWriter.load, fused_loops._LoopWriter.computed)
+page.source(fused_loops.LoopWriter.load, fused_loops.LoopWriter.computed)
 
 # %% tags=["nbval-ignore-output"]
 unit = max(units, key=lambda unit: len(unit.nodes))
@@ -243,6 +244,46 @@ print("different results:", len(results))
 # %% [markdown]
 # As many cores as are free share the work. Where another program has them, the first thread takes nearly all parts itself, and
 # little is lost: it never waits for a thread, only for a part that has begun.
+#
+# ## A single launch (7 min)
+#
+# Why should only lists run such programs? A launch of level 2 could, too. Two things speak against it. The program would be written
+# anew for each shape; and through `ctypes` it is called no quicker than what numba compiles.
+#
+# The first has a cure from notebook 01: a size can be a name, which each call tells. This product serves all shapes. (Rows beyond
+# the last one are the last one again, so that eight can always be computed at once.)
+
+# %%
+page.source(small_kernels.product_program)
+
+# %% [markdown]
+# And what does Python call quickest? A function of its own kind: an address, which is handed the addresses of its arguments, objects.
+# CPython promises where in an object its type lies, NumPy where an array keeps its memory. So twenty instructions find the arrays,
+# put their addresses where the program looks for its words, and jump (`levels_more/direct.py`).
+
+# %% tags=["hide-input"]
+checks.predict(
+    "To call what numba has compiled for `a + b`, with three arrays of 100 numbers, takes 0.16 µs. And so?",
+    choices=["about as long", "about a half", "less than a quarter"],
+    answer="less than a quarter",
+    because="numba looks at each argument anew: is it an array, of which shape, and who owns it? The plan of a launch knows all that.",
+)
+
+# %% tags=["nbval-ignore-output"]
+a, b, out = (cpu.put(np.ones(100, "f4")) for _ in range(3))
+small = small_kernels.SMALL
+for how, small_kernels.SMALL in (("numba's", -1), ("program", small)):
+    PLANS.clear()
+    launch("add", out, a, b)
+    run, arrays = planned("add", (a, b), {}).run, [x.data for x in (out, a, b)]
+    t_run = min(timeit.repeat(lambda run=run, arrays=arrays: run(*arrays), number=10000, repeat=5)) / 10000
+    t_launch = min(timeit.repeat(lambda: launch("add", out, a, b), number=10000, repeat=5)) / 10000
+    print(f"{how}: the call alone {t_run * 1e6:.2f} µs, a launch {t_launch * 1e6:.2f} µs")
+
+# %% [markdown]
+# What is left of a launch is Python that looks its plan up. But a reader feels something else more: numba takes a third of a second to
+# compile a kernel, the assembler a hundredth. A first epoch of the rings, op by op, with nothing kept, took 7 seconds; so it takes
+# half a second, and numba is not even imported.
 #
 # ## Which back end? (2 min)
 #
