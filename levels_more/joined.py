@@ -8,15 +8,21 @@ import math
 import numpy as np
 
 from levels.kernels import kernel, make, planned
-from levels.low_level import VJPS, Tensor, apply
+from levels.low_level import DOOR, RUN, VJPS, GradientTape, Tensor, apply
 from levels_more import gradients  # noqa: F401 (the rules of logits_crossentropy)
 
 (_RELU,) = VJPS["relu"]
 
 
 def joins(x):
-    """Whether ops on x, a tensor or anything else, may be joined: it has numbers, on a CPU."""
-    return type(x) is Tensor and x.spec.device.kind == "cpu"
+    """Whether ops on x, a tensor or anything else, may be joined: it has numbers, on a CPU, and nobody wants to hear of each op.
+
+    (`eager()` does, a trace, and what counts launches; a tape that is open writes down what it hears.)
+    """
+    stands = DOOR.stands
+    while type(stands) is GradientTape and type(stands.records) is list:
+        stands = stands.below
+    return stands is RUN and type(x) is Tensor and x.spec.device.kind == "cpu"
 
 
 def _of_several(op):

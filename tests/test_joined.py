@@ -5,7 +5,7 @@ import pytest
 
 from levels.hardware import pool
 from levels.kernels import launch, use
-from levels.low_level import VJPS, GradientTape, Variable, apply, constant, function, nn, walk_back
+from levels.low_level import VJPS, GradientTape, Variable, apply, constant, eager, function, nn, walk_back
 from levels.mid_level import BinaryCrossentropy, Dense
 from levels_more import walks
 
@@ -82,6 +82,14 @@ def test_what_is_traced_stays_apart():
     assert np.array_equal(step(x).numpy(), layer(x).numpy())
     ((program, _),) = step.programs.values()
     assert [node.op for node in program.graph.ops] == ["matmul", "add", "relu"]
+
+
+def test_who_wants_each_op_gets_each():
+    layer, x = layer_of("relu", "f8")
+    with GradientTape() as tape, eager():
+        apart = layer(x)
+    assert [op for op, *_ in tape.records] == ["matmul", "add", "relu"]
+    assert np.array_equal(apart.numpy(), layer(x).numpy())
 
 
 def test_a_kernel_that_is_swapped_is_heard():
