@@ -117,6 +117,7 @@ def test_products(dtype, by_numba):
     check("matmul", [large, large], {}, by_numba, program=False)
 
 
+@pytest.mark.versions
 def test_rows_are_gathered_and_one_that_is_not_there_is_refused(by_numba):
     x = np.arange(12.0).reshape(4, 3)
     check("gather", [x, np.array([3, 0, 3])], {}, by_numba)
@@ -126,6 +127,7 @@ def test_rows_are_gathered_and_one_that_is_not_there_is_refused(by_numba):
             launch("gather", None, CPU.put(x), CPU.put(np.array(wrong)))
 
 
+@pytest.mark.versions
 def test_a_number_is_told_in_each_call():
     w, dw = CPU.put(np.array([1.0, 2.0])), CPU.put(np.array([1.0, 1.0]))
     for rate, wanted in ((0.5, [0.5, 1.5]), (np.float32(0.25), [0.25, 1.25]), (1, [-0.75, 0.25])):
@@ -157,6 +159,7 @@ def test_a_compiler_of_the_readers_is_asked(monkeypatch):
     PLANS.clear()
 
 
+@pytest.mark.versions
 def test_what_is_no_array_is_refused_and_ends_nothing():
     x, w = CPU.put(np.array([1.0, -2.0])), CPU.put(np.array([1.0, -2.0]))
     launch("add", None, x, x), launch("sgd", w, x, rate=0.5)
@@ -173,6 +176,7 @@ def test_what_is_no_array_is_refused_and_ends_nothing():
     assert x.numpy().tolist() == [1.0, -2.0]
 
 
+@pytest.mark.versions
 def test_threads_launch_at_once():
     inputs = [CPU.put(np.full((9, 7), float(k))) for k in range(8)]
 

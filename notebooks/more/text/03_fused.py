@@ -258,8 +258,8 @@ page.source(small_kernels.product_program)
 
 # %% [markdown]
 # And what does Python call quickest? A function of its own kind: an address, which is handed the addresses of its arguments, objects.
-# CPython promises where in an object its type lies, NumPy where an array keeps its memory. So twenty instructions find the arrays,
-# put their addresses where the program looks for its words, and jump (`levels_more/direct.py`).
+# CPython promises where in an object its type lies, NumPy where an array keeps its memory. So a few dozen instructions find the
+# arrays, put their addresses where the program looks for its words, and jump (`levels_more/direct.py`).
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -275,9 +275,11 @@ small = small_kernels.SMALL
 for how, small_kernels.SMALL in (("numba's", -1), ("program", small)):
     PLANS.clear()
     launch("add", out, a, b)
-    run, arrays = planned("add", (a, b), {}).run, [x.data for x in (out, a, b)]
-    t_run = min(timeit.repeat(lambda run=run, arrays=arrays: run(*arrays), number=10000, repeat=5)) / 10000
-    t_launch = min(timeit.repeat(lambda: launch("add", out, a, b), number=10000, repeat=5)) / 10000
+    run, x, y, z = planned("add", (a, b), {}).run, out.data, a.data, b.data
+    t_run, t_launch = (
+        min(timeit.repeat(what, globals=globals(), number=10000, repeat=9)) / 10000
+        for what in ("run(x, y, z)", "launch('add', out, a, b)")
+    )
     print(f"{how}: the call alone {t_run * 1e6:.2f} µs, a launch {t_launch * 1e6:.2f} µs")
 
 # %% [markdown]

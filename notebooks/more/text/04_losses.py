@@ -27,7 +27,7 @@ from levels_more.losses import (
 )
 
 # %% [markdown]
-# ## The worst mistake has to teach (4 min)
+# ## The worst mistake has to teach (3 min)
 #
 # The cross-entropy of notebook 04 keeps p within 1e-7 and 1 - 1e-7. So the loss stays finite ([PyTorch's documentation of
 # `BCELoss`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BCELoss.html) gives the same reason for a limit). But look at
@@ -45,10 +45,11 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # That is why there is a second form. It takes the number that goes into the sigmoid, the **logit** z. Sigmoid and logarithm
 # cancel: for y = 1 what remains is log(1 + exp(-z)). The code writes that with the size of z, `maximum(z, -z)`, in the exponent.
 # So `exp` is never asked for more than exp(0) = 1, and nothing overflows, whatever z is. The core's `BinaryCrossentropy` knows no
-# argument `from_logits`. Where `levels_more` is there, this class stands in for it:
+# argument `from_logits`. Where `levels_more` is there, a class that does stands in for it. It looks at the truth alone, for a logit
+# may be any number, and then computes:
 
 # %%
-page.source(Crossentropy, losses.BinaryCrossentropy)
+page.source(Crossentropy.check, losses.BinaryCrossentropy.call)
 
 # %%
 wrong = Variable([[-50.0]])
