@@ -7,9 +7,11 @@ import math
 
 import numpy as np
 
-from levels.kernels import kernel, make, planned
+from levels.kernels import kernel, lowered, make, planned
 from levels.low_level import DOOR, RUN, VJPS, GradientTape, Tensor, apply
 from levels_more import gradients  # noqa: F401 (the rules of logits_crossentropy)
+from levels_more.reading import of_levels
+from levels_more.trials import TRIALS
 
 (_RELU,) = VJPS["relu"]
 
@@ -26,7 +28,7 @@ def joins(x):
 
 
 def _of_several(op):
-    """What stands in the table for a joined op, which has no loop of its own."""
+    """What stands in the table for a joined op, until somebody enters a kernel: it has no loop of its own."""
 
     def function(*arrays):
         raise TypeError(f"{op} has no loop of its own: several kernels run one after the other")
@@ -48,7 +50,9 @@ def _plan_affine(op, function, x, w, b):
         if op == "affine_relu":
             relu.run(out, out)
 
-    return make(op, product.spec.shape, x.dtype, [x, w, b], lambda: run)
+    return make(
+        op, product.spec.shape, x.dtype, [x, w, b], (lambda: run) if of_levels(function) else lowered(function, x)
+    )
 
 
 def _product_back(which):
@@ -76,7 +80,7 @@ def _plan_mean(op, function, y, z):
         each.run(numbers, y, z)
         mean.run(out, numbers)
 
-    return make(op, (), z.dtype, [y, z], lambda: run)
+    return make(op, (), z.dtype, [y, z], (lambda: run) if of_levels(function) else lowered(function, z))
 
 
 def _mean_back(which):
@@ -86,7 +90,9 @@ def _mean_back(which):
 
 for _op in ("affine", "affine_relu"):
     kernel(_op, "cpu", planner=_plan_affine)(_of_several(_op))
+    TRIALS[_op] = [([(m, k), (k, n), (1, n)], {}) for m, k, n in ((1, 1, 1), (3, 5, 4), (17, 33, 9))]
 kernel("mean_logits_crossentropy", "cpu", planner=_plan_mean)(_of_several("mean_logits_crossentropy"))
+TRIALS["mean_logits_crossentropy"] = [([shape, shape], {}) for shape in ((1,), (9, 1), (3, 5))]
 VJPS["mean_logits_crossentropy"] = _mean_back(0), _mean_back(1)
 VJPS["affine"] = *(_product_back(which) for which in (0, 1)), lambda dy, y, x, w, b: dy
 VJPS["affine_relu"] = tuple(_after_relu(rule) for rule in VJPS["affine"])

@@ -114,6 +114,32 @@ def test_a_kernel_that_is_swapped_is_heard():
     assert np.array_equal(layer(x).numpy(), before)
 
 
+def test_a_joined_op_takes_a_kernel_too():
+    layer, x = layer_of(None, "f8")
+    before, more = layer(x).numpy(), 1.0000000000001
+
+    def affine(out, x, w, b):
+        for i in range(out.shape[0]):
+            for j in range(out.shape[1]):
+                total = 0.0
+                for k in range(x.shape[1]):
+                    total += x[i, k] * w[k, j]
+                out[i, j] = (total + b[0, j]) * more
+
+    with use("affine", "cpu", affine):
+        assert np.array_equal(layer(x).numpy(), before * more)
+    assert np.array_equal(layer(x).numpy(), before)
+
+    def mean(out, y, z):
+        out[()] = 0.0
+
+    with (
+        pytest.raises(ValueError, match="mean_logits_crossentropy: refused"),
+        use("mean_logits_crossentropy", "cpu", mean),
+    ):
+        pass
+
+
 def test_a_rule_that_is_replaced_is_heard(monkeypatch):
     layer, x = layer_of("relu", "f8")
     z = (x @ layer.kernel + layer.bias).numpy()
