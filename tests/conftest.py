@@ -1,5 +1,6 @@
 """What several tests share: a tiny project of two notebooks, nbval, and the count of notebook cells in the summary."""
 
+import gc
 import random
 import re
 import shutil
@@ -234,6 +235,13 @@ def pytest_generate_tests(metafunc) -> None:
         first, count = metafunc.config.option.seed, metafunc.config.option.programs
         seeds = [range(start, min(start + 50, first + count)) for start in range(first, first + count, 50)]
         metafunc.parametrize("seeds", seeds, ids=[f"{each.start}-{each.stop - 1}" for each in seeds])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session) -> None:
+    """What the session holds to its end, half a million objects, is no garbage: `gc.collect` need not look at it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session) -> None:

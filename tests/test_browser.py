@@ -120,7 +120,7 @@ def test_without_a_browser_the_cure_is_told():
 
 
 class Page:
-    """A notebook in a tab, all its cells run."""
+    """A notebook in a tab."""
 
     def __init__(self, tab, address, name):
         self.tab, self.faults, self.shots = tab, [], browser.SHOTS / name
@@ -128,7 +128,6 @@ class Page:
         self.shots.mkdir(parents=True)
         tab.on("pageerror", lambda error: self.faults.append(str(error)))
         tab.goto(address)
-        self.errors = browser.run_all(tab)
 
     def outputs(self, part):
         """The outputs that hold this part, in the order of the notebook."""
@@ -149,20 +148,26 @@ class Page:
 
 
 @pytest.fixture(scope="module")
-def page(chromium, address, name):
+def opened(chromium, address, name):
+    """The notebook, no cell of which has run."""
     tab = chromium.new_page(viewport={"width": 1440, "height": 1600})
     yield Page(tab, address(name), name)
     tab.close()
 
 
-def test_a_copy_shows_no_answer_before_it_runs(chromium, address, name):
+@pytest.fixture(scope="module")
+def page(opened):
+    """The notebook, all its cells run."""
+    opened.errors = browser.run_all(opened.tab)
+    return opened
+
+
+def test_a_copy_shows_no_answer_before_it_runs(opened):
     """Asked before `page` runs it. The answers stand in the course's own notebook."""
-    tab = chromium.new_page(viewport={"width": 1440, "height": 1600})
-    tab.goto(address(name))
+    tab = opened.tab
     tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60_000)
     tab.get_by_text("checks.predict(").first.wait_for(state="attached")
     assert tab.locator(".jp-OutputArea-output").count() == 0
-    tab.close()
 
 
 def test_every_cell_runs(page, pytestconfig):

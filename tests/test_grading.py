@@ -1,5 +1,6 @@
 """`grade`: real notebooks in real processes; whatever a student hands in, there is a row that says what it was."""
 
+import copy
 import csv
 import functools
 import inspect
@@ -27,18 +28,24 @@ pytestmark = pytest.mark.versions
 NAMES = [Path(name).name for name in build.all_in(build.ROOT)]
 
 
+@functools.cache
+def course(name):
+    """A notebook of the course, made from its text once for all of these tests: who changes it changes a copy."""
+    return build.from_text(build.ROOT, build.named(build.ROOT, name))
+
+
 def notebook(path, solved):
     """A student's copy of a notebook. `solved` is what they wrote where an exercise had its stub: {"01-3": code}.
 
     An exercise of another notebook, in `more`, stands at its end.
     """
     name = next(name for name in NAMES if name in path.stem)
-    made = build.from_text(build.ROOT, build.named(build.ROOT, name))
-    others = [cell for other in build.more_in(build.ROOT) for cell in build.from_text(build.ROOT, other).cells]
+    made = copy.deepcopy(course(name))
+    others = [cell for other in build.more_in(build.ROOT) for cell in course(Path(other).name).cells]
     for key, code in solved.items():
         check = f'exercises.check("{key}"'
         if not any(check in cell.source for cell in made.cells):
-            made.cells += [cell for cell in others if check in cell.source]
+            made.cells += copy.deepcopy([cell for cell in others if check in cell.source])
         (cell,) = (cell for cell in made.cells if check in cell.source)
         cell.source = code + "\n\n" + next(line for line in cell.source.splitlines() if check in line)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,7 @@
 """How long the notebooks take: no core over 90 minutes, none of the trail over 30, no other over 45, and each heading says what is counted."""
 
+import functools
+
 import nbformat
 import pytest
 
@@ -19,13 +21,19 @@ MISSES = {  # where a notebook does not get there, how far it is: minutes, cells
 }
 
 
+@functools.cache
 def cells_of(name):
     return build.from_text(build.ROOT, name).cells
 
 
+@functools.cache
+def sections_of(name):
+    return minutes.sections(cells_of(name), build.ROOT)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_notebook_takes_no_longer_than_it_may(name, tell):
-    found = minutes.sections(cells_of(name), build.ROOT)
+    found = sections_of(name)
     folded = sum(section.folded for section in found if section.timed)
     tell("minutes of the notebooks, counted", f"{name:<24} {minutes.total(found):>6.1f} min, {folded:>4} lines folded")
     most = MISSES[name][0] if name in MISSES else LIMIT.get(name.split("/")[0], CORE)
@@ -70,7 +78,7 @@ def test_a_good_place_to_stop_says_in_one_line_what_stands_now(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_heading_says_what_is_counted(name):
-    found = minutes.broken(minutes.sections(cells_of(name), build.ROOT))
+    found = minutes.broken(sections_of(name))
     assert not found, "\n".join([*found, "run `python3 -m course build --minutes`"])
 
 

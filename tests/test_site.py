@@ -15,12 +15,10 @@ pytest.importorskip("sphinx", reason="the site is written with the group `site`:
 from course import reading  # noqa: E402
 from course.build import ROOT  # noqa: E402
 from course.reading import names  # noqa: E402
-from course.setup import browser  # noqa: E402
 from levels_more import CONTENTS  # noqa: E402
 
 the_door = importlib.import_module("course.__main__")
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
-NEEDS_BROWSER = pytest.mark.skipif(not browser.find(), reason=browser.MISSING)
 
 
 class Page(HTMLParser):
@@ -147,24 +145,32 @@ def test_another_folder_is_not_replaced(tmp_path, capsys):
     assert os.listdir(tmp_path) == ["mine.txt"] and str(tmp_path) in capsys.readouterr().out
 
 
+@pytest.fixture(scope="module")
+def chromium(launched):
+    """One browser for all of these tests."""
+    with launched() as running:
+        yield running
+
+
 @pytest.fixture
-def tab(site):
+def tab(chromium, site):
     """Opens a page of the site, from its file, and keeps what went wrong and what was asked of a network."""
-    with browser.launched() as launched:
+    contexts = []
 
-        def opened(name, width=1280, scheme="light"):
-            context = launched.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-            tab = context.new_page()
-            tab.wrong = []
-            tab.on("pageerror", lambda error: tab.wrong.append(str(error)))
-            tab.on("request", lambda asked: asked.url.startswith("http") and tab.wrong.append(asked.url))
-            tab.goto((site / f"{name}.html").as_uri())
-            return tab
+    def opened(name, width=1280, scheme="light"):
+        contexts.append(chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme))
+        tab = contexts[-1].new_page()
+        tab.wrong = []
+        tab.on("pageerror", lambda error: tab.wrong.append(str(error)))
+        tab.on("request", lambda asked: asked.url.startswith("http") and tab.wrong.append(asked.url))
+        tab.goto((site / f"{name}.html").as_uri())
+        return tab
 
-        yield opened
+    yield opened
+    for context in contexts:
+        context.close()
 
 
-@NEEDS_BROWSER
 @pytest.mark.parametrize(
     "name, slider",
     [("notebooks/02_kernels", "step"), ("notebooks/03_low_level", "step"), ("notebooks/04_mid_level", "rate")],
@@ -181,7 +187,6 @@ def test_a_figure_moves(tab, name, slider):
     assert page.wrong == []
 
 
-@NEEDS_BROWSER
 def test_the_first_five_minutes(tab):
     page = tab("index")
     level, code = page.get_by_label("level"), page.locator(".depth")
@@ -214,7 +219,6 @@ def test_the_first_five_minutes(tab):
     assert page.wrong == []
 
 
-@NEEDS_BROWSER
 def test_a_number_is_predicted(tab):
     page = tab("notebooks/05_high_level")
     asked = page.locator(".prediction", has_text="An epoch of two steps")
@@ -224,7 +228,6 @@ def test_a_number_is_predicted(tab):
     assert page.wrong == []
 
 
-@NEEDS_BROWSER
 def test_search_works_from_a_file(tab):
     page = tab("search")
     page.goto(page.url + "?q=roofline")
@@ -232,7 +235,6 @@ def test_search_works_from_a_file(tab):
     assert page.locator("#search-results li").count() > 3 and page.wrong == []
 
 
-@NEEDS_BROWSER
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not here: npm install --no-save axe-core@4.14.1")
 @pytest.mark.parametrize("scheme, width", [("light", 1280), ("dark", 390)])
 def test_all_can_read_it(tab, site, scheme, width):

@@ -1,5 +1,6 @@
 """`course.where`: the section, the file and the lines of a name, and the ops beneath it."""
 
+import functools
 import importlib
 import inspect
 import re
@@ -18,6 +19,14 @@ from levels_more import CONTENTS
 pytestmark = pytest.mark.versions
 
 INDEX = places()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_once():
+    """All names of the course are looked for once for all of these tests, not by each `where`: it takes half a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places_module, "places", functools.cache(places))
+        yield
 
 
 @pytest.mark.parametrize(
