@@ -154,9 +154,9 @@ def _run(layer, x, shape=None, specs=()):
     """`Layer.run` for a `call` that may hear of a training, or has several inputs with `specs`. What came and went is noted."""
     if not specs:
         x = as_tensor(x)
-        shape, specs = x.spec.shape, [x.spec]
+        specs = [x.spec]
     if not layer.built:
-        layer.build_for(shape, specs[0].dtype)
+        layer.build_for(specs[0].shape if shape is None else shape, specs[0].dtype)
     hears = _takes_training(getattr(type(layer), "call", len))
     y = layer.call(x, training=TRAINING.now) if hears else layer.call(x)
     layer.input_specs, layer.output_shape = specs, y.spec.shape if isinstance(y, Operators) else None
@@ -271,11 +271,11 @@ class Dense(layers.Dense):
         x = x if x.dtype.kind == "f" else cast(x, self.kernel.dtype)
         if not self.use_bias:
             return self.activation(x @ self.kernel)
-        if joins(x) and self.activation is nn.relu:
+        if not joins(x):
+            return super().call(x)
+        if self.activation is nn.relu:
             return apply("affine_relu", x, self.kernel, self.bias)
-        if joins(x):
-            return self.activation(apply("affine", x, self.kernel, self.bias))
-        return super().call(x)
+        return self.activation(apply("affine", x, self.kernel, self.bias))
 
 
 WIDER.update({Layer: _Inputs, layers.Dense: Dense})

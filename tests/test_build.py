@@ -175,6 +175,11 @@ def test_magics_in_plain_cells_do_not_hide_their_imports():
     assert "import math\n" in files["r.py"]
 
 
+def test_a_name_stands_before_the_same_one_under_another():
+    files = exported("from os import sep, walk\nfrom os import sep as slash", "#| export r\nused = sep, slash, walk")
+    assert "from os import sep, walk\nfrom os import sep as slash\n" in files["r.py"]  # as ruff wants them
+
+
 # (Numbers that begin with 0 are sorted otherwise by ruff: no name of ours has one.)
 word = st.from_regex(r"[a-zA-Z]{1,2}_?([1-9][0-9]?|0)?", fullmatch=True).filter(
     lambda word: not keyword.iskeyword(word)

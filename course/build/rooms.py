@@ -404,13 +404,13 @@ def import_lines(needs: set[Import], laid_out) -> list[str]:
         if not module:
             statements.add((section, 0, natural(name), (), (f"import {name}{tail}",)))
         elif alias:
-            statements.add((section, 1, natural(module), member(name), (f"from {module} import {name}{tail}",)))
+            statements.add((section, 1, natural(module), (member(name), True), (f"from {module} import {name}{tail}",)))
         else:
             merged.setdefault((section, module), []).append(name)
     for (section, module), names in merged.items():
         names.sort(key=member)
         lines = laid_out(f"from {module} import ", names)
-        statements.add((section, 1, natural(module), member(names[0]), tuple(lines)))
+        statements.add((section, 1, natural(module), (member(names[0]), False), tuple(lines)))
     lines, last = [], None
     for section, _, _, _, statement in sorted(statements):
         lines += [""] * (section != last) + list(statement)

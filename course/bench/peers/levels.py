@@ -86,8 +86,9 @@ def by_tensors(work):
     return step, lambda: [w.numpy() for w in weights]
 
 
-def eagerly(work, step, weights):
+def level_3_eager(work):
     """Each step as it stands, op by op."""
+    step, weights = by_tensors(work)
     x, y = constant(work.x), constant(work.y)
 
     def epoch(order):
@@ -95,10 +96,6 @@ def eagerly(work, step, weights):
         return [float(loss) for loss in [step(gather(x, i), gather(y, i)) for i in indices]]
 
     return Trainer(epoch, weights)
-
-
-def level_3_eager(work):
-    return eagerly(work, *by_tensors(work))
 
 
 def level_3_step(work):
@@ -157,8 +154,15 @@ def by_layers(work):
 
 
 def level_4_eager(work):
-    """Op by op."""
-    return eagerly(work, *by_layers(work))
+    """Op by op, in a loop over a Dataset."""
+    step, weights = by_layers(work)
+    x, y = constant(work.x), constant(work.y)
+
+    def epoch(order):
+        data = Dataset.from_batches(x, y, work.batches(order))
+        return [float(loss) for loss in [step(*batch) for batch in data]]
+
+    return Trainer(epoch, weights)
 
 
 def level_4(work):

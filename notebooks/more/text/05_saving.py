@@ -14,6 +14,7 @@ figures.you_are_here(5)
 
 # %% tags=["hide-input"]
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -266,7 +267,7 @@ def tried():
     try:
         load_model(folder / "net")
     except ValueError as error:
-        print("-", str(error).replace(folder.as_posix(), "…"))
+        print("-", re.sub(r"[\d,]+ are free", "… are free", str(error).replace(folder.as_posix(), "…")))
 
 
 file, arrays = folder / "net" / WEIGHTS, stored(folder / "net")[0]
