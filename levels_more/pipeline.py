@@ -104,15 +104,13 @@ def taken(arrays, rows):
 
 
 def _pieces(x):
-    """The parts of an array along its first axis; those of a tensor share its memory."""
-    if type(x) is not Tensor:
-        return iter(x)
+    """The parts of a tensor along its first axis, which share its memory."""
     spec = x.device.spec(x.spec.shape[1:], x.spec.dtype)
     return (Tensor(spec, x.data[k, ...], x) for k in range(len(x.data)))
 
 
 def _bytes_of_a_row(x):
-    """How much memory a row of it takes; of what is no tensor on a CPU more than there is."""
+    """How much memory a row of it takes; of what is no tensor on a CPU too much."""
     return x.spec.nbytes // x.spec.shape[0] if type(x) is Tensor and x.device.kind == "cpu" else AT_ONCE
 
 
@@ -124,15 +122,14 @@ def each_taken(arrays, batches):
     sizes, batches = [], iter(batches)
     each_array(lambda x: sizes.append(_bytes_of_a_row(x)), arrays)
     for first in batches:
-        more = (
-            AT_ONCE // (sum(sizes) * max(1, np.size(first))) - 1 if DOOR.stands is RUN else 0
-        )  # else each take is heard
-        part = [first, *islice(batches, max(0, more))]
-        if len(part) == 1 or len({*map(np.shape, part)}) > 1:
-            yield from (taken(arrays, constant(rows, np.int64)) for rows in part)
-        else:
-            pieces = each_array(_pieces, taken(arrays, constant(np.array(part), np.int64)))
-            yield from (each_array(next, pieces) for _ in part)
+        count = AT_ONCE // max(1, sum(sizes) * np.size(first)) if DOOR.stands is RUN else 1  # who listens hears of each
+        for _, same in itertools.groupby([first, *islice(batches, max(0, count - 1))], np.shape):
+            first, *others = same
+            if others:
+                pieces = each_array(_pieces, taken(arrays, constant(np.array([first, *others]), np.int64)))
+                yield from (each_array(next, pieces) for _ in range(1 + len(others)))
+            else:
+                yield taken(arrays, constant(first, np.int64))
 
 
 def packed(rows):

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course import figures, tasks
+from levels.kernels import counted
 from levels.low_level import GradientTape, Tensor, Variable, constant, exp, function, gather, reduce_mean, reduce_sum
 from levels.mid_level import DataLoader, Dataset
 
@@ -487,3 +488,21 @@ def test_the_time_line_says_what_was_saved():
     ahead = [("read", 1.0, 1.004), ("train", 1.004, 1.01), ("read", 1.004, 1.008), ("train", 1.01, 1.016)]
     assert "2 batches in 16 ms instead of 20 ms: reading hides" in figures.timeline({"a": alone, "b": ahead}).text
     assert "nothing is hidden" in figures.timeline({"a": alone, "b": alone}).text
+
+
+def test_small_batches_are_taken_several_in_one_launch():
+    x = np.arange(4000.0).reshape(1000, 4)
+    for size in (None, 7, 10):
+        data = Dataset.from_tensor_slices((x, {"y": x[:, :1]}))
+        data = data.batch(size) if size else data
+        rows, found = [*data.make()], [*data]
+        assert all(
+            np.array_equal(a.numpy(), x[i]) and np.array_equal(b["y"].numpy(), x[i, :1])
+            for (a, b), i in zip(found, rows, strict=True)
+        )
+        assert counted(lambda data=data: [*data])[0] < 20
+    with GradientTape() as tape:  # who listens hears of each
+        batches = [*data]
+    assert [op for op, *_ in tape.records] == ["gather"] * 200 and len(batches) == 100
+    large = Dataset.from_tensor_slices(np.ones((8, 2**14), "f4")).batch(2)
+    assert counted(lambda: [*large])[0] == 4
