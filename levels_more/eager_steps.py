@@ -9,7 +9,7 @@ Measured, the update alone of the net 2-4-8-1, in µs, and the weights read by t
 
 from operator import is_
 
-from levels.low_level import Graph, Replay, Tensor, Turns
+from levels.low_level import Graph, Node, Replay, Tensor, Turns
 from levels.mid_level import Made
 from levels_more.fused import ShortFunction
 from levels_more.reading import of_levels
@@ -43,9 +43,12 @@ class EagerStep(ShortFunction):
         old = [node for node in graph.nodes if node.op == "variable"]
         self.old, self.changed = [node.attrs["of"] for node in old], [*graph.updates]
         self.turns = Turns({*self.old, *self.changed})
-        for k, node in enumerate(old, len(self.variables)):
-            node.op, node.attrs = "input", {"of": k}
-        return Graph(graph.nodes, [*graph.updates.values()], {})
+        new = {x: Node("input", (), {"of": k}, x.spec) for k, x in enumerate(old, len(self.variables))}
+        for x in graph.nodes:
+            if x.inputs:
+                new[x] = Node(x.op, tuple(map(new.get, x.inputs)), x.attrs, x.spec)
+            new.setdefault(x, x)
+        return Graph([*new.values()], [*map(new.get, graph.updates.values())], {})
 
     def done(self, gradients, variables):
         """Do a step by tensors shaped like these variables, and say so. False where that is no program: nothing was done."""

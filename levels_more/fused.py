@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from levels.hardware import Assembler, Spec
-from levels.kernels import ELEMENTWISE, KERNELS
+from levels.kernels import ELEMENTWISE
 from levels.low_level import (
     BACK_ENDS,
     PASSES,
@@ -25,10 +25,10 @@ from levels.low_level import (
     home_of,
 )
 
-from . import fused_moves, ops  # noqa: F401 (more PARTS, and copy)
+from . import fused_moves, ops, passes  # noqa: F401 (more PARTS, copy, and PASSES)
 from .direct import HEAD, Block, called
 from .fused_loops import address, loop_parts, units_of
-from .fused_parts import PARTS, copy_program, fetch_program, keep_program, list_program
+from .fused_parts import PARTS, copy_program, fetch_program, is_first, keep_program, list_program
 from .fused_rows import check_rows, row_limits
 from .fused_threads import (
     WORTH_SHARING,
@@ -39,6 +39,7 @@ from .fused_threads import (
     team_program,
     threads_for,
 )
+from .guards import guard
 
 SHORT = 2**18  # bytes of all arrays of a step that is over sooner than others would be told that they may run
 
@@ -91,7 +92,7 @@ def check_ours(graph):
     """Raise NoProgram for empty arrays, other devices, and a reader's own kernel of an op that is in no loop."""
     for node in graph.nodes:
         kind = node.spec.device.kind
-        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind] is KERNELS.first[node.op, kind]
+        ours = not node.inputs or node.op in ELEMENTWISE or is_first(node.op, kind)
         if kind != "cpu" or not ours:
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
         if 0 in node.spec.shape:
@@ -333,9 +334,12 @@ class ShortFunction(Function):
         for one_pass in PASSES:
             graph = one_pass(graph)
         try:
-            return FusedProgram(self.prepared(graph), None), result
+            program = FusedProgram(self.prepared(graph), None)
         except NoProgram:
             return super().compile(args, over)
+        self.traces += 1
+        self.stale.append(guard(self, graph))
+        return program, result
 
     def prepared(self, graph):
         """The graph that becomes a program."""

@@ -271,11 +271,11 @@ class Dense(layers.Dense):
         x = x if x.dtype.kind == "f" else cast(x, self.kernel.dtype)
         if not self.use_bias:
             return self.activation(x @ self.kernel)
-        if not joins(x):
+        op = "affine_relu" if self.activation is nn.relu else "affine"
+        if not joins(op, x) or np.shape(self.bias) != (1, self.units):
             return super().call(x)
-        if self.activation is nn.relu:
-            return apply("affine_relu", x, self.kernel, self.bias)
-        return self.activation(apply("affine", x, self.kernel, self.bias))
+        y = apply(op, x, self.kernel, self.bias)
+        return y if op == "affine_relu" else self.activation(y)
 
 
 WIDER.update({Layer: _Inputs, layers.Dense: Dense})

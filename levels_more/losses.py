@@ -46,9 +46,10 @@ class Reduced(Loss):
     def __init__(self, name=None, reduction="sum_over_batch_size"):
         super().__init__()
         self.name, self.reduction = name, "none" if reduction is None else reduction
-        self.is_mean = self.reduction in ("sum_over_batch_size", "mean")
         if self.reduction not in ("sum_over_batch_size", "mean", "sum", "none"):
             raise ValueError(f"{self}: reduction is {reduction!r}; expected 'sum_over_batch_size', 'sum' or 'none'")
+
+    is_mean = property(lambda self: self.reduction in ("sum_over_batch_size", "mean"))
 
     def each(self, y_true, y_pred, sample_weight=None):
         """A number for each sample [batch]: the mean over the last axis of y_true and y_pred."""
@@ -115,9 +116,10 @@ class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
     """That of the core or, with `from_logits=True`, that of the z of p = 1 / (1 + exp(-z)), which cuts nothing off."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        if not (self.from_logits and sample_weight is None and self.is_mean and joins(y_pred)):
-            return super().__call__(y_true, y_pred, sample_weight)
-        return apply("mean_logits_crossentropy", *self.checked(y_true, y_pred))
+        plain = sample_weight is None and self.is_mean and type(self).call is BinaryCrossentropy.call
+        if self.from_logits and plain and joins("mean_logits_crossentropy", y_pred):
+            return apply("mean_logits_crossentropy", *self.checked(y_true, y_pred))
+        return super().__call__(y_true, y_pred, sample_weight)
 
     def call(self, y_true, y_pred):
         return apply("logits_crossentropy", y_true, y_pred) if self.from_logits else super().call(y_true, y_pred)

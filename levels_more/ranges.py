@@ -38,5 +38,5 @@ def _asks(spec):
 
 def surely_within(x):
     """Whether it is known that no number of the tensor x is below 0 or above 1."""
-    asks = _asks(x.spec) if type(x) is Tensor else None
+    asks = _asks(x.spec) if type(x) is Tensor and x.data is not None else None
     return asks is not None and not asks(x.data)

@@ -10,11 +10,11 @@ import math
 import numpy as np
 
 from levels.hardware import Assembler, Index
-from levels.kernels import ELEMENTWISE, KERNELS, KINDS, compile_cpu, reduced
+from levels.kernels import ELEMENTWISE, KINDS, compile_cpu, reduced
 from levels.low_level import Node
 from levels_more.direct import direct
 from levels_more.fused_loops import LoopWriter, merged_axes
-from levels_more.fused_parts import column_program, sum_program
+from levels_more.fused_parts import column_program, is_first, sum_program
 from levels_more.reading import of_levels, watch
 from levels_more.wholes import all_lanes, assembler
 
@@ -25,8 +25,9 @@ HIGH = 8  # rows of a product that are computed at once
 _LOOPS = {}  # (op, dtypes, which input has which axes) -> program
 
 
-def _loop_of(op, out, inputs, attrs):
+def _loop_of(op, plan, inputs, attrs):
     """What runs an elementwise op."""
+    out = plan.spec
     axes = merged_axes(out.shape, [x.shape for x in inputs])
     key = op, out.dtype, *[x.dtype for x in inputs], *[owners for _, owners in axes]
     if key not in _LOOPS:
@@ -34,15 +35,14 @@ def _loop_of(op, out, inputs, attrs):
         node = Node(op, leaves, attrs, out)
         _LOOPS[key] = LoopWriter([node], [node], named=True).a.assemble()
     names = [f"x{n}" for n in (len(inputs), *range(len(inputs)))]  # the result is the last of its arrays
-    numbers = [name for name in attrs if name != "shape"]
-    return direct(_LOOPS[key], names + numbers, **{f"n{n}": size for n, (size, _) in enumerate(axes)})
+    return direct(_LOOPS[key], [*names, *plan.numbers], **{f"n{n}": size for n, (size, _) in enumerate(axes)})
 
 
-def _sum_of(op, out, inputs, attrs):
+def _sum_of(op, plan, inputs, attrs):
     """What runs a sum or a mean."""
     before, within, after = reduced(op, inputs[0].shape, attrs.get("axis"))[1]
     names = "before", "within", "after" if after > 1 else 1
-    program = sum_program(*names, op == "reduce_mean", out.dtype, "before", names[2])
+    program = sum_program(*names, op == "reduce_mean", plan.spec.dtype, "before", names[2])
     return direct(program, ["out", "x"], before=before, within=within, after=after)
 
 
@@ -66,18 +66,18 @@ def product_program(dtype, turned_x, turned_w):
     return a.assemble()
 
 
-def _product_of(op, out, inputs, attrs):
+def _product_of(op, plan, inputs, attrs):
     """What runs a matrix product. None for a large one."""
-    (m, n), names = out.shape, ["out", "x", "w"]
+    (m, n), dtype, names = plan.spec.shape, plan.spec.dtype, ["out", "x", "w"]
     turned_x, turned_w = (bool(attrs.get(f"transpose_{name}")) for name in "xw")
     k = inputs[0].shape[0 if turned_x else 1]
     if m * k * n > LITTLE_WORK:
         return None
-    if n == 1 and out.dtype == np.float32 and not turned_x:
-        return direct(column_program("m", "k", out.dtype), names, m=m, k=k)
+    if n == 1 and dtype == np.float32 and not turned_x:
+        return direct(column_program("m", "k", dtype), names, m=m, k=k)
     if n == 1 and turned_x:  # many columns are side by side: the product lies the other way round, too
-        return direct(product_program(out.dtype, False, False), ["out", "w", "x"], m=1, k=k, n=m, tiles=1)
-    return direct(product_program(out.dtype, turned_x, turned_w), names, m=m, k=k, n=n, tiles=math.ceil(m / HIGH))
+        return direct(product_program(dtype, False, False), ["out", "w", "x"], m=1, k=k, n=m, tiles=1)
+    return direct(product_program(dtype, turned_x, turned_w), names, m=m, k=k, n=n, tiles=math.ceil(m / HIGH))
 
 
 @functools.cache
@@ -97,12 +97,12 @@ def gather_program(dtype):
     return a.assemble()
 
 
-def _gather_of(op, out, inputs, attrs):
+def _gather_of(op, plan, inputs, attrs):
     """What runs a gather. Raises IndexError as the kernel does."""
     x, rows = inputs
     count = math.prod(rows.shape)
     sizes = {"count": count, "limit": x.shape[0], "width": math.prod(x.shape[1:])}
-    gathered = direct(gather_program(out.dtype), ["out", "x", "rows"], **sizes)
+    gathered = direct(gather_program(plan.spec.dtype), ["out", "x", "rows"], **sizes)
 
     def run(out, x, rows):
         if gathered(out, x, rows):
@@ -114,12 +114,12 @@ def _gather_of(op, out, inputs, attrs):
 _MAKERS = {"matmul": _product_of, "gather": _gather_of, "reduce_sum": _sum_of, "reduce_mean": _sum_of}
 
 
-def _ours(op, function):
-    """Whether the kernel of this op is the first, and what compiles it is ours, too."""
+def _ours(op):
+    """Whether the kernel of this op is the first, and what compiles it is ours, too. (A trial's has its indices checked.)"""
     here = KINDS["cpu"]
-    compiler = getattr(here.compiler, "func", here.compiler)  # out of one that checks indices
-    first = function is KERNELS.first[op, "cpu"]
-    return first and compiler is compile_cpu and all(map(of_levels, (here.nest, *here.loops)))
+    checks = getattr(here.compiler, "keywords", {}) == {"boundscheck": True}
+    compiler = here.compiler.func if checks else here.compiler
+    return is_first(op, "cpu") and compiler is compile_cpu and all(map(of_levels, (here.nest, *here.loops)))
 
 
 def finish(plan, op, function, inputs, attrs):
@@ -128,12 +128,12 @@ def finish(plan, op, function, inputs, attrs):
         return watch(plan, function)
     maker = _loop_of if op in ELEMENTWISE else _MAKERS.get(op)
     small = plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
-    if maker and small and plan.spec.device.kind == "cpu" and _ours(op, function):
+    if maker and small and plan.spec.device.kind == "cpu" and _ours(op):
         by_numba = plan.lower
 
         def lower():
             try:
-                return maker(op, plan.spec, inputs, attrs) or by_numba()
+                return maker(op, plan, inputs, attrs) or by_numba()
             except Exception:  # what is no program is a kernel, as before
                 return by_numba()
 

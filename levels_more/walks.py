@@ -17,6 +17,7 @@ _SELDOM = 8  # so many tapes of a shape are walked op by op: a program takes a t
 _MOST = 256  # shapes that are remembered
 _PLAIN = bool, int, float, str, type(None), np.generic, np.dtype  # attributes whose texts say all that they are
 
+MADE_OF = {}  # a joined op -> the ops that it is made of, whose rules its own asks
 _WALKS = {}  # the shape of a tape -> how many were met, or their program; None where there is none
 
 
@@ -32,9 +33,16 @@ def _plain(value):
     return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
 
 
+def _asked(ops):
+    """The ops whose rules are asked in a walk over these."""
+    return [*dict.fromkeys(part for op in ops for part in (op, *MADE_OF.get(op, ())))]
+
+
 def _ours(records):
     """Whether all that a walk over this tape does is ours, and its attributes are plain: functions may hold numbers."""
-    rows = [VJPS.get(op) for op, *_ in records]  # a row without end is that of an op with rules of its own
+    rows = [
+        VJPS.get(op) for op in _asked(op for op, *_ in records)
+    ]  # a row without end is that of an op with rules of its own
     ours = all(type(row) is tuple and all(map(of_levels, filter(None, row))) for row in rows)
     return ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in records)
 
@@ -51,7 +59,7 @@ class _Walk(ShortFunction):
             return op_by_op(tape, tensors[target], [tensors[n] for n in sources])
 
         super().__init__(walk)
-        self.ops = [*dict.fromkeys(op for op, *_ in told)]
+        self.ops = _asked(op for op, *_ in told)
         self.rules, self.fails = [*map(VJPS.get, self.ops)], False
 
     def gradients(self, tensors):

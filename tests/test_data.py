@@ -506,3 +506,13 @@ def test_small_batches_are_taken_several_in_one_launch():
     assert [op for op, *_ in tape.records] == ["gather"] * 200 and len(batches) == 100
     large = Dataset.from_tensor_slices(np.ones((8, 2**14), "f4")).batch(2)
     assert counted(lambda: [*large])[0] == 4
+
+
+def test_nothing_is_taken_before_its_turn():
+    x = np.arange(20.0)
+    steps = Dataset.from_tensor_slices(x).batch(2).steps(5)
+    assert next(iter(steps)).numpy().tolist() == [0.0, 1.0] and next(iter(steps)).numpy().tolist() == [2.0, 3.0]
+    found = iter(Dataset.from_batches(x, x, [[0, 1], [2, 3], [4, 20]]))
+    assert [next(found)[0].numpy().tolist() for _ in "12"] == [[0.0, 1.0], [2.0, 3.0]]
+    with pytest.raises(IndexError):
+        next(found)

@@ -1,13 +1,17 @@
 """Several ops as one: the bits, the gradients and the errors of the several, and whatever replaces one of them is heard."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
+from course.build import ROOT, environment
 from levels.hardware import pool
 from levels.kernels import launch, use
 from levels.low_level import VJPS, GradientTape, Variable, apply, constant, eager, function, nn, walk_back
-from levels.mid_level import BinaryCrossentropy, Dense
-from levels_more import walks
+from levels.mid_level import SGD, BinaryCrossentropy, Dense
+from levels_more import losses, walks
 
 
 @pytest.fixture(autouse=True)
@@ -140,13 +144,103 @@ def test_a_joined_op_takes_a_kernel_too():
         pass
 
 
-def test_a_rule_that_is_replaced_is_heard(monkeypatch):
+@pytest.mark.parametrize("often", [1, walks._SELDOM + 3])
+@pytest.mark.parametrize("op, which", [("relu", 0), ("add", 1), ("matmul", 1)])
+def test_a_rule_that_is_replaced_is_heard(op, which, often, monkeypatch):
+    """Before the forward pass, and between it and the gradient; of few tapes, and of many, whose walk is a program."""
     layer, x = layer_of("relu", "f8")
-    z = (x @ layer.kernel + layer.bias).numpy()
-    monkeypatch.setitem(VJPS, "relu", (lambda dy, y, z: dy * z,))
+    sources = [layer.kernel, layer.bias]
+    met(lambda: (layer(x), sources), often)
+    heard, rules = [], VJPS[op]
+
+    def rule(*given, **attrs):
+        heard.append(op)
+        return rules[which](*given, **attrs) * 3.0
+
     with GradientTape() as tape:
         y = layer(x)
-    assert np.allclose(tape.gradient(y, layer.bias).numpy(), z.sum(0, keepdims=True))
+    monkeypatch.setitem(VJPS, op, (*rules[:which], rule, *rules[which + 1 :]))
+    between = tape.gradient(y, sources)
+    with GradientTape() as tape:
+        y = nn.relu(x @ layer.kernel + layer.bias)
+    apart = tape.gradient(y, sources)
+    for _ in range(often):
+        heard.clear()
+        with GradientTape() as tape:
+            y = layer(x)
+        assert [name for name, *_ in tape.records] == ["matmul", "add", "relu"]
+        after = tape.gradient(y, sources)
+        assert heard
+        for found in (between, after):
+            assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip(found, apart, strict=True))
+
+
+def test_the_rule_of_the_mean_is_heard(monkeypatch):
+    y, z = constant(np.ones((4, 1))), Variable(np.zeros((4, 1)))
+    loss, rules = BinaryCrossentropy(from_logits=True), VJPS["reduce_mean"]
+    with GradientTape() as tape:
+        value = loss(y, z.value)
+    before = tape.gradient(value, z).numpy()
+    monkeypatch.setitem(VJPS, "reduce_mean", (lambda *given, **how: rules[0](*given, **how) * 3.0,))
+    with GradientTape() as tape:
+        value = loss(y, z.value)
+    assert np.array_equal(tape.gradient(value, z).numpy(), 3.0 * before)
+
+
+RULE_FIRST = """
+import numpy as np
+from levels.low_level import VJPS, GradientTape, constant
+
+VJPS["relu"] = (lambda dy, y, x: dy * x,)
+from levels.mid_level import Dense
+
+layer, x = Dense(1, "relu"), constant(np.array([[2.0]]))
+layer.build_for((1, 1), np.dtype("f8"))
+layer.set_weights([np.array([[-1.5]]), np.array([[0.5]])])
+with GradientTape() as tape:
+    y = layer(x)
+assert tape.gradient(y, layer.bias).numpy() == -2.5  # what relu was given, not what it gave
+"""
+
+
+def test_a_rule_of_the_readers_may_come_first():
+    subprocess.run([sys.executable, "-c", RULE_FIRST], env=environment(ROOT), check=True)
+
+
+FACTOR = 1.0
+
+
+def test_what_a_kernel_reads_is_watched_in_a_walk_and_in_a_step(monkeypatch):
+    here = sys.modules[__name__]
+    w, optimizer = Variable(np.array([1.0])), SGD(0.5)
+    with use("multiply", "cpu", lambda x, y: x * y * FACTOR):
+        for _ in range(walks._SELDOM + 3):
+            with GradientTape() as tape:
+                y = w * 6.0
+            (dw,) = tape.gradient(y, [w])
+            optimizer.apply_gradients([(constant(np.array([0.0])), w)])
+        monkeypatch.setattr(here, "FACTOR", 2.0)
+        with GradientTape() as tape:
+            y = w * 6.0
+        assert dw.numpy() == 6.0 and tape.gradient(y, [w])[0].numpy() == 12.0
+        optimizer.apply_gradients([(constant(np.array([1.0])), w)])
+        assert w.numpy() == 0.0  # by the rate 0.5, twice
+
+
+def test_a_loss_and_a_layer_of_the_readers_are_asked():
+    class Mine(losses.BinaryCrossentropy):
+        def call(self, y_true, y_pred):
+            return 0.0 * y_pred + 7.0
+
+    y, z = np.ones((4, 1)), np.zeros((4, 1))
+    assert float(Mine(from_logits=True)(y, z)) == 7.0
+    loss = BinaryCrossentropy(from_logits=True)
+    mean = float(loss(y, z))
+    loss.reduction = "sum"
+    assert float(loss(y, z)) == 4.0 * mean
+    layer, x = layer_of("relu", "f8")
+    layer.units, layer.kernel = 1, Variable(np.ones((3, 1)))
+    assert layer(x).shape == (7, 5)  # a bias that is wider
 
 
 def test_gradients_of_gradients():
