@@ -134,13 +134,13 @@ def product_of(node, parts=1):
 
 
 @functools.cache
-def sum_program(before, within, after, mean, dtype, rows, columns):
+def sum_program(before, within, after, mean, dtype, rows, columns, in_order=False):
     """out[before, after] = the sum, or mean, of x[before, within, after] over its middle; its first rows and columns.
 
-    A size may be a name, and is told in each call.
+    A size may be a name, and is told in each call. Float32 is added in any order, but `in_order`.
     """
     last = after == 1
-    a = assembler("sum", dtype, 1 if last and dtype != np.float32 else all_lanes(dtype))
+    a = assembler("sum", dtype, 1 if last and (in_order or dtype != np.float32) else all_lanes(dtype))
     out, x = a.array("out", before, after), a.array("x", before, within, *[after] * (not last))
     with a.loop(rows) as i, nullcontext(0) if last else a.loop(columns, a.lanes) as j:
         total = a.sum()

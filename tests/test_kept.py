@@ -24,7 +24,7 @@ print("compiled" if sum(compiled) else "kept")
 
 def run(folder, **limits):
     """(what was printed) by a fresh Python whose programs are kept in this folder."""
-    env = environment(ROOT) | {"LEVELS_CACHE": str(folder)}
+    env = environment(ROOT) | {"LEVELS_CACHE": str(folder), "LEVELS_CORE": "1"}  # where all kernels are numba's
     done = subprocess.run([sys.executable, "-c", TRAINS], env=env, capture_output=True, text=True, **limits)
     assert done.returncode == 0, done.stderr
     return done.stdout.split("\n")[:2]

@@ -18,9 +18,10 @@ from course.build import ROOT, environment
 from levels import hardware, kernels, low_level
 from levels.hardware import pool
 from levels.kernels import KERNELS, PLANS, counted, kernel, launch, loop_source, places_of, use
-from levels_more import moves, ops, random_numbers, reductions  # noqa: F401 (all ops enter the tables)
+from levels_more import joined, moves, ops, random_numbers, reductions  # noqa: F401 (all ops enter the tables)
 from levels_more import products as tiles
 from levels_more.machines import COLLECTIVES
+from levels_more.walks import MADE_OF
 
 CPU = pool()["cpu:0"]
 DTYPES = st.sampled_from([np.dtype("f4"), np.dtype("f8")])
@@ -292,6 +293,7 @@ def test_every_op_is_compared_with_numpy():
     }
     elsewhere |= {*COLLECTIVES}  # tests/test_machines.py
     elsewhere |= {"logits_crossentropy"}  # tests/test_mid_level.py
+    elsewhere |= {*MADE_OF}  # tests/test_joined.py
     elsewhere |= {"random_uniform", "random_normal", "softmax", "log_softmax", "softmax_grad", "log_softmax_grad"}
     elsewhere |= {"sin", "cos", "arg_max", "arg_min", "slice", "slice_grad", "concat", "where", "reshape"}
     assert {op for op, _ in KERNELS} == ELEMENTWISE.keys() | elsewhere | {
@@ -434,10 +436,9 @@ def test_an_array_that_is_repeated_stays_at_0_and_one_shape_is_one_row():
 
 
 def test_the_table_names_every_op():
-    kinds = sorted({kind for _, kind in KERNELS})
     rows = [row.split() for row in repr(KERNELS).splitlines()]
-    of = {op: ["cpu"] if op in COLLECTIVES else kinds for op, _ in KERNELS}
-    assert rows == [[op, *of[op]] for op in sorted(of)] and "cpu" in kinds
+    of = {op: sorted(kind for known, kind in KERNELS if known == op) for op, _ in KERNELS}
+    assert rows == [[op, *of[op]] for op in sorted(of)] and all("cpu" in kinds for kinds in of.values())
 
 
 PROGRAM = """

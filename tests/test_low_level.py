@@ -60,6 +60,7 @@ from levels.low_level import (
     transpose,
     where,
 )
+from levels_more import joined  # noqa: F401 (whose rules are there once it was asked for)
 from levels_more.machines import COLLECTIVES
 
 
@@ -175,6 +176,8 @@ CASES = {
     "softmax_grad": [(lambda dy, y: apply("softmax_grad", dy, y), (2, 3), (2, 3))],
     "log_softmax_grad": [(lambda dy, y: apply("log_softmax_grad", dy, y), (2, 3), (2, 3))],
 }
+CASES |= {op: [(lambda x, w, b, op=op: apply(op, x, w, b), (3, 2), (2, 4), (1, 4))] for op in ("affine", "affine_relu")}
+CASES["mean_logits_crossentropy"] = [(lambda y, z: apply("mean_logits_crossentropy", y, z), (3, 1), (3, 1))]
 CASES["concat"] = [
     (
         lambda a, b, c, axis=axis: concat([a, b, c], axis),

@@ -18,7 +18,6 @@ from levels_more import CONTENTS, direct, ranges, small_kernels
 from levels_more.trials import drawn, trials_of
 
 CPU = pool()["cpu:0"]
-OPS = "matmul gather reduce_sum reduce_mean"
 
 
 def is_program(plan):
@@ -53,11 +52,11 @@ def launched(op, arrays, attrs):
 
 
 def check(op, arrays, attrs, by_numba, program=True):
-    """The same bits but for float32 sums, whose order is free."""
+    """The same bits but for float32 products, whose sums may have any order."""
     wanted = by_numba(op, arrays, attrs)
     found, plan = launched(op, arrays, attrs)
     assert is_program(plan) == program and found.dtype == wanted.dtype
-    if found.dtype == np.float32 and op in OPS:
+    if found.dtype == np.float32 and op == "matmul":
         np.testing.assert_allclose(found, wanted, 1e-5, 1e-6)
     else:
         np.testing.assert_array_equal(found, wanted)
@@ -94,7 +93,7 @@ def test_an_elementwise_op_gives_the_bits_of_its_kernel(op, dtype, by_numba):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("op", OPS.split()[2:])
+@pytest.mark.parametrize("op", ["reduce_sum", "reduce_mean"])
 def test_sums_and_means(op, dtype, by_numba):
     draw = np.random.default_rng(2)
     for shape in ((1,), (40,), (5, 3), (3, 17), (2, 3, 4), (1, 33), (64, 1)):

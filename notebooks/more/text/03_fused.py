@@ -7,13 +7,18 @@
 # `levels_more/fused_loops.py`, `fused_parts.py`, `fused_threads.py`, `fused.py` and `small_kernels.py` apart. Nothing is exported here.
 
 # %%
+from course import build, figures
+from course.figures import page
+
+build.watch("more/03_fused")
+figures.you_are_here(3)
+
+# %% tags=["hide-input"]
 import timeit
 
 import numba
 import numpy as np
 
-from course import build, figures
-from course.figures import page
 from course.practice import checks
 from levels.hardware import pool
 from levels.kernels import PLANS, launch, planned
@@ -33,9 +38,7 @@ from levels.low_level import (
 )
 from levels_more import fused, fused_loops, fused_parts, fused_threads, passes, small_kernels
 
-build.watch("more/03_fused")
 cpu = pool()["cpu:0"]
-figures.you_are_here(3)
 
 # %% [markdown]
 # ## Too much to write out (3 min)
