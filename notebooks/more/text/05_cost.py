@@ -150,7 +150,7 @@ checks.predict(
 # %% [markdown]
 # | | levels | µs a step | quickest other | µs a step | its time / ours |
 # |---|---|--:|---|--:|--:|
-# | 784-512-512-10, batch 256, Adam, 1 thread: epoch | 4 | 4,630 | JAX lax.scan | 4,530 | 0.978 |
+# | 784-512-512-10, batch 256, Adam, 1 thread: epoch | 4 | 4,630 | JAX lax.scan | 4,530 | 0.978 **behind** |
 # | 784-512-512-10, batch 256, Adam, 2 threads: epoch | 4 | 2,530 | JAX lax.scan | 2,650 | 1.05 |
 #
 # On one thread JAX is 2 % ahead, on two ours is 5: the whole list of programs is cut into parts, and each thread takes the next one that is
