@@ -359,6 +359,13 @@ def differences(ours, theirs, dtype):
     return [k for k, (a, b) in enumerate(zip(ours, theirs, strict=True)) if not np.allclose(a, b, 1e-3, 1e-3, True)]
 
 
+def lost(seed, expected):
+    """Where float32 has lost its digits: in float64 the same steps come elsewhere, so nothing can be said of a rounding more."""
+    program = Program(seed)
+    program.dtype = "f8"
+    return differences(program.run(compiled=False)[0], expected, "f4")
+
+
 def check_program(seed, monkeypatch):
     """The back ends that a random program was compiled for, under each choice of those that there are."""
     program, found = Program(seed), {}
@@ -379,6 +386,8 @@ def check_program(seed, monkeypatch):
             ours, compiled = program.run(over=(None, 0, 2)[seed % 7 % 3])
             found[name] = kinds(compiled)
             wrong = differences(ours, expected, program.dtype)
+            if wrong and program.dtype == "f4":
+                wrong = [k for k in wrong if k not in lost(seed, expected)]
             assert not wrong, f"seed {seed}, {found[name]}: {wrong}"
     return found
 

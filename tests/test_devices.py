@@ -1,5 +1,6 @@
 """levels_more's columns for GPU and TPU in level 2's table, and both tasks on every kind of device, on every level that has kernels."""
 
+import gc
 import importlib
 from types import SimpleNamespace
 
@@ -172,6 +173,7 @@ def test_what_a_tpu_or_a_gpu_refuses_is_said_at_the_door():
 
 def test_memory_of_a_device_is_given_back():
     gpu = pool()["gpu:0"]
+    gc.collect()  # what earlier tests left on it
     with device("gpu:0"):
         x = constant(np.ones((5, 3), "f4"))
         before = gpu.used
