@@ -11,6 +11,7 @@ import numpy as np
 
 from levels.kernels import kernel, lowered, make, planned
 from levels.low_level import DOOR, RUN, VJPS, GradientTape, Tensor, apply, nn, reduce_mean, reduce_sum
+from levels.mid_level import affine
 from levels_more import gradients  # noqa: F401 (the rules of logits_crossentropy)
 from levels_more.reading import of_levels
 from levels_more.trials import TRIALS
@@ -104,10 +105,6 @@ def _rule(op, which, ours, apart):
     return back
 
 
-def _affine(x, w, b):
-    return x @ w + b
-
-
 def _affine_back(slope):
     """For x, w and b the rules of slope(dy, y, x @ w + b), by dy and y."""
     return (
@@ -124,11 +121,11 @@ def _mean_back(which):
 
 _BY_ROWS = [([(m, k), (k, n), (1, n)], {}) for m, k, n in ((1, 1, 1), (3, 5, 4), (17, 33, 9))]
 _JOINED = {  # op -> (its planner, its rules, the ops apart, on what a kernel is tried)
-    "affine": (_plan_affine, _affine_back(lambda dy, y: dy), _affine, _BY_ROWS),
+    "affine": (_plan_affine, _affine_back(lambda dy, y: dy), affine, _BY_ROWS),
     "affine_relu": (
         _plan_affine,
         _affine_back(lambda dy, y: apply("relu_grad", dy, y)),
-        lambda x, w, b: nn.relu(_affine(x, w, b)),
+        lambda x, w, b: nn.relu(affine(x, w, b)),
         _BY_ROWS,
     ),
     "mean_logits_crossentropy": (

@@ -41,7 +41,7 @@ def _asked(ops):
 def _ours(records):
     """Whether all that a walk over this tape does is ours, and its attributes are plain: functions may hold numbers."""
     rows = [
-        VJPS.get(op) for op in _asked(op for op, *_ in records)
+        *map(VJPS.get, _asked(op for op, *_ in records))
     ]  # a row without end is that of an op with rules of its own
     ours = all(type(row) is tuple and all(map(of_levels, filter(None, row))) for row in rows)
     return ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in records)

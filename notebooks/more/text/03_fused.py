@@ -266,7 +266,7 @@ page.source(small_kernels.product_program)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "To call what numba has compiled for `a + b`, with three arrays of 100 numbers, takes 0.16 µs. And so?",
+    "To call what numba has compiled for `a + b`, with three arrays of 100 numbers, takes 0.16 µs. And a program, called this way?",
     choices=["about as long", "about a half", "less than a quarter"],
     answer="less than a quarter",
     because="numba looks at each argument anew: is it an array, of which shape, and who owns it? The plan of a launch knows all that.",
@@ -287,8 +287,8 @@ for how, small_kernels.SMALL in (("numba's", -1), ("program", small)):
 
 # %% [markdown]
 # What is left of a launch is Python that looks its plan up. But a reader feels something else more: numba takes a third of a second to
-# compile a kernel, the assembler a hundredth. A first epoch of the rings, op by op, with nothing kept, took 7 seconds; so it takes
-# half a second, and numba is not even imported.
+# compile a kernel, the assembler a hundredth. With numba's kernels a first epoch of the rings, op by op and with nothing kept, took
+# 7 seconds. With these programs it takes half a second, and numba is not even imported.
 #
 # ## Which back end? (2 min)
 #
