@@ -218,7 +218,7 @@ CONTENTS = {
         ),
     },
     "op": {
-        "joined": "affine affine_relu mean_logits_crossentropy",
+        "joined": "affine affine_relu mean_logits_crossentropy mean_squared_error",
         "machines": "all_gather all_reduce broadcast",
         "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
         "ops": "absolute copy cos elu equal erf less less_equal logits_crossentropy maximum minimum not_equal power sin tanh where",
@@ -235,7 +235,7 @@ CONTENTS = {
         "small_kernels": "all",
     },
     "rule": {
-        "joined": "affine affine_relu mean_logits_crossentropy",
+        "joined": "affine affine_relu mean_logits_crossentropy mean_squared_error",
         "gradients": "clip_grad copy log_softmax_grad logits_crossentropy relu_grad sigmoid_grad softmax_grad",
         "machines": "all_gather all_reduce broadcast",
         "placing": "to",

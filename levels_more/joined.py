@@ -4,34 +4,59 @@ What is traced stays as it is: programs join ops by themselves, and all back end
 the reader's, nothing is joined, so that it is asked as it would be.
 """
 
+import functools
 import math
-from operator import is_
 
 import numpy as np
 
+from levels.hardware import pool
 from levels.kernels import kernel, lowered, make, planned
 from levels.low_level import DOOR, RUN, VJPS, GradientTape, Tensor, apply, nn, reduce_mean, reduce_sum
-from levels.mid_level import affine
+from levels.mid_level import affine, squared_error
 from levels_more import gradients  # noqa: F401 (the rules of logits_crossentropy)
 from levels_more.reading import of_levels
+from levels_more.small_kernels import join
 from levels_more.trials import TRIALS
 from levels_more.walks import MADE_OF
 
-MADE_OF |= {
-    "affine": ("matmul", "add"),
-    "affine_relu": ("matmul", "add", "relu"),
-    "mean_logits_crossentropy": ("logits_crossentropy", "reduce_mean"),
+_MEAN = {"axis": None, "keepdims": False}
+_RECORDS = {  # op -> what a tape holds of the ops that it is made of: (op, numbers of its inputs, attributes); results count on
+    "affine": [("matmul", [0, 1], {}), ("add", [3, 2], {})],
+    "affine_relu": [("matmul", [0, 1], {}), ("add", [3, 2], {}), ("relu", [4], {})],
+    "mean_logits_crossentropy": [("logits_crossentropy", [0, 1], {}), ("reduce_mean", [2], _MEAN)],
+    "mean_squared_error": [("subtract", [1, 0], {}), ("multiply", [2, 2], {}), ("reduce_mean", [3], _MEAN)],
 }
-_RULES = {  # op -> (the ops that it is made of, the rules that it knows of them: none, where one is the reader's by now)
-    op: (parts, [VJPS[part] if all(map(of_levels, filter(None, VJPS[part]))) else None for part in parts])
+MADE_OF |= {op: tuple(part for part, *_ in records) for op, records in _RECORDS.items()}
+_RULES = {  # op -> [(an op that it is made of, the rule that it knows of it; None, where one is the reader's by now), …]
+    op: [(part, VJPS[part] if all(map(of_levels, filter(None, VJPS[part]))) else None) for part in parts]
     for op, parts in MADE_OF.items()
 }
 
 
 def _rules_are_ours(op):
     """Whether the rules of all ops that this one is made of are still those that it knows."""
-    parts, rules = _RULES[op]
-    return all(map(is_, map(VJPS.get, parts), rules))
+    for part, rule in _RULES[op]:
+        if VJPS[part] is not rule:
+            return False
+    return True
+
+
+@functools.cache
+def _stands_for(op):
+    """Whether the level below, whose text the reader may have changed, still does what this op stands for."""
+    _, apart, trials = _JOINED[op]
+    inputs = [pool()["cpu:0"].put(np.zeros(shape), Tensor) for shape in trials[0][0]]
+    before, DOOR.stands = DOOR.stands, RUN  # whoever stands there has not asked for this
+    try:
+        with GradientTape() as tape:
+            y = apart(*inputs)
+    except Exception:  # who calls it hears of it
+        return False
+    finally:
+        DOOR.stands = before
+    numbers = {x: n for n, x in enumerate([*inputs, *(y for *_, y in tape.records)])}
+    found = [(part, [numbers.get(x) for x in given], attrs) for part, given, attrs, _ in tape.records]
+    return found == _RECORDS[op] and numbers.get(y) == len(numbers) - 1
 
 
 def joins(op, x):
@@ -42,7 +67,8 @@ def joins(op, x):
     stands = DOOR.stands
     while type(stands) is GradientTape and type(stands.records) is list:
         stands = stands.below
-    return stands is RUN and type(x) is Tensor and x.spec.device.kind == "cpu" and _rules_are_ours(op)
+    here = stands is RUN and type(x) is Tensor and x.spec.device.kind == "cpu"
+    return here and _rules_are_ours(op) and _stands_for(op)
 
 
 def _of_several(op):
@@ -54,42 +80,36 @@ def _of_several(op):
     return function
 
 
-def _planned(op, function, run, inputs, plans):
-    """The plan that runs these plans or, if somebody has entered one, a kernel. It moves what they move."""
-    lower = (lambda: run) if of_levels(function) else lowered(function, inputs[-1])
-    made = make(op, plans[-1].spec.shape, inputs[-1].dtype, inputs, lower)
-    made.nbytes = sum(plan.nbytes for plan in plans)
-    return made
+def _planner(op):
+    """What plans this op: one part after the other, each in the place of the one before or, of another shape, in a room of its own.
 
+    It moves what they move. Raises ValueError where a layer's b[1, n] has not a number for each column.
+    """
 
-def _plan_affine(op, function, x, w, b):
-    """x @ w + b and its relu, each in the place of the one before. Raises ValueError where b [1, n] has another shape."""
-    product = planned("matmul", (x, w), {})
-    total = planned("add", (product.spec, b), {})
-    if total.spec is not product.spec:
-        raise ValueError(f"{op}: x @ w is {product.spec} and b is {b}; expected a number for each column")
-    plans = [product, total, *([planned("relu", (total.spec,), {})] if op == "affine_relu" else ())]
+    def planner(_, function, *inputs):
+        specs, steps = [*inputs], []
+        for part, which, attrs in _RECORDS[op]:
+            given = tuple([specs[n] for n in which])
+            steps.append((planned(part, given, attrs), which))
+            specs.append(steps[-1][0].spec)
+            if part == "add" and specs[-1] is not given[0]:
+                raise ValueError(f"{op}: x @ w is {given[0]} and b is {given[1]}; expected a number for each column")
+        first, spec = steps[0][0].spec, specs[-1]
 
-    def run(out, x, w, b):
-        product.run(out, x, w)
-        total.run(out, out, b)
-        for relu in plans[2:]:
-            relu.run(out, out)
+        def run(out, *arrays):
+            room, places = out if first is spec else np.empty(first.shape, first.dtype), [*arrays]
+            for plan, which in steps:
+                places.append(out if plan.spec is spec else room)
+                plan.run(places[-1], *[places[n] for n in which])
 
-    return _planned(op, function, run, [x, w, b], plans)
+        ours = of_levels(function)
+        made = make(op, spec.shape, spec.dtype, inputs, (lambda: run) if ours else lowered(function, inputs[-1]))
+        made.nbytes = sum(plan.nbytes for plan, _ in steps)
+        if ours:
+            join(made, steps, inputs)
+        return made
 
-
-def _plan_mean(op, function, y, z):
-    """The mean of logits_crossentropy(y, z)."""
-    each = planned("logits_crossentropy", (y, z), {})
-    mean = planned("reduce_mean", (each.spec,), {"axis": None, "keepdims": False})
-
-    def run(out, y, z):
-        numbers = np.empty(each.spec.shape, z.dtype)
-        each.run(numbers, y, z)
-        mean.run(out, numbers)
-
-    return _planned(op, function, run, [y, z], [each, mean])
+    return planner
 
 
 def _rule(op, which, ours, apart):
@@ -119,22 +139,33 @@ def _mean_back(which):
     return lambda dy, loss, y, z: VJPS["logits_crossentropy"][which](dy / float(math.prod(z.spec.shape)), loss, y, z)
 
 
+def _error_back(dy, loss, y, z):
+    """For z the rule of the mean of (z - y)²: both factors of a square give their share."""
+    error = z - y
+    share = VJPS["reduce_mean"][0](dy, loss, error, **_MEAN) * error
+    return share + share
+
+
+_NUMBERS = [([shape, shape], {}) for shape in ((1,), (9, 1), (3, 5))]
 _BY_ROWS = [([(m, k), (k, n), (1, n)], {}) for m, k, n in ((1, 1, 1), (3, 5, 4), (17, 33, 9))]
-_JOINED = {  # op -> (its planner, its rules, the ops apart, on what a kernel is tried)
-    "affine": (_plan_affine, _affine_back(lambda dy, y: dy), affine, _BY_ROWS),
+_JOINED = {  # op -> (its rules, the ops apart, on what a kernel is tried)
+    "affine": (_affine_back(lambda dy, y: dy), affine, _BY_ROWS),
     "affine_relu": (
-        _plan_affine,
         _affine_back(lambda dy, y: apply("relu_grad", dy, y)),
         lambda x, w, b: nn.relu(affine(x, w, b)),
         _BY_ROWS,
     ),
     "mean_logits_crossentropy": (
-        _plan_mean,
         (_mean_back(0), _mean_back(1)),
         lambda y, z: reduce_mean(apply("logits_crossentropy", y, z)),
-        [([shape, shape], {}) for shape in ((1,), (9, 1), (3, 5))],
+        _NUMBERS,
+    ),
+    "mean_squared_error": (
+        (lambda *given: -_error_back(*given), _error_back),
+        lambda y, z: reduce_mean(squared_error(y, z)),
+        _NUMBERS,
     ),
 }
-for _op, (_planner, _rules, _apart, TRIALS[_op]) in _JOINED.items():
-    kernel(_op, "cpu", planner=_planner)(_of_several(_op))
+for _op, (_rules, _apart, TRIALS[_op]) in _JOINED.items():
+    kernel(_op, "cpu", planner=_planner(_op))(_of_several(_op))
     VJPS[_op] = tuple(_rule(_op, k, rule, _apart) for k, rule in enumerate(_rules))

@@ -12,6 +12,7 @@ from levels.hardware import flag
 from levels.low_level import (
     METHODS,
     Operators,
+    Tensor,
     Variable,
     absolute,
     apply,
@@ -153,7 +154,7 @@ _takes_training = functools.cache(lambda call: "training" in inspect.signature(c
 def _run(layer, x, shape=None, specs=()):
     """`Layer.run` for a `call` that may hear of a training, or has several inputs with `specs`. What came and went is noted."""
     if not specs:
-        x = as_tensor(x)
+        x = x if type(x) is Tensor else as_tensor(x)
         specs = [x.spec]
     if not layer.built:
         layer.build_for(specs[0].shape if shape is None else shape, specs[0].dtype)
@@ -268,14 +269,14 @@ class Dense(layers.Dense):
             self.penalties.append(lambda: self.regularizer(self.kernel))
 
     def call(self, x):
-        x = x if x.dtype.kind == "f" else cast(x, self.kernel.dtype)
+        x = x if x.spec.dtype.kind == "f" else cast(x, self.kernel.dtype)
         if not self.use_bias:
             return self.activation(x @ self.kernel)
         op = "affine_relu" if self.activation is nn.relu else "affine"
-        if not joins(op, x) or np.shape(self.bias) != (1, self.units):
+        if not joins(op, x) or getattr(self.bias, "shape", None) != (1, self.units):
             return super().call(x)
         y = apply(op, x, self.kernel, self.bias)
-        return y if op == "affine_relu" else self.activation(y)
+        return y if op == "affine_relu" or self.activation is as_tensor else self.activation(y)
 
 
 WIDER.update({Layer: _Inputs, layers.Dense: Dense})

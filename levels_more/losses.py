@@ -50,6 +50,7 @@ class Reduced(Loss):
             raise ValueError(f"{self}: reduction is {reduction!r}; expected 'sum_over_batch_size', 'sum' or 'none'")
 
     is_mean = property(lambda self: self.reduction in ("sum_over_batch_size", "mean"))
+    joined = None  # the op that the mean of `call` is
 
     def each(self, y_true, y_pred, sample_weight=None):
         """A number for each sample [batch]: the mean over the last axis of y_true and y_pred."""
@@ -63,6 +64,8 @@ class Reduced(Loss):
     def __call__(self, y_true, y_pred, sample_weight=None):
         """One number, or one for each sample. Raises ValueError where y_true and y_pred do not belong together."""
         if self.is_mean:
+            if sample_weight is None and self.joined and joins(self.joined, y_pred):
+                return apply(self.joined, *self.checked(y_true, y_pred))
             return super().__call__(y_true, y_pred, sample_weight)
         each = self.each(y_true, y_pred, sample_weight)
         return each if self.reduction == "none" else reduce_sum(each)
@@ -70,6 +73,10 @@ class Reduced(Loss):
 
 class MeanSquaredError(Reduced, losses.MeanSquaredError):
     """That of the core, with a name and a reduction."""
+
+    @property
+    def joined(self):
+        return "mean_squared_error" if type(self).call is losses.MeanSquaredError.call else None
 
 
 class MeanAbsoluteError(Reduced):
@@ -115,11 +122,10 @@ class Crossentropy(Reduced):
 class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
     """That of the core or, with `from_logits=True`, that of the z of p = 1 / (1 + exp(-z)), which cuts nothing off."""
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        plain = sample_weight is None and self.is_mean and type(self).call is BinaryCrossentropy.call
-        if self.from_logits and plain and joins("mean_logits_crossentropy", y_pred):
-            return apply("mean_logits_crossentropy", *self.checked(y_true, y_pred))
-        return super().__call__(y_true, y_pred, sample_weight)
+    @property
+    def joined(self):
+        ours = type(self).call is BinaryCrossentropy.call
+        return "mean_logits_crossentropy" if self.from_logits and ours else None
 
     def call(self, y_true, y_pred):
         return apply("logits_crossentropy", y_true, y_pred) if self.from_logits else super().call(y_true, y_pred)

@@ -11,9 +11,9 @@ import numpy as np
 
 from levels.hardware import Assembler, Index
 from levels.kernels import ELEMENTWISE, KINDS, compile_cpu, reduced
-from levels.low_level import Node
-from levels_more.direct import direct
-from levels_more.fused_loops import LoopWriter, merged_axes
+from levels.low_level import Node, Tensor
+from levels_more.direct import count, direct
+from levels_more.fused_loops import LoopWriter, address, merged_axes
 from levels_more.fused_parts import column_program, is_first, sum_program
 from levels_more.reading import of_levels, watch
 from levels_more.wholes import all_lanes, assembler
@@ -26,7 +26,7 @@ _LOOPS = {}  # (op, dtypes, which input has which axes) -> program
 
 
 def _loop_of(op, plan, inputs, attrs):
-    """What runs an elementwise op."""
+    """Of an elementwise op."""
     out = plan.spec
     axes = merged_axes(out.shape, [x.shape for x in inputs])
     key = op, out.dtype, *[x.dtype for x in inputs], *[owners for _, owners in axes]
@@ -35,16 +35,16 @@ def _loop_of(op, plan, inputs, attrs):
         node = Node(op, leaves, attrs, out)
         _LOOPS[key] = LoopWriter([node], [node], named=True).a.assemble()
     names = [f"x{n}" for n in (len(inputs), *range(len(inputs)))]  # the result is the last of its arrays
-    return direct(_LOOPS[key], [*names, *plan.numbers], **{f"n{n}": size for n, (size, _) in enumerate(axes)})
+    return _LOOPS[key], names, {f"n{n}": size for n, (size, _) in enumerate(axes)}
 
 
 def _sum_of(op, plan, inputs, attrs):
-    """What runs a sum or a mean."""
+    """Of a sum or a mean."""
     before, within, after = reduced(op, inputs[0].shape, attrs.get("axis"))[1]
     names = "before", "within", "after" if after > 1 else 1
     in_order = within < 1024  # as its kernel adds
     program = sum_program(*names, op == "reduce_mean", plan.spec.dtype, "before", names[2], in_order)
-    return direct(program, ["out", "x"], before=before, within=within, after=after)
+    return program, ["out", "x"], {"before": before, "within": within, "after": after}
 
 
 @functools.cache
@@ -68,17 +68,17 @@ def product_program(dtype, turned_x, turned_w):
 
 
 def _product_of(op, plan, inputs, attrs):
-    """What runs a matrix product. None for a large one."""
+    """Of a matrix product; None for a large one."""
     (m, n), dtype, names = plan.spec.shape, plan.spec.dtype, ["out", "x", "w"]
     turned_x, turned_w = (bool(attrs.get(f"transpose_{name}")) for name in "xw")
     k = inputs[0].shape[0 if turned_x else 1]
     if m * k * n > LITTLE_WORK:
         return None
     if n == 1 and dtype == np.float32 and not turned_x:
-        return direct(column_program("m", "k", dtype), names, m=m, k=k)
+        return column_program("m", "k", dtype), names, {"m": m, "k": k}
     if n == 1 and turned_x:  # many columns are side by side: the product lies the other way round, too
-        return direct(product_program(dtype, False, False), ["out", "w", "x"], m=1, k=k, n=m, tiles=1)
-    return direct(product_program(dtype, turned_x, turned_w), names, m=m, k=k, n=n, tiles=math.ceil(m / HIGH))
+        return product_program(dtype, False, False), ["out", "w", "x"], {"m": 1, "k": k, "n": m, "tiles": 1}
+    return product_program(dtype, turned_x, turned_w), names, {"m": m, "k": k, "n": n, "tiles": math.ceil(m / HIGH)}
 
 
 @functools.cache
@@ -99,19 +99,13 @@ def gather_program(dtype):
 
 
 def _gather_of(op, plan, inputs, attrs):
-    """What runs a gather. Raises IndexError as the kernel does."""
+    """Of a gather; a word of it is the answer whether a row is missing."""
     x, rows = inputs
-    count = math.prod(rows.shape)
-    sizes = {"count": count, "limit": x.shape[0], "width": math.prod(x.shape[1:])}
-    gathered = direct(gather_program(plan.spec.dtype), ["out", "x", "rows"], **sizes)
-
-    def run(out, x, rows):
-        if gathered(out, x, rows):
-            raise IndexError("gather: a row number is out of range")
-
-    return run
+    sizes = {"count": math.prod(rows.shape), "limit": x.shape[0], "width": math.prod(x.shape[1:])}
+    return gather_program(plan.spec.dtype), ["out", "x", "rows"], sizes
 
 
+# op -> what gives (a program, the names in it of the result and of the inputs, the sizes in it) for a plan
 _MAKERS = {"matmul": _product_of, "gather": _gather_of, "reduce_sum": _sum_of, "reduce_mean": _sum_of}
 
 
@@ -130,12 +124,79 @@ def finish(plan, op, function, inputs, attrs):
     maker = _loop_of if op in ELEMENTWISE else _MAKERS.get(op)
     small = plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
     if maker and small and plan.spec.device.kind == "cpu" and _ours(op):
-        by_numba = plan.lower
+        plan.program = functools.cache(lambda: maker(op, plan, inputs, attrs))
+        _let_run(plan, lambda: _functions(plan))
 
-        def lower():
-            try:
-                return maker(op, plan, inputs, attrs) or by_numba()
-            except Exception:  # what is no program is a kernel, as before
-                return by_numba()
 
-        plan.lower = lower
+def _functions(plan):
+    """(what runs the program of a plan, given the result and the inputs; what makes the result, a tensor, too, or None)"""
+    if not plan.program():
+        return None
+    program, names, sizes = plan.program()
+    run = direct(program, [*names, *plan.numbers], **sizes)
+    if "answer" in program.words:
+        return lambda out, *inputs: _check(run(out, *inputs)), None
+    return run, direct(program, [*names[1:], *plan.numbers], (names[0], plan.spec), **sizes)
+
+
+def _check(missing):
+    if missing:
+        raise IndexError("gather: a row number is out of range")
+
+
+def _let_run(plan, functions):
+    """Let a program run wherever this plan does: at `run` on arrays, at `start` and `result` on buffers. Else it stays as it is."""
+    numbers, spec, lower_first = plan.numbers, plan.spec, plan.lower
+
+    def lower():
+        try:
+            run, made = functions()
+        except Exception:  # what is no program is a kernel, as before
+            return lower_first()
+
+        def start(out, reads, attrs):
+            plan.launches += 1
+            run(out, *reads, *map(attrs.get, numbers)) if numbers else run(out, *reads)
+            return out
+
+        def result(kind, reads, attrs):
+            if kind is not Tensor:
+                return start(kind(spec), reads, attrs)
+            plan.launches += 1
+            count(spec.device, spec.nbytes)
+            (y,) = made(*reads, *map(attrs.get, numbers)) if numbers else made(*reads)
+            return y
+
+        plan.start = start
+        if made:
+            plan.result = result
+        return run
+
+    plan.lower = lower
+
+
+def join(plan, steps, inputs):
+    """Let a plan run the programs of others, if all have one: `steps` are (a plan, which of the inputs and results it reads).
+
+    What is no result of its own shape lies in memory that all calls share: nobody else runs meanwhile.
+    """
+
+    def functions():
+        from levels_more.fused import ProgramList  # here, because it is not there yet when the first op is planned
+
+        plan.room = room = plan.spec.device.alloc((max(part.spec.nbytes for part, _ in steps),), np.bool_)
+        places, calls = [("input", n) for n, _ in enumerate(inputs)], []
+        for part, which in steps:
+            program, names, sizes = part.program()
+            places.append("out" if part.spec is plan.spec else address(room.data))
+            own = dict(zip(names, [places[-1], *map(places.__getitem__, which)], strict=True))
+            calls.append((program, {name: own.get(name, sizes.get(name, 0)) for name in program.words}))
+
+        def function(out, first, *results):
+            kinds = {"out": out} | {("input", n): ("buffer", n + first) for n, _ in enumerate(inputs)}
+            return ProgramList([calls], kinds, np.zeros(1, np.int64), 1, True, results).tell
+
+        return function(("buffer", 0), 1), function(("result", 0), 0, plan.spec)
+
+    if all(hasattr(part, "program") for part, _ in steps):
+        _let_run(plan, functions)

@@ -177,7 +177,10 @@ CASES = {
     "log_softmax_grad": [(lambda dy, y: apply("log_softmax_grad", dy, y), (2, 3), (2, 3))],
 }
 CASES |= {op: [(lambda x, w, b, op=op: apply(op, x, w, b), (3, 2), (2, 4), (1, 4))] for op in ("affine", "affine_relu")}
-CASES["mean_logits_crossentropy"] = [(lambda y, z: apply("mean_logits_crossentropy", y, z), (3, 1), (3, 1))]
+CASES |= {
+    op: [(lambda y, z, op=op: apply(op, y, z), (3, 1), (3, 1))]
+    for op in ("mean_logits_crossentropy", "mean_squared_error")
+}
 CASES["concat"] = [
     (
         lambda a, b, c, axis=axis: concat([a, b, c], axis),

@@ -325,7 +325,7 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # ```
 #
 # The class is folded. You need `spec`, `nbytes`, and `start(out, reads, attrs)`, which runs the program on buffers and counts a
-# launch. The program itself is made when a plan first runs.
+# launch; `result` makes the buffer `out`, too. The program itself is made when a plan first runs.
 
 
 # %% tags=["hide-input"]
@@ -348,13 +348,12 @@ class Plan:
     def start(self, out, reads, attrs):
         """Run on these buffers, and count it. Returns `out`."""
         self.launches += 1
-        if len(reads) == 2 and not self.numbers:  # these two are spelled out: a third of a microsecond less
-            self.run(out.data, reads[0].data, reads[1].data)
-        elif len(reads) == 1 and not self.numbers:
-            self.run(out.data, reads[0].data)
-        else:
-            self.run(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
+        self.run(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
         return out
+
+    def result(self, kind, reads, attrs):
+        """The same, into a new buffer of that kind."""
+        return self.start(kind(self.spec), reads, attrs)
 
 
 # %% [markdown]
@@ -504,13 +503,12 @@ def launch(op, out, *inputs, **attrs):
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
     if out is None:
-        out = Buffer(found.spec)
-    else:
-        fits = getattr(out, "spec", None) is found.spec  # and not freed
-        for x in inputs:  # (a set of them would take twice as long)
-            fits = fits and x is not out
-        if not fits:
-            raise ValueError(f"{op}: a result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
+        return found.result(Buffer, reads, attrs)
+    fits = getattr(out, "spec", None) is found.spec  # and not freed
+    for x in inputs:  # (a set of them would take twice as long)
+        fits = fits and x is not out
+    if not fits:
+        raise ValueError(f"{op}: a result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
     return found.start(out, reads, attrs)
 
 
