@@ -12,8 +12,9 @@ import numpy as np
 from levels.hardware import Buffer, machine_code
 from levels.low_level import NoProgram, Tensor
 
-# What CPython and NumPy promise to all that is compiled for them: where an object's type lies in it, and an array's memory.
-_TYPE, _DATA = 8, 16
+# What CPython and NumPy promise to all that is compiled for them: where an object's type lies in it, an array's memory, and a
+# tuple's size and items.
+_TYPE, _DATA, _SIZE, _ITEMS = 8, 16, 16, 24
 _PLAIN = 0x80  # METH_FASTCALL: arguments come side by side
 
 _PYTHON = (
@@ -35,8 +36,12 @@ _HEAD = {
     "specs": "ptr",
     "results": "i64",
 }
-_HEAD |= dict.fromkeys(("ndarray", "empty", "none", "Buffer", "Tensor", *_PYTHON), "ptr")
-HEAD = len(_HEAD)
+_HEAD |= dict.fromkeys(("ndarray", "empty", "none", "Buffer", "Tensor", "tuple", *_PYTHON), "ptr")
+_HEAD["runs"] = "i64"  # how often it has run
+# And the words of a launch: the Spec of its result, how many there were, what else does it, whether the first input is overwritten.
+_OF_A_LAUNCH = {"spec.wanted": "ptr", "launches": "i64", "otherwise": "ptr", "updates": "i64"}
+_HEAD |= _OF_A_LAUNCH
+HEAD, RUNS, LAUNCHES = len(_HEAD), *map([*_HEAD].index, ("runs", "launches"))
 # of a word that is told: the memory of an array, of a buffer (or an array), of a result, or a number
 _KINDS = {"ptr": 0, "i64": 1, "double": 2, "float": 3, "buffer": 4, "result": 5}
 
@@ -50,19 +55,23 @@ def _slots():
     return [8 * words.index(id(mark)) for mark in marks]
 
 
+def _begin(name):
+    """The first lines of a function, which load the head."""
+    lines = [
+        f"define ptr @{name}(ptr %self, ptr %args, i64 %count) {{",
+        f"  %self.data = getelementptr i8, ptr %self, i64 {_DATA}",
+        "  %block = load ptr, ptr %self.data",
+    ]
+    for n, (word, kind) in enumerate(_HEAD.items()):
+        lines.append(f"  %{word}.at = getelementptr i64, ptr %block, i64 {n}\n  %{word} = load {kind}, ptr %{word}.at")
+    return "\n".join(lines)
+
+
 def _call():
-    """The text of the function: it loads the head; makes tensors; lets each argument be its word, in the block or in a copy of it; and calls."""
+    """The text of the function: it makes tensors; lets each argument be its word, in the block or in a copy of it; and calls."""
     spec, data, source = _slots()
-    loads = []
-    for n, (name, kind) in enumerate(_HEAD.items()):
-        loads.append(f"  %{name}.at = getelementptr i64, ptr %block, i64 {n}\n  %{name} = load {kind}, ptr %{name}.at")
     return (
-        f"""
-define ptr @program(ptr %self, ptr %args, i64 %count) {{
-  %self.data = getelementptr i8, ptr %self, i64 {_DATA}
-  %block = load ptr, ptr %self.data
-"""
-        + "\n".join(loads)
+        _begin("program")
         + f"""
   %own = getelementptr i64, ptr %block, i64 {HEAD}
   %copy = alloca i64, i64 %copied
@@ -70,11 +79,8 @@ define ptr @program(ptr %self, ptr %args, i64 %count) {{
   call void @llvm.memcpy.p0.p0.i64(ptr %copy, ptr %own, i64 %bytes, i1 false)
   %is.copied = icmp sgt i64 %copied, 0
   %words = select i1 %is.copied, ptr %copy, ptr %own
-  %right = icmp eq i64 %count, %arguments
-  br i1 %right, label %ready, label %wrong
-ready:
   %makes = icmp sgt i64 %results, 0
-  br i1 %makes, label %list, label %tell
+  br i1 %makes, label %list, label %ready
 
 list:
   %new.list = call ptr %PyList_New(i64 %results)
@@ -83,7 +89,7 @@ list:
 make:
   %k = phi i64 [0, %list], [%k.next, %put]
   %is.more = icmp slt i64 %k, %results
-  br i1 %is.more, label %array.of.it, label %tell
+  br i1 %is.more, label %array.of.it, label %ready
 array.of.it:
   %spec.row = getelementptr [3 x ptr], ptr %specs, i64 %k
   %spec = load ptr, ptr %spec.row
@@ -111,9 +117,12 @@ put:
   %k.next = add i64 %k, 1
   br label %make
 
+ready:
+  %made = phi ptr [null, %0], [%new.list, %make]
+  %right = icmp eq i64 %count, %arguments
+  br i1 %right, label %tell, label %wrong
 tell:
-  %made = phi ptr [null, %ready], [%new.list, %make], [%made, %again]
-  %i = phi i64 [0, %ready], [0, %make], [%next, %again]
+  %i = phi i64 [0, %ready], [%next, %again]
   %is.left = icmp slt i64 %i, %told
   br i1 %is.left, label %one, label %all
 one:
@@ -198,6 +207,8 @@ point:
 run:
   %begin = getelementptr i64, ptr %words, i64 %first
   call void %program(ptr %begin)
+  %runs.so.far = add i64 %runs, 1
+  store i64 %runs.so.far, ptr %runs.at
   %is.silent = icmp eq ptr %made, null
   br i1 %is.silent, label %say, label %give
 say:
@@ -207,11 +218,10 @@ say:
 give:
   ret ptr %made
 wrong:
-  %made.before = phi ptr [null, %0], [%made, %buffer], [%made, %held], [%made, %array]
   call i32 %PyErr_BadArgument()
   br label %fail
 fail:
-  %left = phi ptr [null, %list], [%new.list, %array.of.it], [%new.list, %lost], [%made, %check], [%made.before, %wrong]
+  %left = phi ptr [null, %list], [%new.list, %array.of.it], [%new.list, %lost], [%made, %check], [%made, %wrong]
   %is.none = icmp eq ptr %left, null
   br i1 %is.none, label %end, label %drop
 drop:
@@ -219,6 +229,77 @@ drop:
   br label %end
 end:
   ret ptr null
+}}
+"""
+    )
+
+
+def _start():
+    """The text of `Plan.start` as such a function: it looks at the result, calls, and counts. What is unusual is done otherwise."""
+    return (
+        _begin("start")
+        + f"""
+  %enough = icmp eq i64 %count, 3
+  br i1 %enough, label %look, label %else
+look:
+  %out = load ptr, ptr %args
+  %reads.at = getelementptr ptr, ptr %args, i64 1
+  %reads = load ptr, ptr %reads.at
+  %out.type.at = getelementptr i8, ptr %out, i64 {_TYPE}
+  %out.type = load ptr, ptr %out.type.at
+  %is.buffer = call i32 %PyType_IsSubtype(ptr %out.type, ptr %Buffer)
+  %out.is = icmp ne i32 %is.buffer, 0
+  %reads.type.at = getelementptr i8, ptr %reads, i64 {_TYPE}
+  %reads.type = load ptr, ptr %reads.type.at
+  %reads.is = icmp eq ptr %reads.type, %tuple
+  %both = and i1 %out.is, %reads.is
+  br i1 %both, label %fit, label %else
+fit:
+  %out.spec.at = getelementptr i8, ptr %out, i64 {_slots()[0]}
+  %out.spec = load ptr, ptr %out.spec.at
+  %fits = icmp eq ptr %out.spec, %spec.wanted
+  %size.at = getelementptr i8, ptr %reads, i64 {_SIZE}
+  %size = load i64, ptr %size.at
+  %all = add i64 %size, 1
+  %right = icmp eq i64 %all, %arguments
+  %good = and i1 %fits, %right
+  br i1 %good, label %copy, label %else
+copy:
+  %items = getelementptr i8, ptr %reads, i64 {_ITEMS}
+  %buffers = alloca ptr, i64 %arguments
+  store ptr %out, ptr %buffers
+  br label %next
+next:
+  %k = phi i64 [0, %copy], [%k.after, %put]
+  %is.left = icmp slt i64 %k, %size
+  br i1 %is.left, label %one, label %run
+one:
+  %item.at = getelementptr ptr, ptr %items, i64 %k
+  %item = load ptr, ptr %item.at
+  %is.same = icmp eq ptr %item, %out
+  %is.input = icmp sge i64 %k, %updates
+  %is.wrong = and i1 %is.same, %is.input
+  br i1 %is.wrong, label %else, label %put
+put:
+  %k.after = add i64 %k, 1
+  %to = getelementptr ptr, ptr %buffers, i64 %k.after
+  store ptr %item, ptr %to
+  br label %next
+run:
+  %said = call ptr @program(ptr %self, ptr %buffers, i64 %all)
+  %is.done = icmp ne ptr %said, null
+  br i1 %is.done, label %done, label %fail
+done:
+  call void %Py_DecRef(ptr %said)
+  %launches.so.far = add i64 %launches, 1
+  store i64 %launches.so.far, ptr %launches.at
+  call void %Py_IncRef(ptr %out)
+  ret ptr %out
+fail:
+  ret ptr null
+else:
+  %found = call ptr %PyObject_Vectorcall(ptr %otherwise, ptr %args, i64 %count, ptr null)
+  ret ptr %found
 }}
 """
     )
@@ -236,10 +317,10 @@ class _Method(ctypes.Structure):  # PyMethodDef
 
 
 @functools.cache
-def _method():
-    """(the method that all these functions are, what owns its code)"""
-    engine, address = machine_code(_call())
-    return _Method(b"program", address, _PLAIN, None), engine
+def _method(name):
+    """(the method that all functions of a kind are, "program" or "start"; what owns its code)"""
+    engine, _ = machine_code(_call() if name == "program" else _start() + _call())
+    return _Method(name.encode(), engine.get_function_address(name), _PLAIN, None), engine
 
 
 _new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
@@ -253,10 +334,11 @@ def _address(function):
 
 @functools.cache
 def _is_so():
-    """Whether objects and arrays lie as said above."""
-    array = np.zeros(1)
-    kind, data = (ctypes.c_void_p.from_address(id(array) + n).value for n in (_TYPE, _DATA))
-    return (kind, data) == (id(np.ndarray), array.ctypes.data)
+    """Whether objects, arrays and tuples lie as said above."""
+    array, items = np.zeros(1), (object(), object())
+    places = [(array, _TYPE), (array, _DATA), (items, _SIZE), (items, _ITEMS)]
+    found = [ctypes.c_void_p.from_address(id(x) + n).value for x, n in places]
+    return found == [id(np.ndarray), array.ctypes.data, len(items), id(items[0])]
 
 
 def count(device, nbytes):
@@ -272,7 +354,7 @@ def called(program, block, told, arguments, first=0, copied=0, answer=-1, result
     `told` are (the number of a word, its kind in the program, or "buffer" or "result", which argument or result it is, what is
     added to a whole number or an address). With so many words `copied`, any number of calls may run at once. `answer` is the
     number of a word: the function gives True if the program writes 1 where that points. With Specs of `results` it gives new
-    tensors, in a list, which are not counted as memory in use. It trusts arrays to be as large as they should. Raises TypeError for
+    tensors, in a list, which `count` has to count before. It trusts arrays to be as large as they should. Raises TypeError for
     what is no array, no buffer or no number, and NoProgram where Python or NumPy keep things elsewhere.
     """
     if not _is_so():
@@ -281,10 +363,21 @@ def called(program, block, told, arguments, first=0, copied=0, answer=-1, result
     block.results = [x for spec in results for x in (spec, spec.shape, spec.dtype)]
     block.specs = np.array([*map(id, block.results)], np.int64)
     head = _address(program.run), first, arguments, block.table.ctypes.data, len(told), copied, answer
-    head += block.specs.ctypes.data, len(results), *map(id, (np.ndarray, np.empty, None, Buffer, Tensor))
-    block[:HEAD] = *head, *(_address(getattr(ctypes.pythonapi, name)) for name in _PYTHON)
+    head += block.specs.ctypes.data, len(results), *map(id, (np.ndarray, np.empty, None, Buffer, Tensor, tuple))
+    block[: HEAD - len(_OF_A_LAUNCH)] = *head, *(_address(getattr(ctypes.pythonapi, name)) for name in _PYTHON), 0
     block.program = program
-    return _new(ctypes.addressof(_method()[0]), block, None)
+    return _new(ctypes.addressof(_method("program")[0]), block, None)
+
+
+def starter(run, spec, otherwise, updates):
+    """`Plan.start` for a function of a result of this Spec, and of what is read; `otherwise` is the one in Python.
+
+    `updates` says whether the first of these may be the result. How often it has run stands in the block, at LAUNCHES.
+    """
+    block = run.__self__
+    block.kept_for_start = spec, otherwise
+    block[HEAD - len(_OF_A_LAUNCH) : HEAD] = id(spec), 0, id(otherwise), updates
+    return _new(ctypes.addressof(_method("start")[0]), block, None)
 
 
 def direct(program, arguments, result=None, **sizes):

@@ -230,7 +230,7 @@ class FusedProgram:
             kinds |= {("out", k): ("result", k) for k in range(len(self.specs))}
             self.alone = self.made_list(1, kinds, self.specs).tell
         else:
-            self.current()
+            self.lists[threads] = self.made_list(threads, self.kinds)
 
     def made_list(self, threads, kinds, results=()):
         """A list for so many threads."""

@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from levels.hardware import Assembler, Index
-from levels.kernels import ELEMENTWISE, KINDS, compile_cpu, reduced
+from levels.kernels import ELEMENTWISE, KINDS, UPDATES, Plan, compile_cpu, reduced
 from levels.low_level import Node, Tensor
-from levels_more.direct import count, direct
+from levels_more.direct import LAUNCHES, RUNS, count, direct, starter
 from levels_more.fused_loops import LoopWriter, address, merged_axes
 from levels_more.fused_parts import column_program, is_first, sum_program
 from levels_more.reading import of_levels, watch
@@ -144,6 +144,18 @@ def _check(missing):
         raise IndexError("gather: a row number is out of range")
 
 
+class _Counted(Plan):
+    """A plan whose launches are counted by the functions that do them, in their blocks."""
+
+    @property
+    def launches(self):
+        return int(self.started[LAUNCHES] + self.made[RUNS])
+
+    @launches.setter
+    def launches(self, count):
+        self.started[LAUNCHES], self.made[RUNS] = count, 0
+
+
 def _let_run(plan, functions):
     """Let a program run wherever this plan does: at `run` on arrays, at `start` and `result` on buffers. Else it stays as it is."""
     numbers, spec, lower_first = plan.numbers, plan.spec, plan.lower
@@ -154,22 +166,19 @@ def _let_run(plan, functions):
         except Exception:  # what is no program is a kernel, as before
             return lower_first()
 
-        def start(out, reads, attrs):
-            plan.launches += 1
-            run(out, *reads, *map(attrs.get, numbers)) if numbers else run(out, *reads)
-            return out
-
         def result(kind, reads, attrs):
             if kind is not Tensor:
-                return start(kind(spec), reads, attrs)
-            plan.launches += 1
+                return plan.start(kind(spec), reads, attrs)
             count(spec.device, spec.nbytes)
             (y,) = made(*reads, *map(attrs.get, numbers)) if numbers else made(*reads)
             return y
 
-        plan.start = start
         if made:
-            plan.result = result
+            plan.result, launches = result, plan.launches
+            plan.started, plan.made, plan.__class__ = run.__self__, made.__self__, _Counted
+            plan.launches = launches
+            if not numbers:
+                plan.start = starter(run, spec, plan.start, plan.op in UPDATES)
         return run
 
     plan.lower = lower

@@ -8,9 +8,9 @@ import pytest
 
 from course.build import ROOT, environment
 from levels.hardware import pool
-from levels.kernels import launch, use
+from levels.kernels import counted, launch, use
 from levels.low_level import VJPS, GradientTape, Variable, apply, constant, eager, function, nn, walk_back
-from levels.mid_level import SGD, BinaryCrossentropy, Dense
+from levels.mid_level import SGD, BinaryCrossentropy, Dense, MeanSquaredError, affine
 from levels_more import losses, walks
 
 
@@ -78,6 +78,31 @@ def test_the_loss_is_its_ops(dtype):
     with GradientTape() as tape:
         value = loss(y, z.value, sample_weight=np.ones((9, 1), dtype))  # this one is made of its parts
     assert len(tape.records) > 1 and same([value.numpy()], wanted, "f4")
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_squared_error_is_its_ops(dtype):
+    draw = np.random.default_rng(2)
+    y, z = Variable(draw.normal(size=(9, 2)).astype(dtype)), Variable(draw.normal(size=(9, 2)).astype(dtype))
+    loss = MeanSquaredError()
+    (_, *wanted), _ = met(lambda: (losses.losses.Loss.__call__(loss, y, z.value), [y, z]), 1)
+    for ops, *found in met(lambda: (loss(y, z.value), [y, z])):
+        assert ops == ["mean_squared_error"]
+        assert same(found, wanted, dtype)
+
+    class Mine(losses.MeanSquaredError):
+        def call(self, y_true, y_pred):
+            return 0.0 * y_pred + 7.0
+
+    assert float(Mine()(y, z)) == 7.0
+    assert float(MeanSquaredError(reduction="sum")(y, z)) != float(loss(y, z))
+
+
+def test_a_launch_of_several_is_counted_as_one():
+    layer, x = layer_of("relu", "f8")
+    launches, nbytes = counted(lambda: [layer(x) for _ in range(5)])
+    parts = counted(lambda: nn.relu(affine(x, layer.kernel, layer.bias)))
+    assert (launches, nbytes) == (5, 5 * parts[1]) and parts[0] == 3
 
 
 def test_what_is_traced_stays_apart():
@@ -203,8 +228,27 @@ assert tape.gradient(y, layer.bias).numpy() == -2.5  # what relu was given, not 
 """
 
 
-def test_a_rule_of_the_readers_may_come_first():
-    subprocess.run([sys.executable, "-c", RULE_FIRST], env=environment(ROOT), check=True)
+TEXT_FIRST = """
+import numpy as np
+from levels import mid_level
+from levels.mid_level import layers, losses
+
+def affine(x, kernel, bias):
+    return x @ kernel + bias + bias
+
+layers.affine = mid_level.affine = affine
+losses.squared_error = mid_level.squared_error = lambda y, z: z - y
+layer = mid_level.Dense(1, "relu")
+layer.build_for((1, 1), np.dtype("f8"))
+layer.set_weights([np.array([[1.0]]), np.array([[0.5]])])
+assert layer(np.array([[2.0]])).numpy() == 3.0
+assert mid_level.MeanSquaredError()(np.array([[1.0]]), np.array([[4.0]])).numpy() == 3.0
+"""
+
+
+@pytest.mark.parametrize("script", [RULE_FIRST, TEXT_FIRST])
+def test_what_the_reader_wrote_comes_first(script):
+    subprocess.run([sys.executable, "-c", script], env=environment(ROOT), check=True)
 
 
 FACTOR = 1.0

@@ -1,5 +1,6 @@
 """Small launches: programs of level 1 do what the kernels do, and Python calls them as functions of its own."""
 
+import gc
 import importlib
 import os
 import subprocess
@@ -11,9 +12,9 @@ import pytest
 
 from course.build import ROOT, environment
 from levels import kernels
-from levels.hardware import pool
-from levels.kernels import KINDS, PLANS, UPDATES, launch, planned, scalar, use
-from levels.low_level import NoProgram, constant
+from levels.hardware import Buffer, pool
+from levels.kernels import KINDS, PLANS, UPDATES, counted, launch, planned, scalar, use
+from levels.low_level import NoProgram, Tensor, apply, constant
 from levels_more import CONTENTS, direct, ranges, small_kernels
 from levels_more.trials import drawn, trials_of
 
@@ -44,11 +45,14 @@ def by_numba(monkeypatch):
 
 
 def launched(op, arrays, attrs):
-    """What a launch makes of these arrays, and the plan that it ran."""
+    """What a launch makes of these arrays, and the plan that it ran. The next launches, and the door, give the same."""
     inputs = [CPU.put(x) for x in arrays]
-    out = inputs[0] if op in UPDATES else None
-    result = launch(op, out, *inputs[op in UPDATES :], **attrs).numpy()
-    return result, planned(op, inputs, attrs)
+    if op in UPDATES:
+        return launch(op, *inputs, **attrs).numpy(), planned(op, inputs, attrs)
+    result, plan = launch(op, None, *inputs, **attrs).numpy(), planned(op, inputs, attrs)
+    for again in (launch(op, None, *inputs, **attrs), apply(op, *[CPU.put(x, Tensor) for x in arrays], **attrs)):
+        assert again.spec is plan.spec and np.array_equal(again.numpy(), result, equal_nan=result.dtype.kind == "f")
+    return result, plan
 
 
 def check(op, arrays, attrs, by_numba, program=True):
@@ -192,6 +196,78 @@ def test_what_is_no_array_is_refused_and_ends_nothing():
 
 
 @pytest.mark.versions
+def in_use():
+    gc.collect()
+    return CPU.used
+
+
+def test_tensors_that_a_program_makes_are_counted(monkeypatch):
+    x, y = constant(np.ones(100)), constant(np.ones(100))
+    apply("add", x, y)  # the first launch makes the program, and a Tensor in Python
+    kept, references = in_use(), [sys.getrefcount(each) for each in (x.spec, x.spec.dtype, x.spec.shape)]
+    results = [apply("add", x, y) for _ in range(10)]
+    assert CPU.used == kept + 10 * 800 and {type(z) for z in results} == {Tensor}
+    assert [type(launch("add", None, x, y)), gc.is_tracked(results[0])] == [Buffer, True]
+    with monkeypatch.context() as patch:
+        patch.setattr(CPU, "memory", CPU.used + 799)
+        with pytest.raises(MemoryError, match="asked for 800 bytes, 799 are free"):
+            apply("add", x, y)
+    del results
+    assert in_use() == kept
+    assert references == [sys.getrefcount(each) for each in (x.spec, x.spec.dtype, x.spec.shape)]
+
+
+def test_a_buffer_without_memory_is_refused_and_nothing_is_lost():
+    x, y = constant(np.ones(3)), constant(np.ones(3))
+    apply("add", x, y)
+    plan, kept = planned("add", (x, y), {}), in_use()
+    emptied = Tensor(x.spec, None, x)
+    del emptied.data
+    for wrong in (emptied, Tensor(x.spec, None, x), x.spec, None, [1.0], 1.0):
+        with pytest.raises(TypeError):
+            plan.result(Tensor, (wrong, y), {})
+        with pytest.raises(TypeError):
+            plan.start(emptied, (x, y), {})
+    with pytest.raises(TypeError):
+        plan.result(Tensor, (x,), {})
+    assert in_use() == kept and apply("add", x, y).numpy().tolist() == [2.0] * 3
+
+
+def test_a_result_that_does_not_fit_is_refused_each_time():
+    x, y, out = (CPU.put(np.ones(3)) for _ in range(3))
+    freed, short = CPU.alloc((3,), "f8"), CPU.alloc((2,), "f8")
+    CPU.free(freed)
+    for _ in range(3):
+        for wrong in (x, y, freed, short, x.data, 1.0):
+            with pytest.raises(ValueError, match="add: a result needs a live buffer float64.3. on cpu:0"):
+                launch("add", wrong, x, y)
+        assert launch("add", out, x, y) is out and out.numpy().tolist() == [2.0] * 3
+    assert is_program(planned("add", (x, y), {})) and counted(lambda: launch("add", out, x, y)) == (1, 72)
+    assert planned("add", (x, y), {}).start(out, [x, y], {}) is out  # a list will do
+    count = sys.getrefcount(out)
+    assert counted(lambda: [launch("add", out, x, y) for _ in range(10)]) == (10, 720)
+    assert sys.getrefcount(out) == count
+
+
+@pytest.mark.parametrize("op, shapes", [("add", [(50,)] * 2), ("affine_relu", [(8, 3), (3, 4), (1, 4)])])
+def test_threads_make_tensors_of_their_own(op, shapes):
+    draw = np.random.default_rng(0)
+    tasks = [[draw.normal(size=shape) for shape in shapes] for _ in range(8)]
+    wanted = [apply(op, *map(constant, arrays)).numpy() for arrays in tasks]
+
+    def work(k):
+        inputs = [*map(constant, tasks[k])]
+        return all(np.array_equal(apply(op, *inputs).numpy(), wanted[k]) for _ in range(500))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            assert all(threads.map(work, range(8)))
+    finally:
+        sys.setswitchinterval(before)
+
+
 def test_threads_launch_at_once():
     inputs = [CPU.put(np.full((9, 7), float(k))) for k in range(8)]
 

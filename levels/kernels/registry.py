@@ -61,7 +61,13 @@ class Plan:
         self.run(*arrays)
 
     def start(self, out, reads, attrs):
-        """Run on these buffers, and count it. Returns `out`."""
+        """Run on these buffers, and count it. Returns `out`. Raises ValueError where the result does not fit there."""
+        fits = getattr(out, "spec", None) is self.spec  # and not freed
+        for x in reads[self.op in UPDATES :]:  # (a set of them would take twice as long)
+            fits = fits and x is not out
+        if not fits:
+            needs = f"a result needs a live buffer {self.spec} and may overwrite no input"
+            raise ValueError(f"{self.op}: {needs}; got {out!r}")
         self.launches += 1
         self.run(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
         return out
@@ -115,6 +121,7 @@ def plan(op, inputs, attrs):
     function = kernel_of(op, kind)
     planner = PLANNERS.get((op, kind), PLANNERS[op])
     made = planner(op, function, *(x.spec for x in inputs), **attrs)
+    made.op = op
     if plans := more("plan", "all"):
         plans.finish(made, op, function, [x.spec for x in inputs], attrs)
     return made
@@ -153,14 +160,7 @@ def launch(op, out, *inputs, **attrs):
     """
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
-    if out is None:
-        return found.result(Buffer, reads, attrs)
-    fits = getattr(out, "spec", None) is found.spec  # and not freed
-    for x in inputs:  # (a set of them would take twice as long)
-        fits = fits and x is not out
-    if not fits:
-        raise ValueError(f"{op}: a result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
-    return found.start(out, reads, attrs)
+    return found.result(Buffer, reads, attrs) if out is None else found.start(out, reads, attrs)
 
 
 def kernel(op, *kinds, planner=None):

@@ -324,8 +324,8 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 #         └── there is none ──► the op's planner makes one ── keep ─┘
 # ```
 #
-# The class is folded. You need `spec`, `nbytes`, and `start(out, reads, attrs)`, which runs the program on buffers and counts a
-# launch; `result` makes the buffer `out`, too. The program itself is made when a plan first runs.
+# The class is folded. You need `spec`, `nbytes`, and `start(out, reads, attrs)`, which refuses a wrong `out`, runs the program on
+# buffers and counts a launch; `result` makes the buffer, too. The program itself is made when a plan first runs.
 
 
 # %% tags=["hide-input"]
@@ -346,7 +346,13 @@ class Plan:
         self.run(*arrays)
 
     def start(self, out, reads, attrs):
-        """Run on these buffers, and count it. Returns `out`."""
+        """Run on these buffers, and count it. Returns `out`. Raises ValueError where the result does not fit there."""
+        fits = getattr(out, "spec", None) is self.spec  # and not freed
+        for x in reads[self.op in UPDATES :]:  # (a set of them would take twice as long)
+            fits = fits and x is not out
+        if not fits:
+            needs = f"a result needs a live buffer {self.spec} and may overwrite no input"
+            raise ValueError(f"{self.op}: {needs}; got {out!r}")
         self.launches += 1
         self.run(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
         return out
@@ -429,6 +435,7 @@ def plan(op, inputs, attrs):
     function = kernel_of(op, kind)
     planner = PLANNERS.get((op, kind), PLANNERS[op])
     made = planner(op, function, *(x.spec for x in inputs), **attrs)
+    made.op = op
     if plans := more("plan", "all"):
         plans.finish(made, op, function, [x.spec for x in inputs], attrs)
     return made
@@ -486,8 +493,8 @@ def planned(op, reads, attrs):
 # ```
 # </details>
 #
-# And `launch` again. Now a wrong `out` is refused, because the plan knows what the result must be. One more thing: an op that
-# overwrites, one of `UPDATES`, reads its `out` as its first input.
+# And `launch` again. Now a wrong `out` is refused: the plan knows what the result must be. One more thing: an op that overwrites,
+# one of `UPDATES`, reads its `out` as its first input.
 
 
 # %%
@@ -502,14 +509,7 @@ def launch(op, out, *inputs, **attrs):
     """
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
-    if out is None:
-        return found.result(Buffer, reads, attrs)
-    fits = getattr(out, "spec", None) is found.spec  # and not freed
-    for x in inputs:  # (a set of them would take twice as long)
-        fits = fits and x is not out
-    if not fits:
-        raise ValueError(f"{op}: a result needs a live buffer {found.spec} and may overwrite no input; got {out!r}")
-    return found.start(out, reads, attrs)
+    return found.result(Buffer, reads, attrs) if out is None else found.start(out, reads, attrs)
 
 
 # %% [markdown]
