@@ -9,7 +9,7 @@ import functools
 
 import numpy as np
 
-from levels.hardware import Buffer, machine_code
+from levels.hardware import Buffer, Device, Spec, machine_code
 from levels.low_level import NoProgram, Tensor
 
 # What CPython and NumPy promise to all that is compiled for them: where an object's type lies in it, an array's memory, and a
@@ -18,7 +18,7 @@ _TYPE, _DATA, _SIZE, _ITEMS = 8, 16, 16, 24
 _PLAIN = 0x80  # METH_FASTCALL: arguments come side by side
 
 _PYTHON = (
-    *("PyErr_BadArgument", "PyErr_Occurred", "PyFloat_AsDouble", "PyLong_AsLongLong", "PyBool_FromLong"),
+    *("PyErr_BadArgument", "PyErr_Clear", "PyErr_Occurred", "PyFloat_AsDouble", "PyLong_AsLongLong", "PyBool_FromLong"),
     *("PyList_New", "PyList_GetItem", "PyList_SetItem", "PyType_GenericAlloc", "PyType_IsSubtype"),
     *("PyObject_Vectorcall", "Py_IncRef", "Py_DecRef"),
 )
@@ -288,15 +288,16 @@ put:
 run:
   %said = call ptr @program(ptr %self, ptr %buffers, i64 %all)
   %is.done = icmp ne ptr %said, null
-  br i1 %is.done, label %done, label %fail
+  br i1 %is.done, label %done, label %clear
 done:
   call void %Py_DecRef(ptr %said)
   %launches.so.far = add i64 %launches, 1
   store i64 %launches.so.far, ptr %launches.at
   call void %Py_IncRef(ptr %out)
   ret ptr %out
-fail:
-  ret ptr null
+clear:
+  call void %PyErr_Clear()
+  br label %else
 else:
   %found = call ptr %PyObject_Vectorcall(ptr %otherwise, ptr %args, i64 %count, ptr null)
   ret ptr %found
@@ -341,6 +342,16 @@ def _is_so():
     return found == [id(np.ndarray), array.ctypes.data, len(items), id(items[0])]
 
 
+@functools.cache
+def makes_alike():
+    """Whether Python makes a tensor as this does: three slots, memory from np.empty, counted. (A reader may have changed that.)"""
+    device = Device("cpu", None)
+    spec = Spec(device, (1,), np.dtype(np.float64))
+    x = Tensor(spec)
+    plain = Tensor.__new__ is object.__new__ and Tensor.__init__ is Buffer.__init__ and device.empty is np.empty
+    return plain and Buffer.__slots__ == ("spec", "data", "source") and (x.source, device.used) == (None, spec.nbytes)
+
+
 def count(device, nbytes):
     """Count so many bytes as in use, for tensors that one of these functions makes. Raises MemoryError when less is free."""
     if device.memory is not None and device.used + nbytes > device.memory:
@@ -357,8 +368,8 @@ def called(program, block, told, arguments, first=0, copied=0, answer=-1, result
     tensors, in a list, which `count` has to count before. It trusts arrays to be as large as they should. Raises TypeError for
     what is no array, no buffer or no number, and NoProgram where Python or NumPy keep things elsewhere.
     """
-    if not _is_so():
-        raise NoProgram("this Python, or NumPy, keeps things elsewhere")
+    if not _is_so() or (results and not makes_alike()):
+        raise NoProgram("this Python, or NumPy, keeps things elsewhere, or tensors are made another way")
     block.table = np.array([(n, _KINDS[kind], *rest) for n, kind, *rest in told], np.int64)
     block.results = [x for spec in results for x in (spec, spec.shape, spec.dtype)]
     block.specs = np.array([*map(id, block.results)], np.int64)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from levels.hardware import Assembler, Spec
-from levels.kernels import ELEMENTWISE
+from levels.kernels import ELEMENTWISE, KERNELS
 from levels.low_level import (
     BACK_ENDS,
     PASSES,
@@ -28,7 +28,7 @@ from levels.low_level import (
 from . import fused_moves, ops, passes  # noqa: F401 (more PARTS, copy, and PASSES)
 from .direct import HEAD, Block, called, count
 from .fused_loops import address, loop_parts, units_of
-from .fused_parts import PARTS, copy_program, fetch_program, is_first, keep_program, list_program
+from .fused_parts import PARTS, copy_program, fetch_program, keep_program, list_program
 from .fused_rows import check_rows, row_limits
 from .fused_threads import (
     WORTH_SHARING,
@@ -92,7 +92,7 @@ def check_ours(graph):
     """Raise NoProgram for empty arrays, other devices, and a reader's own kernel of an op that is in no loop."""
     for node in graph.nodes:
         kind = node.spec.device.kind
-        ours = not node.inputs or node.op in ELEMENTWISE or is_first(node.op, kind)
+        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS.is_first(node.op, kind)
         if kind != "cpu" or not ours:
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
         if 0 in node.spec.shape:
@@ -325,7 +325,11 @@ class FusedProgram:
         if not self.alone:
             return self.launch(args, [Tensor(spec) for spec in self.specs], 1, 0, 0)
         count(self.device, self.nbytes)
-        return self.alone(*(args if len(args) == len(self.inputs) else map(args.__getitem__, self.inputs)))
+        try:
+            return self.alone(*(args if len(args) == len(self.inputs) else map(args.__getitem__, self.inputs)))
+        except TypeError:
+            [x.data for x in args]  # says what is wrong
+            raise
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""

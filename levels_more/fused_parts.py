@@ -22,14 +22,6 @@ WIDEST_ROW = 64  # numbers; a longer row is not written out
 LARGE = 2**20  # bytes; with more, some kernels are two to four times as quick as their programs
 
 
-NEEDS = {"reduce_mean": ("reduce_sum",)}  # op -> ops whose kernels its own calls
-
-
-def is_first(op, kind):
-    """Whether the kernel of an op, and those that it calls, are the first that were entered."""
-    return all(KERNELS[each, kind] is KERNELS.first[each, kind] for each in (op, *NEEDS.get(op, ())))
-
-
 def check_small(node, x):
     """Raise NoProgram for an op whose array x, of any shape and dtype, has more bytes than its program is good at."""
     if x.spec.nbytes > LARGE:

@@ -1,7 +1,8 @@
 """Small launches run programs of level 1's assembler, in place of what numba makes of the same kernels.
 
 A program is there in 10 ms where numba takes 300, and is called in 0.02 µs where numba takes 0.16. It serves all sizes, for
-each call tells them. Larger arrays are left to numba's loops, which are as quick, and let other threads run.
+each call tells them. Larger arrays are left to numba's loops, which are as quick, and let other threads run. What Python does
+around a launch, such functions do, too: they look whether the result fits, make a tensor for it, and count.
 """
 
 import functools
@@ -10,11 +11,11 @@ import math
 import numpy as np
 
 from levels.hardware import Assembler, Index
-from levels.kernels import ELEMENTWISE, KINDS, UPDATES, Plan, compile_cpu, reduced
+from levels.kernels import ELEMENTWISE, KERNELS, KINDS, UPDATES, Plan, compile_cpu, reduced
 from levels.low_level import Node, Tensor
-from levels_more.direct import LAUNCHES, RUNS, count, direct, starter
+from levels_more.direct import LAUNCHES, RUNS, count, direct, makes_alike, starter
 from levels_more.fused_loops import LoopWriter, address, merged_axes
-from levels_more.fused_parts import column_program, is_first, sum_program
+from levels_more.fused_parts import column_program, sum_program
 from levels_more.reading import of_levels, watch
 from levels_more.wholes import all_lanes, assembler
 
@@ -26,7 +27,7 @@ _LOOPS = {}  # (op, dtypes, which input has which axes) -> program
 
 
 def _loop_of(op, plan, inputs, attrs):
-    """Of an elementwise op."""
+    """As in _MAKERS, of an elementwise op."""
     out = plan.spec
     axes = merged_axes(out.shape, [x.shape for x in inputs])
     key = op, out.dtype, *[x.dtype for x in inputs], *[owners for _, owners in axes]
@@ -39,7 +40,7 @@ def _loop_of(op, plan, inputs, attrs):
 
 
 def _sum_of(op, plan, inputs, attrs):
-    """Of a sum or a mean."""
+    """As in _MAKERS, of a sum or a mean."""
     before, within, after = reduced(op, inputs[0].shape, attrs.get("axis"))[1]
     names = "before", "within", "after" if after > 1 else 1
     in_order = within < 1024  # as its kernel adds
@@ -68,7 +69,7 @@ def product_program(dtype, turned_x, turned_w):
 
 
 def _product_of(op, plan, inputs, attrs):
-    """Of a matrix product; None for a large one."""
+    """As in _MAKERS, of a matrix product; None for a large one."""
     (m, n), dtype, names = plan.spec.shape, plan.spec.dtype, ["out", "x", "w"]
     turned_x, turned_w = (bool(attrs.get(f"transpose_{name}")) for name in "xw")
     k = inputs[0].shape[0 if turned_x else 1]
@@ -99,7 +100,7 @@ def gather_program(dtype):
 
 
 def _gather_of(op, plan, inputs, attrs):
-    """Of a gather; a word of it is the answer whether a row is missing."""
+    """As in _MAKERS, of a gather; a word of the program is the answer whether a row is missing."""
     x, rows = inputs
     sizes = {"count": math.prod(rows.shape), "limit": x.shape[0], "width": math.prod(x.shape[1:])}
     return gather_program(plan.spec.dtype), ["out", "x", "rows"], sizes
@@ -114,7 +115,7 @@ def _ours(op):
     here = KINDS["cpu"]
     checks = getattr(here.compiler, "keywords", {}) == {"boundscheck": True}
     compiler = here.compiler.func if checks else here.compiler
-    return is_first(op, "cpu") and compiler is compile_cpu and all(map(of_levels, (here.nest, *here.loops)))
+    return KERNELS.is_first(op, "cpu") and compiler is compile_cpu and all(map(of_levels, (here.nest, *here.loops)))
 
 
 def finish(plan, op, function, inputs, attrs):
@@ -136,7 +137,8 @@ def _functions(plan):
     run = direct(program, [*names, *plan.numbers], **sizes)
     if "answer" in program.words:
         return lambda out, *inputs: _check(run(out, *inputs)), None
-    return run, direct(program, [*names[1:], *plan.numbers], (names[0], plan.spec), **sizes)
+    made = makes_alike() and direct(program, [*names[1:], *plan.numbers], (names[0], plan.spec), **sizes)
+    return run, made or None
 
 
 def _check(missing):
@@ -170,15 +172,18 @@ def _let_run(plan, functions):
             if kind is not Tensor:
                 return plan.start(kind(spec), reads, attrs)
             count(spec.device, spec.nbytes)
-            (y,) = made(*reads, *map(attrs.get, numbers)) if numbers else made(*reads)
+            try:
+                (y,) = made(*reads, *map(attrs.get, numbers)) if numbers else made(*reads)
+            except TypeError:  # the way in Python says what is wrong
+                return plan.start(kind(spec), reads, attrs)
             return y
 
         if made:
             plan.result, launches = result, plan.launches
             plan.started, plan.made, plan.__class__ = run.__self__, made.__self__, _Counted
-            plan.launches = launches
             if not numbers:
                 plan.start = starter(run, spec, plan.start, plan.op in UPDATES)
+            plan.launches = launches  # those so far
         return run
 
     plan.lower = lower

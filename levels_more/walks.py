@@ -77,8 +77,11 @@ def walk_back(records, target, sources):
     """As in the core: the gradient of the tensor `target` at each of the sources, tensors too. Raises what that raises."""
     if not records or not at_once():
         return op_by_op(records, target, sources)
-    numbers, shape = {}, []
-    for op, inputs, attrs, y in records:  # (this stands in the way of every gradient; comprehensions took three times as long)
+    numbers, shape = (
+        {},
+        [],
+    )  # a loop: it stands in the way of every gradient, and comprehensions took three times as long
+    for op, inputs, attrs, y in records:
         shape.append(op)
         for x in inputs:
             if x in numbers:

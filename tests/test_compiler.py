@@ -1283,6 +1283,17 @@ def test_the_back_end_is_chosen_by_dtype_and_shapes():
         assert kinds(compiled) == {kind}, (dtype, hidden)
 
 
+def test_a_mean_hears_of_another_sum(back_end):
+    """One that differs by less than a trial refuses."""
+    step, more = function(reduce_mean), 1.0000000000001
+    before = float(step(X))
+    assert kinds(step) == {back_end}
+    with use("reduce_sum", "cpu", lambda total, x: total + x * more):
+        found = float(step(X))
+        assert found == float(reduce_mean(X)) and found != before
+    assert float(step(X)) == before
+
+
 # Kernels of one's own.
 def test_a_kernel_in_use_is_respected(back_end):
     """A right kernel, whose launches are counted by its plan."""

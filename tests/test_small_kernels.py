@@ -13,7 +13,7 @@ import pytest
 from course.build import ROOT, environment
 from levels import kernels
 from levels.hardware import Buffer, pool
-from levels.kernels import KINDS, PLANS, UPDATES, counted, launch, planned, scalar, use
+from levels.kernels import ELEMENTWISE, KERNELS, KINDS, PLANNERS, PLANS, UPDATES, counted, launch, planned, scalar, use
 from levels.low_level import NoProgram, Tensor, apply, constant
 from levels_more import CONTENTS, direct, ranges, small_kernels
 from levels_more.trials import drawn, trials_of
@@ -155,7 +155,18 @@ def test_a_mean_hears_of_another_sum():
     assert launch("reduce_mean", None, x).numpy() == 2.0
 
 
-def test_the_readers_kernels_are_numbas():
+@pytest.fixture
+def no_more_ops():
+    """Ops that a test adds are taken away again: another test looks at all that there are."""
+    tables = KERNELS, ELEMENTWISE, PLANNERS
+    before = [{*table} for table in tables]
+    yield
+    for table, old in zip(tables, before, strict=True):
+        for key in {*table} - old:
+            del table[key]
+
+
+def test_the_readers_kernels_are_numbas(no_more_ops):
     x = CPU.put(np.array([1.0, -2.0]))
     scalar("doubled_here")(lambda x: x + x)
     assert launch("doubled_here", None, x).numpy().tolist() == [2.0, -4.0]
@@ -217,6 +228,29 @@ def test_tensors_that_a_program_makes_are_counted(monkeypatch):
     assert references == [sys.getrefcount(each) for each in (x.spec, x.spec.dtype, x.spec.shape)]
 
 
+def test_a_reader_may_make_buffers_another_way(monkeypatch):
+    made, first = [], Buffer.__init__
+
+    def init(buffer, spec, *given):
+        made.append(spec)
+        device, before = spec.device, spec.device.used
+        first(buffer, spec, *given)
+        device.used += device.used - before  # twice as much
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Buffer, "__init__", init)
+        direct.makes_alike.cache_clear(), PLANS.clear()
+        assert not direct.makes_alike()
+        x = constant(np.ones(5))
+        for _ in range(3):
+            kept = CPU.used, len(made)
+            y = apply("add", x, x)
+            assert (CPU.used, len(made)) == (kept[0] + 80, kept[1] + 1) and is_program(planned("add", (x, x), {}))
+            y.source = x  # or it would give back what it took once
+    CPU.used -= 3 * 80 + 40
+    direct.makes_alike.cache_clear(), PLANS.clear()
+
+
 def test_a_buffer_without_memory_is_refused_and_nothing_is_lost():
     x, y = constant(np.ones(3)), constant(np.ones(3))
     apply("add", x, y)
@@ -224,11 +258,11 @@ def test_a_buffer_without_memory_is_refused_and_nothing_is_lost():
     emptied = Tensor(x.spec, None, x)
     del emptied.data
     for wrong in (emptied, Tensor(x.spec, None, x), x.spec, None, [1.0], 1.0):
-        with pytest.raises(TypeError):
+        with pytest.raises((TypeError, AttributeError)):
             plan.result(Tensor, (wrong, y), {})
-        with pytest.raises(TypeError):
+        with pytest.raises((TypeError, AttributeError)):
             plan.start(emptied, (x, y), {})
-    with pytest.raises(TypeError):
+    with pytest.raises((TypeError, AttributeError)):
         plan.result(Tensor, (x,), {})
     assert in_use() == kept and apply("add", x, y).numpy().tolist() == [2.0] * 3
 
@@ -239,7 +273,7 @@ def test_a_result_that_does_not_fit_is_refused_each_time():
     CPU.free(freed)
     for _ in range(3):
         for wrong in (x, y, freed, short, x.data, 1.0):
-            with pytest.raises(ValueError, match="add: a result needs a live buffer float64.3. on cpu:0"):
+            with pytest.raises(ValueError, match="add: needs a live buffer float64.3. on cpu:0"):
                 launch("add", wrong, x, y)
         assert launch("add", out, x, y) is out and out.numpy().tolist() == [2.0] * 3
     assert is_program(planned("add", (x, y), {})) and counted(lambda: launch("add", out, x, y)) == (1, 72)

@@ -26,6 +26,7 @@ WAYS = {
     "step": "a compiled step",
     "epoch": "a compiled epoch",
     "fit": "fit",
+    "again": "a second fit",
 }
 
 

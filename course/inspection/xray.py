@@ -165,6 +165,8 @@ class Listener:
         if not self.open:
             return plan
 
+        from levels.kernels import Plan  # whichever are built: see `kernel_code`
+
         def by_the_clock(*arrays):
             sys.setprofile(None)
             row = self.begin("kernel", kernel_code(op, plan))
@@ -179,8 +181,8 @@ class Listener:
 
         if plan.run == plan.first_run:  # to compile is no part of the kernel's time
             plan.run = plan.lower()
-        heard = type(plan)(plan.spec, plan.nbytes, plan.lower, plan.numbers)
-        heard.run = by_the_clock
+        heard = Plan(plan.spec, plan.nbytes, plan.lower, plan.numbers)
+        heard.op, heard.run = op, by_the_clock
         return heard
 
 

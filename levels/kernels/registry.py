@@ -21,6 +21,10 @@ class _Kernels(dict):
 
     version, first = 0, {}  # version grows when one becomes another than the first: what was made of it is out of date
 
+    def is_first(self, op, kind):
+        """Whether an op has the kernel that was entered first. (A mean runs that of the sum, too.)"""
+        return all(self[each, kind] is self.first[each, kind] for each in (op, op.replace("mean", "sum")))
+
     def __repr__(self):
         kinds = {op: " ".join(sorted(kind for o, kind in self if o == op)) for op, _ in sorted(self)}
         return "\n".join(f"{op:16}  {has}" for op, has in kinds.items())
@@ -62,12 +66,8 @@ class Plan:
 
     def start(self, out, reads, attrs):
         """Run on these buffers, and count it. Returns `out`. Raises ValueError where the result does not fit there."""
-        fits = getattr(out, "spec", None) is self.spec  # and not freed
-        for x in reads[self.op in UPDATES :]:  # (a set of them would take twice as long)
-            fits = fits and x is not out
-        if not fits:
-            needs = f"a result needs a live buffer {self.spec} and may overwrite no input"
-            raise ValueError(f"{self.op}: {needs}; got {out!r}")
+        if getattr(out, "spec", None) is not self.spec or id(out) in map(id, reads[self.op in UPDATES :]):
+            raise ValueError(f"{self.op}: needs a live buffer {self.spec}, and may overwrite no input; got {out!r}")
         self.launches += 1
         self.run(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
         return out
@@ -102,8 +102,6 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
             loop = loop.compile(tuple(map(numba.typeof, (*arrays, *[0.0] * len(numbers)))))
         if views == shapes:
             return loop
-        if len(shapes) == 2 and not numbers:  # the commonest
-            return lambda out, x: loop(seen(out, views[0]), seen(x, views[1]))
         return lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
     return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)

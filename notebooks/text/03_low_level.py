@@ -820,13 +820,12 @@ class GradientTape(_Tape):
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
         tensors = _as_tensors((target, *sources))
-        for k, (given, x) in enumerate(zip((target, *sources), tensors)):
-            assigned = isinstance(given, Variable) and self.variables.get(given, x) is not x
-            if assigned or x.spec.dtype.kind != "f":
-                name = f"gradient: source {k - 1}" if k else "gradient: the target"
-                if assigned:
-                    raise ValueError(f"{name} was assigned while the tape was open; assign after the gradient")
-                raise TypeError(f"{name} is {x.dtype}; only floats have a gradient")
+        for k, (given, x) in enumerate(zip((target, *sources), tensors), -1):
+            name = ("gradient: the target" if k < 0 else "gradient: source {}").format
+            if x.spec.dtype.kind != "f":
+                raise TypeError(f"{name(k)} is {x.dtype}; only floats have a gradient")
+            if isinstance(given, Variable) and self.variables.get(given, x) is not x:
+                raise ValueError(f"{name(k)} was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None  # the walk is not written down
         try:
             return getattr(more("walk", "all"), "walk_back", walk_back)(records, tensors[0], tensors[1:])
@@ -1470,7 +1469,7 @@ def check_fits(graph):
         raise NoProgram(f"it has {', '.join(sorted(map(str, dtypes)))}; expected one float dtype, and no bools outside")
     for node in graph.nodes:
         kind = node.spec.device.kind
-        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS[node.op, kind] is KERNELS.first[node.op, kind]
+        ours = not node.inputs or node.op in ELEMENTWISE or KERNELS.is_first(node.op, kind)
         if kind != "cpu" or not ours or 0 in node.spec.shape:
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
 

@@ -202,7 +202,9 @@ def kernel(work):
     cpu, op = pool()["cpu:0"], OPS[work.loss]
     inputs = [cpu.put(a) for a in ((work.x, work.y) if work.loss in ("add", "matmul") else (work.x,))]
     out = cpu.alloc(() if work.loss == "sum" else work.x.shape, work.x.dtype)
-    return one_op(lambda: launch(op, out, *inputs), lambda: out.numpy())
+    x, y = inputs if len(inputs) == 2 else (*inputs, None)
+    call = (lambda: launch(op, out, x)) if y is None else lambda: launch(op, out, x, y)
+    return one_op(call, lambda: out.numpy())
 
 
 MODES = {
