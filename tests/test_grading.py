@@ -137,7 +137,7 @@ def test_nothing_that_a_student_writes_stops_it_or_gets_out(tmp_path):
         "01-1": "while True:\n    pass",
         "01-2": "import os\n\nos._exit(3)",
         "01-3": "def lines_touched(count, step, itemsize:",
-        "01-4": "print('x' * 10**7)\nopen('marker', 'w').close()\nexit()",
+        "01-4": "print('x' * 10**7)\nopen('written_by_a_student', 'w').close()\nexit()",
         "01-5": f"import os, subprocess, sys\nchild = {child}\nraise ValueError({told})",
     }
     path = notebook(tmp_path / "01_hardware.ipynb", wrong)
@@ -151,7 +151,7 @@ def test_nothing_that_a_student_writes_stops_it_or_gets_out(tmp_path):
     assert rows["01-5"].state == "error" and rows["01-5"].text.isprintable()
     root, cache = rows["01-5"].text.split()[-2:]
     assert root != str(build.ROOT) and cache.startswith(os.path.dirname(root)) and not os.path.exists(root)
-    assert not list(build.ROOT.rglob("marker"))
+    assert not list(build.ROOT.rglob("written_by_a_student"))
     assert not [each for each in psutil.process_iter(["cmdline"]) if mark in str(each.info["cmdline"])]
 
 

@@ -17,6 +17,7 @@ from levels.high_level import Sequential
 from levels.kernels import counted
 from levels.low_level import DOOR, RUN, Replay, constant, device, eager, function, functions
 from levels.mid_level import SGD, Adam, BatchNormalization, Dataset, Dense, Dropout
+from levels_more import walks
 from levels_more.inputs import batches_for
 
 pytestmark = pytest.mark.versions
@@ -102,7 +103,8 @@ def test_a_step_goes_from_fit_down_to_the_device(line):
 
 
 @pytest.mark.parametrize("make, rows", [(line_model, TEN), (net_model, HUNDRED)])
-def test_launches_and_bytes_are_those_that_level_2_counts(make, rows):
+def test_launches_and_bytes_are_those_that_level_2_counts(make, rows, monkeypatch):
+    monkeypatch.setattr(walks, "_WALKS", {})  # a shape that other tests met often is walked by one program
     model = make()
     data = batches_for(
         model, Dataset.from_batches(*rows, [range(len(rows[0]))])
