@@ -101,9 +101,8 @@ def inputs_of(model, x):
     """
     if is_table(x) and (readers := readers_of(model)):
         return [tensor for reader in readers for tensor in reader.encode(x)], (), readers
-    x = (
-        model.ordered(x) if isinstance(x, dict) and hasattr(type(model), "ordered") else x
-    )  # a graph, by names of its inputs
+    if isinstance(x, dict) and hasattr(type(model), "ordered"):
+        x = model.ordered(x)  # a graph, by names of its inputs
     names = tuple(x) if isinstance(x, dict) else ()
     arrays = [array for value in (x.values() if names else [x]) for array in arrays_of(value)]
     kinds = [a.dtype.kind for a in arrays]

@@ -39,9 +39,8 @@ def _asked(ops):
 
 def _ours(records):
     """Whether all that a walk over this tape does is ours, and its attributes are plain: functions may hold numbers."""
-    rows = [
-        *map(VJPS.get, _asked(op for op, *_ in records))
-    ]  # a row without end is that of an op with rules of its own
+    # a row without end is that of an op with rules of its own
+    rows = [*map(VJPS.get, _asked(op for op, *_ in records))]
     ours = all(type(row) is tuple and all(map(of_levels, filter(None, row))) for row in rows)
     return ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in records)
 
@@ -77,10 +76,8 @@ def walk_back(records, target, sources):
     """As in the core: the gradient of the tensor `target` at each of the sources, tensors too. Raises what that raises."""
     if not records or not at_once():
         return op_by_op(records, target, sources)
-    numbers, shape = (
-        {},
-        [],
-    )  # a loop: it stands in the way of every gradient, and comprehensions took three times as long
+    # A loop: it stands in the way of every gradient, and comprehensions took three times as long.
+    numbers, shape = {}, []
     for op, inputs, attrs, y in records:
         shape.append(op)
         for x in inputs:

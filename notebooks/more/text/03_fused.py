@@ -200,10 +200,10 @@ print("losses equal:", losses[0] == losses[1])
 
 # %% tags=["hide-input"]
 checks.predict(
-    "A step replayed takes some ninety microseconds. And in one call of many steps, as a list?",
-    choices=["about half", "a tenth", "less than a twentieth"],
-    answer="less than a twentieth",
-    because="Each launch paid for Python, for new memory and for the look-up of a kernel. The arithmetic was the least of it.",
+    "A step replayed takes some 35 microseconds. And in one call of many steps, as a list?",
+    choices=["about half", "about a tenth", "less than a hundredth"],
+    answer="about a tenth",
+    because="Each of 23 launches paid for Python and for new memory: more than a microsecond, of which arithmetic was the least.",
 )
 
 # %% tags=["nbval-ignore-output"]
