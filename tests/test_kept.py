@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from course.build import ROOT, environment
+from levels import hardware
 
 TRAINS = """
 import hashlib, sys
@@ -38,6 +39,20 @@ def whole(tmp_path_factory):
     assert int(compiled) > 5 and run(folder) == [losses, "0"]
     assert not [path for path in folder.iterdir() if path.suffix]  # nothing lies half written
     return folder, losses, compiled
+
+
+def test_no_damaged_file_passes_for_a_whole_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(hardware.machine, "_CACHE", tmp_path)
+    hardware.keep("its text", b"a program")
+    (path,) = tmp_path.iterdir()
+    data = path.read_bytes()
+    cut = [data[:n] for n in range(len(data))]
+    flipped = [(int.from_bytes(data, "big") ^ 1 << n).to_bytes(len(data), "big") for n in range(8 * len(data))]
+    for damaged in (*cut, *flipped):
+        path.write_bytes(damaged)
+        assert hardware.kept("its text") is None
+    path.write_bytes(data)
+    assert hardware.kept("its text") == b"a program"
 
 
 def flipped(data):
