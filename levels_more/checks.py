@@ -11,7 +11,7 @@ from types import FunctionType, MethodType
 
 import numpy as np
 
-from levels.hardware import unmasked
+from levels.support.checks import unmasked
 
 
 def expect(fits, name, value, expected):

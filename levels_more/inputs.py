@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from levels import high_level
-from levels.hardware import check_finite
 from levels.low_level import Operators, as_tensor, constant, reshape
 from levels.mid_level import Dataset, Layer, Loss, at_least, positive
+from levels.support.checks import check_finite
 from levels_more.checks import expect
 from levels_more.layers import Beside
 from levels_more.reading import of_levels

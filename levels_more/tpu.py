@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from levels.hardware import Device, unmasked
+from levels.hardware import Device
+from levels.support.checks import unmasked
 from levels_more.checks import expect, several, word
 from levels_more.measuring import amount
 from levels_more.pooling import MAKERS

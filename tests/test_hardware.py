@@ -20,7 +20,7 @@ import levels.hardware.device as device_room
 import levels.hardware.machine as machine
 from course.build import ROOT, environment
 from levels.hardware import Assembler, Buffer, copy, pool, select
-from levels.hardware.tasks import net_row, train_program
+from levels.hardware.tasks import net_program
 from levels_more.listing import listing, trimmed
 
 CPU = pool()["cpu:0"]
@@ -108,7 +108,7 @@ def elementwise(dtype, lanes):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_one_lane_is_written_as_if_there_were_no_lanes(dtype):
-    one, four = (train_program.__wrapped__(net_row, np.dtype(dtype), NET, lanes).text for lanes in (1, 4))
+    one, four = (net_program.__wrapped__(np.dtype(dtype), NET, lanes).text for lanes in (1, 4))
     of_lanes = re.compile(r"<\d+ x |splat|masked|insertelement|extractelement|shufflevector|vector")
     assert of_lanes.search(four) and not of_lanes.search(one)
     with pytest.raises(ValueError, match="4 at once; expected 1$"), Assembler("p", dtype, 1).loop("n", 4):
@@ -473,7 +473,7 @@ def test_a_folder_that_cannot_be_written_costs_only_time(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_net_is_written_at_once_and_sooner_from_the_cache(dtype, monkeypatch, tmp_path):
-    write = functools.partial(train_program.__wrapped__, net_row, np.dtype(dtype), NET)
+    write = functools.partial(net_program.__wrapped__, np.dtype(dtype), NET)
     cold = [compiled(monkeypatch, tmp_path / str(k), write)[0] for k in range(3)]
     warm = [compiled(monkeypatch, tmp_path / "0", write)[0] for _ in range(5)]
     cold, warm = statistics.median(cold), statistics.median(warm)
@@ -490,7 +490,7 @@ def test_a_listing_holds_instructions_and_the_labels_they_jump_to(triple, dtype)
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(triple).create_target_machine(opt=3)
-    assembly = target.emit_assembly(machine.optimised(train_program(net_row, np.dtype(dtype), NET, 4).text, target))
+    assembly = target.emit_assembly(machine.optimised(net_program(np.dtype(dtype), NET, 4).text, target))
     lines = trimmed(assembly).splitlines()
     instructions = [line for line in lines if not line.endswith(":")]
     # the same instructions in the same order, none cut short: an ARM number starts with # as an x86 comment does

@@ -42,6 +42,7 @@ PARTS = (
     "solutions",
     "tests",
 )  # the folders that a copy of the project needs
+SUPPORT = "levels/support"  # what is written by hand there: part of every copy of the levels
 MINE = "mine"  # the reader's folder: see course/setup/desk.py
 CORE = "LEVELS_CORE"  # an environment variable: set, `levels` have nothing of `levels_more`
 COPY = "COURSE_COPY"  # an environment variable: the folder in which notebooks write `levels`, a copy of the project
@@ -224,6 +225,12 @@ def shown(loss) -> str:
 # Files: which there are, and how they are replaced.
 
 
+def support_in(root: Path) -> dict[str, str]:
+    """The files of `levels/support`, which no notebook builds, as {path: text}."""
+    paths = sorted((root / SUPPORT).glob("*.py"))
+    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
 def names_in(root: Path) -> list[str]:
     """The course's notebooks: whatever else a reader saves beside them has a text, too."""
     return sorted(path.stem for path in root.glob("notebooks/text/[0-9][0-9]_*.py"))
@@ -301,13 +308,14 @@ def write_level(root: Path, name: str, files: dict[str, File]) -> bool:
 
 
 def copy_project(root: Path, target: Path, levels: list[str]) -> Path:
-    """Copy the project into the folder `target`, with only these levels built. Returns `target`."""
+    """Copy the project into the folder `target`, with only these levels built, and `levels/support`. Returns `target`."""
     for part in PARTS:
         if (root / part).exists():
             shutil.copytree(root / part, target / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     shutil.rmtree(target / "levels", ignore_errors=True)
-    for built in levels:
-        shutil.copytree(root / "levels" / built, target / "levels" / built)
+    ignored = shutil.ignore_patterns("__pycache__")
+    for part in [*levels, "support"] if (root / SUPPORT).is_dir() else levels:
+        shutil.copytree(root / "levels" / part, target / "levels" / part, ignore=ignored)
     # this file is never missing: without it, Python would prefer any other `levels` that it can find
     replace(target, {target / "levels" / "__init__.py": LEVELS})
     return target
@@ -390,6 +398,7 @@ def inputs_of(root: Path, name: str, text) -> str:
     headings = [re.findall(r"^# #+ .*$", texts[other], re.MULTILINE) for other in beneath]  # `where` names them
     cells = [read(cell.source, name, n) for n, cell in enumerate(text.cells, 1) if cell.cell_type == "code"]
     modules = {path for other in beneath for path in (root / "levels" / level_of(other)).glob("*.py")}
+    modules |= {*(root / SUPPORT).glob("*.py")}
     modules |= {*root.glob("levels_more/**/*.py")} if name in more_in(root) else set()
     modules |= imported_by(root, ast.Module([statement for cell in cells for statement in cell.body], []), modules)
     sources = [*(cell.source for cell in cells), *map(source_of, modules)]
@@ -581,6 +590,7 @@ def check(root: Path, names: list[str]) -> list[str]:
         if not front.exists() or front.read_text(encoding="utf-8") != LEVELS:
             found.append("levels/__init__.py is not the one that `python3 -m course build` writes")
         extra = [path for path in (root / "levels").rglob("*") if path.is_file() and path not in files]
+        extra = [path for path in extra if root / SUPPORT not in path.parents]
         extra = [path.relative_to(root).as_posix() for path in extra if "__pycache__" not in path.parts]
         found += [f"{path}: no notebook builds this file" for path in sorted(extra)]
     return found

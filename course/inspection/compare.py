@@ -1,4 +1,4 @@
-"""The levels beside each other: what each takes to write and to run for the same answer, and the code, as bands."""
+"""The levels side by side: what each takes to write and to run for the same answer, and its code."""
 
 import collections
 import importlib
@@ -16,7 +16,7 @@ import numpy as np
 from course import build, reference
 from course.build.rooms import code_lines
 from course.figures import LEVELS, accuracy, r_squared, short
-from course.inspection import bands
+from course.inspection import side_by_side as page
 from course.inspection.marks import functions_of, read
 
 
@@ -111,7 +111,7 @@ class Row(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """All versions of one task. It shows as bands (`bands.py`); its text has no time in it."""
+    """All versions of one task. A notebook shows it as columns (`side_by_side.py`); its text has no time in it."""
 
     title: str
     rows: list
@@ -125,12 +125,28 @@ class Comparison(NamedTuple):
             "bytes a step": [f"{row.nbytes:,.0f}" for row in self.rows],
         }
 
-    def times(self):
-        """{what is timed: a text for each row}"""
-        return {
-            "predicted a step": [micro(row.predicted) for row in self.rows],
-            "measured a step": [micro(row.measured) for row in self.rows],
-        }
+    def versions(self, level):
+        """(a row, which of the level's versions it is: "SIMD", or nothing where there is one) for each row of a level."""
+        return [(row, row.name.partition(" ")[2] if row.level else "") for row in self.rows if row.level == level]
+
+    def facts(self, level):
+        """Its lines of code, and the time of a step in each version."""
+        rows = self.versions(level)
+        return [f"{rows[0][0].lines} lines", *(f"{micro(row.measured)} {kind}".strip() for row, kind in rows)]
+
+    def more(self, level):
+        """What a step is made of, in each version of a level, and how good the answers of that version are."""
+        told = []
+        for row, kind in self.versions(level):
+            parts = [launches_per_step(row), f"{row.nbytes:,.0f} bytes per step", f"predicted {micro(row.predicted)}"]
+            if row.losses.dtype != np.float64:
+                parts.append(f"last loss {loss_of(row)}")
+            told.append(f"{kind} {'; '.join([*parts, row.score])}".strip())
+        return told
+
+    def shown_answers(self):
+        """Those of `answers` that stand above the columns: the last losses in float64."""
+        return [answer for answer in self.answers() if "0x" in answer[1]]
 
     def answers(self):
         """(what is asked, an answer, the names of the rows that give it), for each answer that differs."""
@@ -142,10 +158,10 @@ class Comparison(NamedTuple):
                 yield head, answer, ", ".join(those)
 
     def __repr__(self):
-        return bands.as_text(self)
+        return page.as_text(self)
 
     def _repr_html_(self):
-        return bands.as_html(self)
+        return page.as_html(self)
 
 
 def micro(seconds):
@@ -160,10 +176,17 @@ def launches_of(row):
     return "few" if row.level == 5 else f"1 in {1 / row.launches:,.0f}"  # `fit` cuts the run into pieces, by the clock
 
 
+def launches_per_step(row):
+    """The launches of a step, in words."""
+    if row.launches >= 1:
+        return f"{row.launches:,.0f} launches per step"
+    return "a few launches in all" if row.level == 5 else f"one launch in {1 / row.launches:,.0f} steps"
+
+
 def loss_of(row):
     """The last loss: of float64 every bit, of float32 what its programs agree on, whatever their lanes."""
     last = row.losses[-1]
-    return float(last).hex() if last.dtype == np.float64 else f"{last:.3g} (float32)"
+    return f"{last:#.4g} ({float(last).hex()})" if last.dtype == np.float64 else f"{last:.3g} (float32)"
 
 
 class Version(NamedTuple):
@@ -308,9 +331,9 @@ def traffic(version):
 
 def operations_a_row(version):
     """Additions, subtractions, multiplications and divisions of a row, as level 1's program writes them in its inner loop."""
-    row = {"linear_regression": "line_row", "dnn_classifier": "net_row"}[version.written.__name__]
+    program = {"linear_regression": "line_program", "dnn_classifier": "net_program"}[version.written.__name__]
     shapes = tuple(w.shape for w in version.task.weights)
-    return operations(ground("train_program")(ground(row), np.dtype("f8"), shapes))
+    return operations(ground(program)(np.dtype("f8"), shapes))
 
 
 def operations(program):
@@ -322,10 +345,11 @@ def operations(program):
 def step_time(program, task, batch=None, steps=5000):
     """Seconds of a step of level 1's training program: one call for so many steps, without its checks and copies."""
     cpu, rows = ground("pool")()["cpu:0"], task.batches[:steps, :batch]
-    numbers = dict(x=task.x, y=task.y) | {f"weights{k}": w for k, w in enumerate(task.weights)}
+    names = ("w", "b") if len(task.weights) == 2 else ("w1", "b1", "w2", "b2", "w3", "b3")
+    numbers = dict(x=task.x, y=task.y) | dict(zip(names, task.weights, strict=True))
     given = {name: cpu.put(array.astype(program.dtype)) for name, array in numbers.items()}
     given |= dict(batches=cpu.put(rows), losses=cpu.alloc((len(rows),), program.dtype))
-    return ground("seconds")(program.bind(learning_rate=0.0005, **given)) / len(rows)
+    return ground("seconds")(program.bind(rate=0.0005, **given)) / len(rows)
 
 
 def small_launch(version):
@@ -362,3 +386,8 @@ def score_of(version, fit):
     if version.written.__name__ == "linear_regression":
         return f"R² {r_squared(y, fit.predict(x)):.3f}"
     return f"{accuracy(y, fit.predict(x)):.1%} right"
+
+
+def side_by_side(*comparisons):
+    """Comparisons of the same levels, one for each task, on one page."""
+    return page.SideBySide(*comparisons)

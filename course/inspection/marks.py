@@ -23,6 +23,14 @@ class Step(NamedTuple):
     text: str
     opens: tuple = ()
 
+    def is_call(self):
+        """Whether it is nothing but a call of one function of the task's own, and perhaps names for what that returns."""
+        try:
+            (statement,) = ast.parse(self.text).body
+        except (SyntaxError, ValueError):  # a head without its block
+            return False
+        return len(self.opens) == 1 and isinstance(getattr(statement, "value", None), ast.Call)
+
     def lines(self, deep=0):
         """All its lines, with those of what it opens: (how many functions deep, line)."""
         yield from ((deep, line) for line in self.text.splitlines())
@@ -115,6 +123,8 @@ class Reader:
                 self.around.append((head, ()))
                 self.block(source, statement.body, AROUND)
                 mark = AROUND
+            elif isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name):
+                self.put(AROUND, source, statement)  # it only hands on what a mark has named
             elif isinstance(statement, ast.FunctionDef):
                 self.closed[statement.name] = source._replace(node=statement)
             elif text:

@@ -1,4 +1,4 @@
-"""A program in TensorFlow, in PyTorch and on a level, as bands; and one program with the line that changes to run it here."""
+"""A program in TensorFlow, in PyTorch and on a level, side by side; and one program with the line that changes to run it here."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,8 @@ from IPython.display import Markdown
 
 from course import programs
 from course.build.rooms import code_lines
-from course.inspection import bands, compare
+from course.inspection import compare
+from course.inspection import side_by_side as page
 from course.inspection.marks import read, read_program
 
 APIS = {3: "low", 4: "mid", 5: "high"}  # the level of the course that stands where this API does
@@ -27,7 +28,7 @@ class Row(NamedTuple):
 
 
 class Spellings(NamedTuple):
-    """One task in several frameworks. It shows as bands, like a compare.Comparison."""
+    """One task in several frameworks. A notebook shows it as columns, like a compare.Comparison."""
 
     title: str
     rows: list
@@ -36,24 +37,32 @@ class Spellings(NamedTuple):
         """{what is counted: a text for each row}"""
         return {"numbers": [str(row.losses.dtype) for row in self.rows], "lines": [str(row.lines) for row in self.rows]}
 
-    def times(self):
-        """Nothing is timed: what is not run has no time."""
-        return {}
+    def facts(self, level):
+        """Its lines of code. Nothing is timed: what is not run here has no time."""
+        return [f"{row.lines} lines" for row in self.rows if row.level == level]
+
+    def more(self, level):
+        """In which numbers it computes."""
+        return [f"{row.name}: {row.losses.dtype}" for row in self.rows if row.level == level]
 
     def answers(self):
         """(which losses, these, the frameworks that give them), for each answer that differs in the digits shown."""
         names = {}
         for row in self.rows:
             told = ", ".join(f"{row.losses[step - 1]:#.{DIGITS}g}" for step in STEPS)
-            names.setdefault(told, []).append(bands.COLUMNS[row.level])
+            names.setdefault(told, []).append(page.COLUMNS[row.level])
         for losses, those in names.items():
             yield f"losses {STEPS[0]}, {STEPS[1]}, {STEPS[2]}", losses, ", ".join(those)
 
+    def shown_answers(self):
+        """Those of `answers` that stand above the columns: all."""
+        return self.answers()
+
     def __repr__(self):
-        return bands.as_text(self)
+        return page.as_text(self)
 
     def _repr_html_(self):
-        return bands.as_html(self)
+        return page.as_html(self)
 
 
 def row_of(program, name, level):
@@ -91,4 +100,4 @@ def here(framework, api, task):
     text = "\n".join(new if new == old else f"{new}  # it was: {old}" for old, new in lines)
     losses = ", ".join(f"`{program.losses[step - 1]:#.{DIGITS}g}`" for step in STEPS)
     told = f"Its losses of steps {STEPS[0]}, {STEPS[1]} and {STEPS[2]}: {losses}"
-    return Markdown(f"```python\n{text}\n```\n\n{told} ({bands.COLUMNS[framework]} {program.version})")
+    return Markdown(f"```python\n{text}\n```\n\n{told} ({page.COLUMNS[framework]} {program.version})")

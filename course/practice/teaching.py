@@ -20,7 +20,7 @@ AIR = 1.25  # what a section takes with its questions, for each minute of readin
 DAY = [  # a notebook and the sections of its body that the day leaves out, or a pause and its minutes
     (
         "01_hardware",
-        ("Buffers that know their end", "A net", "What a step costs", "The level below | here"),
+        ("Buffers that know their end", "A net", "What a step costs", "Side by side with plain Python"),
     ),
     ("Pause", 15),
     (
@@ -210,7 +210,23 @@ def sliders():
     return small.getvalue(), f"A figure with two sliders, order and step. {text}"
 
 
-PICTURES = {"five_levels": five_levels, "sliders": sliders}
+def five_side_by_side():
+    """The five levels side by side, as notebook 05 shows them: their PNG, and what they say in words."""
+    import json
+
+    from course import reading
+    from course.inspection import side_by_side
+    from course.setup import browser
+
+    notebook = json.loads((ROOT / "notebooks" / "05_high_level.ipynb").read_text(encoding="utf-8"))
+    page = next(page for page, _ in reading.outputs(notebook) if reading.HOUSE in page)
+    loss = re.search("<b>([^<]+)</b> <code>0x", page)[1]
+    words = "One training step of the linear regression, written on each of the five levels. "
+    with browser.launched() as running:
+        return side_by_side.picture(running, page), f"{words}All five end on the same loss, {loss}."
+
+
+PICTURES = {"five_levels": five_levels, "side_by_side": five_side_by_side, "sliders": sliders}
 
 
 def with_description(page, name, text):

@@ -29,7 +29,7 @@ COPIED = "TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pictures"
 BENCH = "course/bench/README.md", "course/bench/results.md", "course/bench/results.png"
 
 STAMP = "made-of.txt"  # in the folder of a site
-DEPTH = "One level at a time"  # what the figure begins with that goes down through the five
+HOUSE = 'class="side-by-side tabs choose"'  # the five levels side by side, as notebook 05 shows them
 ASKED = "Predict: 24,000 steps of 100 rows"  # on the first page
 STILL = "*Here the figure stands still: move it in JupyterLab.*"
 
@@ -100,7 +100,7 @@ def landing(root):
         filled[f"{name} pages"] = "\n".join(f"notebooks/{each}" for each in those(root))
     text = (PAGES / "index.md").read_text(encoding="utf-8")
     first, *_, last = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(root.glob("notebooks/0*.ipynb")))
-    filled["depth"] = depth(last)
+    filled["side by side"] = next(page for page, _ in outputs(last) if HOUSE in page)
     filled["predict"] = next(page for page, text in outputs(first) if text.startswith(ASKED))
     return re.sub("{{(.+?)}}", lambda found: filled[found[1]], text)
 
@@ -123,7 +123,7 @@ def prepared(notebook, folder, here):
             if "image/png" in output.get("data", {}):
                 words = " ".join("".join(output["data"]["text/plain"]).split())
                 cell["metadata"]["mystnb"] = {"image": {"alt": words}}
-                moves = depth(notebook) if words.startswith(DEPTH) else alive.moving(words, folder, here)
+                moves = alive.moving(words, folder, here)
                 if moves:
                     output["data"] = {"text/html": moves}
                 elif "widgets.explore(" in "".join(cell["source"]):
@@ -148,10 +148,3 @@ def outputs(notebook):
             data = {kind: "".join(text) for kind, text in output.get("data", {}).items()}
             if "text/html" in data:
                 yield data["text/html"], data["text/plain"]
-
-
-def depth(notebook, titles=("The line", "Two rings")):
-    """The bands of these tasks in notebook 05, to be gone through level by level."""
-    bands = [next(page for page, text in outputs(notebook) if text.startswith(title + "\n")) for title in titles]
-    shown = "".join(f'<div data-task="{title}">{each}</div>' for title, each in zip(titles, bands, strict=True))
-    return f'<div class="depth">{shown}</div>'

@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from course.build import MINE, all_in, from_text, level_of, names_in, read_notebook, replace, text_path
+from course.build import MINE, all_in, from_text, level_of, names_in, read_notebook, replace, support_in, text_path
 from course.build.rooms import LEVELS, MARKER, BuildError, export
 from course.setup import aside, overview
 from course.setup.merging import content, merge
@@ -27,6 +27,7 @@ def open_desk(root: Path) -> list[str]:
         files |= wanted
         told += news
     replace(root, {root / MINE / overview.FILE: overview.page(root)})
+    replace(root, {root / MINE / path: text for path, text in support_in(root).items()})  # no reader edits it
     if not told:  # nothing of the reader's is replaced
         replace(root, {root / path: text for path, text in files.items() if text is not None})
     elif kept := aside.put(root, "update", files):

@@ -7,16 +7,13 @@
 from levels import plugged
 
 from .assembler import Assembler
-from .device import MEASURES, PLACE, Buffer, Device, Spec, flag, pool, unmasked
+from .device import MEASURES, PLACE, Buffer, Device, Spec, flag, pool
 from .elementary import EXP, LOG, exp, exponent, log, named, rint, scaled, sqrt
 from .formulas import descend, dot, flat, line_slopes
 from .machine import host_lanes, keep, kept, machine_code, optimised, target_machine
 from .program import Program
 from .roofline import seconds
-from .tasks import (
-    Fit, check_finite, check_inputs, check_task, dnn_classifier, line_row, linear_regression, net_row, through_relu,
-    train_program
-)
+from .tasks import Fit, dnn_classifier, line_program, linear_regression, net_program, through_relu
 from .values import REAL, Index, Value, arithmetic, select, subtract
 
 __getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from levels import more
+from levels.support.checks import unmasked
 
 
 class Spec:
@@ -58,21 +59,6 @@ class Buffer:
 
     def __repr__(self):
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
-
-
-def unmasked(values):
-    """These numbers as a NumPy array. Raises TypeError for what holds none, and for a masked one: its mask would be lost."""
-    if type(values) in (list, tuple):
-        [unmasked(each) for each in values if isinstance(each, (list, tuple, np.ma.MaskedArray))]
-    if isinstance(values, np.ma.MaskedArray):
-        raise TypeError("a masked array keeps no mask here; fill it, as in x.filled(0), or drop those rows")
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError):  # rows of different lengths
-        array = np.empty((), object)
-    if array.dtype.kind not in "biufc":
-        raise TypeError(f"{values!r:.60}: expected an array of numbers; others have no kernels")
-    return array
 
 
 def flag(name, value):

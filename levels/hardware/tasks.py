@@ -8,103 +8,41 @@ from typing import NamedTuple
 
 import numpy as np
 
+from levels.support.checks import check_inputs, check_task
+
 from .assembler import Assembler
-from .device import pool, unmasked
+from .device import pool
 from .elementary import exp, log
 from .formulas import descend, dot, line_slopes
 from .values import select
 
 
-def check_finite(name, array):
-    """Raise ValueError, naming the first such row, where an array [rows, …] holds a NaN or an infinity."""
-    if not (finite := np.isfinite(array)).all():
-        raise ValueError(f"{name} is not a finite number in row {np.argwhere(~finite)[0][0]}; drop or fill such rows")
-
-
-def _told(array):
-    """What is there instead of an array, for an error."""
-    return f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
-
-
-def _check_array(name, array, dtype, *shape):
-    """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
-    if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
-        raise ValueError(f"{name} is {_told(array)}; expected a NumPy array {dtype}{list(shape)}")
-    check_finite(name, array)
-
-
-def check_inputs(x, dtype, features):
-    """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
-    _check_array("x", x, dtype, *np.shape(x)[:1], features)
-
-
-def check_task(x, y, weights, batches, learning_rate, units):
-    """Raise TypeError, ValueError or IndexError unless all fit each other and a net of layers with that many `units`.
-
-    Of one float dtype x[rows, features], y[rows, 1], weights w[inputs, units], b[1, units], …; batches[steps, batch] of rows.
-    """
-    if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
-        raise TypeError(f"x is {_told(x)}; expected a NumPy array [rows, features] of float32 or float64")
-    shapes = [shape for k, n in zip([x.shape[1], *units], units) for shape in ((k, n), (1, n))]
-    if not isinstance(weights, (list, tuple)) or len(weights) != len(shapes):
-        given = f"{len(weights)} arrays" if isinstance(weights, (list, tuple)) else f"a {type(weights).__name__}"
-        raise ValueError(f"weights are {given}; expected {len(shapes)}: {shapes}")
-    _check_array("x", x, x.dtype, *x.shape)
-    _check_array("y", y, x.dtype, len(x), 1)
-    for k, (array, shape) in enumerate(zip(weights, shapes)):
-        _check_array(f"weights[{k}]", array, x.dtype, *shape)
-    rows = unmasked(batches)
-    if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
-        raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
-    if outside := [row for row in (rows.min(), rows.max()) if not 0 <= row < len(x)]:
-        raise IndexError(f"batches hold row {outside[0]}; x has {len(x)} rows")
-    if not isinstance(learning_rate, (int, float)) or not 0 < learning_rate < np.inf:
-        raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
-
-
-def _each(array, make):
-    """make(array, k, j) for each number of an array of weights: a list of rows."""
-    return [[make(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
-
-
-def _dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
-    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b[0])]
-
-
-def line_row(row, target, weights, sums, g):
-    """One row of the line: its part of the loss. Adds its slopes to the sums [dw, db]."""
-    (w, b), (dw, db) = weights, sums
-    (prediction,) = _dense(row, w, b)  # forward
-    error = prediction - target
-    loss = error * error  # loss
-    slopes, de = line_slopes(error, row, g)  # backward
-    db[0][0] += de
-    for k, slope in enumerate(slopes):
-        dw[k][0] += slope
-    return loss
-
-
 @functools.cache
-def train_program(row_step, dtype, shapes, lanes=None):
-    """The program that trains weights of these shapes, each row by `row_step`: any rows, any batch, any number of steps."""
-    a = Assembler("train", dtype, lanes)
-    x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
-    arrays = [a.array(f"weights{m}", *shape) for m, shape in enumerate(shapes)]
+def line_program(dtype, shapes, lanes=None):
+    """The program that trains w[features, 1] and b[1, 1]: any rows, any batch, any number of steps."""
+    a, features = Assembler("line", dtype, lanes), shapes[0][0]
+    x, y = a.array("x", "rows", features), a.array("y", "rows", 1)
+    w, b = a.array("w", features, 1), a.array("b", 1, 1)  # model
+
     batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
-    n, learning_rate = a.count("batch"), a.number("learning_rate")
+    n, rate = a.count("batch"), a.number("rate")
     g = 1.0 / n
     with a.loop("steps") as step:
-        weights = [_each(array, a.load) for array in arrays]  # model
-        loss, sums = a.sum(), [_each(array, lambda *place: a.sum()) for array in arrays]
+        loss, dw, db = a.sum(), [a.sum() for _ in range(features)], a.sum()
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
-            row = [a.load(x, i, k) for k in range(x.shape[1])]
-            loss += row_step(row, a.load(y, i, 0), weights, sums, g)
+            row = [a.load(x, i, k) for k in range(features)]
+            prediction = dot(row, [a.load(w, k, 0) for k in range(features)]) + a.load(b, 0, 0)  # forward
+            error = prediction - a.load(y, i, 0)  # loss
+            loss += error * error
+            slopes, de = line_slopes(error, row, g)  # backward
+            for k in range(features):
+                dw[k] += slopes[k]
+            db += de
         a.store(loss.total() / n, losses, step)
-        for array, w, dw in zip(arrays, weights, sums):  # update
-            for k, j in np.ndindex(*array.shape):
-                a.store(descend(w[k][j], dw[k][j].total(), learning_rate), array, k, j)
+        for k in range(features):  # update
+            a.store(descend(a.load(w, k, 0), dw[k].total(), rate), w, k, 0)
+        a.store(descend(a.load(b, 0, 0), db.total(), rate), b, 0, 0)
     return a.assemble()
 
 
@@ -114,6 +52,21 @@ class Fit(NamedTuple):
     losses: np.ndarray  # [steps], each taken before its update
     weights: list  # like the argument
     predict: Callable  # x[m, features] -> [m, 1]
+
+
+def _train(program, x, y, batches, learning_rate, **weights):
+    """Call a program once for all steps. It moves these weights, which are in memory. Returns the losses."""
+    cpu = pool()["cpu:0"]
+    losses = cpu.alloc((len(batches),), x.dtype)
+    data = dict(x=cpu.put(x), y=cpu.put(y), batches=cpu.put(np.asarray(batches, np.int64)))
+    run = program(x.dtype, tuple(w.shape for w in weights.values()))
+    run(**data, losses=losses, rate=learning_rate, **weights)
+    return losses.numpy()
+
+
+def _each(array, make):
+    """make(array, k, j) for each number of an array of weights: a list of rows."""
+    return [[make(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
 
 
 @functools.cache
@@ -128,28 +81,32 @@ def _predict_program(forward, dtype, shapes):
     return a.assemble()
 
 
-def _fit(row_step, forward, x, y, weights, batches, learning_rate):
-    """Put everything into memory, train in one call, and keep the weights there for predictions."""
-    cpu, features, dtype = pool()["cpu:0"], x.shape[1], x.dtype
+def _predictor(forward, dtype, weights):
+    """The function that predicts from weights in memory: x[m, features] -> [m, 1]."""
     shapes = tuple(w.shape for w in weights)
-    trained = {f"weights{k}": cpu.put(w) for k, w in enumerate(weights)}
-    rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), dtype)
-    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate)
-    train_program(row_step, dtype, shapes)(**data, **trained)
+    held = {f"weights{k}": w for k, w in enumerate(weights)}
 
     def predict(x):
-        check_inputs(x, dtype, features)
+        check_inputs(x, dtype, shapes[0][0])
+        cpu = pool()["cpu:0"]
         out = cpu.alloc((len(x), 1), dtype)
-        _predict_program(forward, dtype, shapes)(x=cpu.put(x), out=out, **trained)
+        _predict_program(forward, dtype, shapes)(x=cpu.put(x), out=out, **held)
         return out.numpy()
 
-    return Fit(losses.numpy(), [w.numpy() for w in trained.values()], predict)
+    return predict
+
+
+def _dense(inputs, w, b):
+    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
+    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b[0])]
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return _fit(line_row, _dense, x, y, weights, batches, learning_rate)
+    w, b = map(pool()["cpu:0"].put, weights)
+    losses = _train(line_program, x, y, batches, learning_rate, w=w, b=b)
+    return Fit(losses, [w.numpy(), b.numpy()], _predictor(_dense, x.dtype, [w, b]))
 
 
 def _relu(z):
@@ -182,28 +139,53 @@ def _slope_at_z(target, p, c, g):
     return dp * p * (1.0 - p)
 
 
-def _backward(sums, row, target, h1, h2, p, c, weights, g):
-    """Add one row's gradients to the sums [dw1, db1, dw2, db2, dw3, db3]."""
-    dz = [_slope_at_z(target, p, c, g)]
-    dh2 = through_relu(dz, h2, weights[4])
-    dh1 = through_relu(dh2, h1, weights[2])
-    for dw, db, inputs, d in zip(sums[::2], sums[1::2], (row, h1, h2), (dh1, dh2, dz)):
-        for j, dj in enumerate(d):
-            db[0][j] += dj
-            for k, value in enumerate(inputs):
-                dw[k][j] += value * dj
+def _add_slopes(dw, db, inputs, d):
+    """Add one row's slopes to the sums of a layer, from its inputs and the slopes d at its units."""
+    for j, dj in enumerate(d):
+        db[0][j] += dj
+        for k, value in enumerate(inputs):
+            dw[k][j] += value * dj
 
 
-def net_row(row, target, weights, sums, g):
-    """One row of the net: its part of the loss. Adds its slopes to the sums [dw1, db1, …]."""
-    h1, h2, prediction = _forward(row, *weights)  # forward
-    c = _clipped(prediction)
-    loss = (target - 1.0) * log(1.0 - c) - target * log(c)  # loss
-    _backward(sums, row, target, h1, h2, prediction, c, weights, -g)  # backward
-    return loss
+_NET = "w1", "b1", "w2", "b2", "w3", "b3"  # its arrays of weights
+
+
+@functools.cache
+def net_program(dtype, shapes, lanes=None):
+    """The program that trains the net's six arrays of weights: any rows, any batch, any number of steps."""
+    a = Assembler("net", dtype, lanes)
+    x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
+    arrays = [a.array(name, *shape) for name, shape in zip(_NET, shapes)]  # model
+
+    batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
+    n, rate = a.count("batch"), a.number("rate")
+    g = -1.0 / n
+    with a.loop("steps") as step:
+        weights = w1, b1, w2, b2, w3, b3 = [_each(array, a.load) for array in arrays]
+        sums = dw1, db1, dw2, db2, dw3, db3 = [_each(array, lambda *place: a.sum()) for array in arrays]
+        loss = a.sum()
+        with a.loop("batch", a.lanes) as r:
+            i = a.load(batches, step, r)
+            row, target = [a.load(x, i, k) for k in range(x.shape[1])], a.load(y, i, 0)
+            h1, h2, prediction = _forward(row, *weights)  # forward
+            c = _clipped(prediction)  # loss
+            loss += (target - 1.0) * log(1.0 - c) - target * log(c)
+            dz = [_slope_at_z(target, prediction, c, g)]  # backward
+            dh2 = through_relu(dz, h2, w3)
+            dh1 = through_relu(dh2, h1, w2)
+            _add_slopes(dw1, db1, row, dh1)
+            _add_slopes(dw2, db2, h1, dh2)
+            _add_slopes(dw3, db3, h2, dz)
+        a.store(loss.total() / n, losses, step)
+        for array, w, dw in zip(arrays, weights, sums):  # update
+            for k, j in np.ndindex(*array.shape):
+                a.store(descend(w[k][j], dw[k][j].total(), rate), array, k, j)
+    return a.assemble()
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    return _fit(net_row, _forward, x, y, weights, batches, learning_rate)
+    arrays = [pool()["cpu:0"].put(w) for w in weights]
+    losses = _train(net_program, x, y, batches, learning_rate, **dict(zip(_NET, arrays)))
+    return Fit(losses, [w.numpy() for w in arrays], _predictor(_forward, x.dtype, arrays))

@@ -5,7 +5,8 @@
 import numpy as np
 
 from levels.hardware import PLACE
-from levels.hardware.tasks import Fit, check_inputs, check_task
+from levels.hardware.tasks import Fit
+from levels.support.checks import check_inputs, check_task
 
 from .registry import launch
 
@@ -18,15 +19,19 @@ def linear_forward(x, w, b):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    place, dtype, batch, losses = PLACE.device, x.dtype, len(batches[0]), []
-    x_, y_, w, b = map(place.put, (x, y, *weights))  # model
-    n, g = (place.put(np.full((1, 1), v, dtype)) for v in (batch, dtype.type(1) / dtype.type(batch)))
+    place, dtype = PLACE.device, x.dtype
+    w, b = map(place.put, weights)  # model
+
+    x_, y_ = place.put(x), place.put(y)
+    n = place.put(np.full((1, 1), len(batches[0]), dtype))
+    g = launch("divide", None, place.put(np.ones((1, 1), dtype)), n)
+    losses = []
     for numbers in np.asarray(batches, np.int64):
         i = place.put(numbers)
         rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
         prediction = linear_forward(rows, w, b)  # forward
-        error = launch("subtract", None, prediction, target)
-        squared = launch("multiply", None, error, error)  # loss
+        error = launch("subtract", None, prediction, target)  # loss
+        squared = launch("multiply", None, error, error)
         loss = launch("divide", None, launch("reduce_sum", None, squared, axis=0, keepdims=True), n)
         ge = launch("multiply", None, g, error)  # backward
         de = launch("add", None, ge, ge)
@@ -34,6 +39,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
         db = launch("reduce_sum", None, de, axis=0, keepdims=True)
         launch("sgd", w, dw, rate=float(learning_rate))  # update
         launch("sgd", b, db, rate=float(learning_rate))
+
         losses.append(loss.numpy()[0, 0])
 
     def predict(x):
@@ -45,11 +51,10 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 def dnn_forward(x, weights):
     """The outputs of the two hidden layers and the probability: [n, 4], [n, 8], [n, 1]."""
-    outputs = [x]
-    for w, b, activation in zip(weights[::2], weights[1::2], ("relu", "relu", "sigmoid")):
-        z = launch("add", None, launch("matmul", None, outputs[-1], w), b)
-        outputs.append(launch(activation, None, z))
-    return outputs[1:]
+    w1, b1, w2, b2, w3, b3 = weights
+    h1 = launch("relu", None, linear_forward(x, w1, b1))
+    h2 = launch("relu", None, linear_forward(h1, w2, b2))
+    return h1, h2, launch("sigmoid", None, linear_forward(h2, w3, b3))
 
 
 def dnn_backward(dz, inputs, weights):
@@ -67,18 +72,21 @@ def dnn_backward(dz, inputs, weights):
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    place, dtype, batch, losses = PLACE.device, x.dtype, len(batches[0]), []
-    x_, y_, *weights = map(place.put, (x, y, *weights))  # model
-    g = dtype.type(-1) / dtype.type(batch)
-    n, g, one = (place.put(np.full((1, 1), v, dtype)) for v in (batch, g, 1))
+    place, dtype = PLACE.device, x.dtype
+    weights = [place.put(w) for w in weights]  # model
+
+    x_, y_, one = place.put(x), place.put(y), place.put(np.ones((1, 1), dtype))
+    n = place.put(np.full((1, 1), len(batches[0]), dtype))
+    g = launch("negative", None, launch("divide", None, one, n))
     bounds = {"low": 1e-7, "high": 1.0 - 1e-7}
+    losses = []
     for numbers in np.asarray(batches, np.int64):
         i = place.put(numbers)
         rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
         h1, h2, prediction = dnn_forward(rows, weights)  # forward
-        c = launch("clip", None, prediction, **bounds)
+        c = launch("clip", None, prediction, **bounds)  # loss
         other, q = launch("subtract", None, one, target), launch("subtract", None, one, c)
-        hit = launch("multiply", None, target, launch("log", None, c))  # loss
+        hit = launch("multiply", None, target, launch("log", None, c))
         miss = launch("multiply", None, other, launch("log", None, q))
         total = launch("reduce_sum", None, launch("add", None, hit, miss), axis=0, keepdims=True)
         loss = launch("negative", None, launch("divide", None, total, n))
@@ -90,6 +98,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         gradients = dnn_backward(dz, [rows, h1, h2], weights)
         for w, dw in zip(weights, gradients):  # update
             launch("sgd", w, dw, rate=float(learning_rate))
+
         losses.append(loss.numpy()[0, 0])
 
     def predict(x):

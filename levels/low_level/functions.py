@@ -10,8 +10,9 @@ import threading
 import numpy as np
 
 from levels import more
-from levels.hardware import Spec, unmasked
+from levels.hardware import Spec
 from levels.kernels import KERNELS
+from levels.support.checks import unmasked
 
 from .autodiff import GradientTape
 from .graph import _results_of, dce, trace

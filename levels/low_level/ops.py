@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from levels.hardware import unmasked
+from levels.support.checks import unmasked
 
 from .tensors import Operators, Tensor, apply, as_tensor
 

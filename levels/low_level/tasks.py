@@ -2,7 +2,8 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-from levels.hardware.tasks import Fit, check_inputs, check_task
+from levels.hardware.tasks import Fit
+from levels.support.checks import check_inputs, check_task
 
 from .autodiff import GradientTape
 from .functions import function
@@ -20,8 +21,8 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     def step(rows, target):
         with GradientTape() as tape:
             prediction = rows @ w + b  # forward
-            error = prediction - target
-            loss = reduce_mean(error * error)  # loss
+            error = prediction - target  # loss
+            loss = reduce_mean(error * error)
         dw, db = tape.gradient(loss, [w, b])  # backward
         w.assign(w - learning_rate * dw)  # update
         b.assign(b - learning_rate * db)
@@ -53,8 +54,8 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     def step(rows, target):
         with GradientTape() as tape:
             prediction = dnn(rows, weights)  # forward
-            c = clip(prediction, 1e-7, 1.0 - 1e-7)
-            loss = -reduce_mean(target * log(c) + (1.0 - target) * log(1.0 - c))  # loss
+            c = clip(prediction, 1e-7, 1.0 - 1e-7)  # loss
+            loss = -reduce_mean(target * log(c) + (1.0 - target) * log(1.0 - c))
         gradients = tape.gradient(loss, weights)  # backward
         for w, dw in zip(weights, gradients):  # update
             w.assign(w - learning_rate * dw)

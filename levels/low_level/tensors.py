@@ -11,8 +11,9 @@ from ctypes import addressof, c_char
 import numpy as np
 
 from levels import more
-from levels.hardware import PLACE, Buffer, flag, pool, unmasked
+from levels.hardware import PLACE, Buffer, flag, pool
 from levels.kernels import planned
+from levels.support.checks import unmasked
 
 METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
 

@@ -2,8 +2,9 @@
 
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
-from levels.hardware.tasks import Fit, check_inputs, check_task
+from levels.hardware.tasks import Fit
 from levels.low_level import GradientTape, function
+from levels.support.checks import check_inputs, check_task
 
 from .data import Dataset
 from .layers import Dense
@@ -11,16 +12,16 @@ from .losses import BinaryCrossentropy, MeanSquaredError
 from .optimizers import SGD
 
 
-def _train(layers, loss_of, x, y, weights, batches, learning_rate):
-    """Layers in a row from given starting weights: one step for each batch."""
-    sgd, data = SGD(learning_rate), Dataset.from_batches(x, y, batches)
+def _train(layers, loss_of, sgd, data, weights):
+    """Layers in a row from given starting weights: one step for each batch of the data."""
 
     def model(rows):
         for layer in layers:
             rows = layer(rows)
         return rows
 
-    model(x[:1])  # makes the variables
+    (x, y), batches = data.rows()
+    model(x.numpy()[:1])  # makes the variables
     for layer, *start in zip(layers, weights[::2], weights[1::2]):
         layer.set_weights(start)
     variables = [variable for layer in layers for variable in layer.trainable_variables]
@@ -34,8 +35,7 @@ def _train(layers, loss_of, x, y, weights, batches, learning_rate):
         sgd.apply_gradients(zip(gradients, variables))  # update
         return loss
 
-    arrays, batches = data.rows()
-    losses = step.over(*arrays, batches).numpy()
+    losses = step.over(x, y, batches).numpy()
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
@@ -47,11 +47,20 @@ def _train(layers, loss_of, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return _train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)  # model
+    layers = [Dense(1)]  # model
+    loss_of = MeanSquaredError()
+    sgd = SGD(learning_rate)
+    data = Dataset.from_batches(x, y, batches)
+
+    return _train(layers, loss_of, sgd, data, weights)
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
-    return _train(layers, BinaryCrossentropy(), x, y, weights, batches, learning_rate)
+    loss_of = BinaryCrossentropy()
+    sgd = SGD(learning_rate)
+    data = Dataset.from_batches(x, y, batches)
+
+    return _train(layers, loss_of, sgd, data, weights)

@@ -498,6 +498,7 @@ import threading
 from functools import partialmethod
 
 from levels import more
+from levels.support.checks import unmasked
 
 
 class Spec:
@@ -545,21 +546,6 @@ class Buffer:
 
     def __repr__(self):
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
-
-
-def unmasked(values):
-    """These numbers as a NumPy array. Raises TypeError for what holds none, and for a masked one: its mask would be lost."""
-    if type(values) in (list, tuple):
-        [unmasked(each) for each in values if isinstance(each, (list, tuple, np.ma.MaskedArray))]
-    if isinstance(values, np.ma.MaskedArray):
-        raise TypeError("a masked array keeps no mask here; fill it, as in x.filled(0), or drop those rows")
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError):  # rows of different lengths
-        array = np.empty((), object)
-    if array.dtype.kind not in "biufc":
-        raise TypeError(f"{values!r:.60}: expected an array of numbers; others have no kernels")
-    return array
 
 
 def flag(name, value):
@@ -1244,128 +1230,60 @@ def descend(w, slope, learning_rate):
 print(descend(1.0, 2.0, 0.5))
 
 # %% [markdown]
-# Now the whole program. What one row does stands in a function of its own, which gives back its part of the loss and adds to the
-# sums of the slopes, through your `line_slopes`. `_dense` is a row times each column of weights, plus the bias: the line has one
-# column. The marks, `# forward` and so on, stand on every level. (Folded: what refuses wrong data, and `_each`.)
+# Now the whole program for the line: two loops, over the steps and over the rows of a batch. First come the arrays and the
+# numbers that the call hands over. Each step begins a sum for the loss and one for each slope. The rows add to these sums,
+# through your `line_slopes`. Then the weights move, through your `descend`. (`a.lanes` is 1 here; the next section makes it
+# more. `functools.cache` keeps each program for the next call.)
+#
+# **The marks `# model`, `# forward`, `# loss`, `# backward` and `# update` stand in the code of every level.** By them the
+# levels are laid side by side.
 
-# %% tags=["hide-input"]
+
+# %%
 #| export tasks
 """The two tasks in machine code: one program, one call, any number of steps."""
 
 
-def check_finite(name, array):
-    """Raise ValueError, naming the first such row, where an array [rows, …] holds a NaN or an infinity."""
-    if not (finite := np.isfinite(array)).all():
-        raise ValueError(f"{name} is not a finite number in row {np.argwhere(~finite)[0][0]}; drop or fill such rows")
-
-
-def _told(array):
-    """What is there instead of an array, for an error."""
-    return f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
-
-
-def _check_array(name, array, dtype, *shape):
-    """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
-    if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
-        raise ValueError(f"{name} is {_told(array)}; expected a NumPy array {dtype}{list(shape)}")
-    check_finite(name, array)
-
-
-def check_inputs(x, dtype, features):
-    """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
-    _check_array("x", x, dtype, *np.shape(x)[:1], features)
-
-
-def check_task(x, y, weights, batches, learning_rate, units):
-    """Raise TypeError, ValueError or IndexError unless all fit each other and a net of layers with that many `units`.
-
-    Of one float dtype x[rows, features], y[rows, 1], weights w[inputs, units], b[1, units], …; batches[steps, batch] of rows.
-    """
-    if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
-        raise TypeError(f"x is {_told(x)}; expected a NumPy array [rows, features] of float32 or float64")
-    shapes = [shape for k, n in zip([x.shape[1], *units], units) for shape in ((k, n), (1, n))]
-    if not isinstance(weights, (list, tuple)) or len(weights) != len(shapes):
-        given = f"{len(weights)} arrays" if isinstance(weights, (list, tuple)) else f"a {type(weights).__name__}"
-        raise ValueError(f"weights are {given}; expected {len(shapes)}: {shapes}")
-    _check_array("x", x, x.dtype, *x.shape)
-    _check_array("y", y, x.dtype, len(x), 1)
-    for k, (array, shape) in enumerate(zip(weights, shapes)):
-        _check_array(f"weights[{k}]", array, x.dtype, *shape)
-    rows = unmasked(batches)
-    if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
-        raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
-    if outside := [row for row in (rows.min(), rows.max()) if not 0 <= row < len(x)]:
-        raise IndexError(f"batches hold row {outside[0]}; x has {len(x)} rows")
-    if not isinstance(learning_rate, (int, float)) or not 0 < learning_rate < np.inf:
-        raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
-
-
-def _each(array, make):
-    """make(array, k, j) for each number of an array of weights: a list of rows."""
-    return [[make(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
-
-
-# %%
-#| export tasks
-def _dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
-    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b[0])]
-
-
-def line_row(row, target, weights, sums, g):
-    """One row of the line: its part of the loss. Adds its slopes to the sums [dw, db]."""
-    (w, b), (dw, db) = weights, sums
-    (prediction,) = _dense(row, w, b)  # forward
-    error = prediction - target
-    loss = error * error  # loss
-    slopes, de = line_slopes(error, row, g)  # backward
-    db[0][0] += de
-    for k, slope in enumerate(slopes):
-        dw[k][0] += slope
-    return loss
-
-
-# %% [markdown]
-# Around it stand two loops, over the steps and over the rows of a batch. First come the arrays, one for each array of weights,
-# and the numbers. Each step loads the weights and begins a sum for each; the rows add to the sums; then the weights move,
-# through your `descend`. (`_each` makes one thing for each number of an array: a list of rows. `a.number` is a number that
-# the call hands over. `a.lanes` is 1 here; the next section makes it more. `functools.cache` keeps each program for the next
-# call.)
-
-
-# %%
-#| export tasks
 @functools.cache
-def train_program(row_step, dtype, shapes, lanes=None):
-    """The program that trains weights of these shapes, each row by `row_step`: any rows, any batch, any number of steps."""
-    a = Assembler("train", dtype, lanes)
-    x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
-    arrays = [a.array(f"weights{m}", *shape) for m, shape in enumerate(shapes)]
+def line_program(dtype, shapes, lanes=None):
+    """The program that trains w[features, 1] and b[1, 1]: any rows, any batch, any number of steps."""
+    a, features = Assembler("line", dtype, lanes), shapes[0][0]
+    x, y = a.array("x", "rows", features), a.array("y", "rows", 1)
+    w, b = a.array("w", features, 1), a.array("b", 1, 1)  # model
+
     batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
-    n, learning_rate = a.count("batch"), a.number("learning_rate")
+    n, rate = a.count("batch"), a.number("rate")
     g = 1.0 / n
     with a.loop("steps") as step:
-        weights = [_each(array, a.load) for array in arrays]  # model
-        loss, sums = a.sum(), [_each(array, lambda *place: a.sum()) for array in arrays]
+        loss, dw, db = a.sum(), [a.sum() for _ in range(features)], a.sum()
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
-            row = [a.load(x, i, k) for k in range(x.shape[1])]
-            loss += row_step(row, a.load(y, i, 0), weights, sums, g)
+            row = [a.load(x, i, k) for k in range(features)]
+            prediction = dot(row, [a.load(w, k, 0) for k in range(features)]) + a.load(b, 0, 0)  # forward
+            error = prediction - a.load(y, i, 0)  # loss
+            loss += error * error
+            slopes, de = line_slopes(error, row, g)  # backward
+            for k in range(features):
+                dw[k] += slopes[k]
+            db += de
         a.store(loss.total() / n, losses, step)
-        for array, w, dw in zip(arrays, weights, sums):  # update
-            for k, j in np.ndindex(*array.shape):
-                a.store(descend(w[k][j], dw[k][j].total(), learning_rate), array, k, j)
+        for k in range(features):  # update
+            a.store(descend(a.load(w, k, 0), dw[k].total(), rate), w, k, 0)
+        a.store(descend(a.load(b, 0, 0), db.total(), rate), b, 0, 0)
     return a.assemble()
 
 
 # %% [markdown]
-# Every level gives back the same kind of result, a `Fit`. (Folded: a smaller program that predicts, and `_fit`, which puts data
-# into memory, calls once and takes the results out.)
+# The program is called once, with everything in memory. Every level gives back the same kind of result, a `Fit`. Wrong data is
+# refused before that, by `check_task` from `levels/support`: a folder of plumbing that every level imports and no notebook
+# explains.
 
 # %%
 #| export tasks
 from collections.abc import Callable
 from typing import NamedTuple
+
+from levels.support.checks import check_inputs, check_task
 
 
 class Fit(NamedTuple):
@@ -1376,8 +1294,26 @@ class Fit(NamedTuple):
     predict: Callable  # x[m, features] -> [m, 1]
 
 
+def _train(program, x, y, batches, learning_rate, **weights):
+    """Call a program once for all steps. It moves these weights, which are in memory. Returns the losses."""
+    cpu = pool()["cpu:0"]
+    losses = cpu.alloc((len(batches),), x.dtype)
+    data = dict(x=cpu.put(x), y=cpu.put(y), batches=cpu.put(np.asarray(batches, np.int64)))
+    run = program(x.dtype, tuple(w.shape for w in weights.values()))
+    run(**data, losses=losses, rate=learning_rate, **weights)
+    return losses.numpy()
+
+
+# %% [markdown]
+# To predict takes a smaller program, which only goes forward. (Folded.)
+
 # %% tags=["hide-input"]
 #| export tasks
+def _each(array, make):
+    """make(array, k, j) for each number of an array of weights: a list of rows."""
+    return [[make(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
+
+
 @functools.cache
 def _predict_program(forward, dtype, shapes):
     """A program that predicts: what `forward` gives last, for each row."""
@@ -1390,30 +1326,38 @@ def _predict_program(forward, dtype, shapes):
     return a.assemble()
 
 
-def _fit(row_step, forward, x, y, weights, batches, learning_rate):
-    """Put everything into memory, train in one call, and keep the weights there for predictions."""
-    cpu, features, dtype = pool()["cpu:0"], x.shape[1], x.dtype
+def _predictor(forward, dtype, weights):
+    """The function that predicts from weights in memory: x[m, features] -> [m, 1]."""
     shapes = tuple(w.shape for w in weights)
-    trained = {f"weights{k}": cpu.put(w) for k, w in enumerate(weights)}
-    rows, losses = cpu.put(np.asarray(batches, np.int64)), cpu.alloc((len(batches),), dtype)
-    data = dict(x=cpu.put(x), y=cpu.put(y), batches=rows, losses=losses, learning_rate=learning_rate)
-    train_program(row_step, dtype, shapes)(**data, **trained)
+    held = {f"weights{k}": w for k, w in enumerate(weights)}
 
     def predict(x):
-        check_inputs(x, dtype, features)
+        check_inputs(x, dtype, shapes[0][0])
+        cpu = pool()["cpu:0"]
         out = cpu.alloc((len(x), 1), dtype)
-        _predict_program(forward, dtype, shapes)(x=cpu.put(x), out=out, **trained)
+        _predict_program(forward, dtype, shapes)(x=cpu.put(x), out=out, **held)
         return out.numpy()
 
-    return Fit(losses.numpy(), [w.numpy() for w in trained.values()], predict)
+    return predict
+
+
+# %% [markdown]
+# `_dense` is a row times each column of weights, plus the bias. The line has one column.
 
 
 # %%
 #| export tasks
+def _dense(inputs, w, b):
+    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
+    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b[0])]
+
+
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return _fit(line_row, _dense, x, y, weights, batches, learning_rate)
+    w, b = map(pool()["cpu:0"].put, weights)
+    losses = _train(line_program, x, y, batches, learning_rate, w=w, b=b)
+    return Fit(losses, [w.numpy(), b.numpy()], _predictor(_dense, x.dtype, [w, b]))
 
 
 # %% tags=["hide-input"]
@@ -1736,44 +1680,74 @@ print(f"slope at z {dz:.4f}   probability less answer {p - answer:.4f}")
 # %% [markdown]
 # The three lines together say `p - y`: books write it so. The record keeps the chain, which rounds in another way.
 #
-# From there back, through your `through_relu`. (`weights[4]` is w3, and `[::2]` takes every w.) What a weight gets is its input
-# times the slope at its unit, as in the line, here in three layers:
+# From there back, through your `through_relu`. What a weight gets is its input times the slope at its unit, as in the line:
 
 
 # %%
 #| export tasks
-def _backward(sums, row, target, h1, h2, p, c, weights, g):
-    """Add one row's gradients to the sums [dw1, db1, dw2, db2, dw3, db3]."""
-    dz = [_slope_at_z(target, p, c, g)]
-    dh2 = through_relu(dz, h2, weights[4])
-    dh1 = through_relu(dh2, h1, weights[2])
-    for dw, db, inputs, d in zip(sums[::2], sums[1::2], (row, h1, h2), (dh1, dh2, dz)):
-        for j, dj in enumerate(d):
-            db[0][j] += dj
-            for k, value in enumerate(inputs):
-                dw[k][j] += value * dj
+def _add_slopes(dw, db, inputs, d):
+    """Add one row's slopes to the sums of a layer, from its inputs and the slopes d at its units."""
+    for j, dj in enumerate(d):
+        db[0][j] += dj
+        for k, value in enumerate(inputs):
+            dw[k][j] += value * dj
 
 
 # %% [markdown]
-# One row, as for the line; the minus of its loss is multiplied in. The loops of `train_program` stay as they are, and one call
-# trains:
+# Now the program of the net. It has the two loops of the line, and the same marks. `_each` makes one thing for each number of an
+# array: the numbers themselves, or a sum for each. The minus of the loss is multiplied in.
 
 
 # %%
 #| export tasks
-def net_row(row, target, weights, sums, g):
-    """One row of the net: its part of the loss. Adds its slopes to the sums [dw1, db1, …]."""
-    h1, h2, prediction = _forward(row, *weights)  # forward
-    c = _clipped(prediction)
-    loss = (target - 1.0) * log(1.0 - c) - target * log(c)  # loss
-    _backward(sums, row, target, h1, h2, prediction, c, weights, -g)  # backward
-    return loss
+_NET = "w1", "b1", "w2", "b2", "w3", "b3"  # its arrays of weights
 
 
+@functools.cache
+def net_program(dtype, shapes, lanes=None):
+    """The program that trains the net's six arrays of weights: any rows, any batch, any number of steps."""
+    a = Assembler("net", dtype, lanes)
+    x, y = a.array("x", "rows", shapes[0][0]), a.array("y", "rows", 1)
+    arrays = [a.array(name, *shape) for name, shape in zip(_NET, shapes)]  # model
+
+    batches, losses = a.array("batches", "steps", "batch", rows_of="rows"), a.array("losses", "steps")
+    n, rate = a.count("batch"), a.number("rate")
+    g = -1.0 / n
+    with a.loop("steps") as step:
+        weights = w1, b1, w2, b2, w3, b3 = [_each(array, a.load) for array in arrays]
+        sums = dw1, db1, dw2, db2, dw3, db3 = [_each(array, lambda *place: a.sum()) for array in arrays]
+        loss = a.sum()
+        with a.loop("batch", a.lanes) as r:
+            i = a.load(batches, step, r)
+            row, target = [a.load(x, i, k) for k in range(x.shape[1])], a.load(y, i, 0)
+            h1, h2, prediction = _forward(row, *weights)  # forward
+            c = _clipped(prediction)  # loss
+            loss += (target - 1.0) * log(1.0 - c) - target * log(c)
+            dz = [_slope_at_z(target, prediction, c, g)]  # backward
+            dh2 = through_relu(dz, h2, w3)
+            dh1 = through_relu(dh2, h1, w2)
+            _add_slopes(dw1, db1, row, dh1)
+            _add_slopes(dw2, db2, h1, dh2)
+            _add_slopes(dw3, db3, h2, dz)
+        a.store(loss.total() / n, losses, step)
+        for array, w, dw in zip(arrays, weights, sums):  # update
+            for k, j in np.ndindex(*array.shape):
+                a.store(descend(w[k][j], dw[k][j].total(), rate), array, k, j)
+    return a.assemble()
+
+
+# %% [markdown]
+# And the task calls it, as that of the line does:
+
+
+# %%
+#| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    return _fit(net_row, _forward, x, y, weights, batches, learning_rate)
+    arrays = [pool()["cpu:0"].put(w) for w in weights]
+    losses = _train(net_program, x, y, batches, learning_rate, **dict(zip(_NET, arrays)))
+    return Fit(losses, [w.numpy() for w in arrays], _predictor(_forward, x.dtype, arrays))
 
 
 # %% tags=["hide-input"]
@@ -1896,11 +1870,11 @@ print(f"bandwidth {cpu.bandwidth / 1e9:.1f} GB a second, launch {cpu.launch_time
 from course import compare
 
 
-def program_of(row_step, task, dtype):
-    return train_program(row_step, np.dtype(dtype), tuple(w.shape for w in task.weights))
+def program_of(program, task, dtype):
+    return program(np.dtype(dtype), tuple(w.shape for w in task.weights))
 
 
-line = program_of(line_row, task, "f8")
+line = program_of(line_program, task, "f8")
 flops = compare.operations(line)
 print(f"{flops} operations a row")
 print(f"predicted   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs a step")
@@ -1922,7 +1896,7 @@ checks.predict(
 
 # %% tags=["nbval-ignore-output"]
 for lanes, dtype in {"one lane": "f8", "all lanes": "f4"}.items():
-    program = program_of(net_row, rings, dtype)
+    program = program_of(net_program, rings, dtype)
     small, large = (1e6 * compare.step_time(program, rings, batch) for batch in (10, 100))
     print(f"{lanes:9}   batch 10 {small:5.2f} µs   batch 100 {large:5.2f} µs   {large / small:.1f} times")
 
@@ -1935,7 +1909,7 @@ for lanes, dtype in {"one lane": "f8", "all lanes": "f4"}.items():
 # %% tags=["hide-input", "nbval-ignore-output"]
 from course.figures import widgets
 
-flops = compare.operations(program_of(net_row, rings, "f4"))  # of a row; its bytes are 20
+flops = compare.operations(program_of(net_program, rings, "f4"))  # of a row; its bytes are 20
 
 
 def draw(batch, launches):
@@ -1955,14 +1929,17 @@ widgets.explore(
 # when they "fill the machine". One large program hides it, too: that is what a compiler does, on level 3.
 
 # %% [markdown]
-# ## The level below | here (1 min)
+# ## Side by side with plain Python (1 min)
 #
-# Below this level there is only plain Python, number 0: `course/reference.py`, in which each operation on two numbers counts as a
-# **launch**, of 24 bytes. (Level 1's launch is here the whole call, checks too: a step takes longer than above.) Look at the
-# numbers on top, and at BACKWARD. **A line that calls functions says how many lines they have: click on it, and they open.**
+# Below this level there is only plain Python, number 0: `course/reference.py`. Here are both, mark by mark; a click on *Two rings*
+# shows the net. **"5 more lines" opens what a line calls**, and a click on a level's name tells what a step of it is made of. In
+# plain Python each operation on two numbers counts as a **launch**, of 24 bytes. (Level 1's time is that of the whole call, checks
+# too, so a step takes longer than above.)
 
 # %%
-compare.measure(task, reference.linear_regression, linear_regression, last=1000)
+line = compare.measure(task, reference.linear_regression, linear_regression, last=1000)
+net = compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=20, repeats=1)
+compare.side_by_side(line, net)
 
 # %% [markdown]
 # The formulas are the same. What differs is when they run: plain Python computes each line for each row, and level 1 runs each
@@ -1990,7 +1967,7 @@ compare.measure(task, reference.linear_regression, linear_regression, last=1000)
 #
 # Take from each column its mean: `y[r, k] = x[r, k] - mean of column k`. You are given an assembler and two of its arrays,
 # `[rows, columns]`, and write the program. A mean is a sum over the rows, divided by their number, as in the record. (About 8
-# lines. Hint: `a.sum()`, `.total()` and `a.count("rows")` stand in `train_program`; `x.shape[1]` is the number of columns.)
+# lines. Hint: `a.sum()`, `.total()` and `a.count("rows")` stand in `line_program`; `x.shape[1]` is the number of columns.)
 
 # %%
 from course.practice import exercises

@@ -119,7 +119,8 @@ from ctypes import addressof, c_char
 import numpy as np
 
 from levels import more
-from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, flag, pool, unmasked
+from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, flag, pool
+from levels.support.checks import unmasked
 from levels.kernels import ELEMENTWISE, KERNELS, planned
 
 METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
@@ -1801,7 +1802,8 @@ print(f"µs a step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.1f
 #| export tasks
 """The two tasks as tensors: the formula forward, the tape backward, all steps in one program."""
 
-from levels.hardware.tasks import Fit, check_inputs, check_task
+from levels.hardware.tasks import Fit
+from levels.support.checks import check_inputs, check_task
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
@@ -1813,8 +1815,8 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     def step(rows, target):
         with GradientTape() as tape:
             prediction = rows @ w + b  # forward
-            error = prediction - target
-            loss = reduce_mean(error * error)  # loss
+            error = prediction - target  # loss
+            loss = reduce_mean(error * error)
         dw, db = tape.gradient(loss, [w, b])  # backward
         w.assign(w - learning_rate * dw)  # update
         b.assign(b - learning_rate * db)
@@ -1861,8 +1863,8 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     def step(rows, target):
         with GradientTape() as tape:
             prediction = dnn(rows, weights)  # forward
-            c = clip(prediction, 1e-7, 1.0 - 1e-7)
-            loss = -reduce_mean(target * log(c) + (1.0 - target) * log(1.0 - c))  # loss
+            c = clip(prediction, 1e-7, 1.0 - 1e-7)  # loss
+            loss = -reduce_mean(target * log(c) + (1.0 - target) * log(1.0 - c))
         gradients = tape.gradient(loss, weights)  # backward
         for w, dw in zip(weights, gradients):  # update
             w.assign(w - learning_rate * dw)
@@ -1903,13 +1905,15 @@ print(f"µs a step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1's 
 # %% [markdown]
 # Tapes and dictionaries happened once, while we traced. (`jax.jit` and `tf.function` with XLA go the same way.)
 #
-# ### The level below | here
+# ### Side by side with level 2
 #
-# The net: look at `BACKWARD`, where one line stands for all of level 2's. (The predicted µs lack Python, in
-# which the eager step spends most of its time, and that in a sum each addition waits for the one before.)
+# Look at the row *backward*, for the line and for the net: one line stands for all of level 2's. (The predicted times, behind the
+# levels' names, lack Python, in which the eager step spends most of its time.)
 
 # %%
-compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
+line = compare.measure(task, kernels.tasks.linear_regression, linear_regression, last=1000)
+net = compare.measure(rings, kernels.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
+compare.side_by_side(line, net)
 
 # %% [markdown]
 # ## The same in TensorFlow and PyTorch (1 min)

@@ -1143,26 +1143,26 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 #
 # The model is a list of layers. The step is still ours, but it names no weight any more. Before it, the layers get the starting
 # weights that all five levels share. The four marked lines are the four of every level: forward, loss, backward and update. (`Fit`
-# is level 1's result: losses, weights and `predict`. `check_task` and `check_inputs` are level 1's, too. They refuse arrays that do
-# not fit.)
+# is level 1's result: losses, weights and `predict`.)
 
 # %%
 #| export tasks
 """The two tasks as layers, a loss, an optimizer and a dataset."""
 
-from levels.hardware.tasks import Fit, check_inputs, check_task
+from levels.hardware.tasks import Fit
+from levels.support.checks import check_inputs, check_task
 
 
-def _train(layers, loss_of, x, y, weights, batches, learning_rate):
-    """Layers in a row from given starting weights: one step for each batch."""
-    sgd, data = SGD(learning_rate), Dataset.from_batches(x, y, batches)
+def _train(layers, loss_of, sgd, data, weights):
+    """Layers in a row from given starting weights: one step for each batch of the data."""
 
     def model(rows):
         for layer in layers:
             rows = layer(rows)
         return rows
 
-    model(x[:1])  # makes the variables
+    (x, y), batches = data.rows()
+    model(x.numpy()[:1])  # makes the variables
     for layer, *start in zip(layers, weights[::2], weights[1::2]):
         layer.set_weights(start)
     variables = [variable for layer in layers for variable in layer.trainable_variables]
@@ -1176,8 +1176,7 @@ def _train(layers, loss_of, x, y, weights, batches, learning_rate):
         sgd.apply_gradients(zip(gradients, variables))  # update
         return loss
 
-    arrays, batches = data.rows()
-    losses = step.over(*arrays, batches).numpy()
+    losses = step.over(x, y, batches).numpy()
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
@@ -1187,7 +1186,7 @@ def _train(layers, loss_of, x, y, weights, batches, learning_rate):
 
 
 # %% [markdown]
-# What is left for the first task is one layer and one loss:
+# What is left for the first task are its parts: one layer, one loss, one optimizer, and the data.
 
 
 # %%
@@ -1195,7 +1194,12 @@ def _train(layers, loss_of, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return _train([Dense(1)], MeanSquaredError(), x, y, weights, batches, learning_rate)  # model
+    layers = [Dense(1)]  # model
+    loss_of = MeanSquaredError()
+    sgd = SGD(learning_rate)
+    data = Dataset.from_batches(x, y, batches)
+
+    return _train(layers, loss_of, sgd, data, weights)
 
 
 # %%
@@ -1233,7 +1237,11 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
-    return _train(layers, BinaryCrossentropy(), x, y, weights, batches, learning_rate)
+    loss_of = BinaryCrossentropy()
+    sgd = SGD(learning_rate)
+    data = Dataset.from_batches(x, y, batches)
+
+    return _train(layers, loss_of, sgd, data, weights)
 
 
 # %%
@@ -1281,13 +1289,17 @@ for level, train_it in {"3": low_level.tasks.linear_regression, "4": linear_regr
     print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
 
 # %% [markdown]
-# Op by op, the calls come on top of seventeen launches. Lines, launches and bytes stand above the bands. (Compiled, the times there
-# are longer: tracing is shared by 8,000 steps, above by 200,000.)
+# Op by op, the calls come on top of seventeen launches.
 #
-# ### The level below | here
+# ### Side by side with level 3
+#
+# The row *model* grows, and in all others the weights have disappeared. (The times of compiled steps are longer here: tracing is
+# shared by 8,000 steps, above by 200,000.)
 
 # %%
-compare.measure(task, low_level.tasks.linear_regression, linear_regression, last=1000)
+line = compare.measure(task, low_level.tasks.linear_regression, linear_regression, last=1000)
+net = compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, last=50, repeats=1)
+compare.side_by_side(line, net)
 
 # %% [markdown]
 # Look at *forward* and *update*: the names of the weights are gone. For the net, level 3 has another text in every band. Here only

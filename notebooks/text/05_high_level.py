@@ -520,9 +520,10 @@ except AttributeError as error:
 #| export models
 import copy
 
-from levels.hardware import PLACE, check_finite
+from levels.hardware import PLACE
 from levels.low_level import Variable, constant, trace
 from levels.mid_level import Loss, widened
+from levels.support.checks import check_finite
 
 
 def dtype_for(model, x):
@@ -825,14 +826,14 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 #| export tasks
 """The two tasks as models: compile, fit."""
 
-from levels.hardware.tasks import Fit, check_inputs, check_task
+from levels.hardware.tasks import Fit
+from levels.support.checks import check_inputs, check_task
 
 
-def _train(model, loss, x, y, weights, batches, learning_rate):
-    """A model from given starting weights: one step for each batch."""
+def _train(model, x, y, weights, batches):
+    """A compiled model from given starting weights: one step for each batch."""
     model.build(x.shape, x.dtype)
     model.set_weights(weights)
-    model.compile(SGD(learning_rate), loss)
     losses = model.fit(Dataset.from_batches(x, y, batches), verbose=0).losses  # forward, loss, backward, update
 
     def predict(x):
@@ -845,7 +846,10 @@ def _train(model, loss, x, y, weights, batches, learning_rate):
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    return _train(Sequential([Dense(1)]), "mse", x, y, weights, batches, learning_rate)  # model
+    model = Sequential([Dense(1)])  # model
+    model.compile(SGD(learning_rate), "mse")
+
+    return _train(model, x, y, weights, batches)
 
 
 # %%
@@ -880,7 +884,9 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])  # model
-    return _train(model, "binary_crossentropy", x, y, weights, batches, learning_rate)
+    model.compile(SGD(learning_rate), "binary_crossentropy")
+
+    return _train(model, x, y, weights, batches)
 
 
 # %% tags=["hide-input"]
@@ -936,11 +942,13 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # ## The five side by side (4 min)
 #
-# Here is the course on one page: the bands that you know, with the lines of all levels. 0 is plain Python,
-# `course/reference.py`, the arithmetic that every level has to equal; 5 is this notebook.
+# Here is the course on one screen: the columns that you know, for all five levels. The upper levels stand above the lower ones,
+# as in the house.
 #
-# We train the line in eight versions. Level 1 has two of them, float64 one number at a time and float32 with lanes
-# (SIMD); level 3 has two, op by op and compiled.
+# We train each task in eight versions. One is plain Python, `course/reference.py`, the arithmetic that every level has to equal.
+# Level 1 has two versions: float64, one number at a time, and float32 with lanes (SIMD). Level 3 has two: op by op (eager), and
+# compiled. Versions that go op by op take over from level 1 for the last hundred steps of the net, because plain Python would
+# take about a minute for all 24,000.
 
 # %%
 from course import reference
@@ -952,7 +960,7 @@ net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level i
 
 # %% tags=["hide-input"]
 checks.predict(
-    "How many different last losses will stand above the bands, for the eight versions?",
+    "How many different last losses will the eight versions of the line have?",
     2,
     slider=(1, 8, 1),
     because="""Seven compute in float64, the same operations in the same order: plain Python and `fit` end with the same bits. The
@@ -962,22 +970,16 @@ checks.predict(
 
 # %%
 line = compare.measure(task, *line_on_all)
-line
+net = compare.measure(rings, *net_on_all, last=100, repeats=1)
+compare.side_by_side(line, net)
 
 # %% [markdown]
-# Read the numbers on top, and one band, *update*: each level says the same in its own words. On level 5 one line says four bands at
-# once, and a bracket runs down from it. The other bands can wait: they are what to come back to.
+# Read one row, *update*: each level says the same in its own words. On level 5 one line, the call of `fit`, does the work of four
+# rows. **A click on the names of two levels lays these two side by side**, and tells what a step of each is made of.
 #
-# Seven times the same loss, so it is printed once. **Lines** are those of the task function and of all it calls in its module. A
-# **launch** is one call from above: of one operation on two numbers in plain Python, of one kernel on level 2, of a whole training
-# where a compiler has been at work. (Level 5 says `few`: where `levels_more` shows a moving bar, a pass is a few calls.)
-#
-# Of the net the numbers are enough. (Versions that go op by op take over from level 1 for the last hundred steps: all 24,000 take
-# plain Python about a minute.) **The two menus lay any two levels beside each other.**
-
-# %%
-net = compare.measure(rings, *net_on_all, last=100, repeats=1)
-net
+# Seven versions end on the same loss, so it is shown once. **Lines** are those of the task function and of all that it calls in
+# its module. A **launch** is one call from above: of one operation on two numbers in plain Python, of one kernel on level 2, of a
+# whole training where a compiler has been at work.
 
 # %% [markdown]
 # ## What this level cost (5 min)
@@ -1026,7 +1028,7 @@ widgets.explore(
 #
 # ## The same in two frameworks (1 min)
 #
-# The net in the three, on the same batches. A look at the bands is enough: which marks has one line of `fit` taken over? (Theirs ran
+# The net in the three, on the same batches. Which marks has one line of `fit` taken over in each? (Theirs ran
 # on the real libraries. In *more/05_tensorflow* they run here, with one import changed.)
 
 # %%

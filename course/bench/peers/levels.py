@@ -38,10 +38,13 @@ def level_1(work):
     """The assembled program, bound to the batches of each epoch."""
     check_net(work)
     cpu, dtype = pool()["cpu:0"], work.x.dtype
-    row, weights = hardware.line_row if work.loss == "mse" else hardware.net_row, [cpu.put(w) for w in work.weights]
-    program = hardware.train_program(row, dtype, tuple(w.shape for w in weights))
-    given = {"x": cpu.put(work.x), "y": cpu.put(work.y), "learning_rate": work.rate}
-    given |= {f"weights{k}": w for k, w in enumerate(weights)}
+    weights = [cpu.put(w) for w in work.weights]
+    written, names = hardware.net_program, ("w1", "b1", "w2", "b2", "w3", "b3")
+    if work.loss == "mse":
+        written, names = hardware.line_program, ("w", "b")
+    program = written(dtype, tuple(w.shape for w in weights))
+    given = {"x": cpu.put(work.x), "y": cpu.put(work.y), "rate": work.rate}
+    given |= dict(zip(names, weights, strict=True))
 
     def epoch(order):
         batches = cpu.put(work.batches(order))

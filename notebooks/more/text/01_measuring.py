@@ -12,7 +12,7 @@ import numpy as np
 from course import build, compare, figures, tasks
 from course.figures import page
 from course.practice import checks
-from levels.hardware import Assembler, host_lanes, line_row, net_row, pool, roofline, seconds, train_program
+from levels.hardware import Assembler, host_lanes, line_program, net_program, pool, roofline, seconds
 from levels_more import measuring
 from levels_more.measuring import Pool, measure_latency, measure_reading
 
@@ -135,7 +135,7 @@ figures.accumulators(counts, [2 * host_lanes() * count / turn for count, turn in
 # error, three its slope, ten the sum, two the update: twenty, and each waits for the one before.
 
 # %% tags=["nbval-ignore-output"]
-line = train_program(line_row, np.dtype("f8"), ((2, 1), (1, 1)))
+line = line_program(np.dtype("f8"), ((2, 1), (1, 1)))
 print(f"20 operations that wait     {20e6 * roofline._measure_turn(cpu, 1):.4f} µs")
 print(f"a step of the line takes    {1e6 * compare.step_time(line, tasks.linear()):.4f} µs")
 
@@ -205,11 +205,11 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 from levels_more.listing import listing
 
 
-def program_of(row_step, task):
-    return train_program(row_step, np.dtype("f4"), tuple(w.shape for w in task.weights))
+def program_of(program, task):
+    return program(np.dtype("f4"), tuple(w.shape for w in task.weights))
 
 
-line, net = program_of(line_row, tasks.linear()), program_of(net_row, tasks.rings())
+line, net = program_of(line_program, tasks.linear()), program_of(net_program, tasks.rings())
 
 # %% tags=["nbval-ignore-output"]
 points += [("linear", 10 * compare.operations(line), 10 * 20, compare.step_time(line, tasks.linear()))]

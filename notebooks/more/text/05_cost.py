@@ -20,7 +20,7 @@ import numpy as np
 
 from course import compare, reference, tasks
 from course.figures import great
-from course.inspection import bands
+from course.inspection import side_by_side
 from course.practice import checks
 from levels import hardware, high_level, kernels, low_level, mid_level
 from levels.high_level import Sequential
@@ -176,11 +176,11 @@ great.five_levels(net)
 # becomes a fused program (*more/03_fused*), whose lanes run over columns. So in float64 it takes a third of the time, with the same
 # bits, and comes near 1 SIMD, which has float32 and a row in each lane.
 #
-# The bands of both tasks fit on paper, with all helpers open: two sides of A4, the line on the left and the net on the right. The
-# page lies beside this notebook, to be opened in a browser and printed.
+# The five levels fit on paper, with all helpers open: one side of A4 for the line and one for the net. The page lies beside this
+# notebook, to be opened in a browser and printed.
 
 # %%
-bands.on_paper("side_by_side.html", line, net).name
+side_by_side.on_paper("side_by_side.html", line, net).name
 
 # %% [markdown]
 # ## Your machine's card (3 min)

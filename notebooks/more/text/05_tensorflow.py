@@ -40,7 +40,7 @@ for api in ("low", "mid", "high"):
 
 # %% [markdown]
 # One number, six times. (The last digits of a float64, which are not shown, may differ: TensorFlow adds up in an order of its own.)
-# And the three programs as bands, led by the level of ours that each stands on:
+# And the three programs side by side, under the level of ours that each stands on:
 
 # %%
 spellings.three("tf", "Two rings", "rings")

@@ -199,7 +199,23 @@ print(f"{len(rings.batches):,} steps, {right:.1%} of the test points right")
 figures.classifier(rings, high_level.tasks.Fit(net.history.losses, net.get_weights(), net.predict))
 
 # %% [markdown]
-# You can say it in four lines, and you know what each storey beneath does with them.
+# ## The five side by side (2 min)
+#
+# Here are both tasks as each level has them. The upper levels stand above the lower ones, as in the house. The rows are the five
+# parts of a step; on level 5 one line, the call of `fit`, does the work of four. A click on *Two rings* shows the net, and **a
+# click on the names of two levels lays these two side by side**. (Levels that go op by op take the last steps only, from where
+# level 1 has come by then.)
+
+# %%
+from course import compare
+
+levels = hardware, kernels, low_level, mid_level, high_level
+line = compare.measure(task, *(level.tasks.linear_regression for level in levels), last=500, repeats=1)
+net = compare.measure(rings, *(level.tasks.dnn_classifier for level in levels), last=20, repeats=1)
+compare.side_by_side(line, net)
+
+# %% [markdown]
+# You can say it in four lines, and you know what each level beneath does with them.
 #
 # **A good place to stop.** The training loop is owned too: `fit` goes down through layers, a tape, kernels and instructions, and each
 # of them you have written once.

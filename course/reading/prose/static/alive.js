@@ -1,4 +1,4 @@
-/* What moves on a page without a kernel: figures, the levels as bands, predictions, and one line to mend. */
+/* What moves on a page without a kernel: figures, predictions, and one line to mend. */
 
 function element(name, given = {}, ...children) {
   const made = Object.assign(document.createElement(name), given);
@@ -31,29 +31,6 @@ function figure(place) {
     status.textContent = image.alt;
   })));
   image.after(status);
-}
-
-function depth(place) {
-  const tasks = [...place.querySelectorAll("[data-task]")];
-  const show = (level) => {
-    place.dataset.level = level;
-    for (const row of place.querySelectorAll("tr")) {
-      let column = 0;
-      const heads = [...row.parentNode.querySelector("tr").children].slice(1);
-      const spans = heads.flatMap((head, k) => Array(head.colSpan).fill(k));
-      for (const cell of [...row.children].slice(1)) {
-        cell.classList.toggle("other", cell.colSpan < spans.length && spans[column] !== level);
-        column += cell.colSpan;
-      }
-    }
-  };
-  place.prepend(slider("level", ["1", "2", "3", "4", "5"], 4, (k) => show(k + 1)));
-  if (tasks.length > 1) {
-    const choose = (k) => tasks.forEach((task, j) => { task.hidden = j !== k; });
-    place.prepend(slider("task", tasks.map((task) => task.dataset.task), 0, choose));
-    choose(0);
-  }
-  show(5);
 }
 
 /* "3 to 7", "1.75 µs" or "8,000" as [low, high]; nothing where it is no number. */
@@ -144,7 +121,6 @@ function name() {
 document.addEventListener("DOMContentLoaded", () => {
   name();
   document.querySelectorAll(".alive").forEach(figure);
-  document.querySelectorAll(".depth").forEach(depth);
   document.querySelectorAll(".mend").forEach(mend);
   for (const told of document.querySelectorAll(".jp-RenderedHTMLCommon + details")) {
     if (told.querySelector("summary").textContent === "the answer") prediction(told);

@@ -1,0 +1,1 @@
+"""What the levels use and no notebook explains. It is written by hand, and knows none of the levels."""

@@ -1,0 +1,73 @@
+"""Checks of arguments, the same on every level. Each error says what was given, what was expected, and what to do."""
+
+import numpy as np
+
+
+def unmasked(values):
+    """These numbers as a NumPy array. Raises TypeError for what holds none, and for a masked one: its mask would be lost."""
+    if type(values) in (list, tuple):
+        for each in values:
+            if isinstance(each, (list, tuple, np.ma.MaskedArray)):
+                unmasked(each)
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError("a masked array keeps no mask here; fill it, as in x.filled(0), or drop those rows")
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):  # rows of different lengths
+        array = np.empty((), object)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"{values!r:.60}: expected an array of numbers; others have no kernels")
+    return array
+
+
+def check_finite(name, array):
+    """Raise ValueError, naming the first such row, where an array [rows, …] holds a NaN or an infinity."""
+    finite = np.isfinite(array)
+    if not finite.all():
+        row = np.argwhere(~finite)[0][0]
+        raise ValueError(f"{name} is not a finite number in row {row}; drop or fill such rows")
+
+
+def check_inputs(x, dtype, features):
+    """Raise ValueError unless x is [m, features] of that dtype, with no NaN and no infinity."""
+    _check_array("x", x, dtype, *np.shape(x)[:1], features)
+
+
+def check_task(x, y, weights, batches, learning_rate, units):
+    """Raise TypeError, ValueError or IndexError unless the arguments of a task fit each other and its net.
+
+    The net has layers with that many `units`. Of one float dtype are x[rows, features], y[rows, 1] and the weights
+    w[inputs, units], b[1, units] of each layer; batches[steps, batch] holds row numbers.
+    """
+    if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
+        raise TypeError(f"x is {_described(x)}; expected a NumPy array [rows, features] of float32 or float64")
+    shapes = []
+    for inputs, outputs in zip([x.shape[1], *units], units):
+        shapes += [(inputs, outputs), (1, outputs)]
+    if not isinstance(weights, (list, tuple)) or len(weights) != len(shapes):
+        given = f"{len(weights)} arrays" if isinstance(weights, (list, tuple)) else f"a {type(weights).__name__}"
+        raise ValueError(f"weights are {given}; expected {len(shapes)}: {shapes}")
+    _check_array("x", x, x.dtype, *x.shape)
+    _check_array("y", y, x.dtype, len(x), 1)
+    for k, (array, shape) in enumerate(zip(weights, shapes)):
+        _check_array(f"weights[{k}]", array, x.dtype, *shape)
+    rows = unmasked(batches)
+    if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
+        raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
+    for row in (rows.min(), rows.max()):
+        if not 0 <= row < len(x):
+            raise IndexError(f"batches hold row {row}; x has {len(x)} rows")
+    if not isinstance(learning_rate, (int, float)) or not 0 < learning_rate < np.inf:
+        raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
+
+
+def _check_array(name, array, dtype, *shape):
+    """Raise ValueError unless this is a NumPy array of that dtype and shape, with no NaN and no infinity."""
+    if not isinstance(array, np.ndarray) or (unmasked(array).dtype, array.shape) != (dtype, shape):
+        raise ValueError(f"{name} is {_described(array)}; expected a NumPy array {dtype}{list(shape)}")
+    check_finite(name, array)
+
+
+def _described(array):
+    """The dtype and shape of what was given, for an error."""
+    return f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
