@@ -47,8 +47,8 @@ def linear_step(x, y, weights):
     n, total, (dw, db) = float(len(x)), 0.0, zeros_like(weights)
     for row, (target,) in zip(x, y, strict=True):
         (z,) = layer(row, w, b)  # forward
-        e = z - target
-        total = total + e * e  # loss
+        e = z - target  # loss
+        total = total + e * e
         g = 1.0 / n  # backward
         de = g * e + g * e
         add_outer(dw, row, [de])
@@ -65,8 +65,8 @@ def dnn_step(x, y, weights, exp, log):
         h2 = [0.0 if z <= 0.0 else z for z in layer(h1, w2, b2)]
         (z,) = layer(h2, w3, b3)
         p = 1.0 / (1.0 + exp(0.0 - z))
-        c = min(max(p, 1e-7), 1.0 - 1e-7)
-        total = total + (target * log(c) + (1.0 - target) * log(1.0 - c))  # loss
+        c = min(max(p, 1e-7), 1.0 - 1e-7)  # loss
+        total = total + (target * log(c) + (1.0 - target) * log(1.0 - c))
         g = -1.0 / n  # backward
         dc = g * target / c - g * (1.0 - target) / (1.0 - c)
         dp = dc if 1e-7 < p < 1.0 - 1e-7 else 0.0

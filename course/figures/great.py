@@ -12,7 +12,7 @@ from matplotlib.transforms import Affine2D
 from PIL import Image, ImageDraw, ImageFont
 
 from course.figures import DATA, GREY, HUES, LEVELS, plain, short, styled
-from course.inspection.compare import launches_of, loss_of, micro
+from course.inspection.compare import bits_of, decimal_of, launches_of, micro
 from course.inspection.marks import MARKS
 
 WIDTH, HEIGHT, DEPTH = 900, 640, 520  # px of the great figure; the height of one level's picture, which is as wide
@@ -132,7 +132,7 @@ def five_levels(figure, comparison):
         numbers = row.lines, launches_of(row), f"{row.nbytes:,.0f}", f"{row.measured / row.predicted:.1f}"
         for (x, _), text in zip(heads, numbers, strict=True):
             sheet.write(x, y, text, ha="right")
-        sheet.write(662, y, loss_of(row), **(dict(family="monospace", size=8) if row in exact else {}))
+        sheet.write(662, y, bits_of(row), **(dict(family="monospace", size=8) if row in exact else {}))
         sheet.write(885, y, row.score, ha="right")
     times(sheet.axes(364, 572, top, top + pitch * len(rows)), rows, range(6))
 
@@ -195,10 +195,10 @@ def depth(figure, comparison, level):
     axes.set(xlabel=f"step (line: mean of {size}, band: all of them)", ylabel="loss", xlim=(0, len(row.losses)))
     plain(axes.yaxis)
     everywhere = ", the same on every level" if next(iter(differences(rows))) == 0 else ""
-    sheet.write(462, 334, f"last loss {loss_of(row)}{everywhere}", size=9.5, weight="bold")
+    sheet.write(462, 334, f"last loss {decimal_of(row)}{everywhere}", size=9.5, weight="bold")
     told = "; ".join(
         f"{each.name}: {launches_of(each)} launches a step, predicted {micro(each.predicted)} and measured"
         f" {micro(each.measured)}"
         for each in own
     )
-    return f"Level {level}, {LEVELS[level - 1]}, {row.lines} lines. {told}. Last loss {loss_of(row)}{everywhere}; {row.score}."
+    return f"Level {level}, {LEVELS[level - 1]}, {row.lines} lines. {told}. Last loss {decimal_of(row)}{everywhere}; {row.score}."

@@ -184,9 +184,21 @@ def launches_per_step(row):
 
 
 def loss_of(row):
-    """The last loss: of float64 every bit, of float32 what its programs agree on, whatever their lanes."""
+    """The last loss in decimal, and of float64 every bit."""
+    bits = f" ({bits_of(row)})" if row.losses.dtype == np.float64 else " (float32)"
+    return decimal_of(row) + bits
+
+
+def decimal_of(row):
+    """The last loss to so many digits as all programs agree on, whatever their lanes."""
     last = row.losses[-1]
-    return f"{last:#.4g} ({float(last).hex()})" if last.dtype == np.float64 else f"{last:.3g} (float32)"
+    return f"{last:#.4g}" if last.dtype == np.float64 else f"{last:.3g}"
+
+
+def bits_of(row):
+    """The last loss in hexadecimal, in which no bit is hidden; of float32, whose last bits depend on the lanes, in decimal."""
+    last = row.losses[-1]
+    return float(last).hex() if last.dtype == np.float64 else loss_of(row)
 
 
 class Version(NamedTuple):
