@@ -23,9 +23,7 @@ def test_every_notebook_stands_on_it_once_with_what_it_says_of_itself():
     assert page.index("(trail/1_hardware") < page.index("(01_hardware"), "first the trail"
 
 
-@pytest.mark.parametrize(
-    "page, link", [("README.md", "trail/1_hardware"), ("course/reading/prose/contents.md", "more/01_gpu")]
-)
+@pytest.mark.parametrize("page, link", [("course/reading/prose/contents.md", "more/01_gpu")])
 def test_pages_have_the_same_tables(page, link):
     text, tables = (ROOT / page).read_text(encoding="utf-8"), teaching.TABLES[page]
     assert teaching.with_tables(text, tables) == text, "run `python -m course.practice.teaching`"

@@ -189,13 +189,18 @@ def test_a_figure_moves(tab, name, slider):
 
 def test_the_first_five_minutes(tab):
     page = tab("index")
-    level, code = page.get_by_label("level"), page.locator(".depth")
-    assert "model.fit(" in code.inner_text() and "a.loop(" not in code.inner_text()
-    for _ in range(4):
-        level.press("ArrowLeft")
-    assert "model.fit(" not in code.inner_text() and "a.loop(" in code.inner_text()
-    loss = page.locator(".depth code").first
-    assert loss.is_visible() and loss.inner_text() == "0x1.26b37bd4bf3c0p+3"
+    house = page.locator(".side-by-side")
+    assert "model.fit(" in house.inner_text() and "a.load(" in house.inner_text()
+    assert house.bounding_box()["y"] < 500, "the five levels stand on the first screen"
+    assert {"Read it here", "Run it yourself"} <= {link.inner_text() for link in page.locator("a.read").all()}
+    loss = house.locator(".task[open] > p")
+    assert "9.209 0x1.26b37bd4bf3c0p+3, the same 64 bits on every level" in loss.inner_text()
+    for level in (5, 1):
+        house.locator(f".task[open] th.level-{level} summary").click()
+    assert house.locator(".task[open] th[class]:visible").count() == 2
+    for level in (5, 1):
+        house.locator(f".task[open] th.level-{level} summary").click()
+    assert house.locator(".task[open] th[class]:visible").count() == 5
 
     answer = page.locator(".prediction details")
     assert not answer.evaluate("told => told.open")

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from course import __main__ as the_door
-from course import figures
+from course import figures, reading
 from course.build import ROOT, names_in, text_path
 from course.build.minutes import UNTIMED
 from course.practice import teaching
@@ -71,13 +71,6 @@ def test_a_day_cannot_leave_out_what_is_not_there(monkeypatch):
         teaching.one_day()
 
 
-def test_the_levels_minutes():
-    found = re.findall(r"^\| \[`(\w+)`\]\(.* \| (\d+) \|$", PAGES["README.md"], re.MULTILINE)
-    assert found == [(name, str(teaching.minutes(name))) for name in NAMES], "run `python -m course.practice.teaching`"
-    old = PAGES["README.md"].replace("| the ground | ", "| the ground | 1")
-    assert old != PAGES["README.md"] and teaching.with_minutes(old) == PAGES["README.md"]
-
-
 def test_what_is_named_in_italics_is_a_section():
     texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("notebooks/**/text/*.py")]
     titles = [re.sub(r" \([^()]*\)$", "", title) for text in texts for title in re.findall(r"^# ##+ (.*)$", text, re.M)]
@@ -108,8 +101,8 @@ def test_pictures_are_small_and_described():
     assert {*found.values()} == {path.relative_to(ROOT).as_posix() for path in ROOT.glob("pictures/*")}
     for text, path in found.items():
         with Image.open(ROOT / path) as image:
-            assert image.format == "PNG" and image.width <= 900
-        assert (ROOT / path).stat().st_size < 150_000 and len(text.split()) > 20
+            assert image.format == "PNG" and image.width <= (1920 if "side_by_side" in path else 900)
+        assert (ROOT / path).stat().st_size <= 200_000 and len(text.split()) > 20
     assert any(text.endswith(figures.loop_order("ijk", 303).text) for text in found)
     assert any("float64 losses differ by 0," in text for text in found)
 
@@ -127,7 +120,6 @@ def test_one_picture_can_be_made_anew_by_its_name(monkeypatch, tmp_path):
     (tmp_path / "pictures").mkdir()
     monkeypatch.setattr(teaching, "ROOT", tmp_path)
     monkeypatch.setattr(teaching, "with_tables", lambda page, tables: page)  # there are no notebooks beside these
-    monkeypatch.setattr(teaching, "with_minutes", lambda page: page)
     monkeypatch.setattr(teaching, "PICTURES", {"five_levels": lambda: (b"new", "As of now."), "sliders": None})
     teaching.main(["pictures", "five_levels"])
     assert [path.name for path in tmp_path.glob("pictures/*")] == ["five_levels.png"]
@@ -142,22 +134,30 @@ def test_what_is_needed_is_what_setup_asks_for():
     assert f"Python {versions[0]} or later, {the_door.MEGABYTES / 1000:g} GB of disk" in PAGES["README.md"]
 
 
-def test_the_first_page_fits_two_screens_and_its_lines_are_those_of_the_levels():
-    """Each line of code in the first table stands in that task's bands, on that level, and so do the losses."""
+def test_the_first_page_fits_two_screens():
+    """In this order: what it is, the picture, get it, start, test, which notebook first, what is different."""
     page = PAGES["README.md"]
-    assert len(page.split()) < 700 and page.index("the same loss to the last bit") < 200
-    shown = json.loads((ROOT / "notebooks" / "05_high_level.ipynb").read_text(encoding="utf-8"))["cells"]
-    texts = ["".join(o.get("data", {}).get("text/plain", "")) for c in shown for o in c.get("outputs", ())]
-    for column, title in enumerate(("The line", "Two rings")):
-        lines = next(text for text in texts if text.startswith(f"{title}\n") and "FORWARD" in text).split("\n")
-        rows = re.findall(r"^\| (?:\*\*(\d)\*\*|(last) loss).*?\| `(.*)` \| `(.*)` \|$", page, re.MULTILINE)
-        assert [level + last for level, last, *_ in rows] == ["5", "4", "3", "2", "1", "last"]
-        for level, last, *codes in rows:
-            assert any(line.startswith(level + last) and codes[column].split("(…")[0] in line for line in lines), (
-                title,
-                level,
-                codes,
-            )
+    assert len(page.split()) < 700
+    parts = (
+        "in five Jupyter notebooks",
+        "pictures/side_by_side.png",
+        "Clone or download",
+        "-m course lab",
+        "-m course test",
+    )
+    places = [page.index(part) for part in (*parts, "nbval", "PyTorch? Begin with", "## What is different here")]
+    assert places == sorted(places)
+    assert "0x" not in page and "git clone http" not in page
+
+
+def test_the_picture_of_the_five_levels_is_that_of_notebook_05():
+    """The first page shows it, and no other; its words end on the loss that the notebook ends on."""
+    (words,) = re.findall(r"!\[([^\]]*)\]\(pictures/side_by_side.png\)", PAGES["README.md"])
+    assert not any("side_by_side.png" in text for name, text in PAGES.items() if name != "README.md")
+    notebook = json.loads((ROOT / "notebooks" / "05_high_level.ipynb").read_text(encoding="utf-8"))
+    page = next(page for page, _ in reading.outputs(notebook) if reading.HOUSE in page)
+    (loss,) = re.findall("<b>([^<]+)</b> <code>0x1.26b37bd4bf3c0p\\+3</code>, the same 64 bits on every level", page)
+    assert words.endswith(f"All five end on the same loss, {loss}.")
 
 
 # Three lessons, and ten questions.

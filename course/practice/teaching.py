@@ -1,8 +1,8 @@
-"""What README.md, TEACHING.md and pages of the site take from the course: timetables, two pictures and their descriptions.
+"""What README.md, TEACHING.md and pages of the site take from the course: timetables, three pictures and their descriptions.
 
-`python -m course.practice.teaching` writes the timetable and the map anew from the notebooks and their minutes; with
-the word `pictures`, it measures the five levels on this machine, takes a screenshot in this system's browser, and keeps both;
-with `pictures five_levels` that one only, for which no browser is needed.
+`python -m course.practice.teaching` writes the timetable and the map anew from the notebooks and their minutes. With the word
+`pictures` it makes the pictures anew, too, or those that are named behind it: `five_levels` measures on this machine;
+`side_by_side`, which README.md shows, and `sliders` need this system's browser.
 """
 
 import importlib
@@ -141,7 +141,7 @@ def from_the_map(table, up=""):
 CONTENTS = "course/reading/prose/contents.md"
 TABLES = {  # on each page
     "TEACHING.md": {"five weeks": five_weeks, "one day": one_day},
-    "README.md": {"the trail": from_the_map("trail")},
+    "README.md": {},  # its pictures are described alone
     CONTENTS: {"what branches off": from_the_map("more", "../../../")},
 }
 
@@ -155,13 +155,6 @@ def with_tables(text, tables):
             raise ValueError(f"expected the lines {begin}{end}once, with nothing but the table between them")
         text = f"{parts[0]}{table()}\n{parts[1]}"
     return text
-
-
-def with_minutes(page):
-    """The text of README.md with the minutes of each notebook at the end of its row, as the headings have them now."""
-    return re.sub(
-        r"^(\| \[`(\d\d_\w+)`\].* )\d+ \|$", lambda row: f"{row[1]}{minutes(row[2])} |", page, flags=re.MULTILINE
-    )
 
 
 def five_levels():
@@ -236,7 +229,7 @@ def with_description(page, name, text):
 
 def main(arguments):
     for name, tables in TABLES.items():
-        write(ROOT / name, with_minutes(with_tables((ROOT / name).read_text(encoding="utf-8"), tables)))
+        write(ROOT / name, with_tables((ROOT / name).read_text(encoding="utf-8"), tables))
     for name in (arguments[1:] or PICTURES) if arguments[:1] == ["pictures"] else ():
         png, text = PICTURES[name]()
         (ROOT / "pictures" / f"{name}.png").write_bytes(png)

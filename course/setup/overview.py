@@ -1,6 +1,6 @@
 """The map: the trail, the five, and what branches off, as the notebooks themselves say it.
 
-`page` is what JupyterLab opens on, in the reader's `mine/`. README.md has the same three tables, from `course.practice.teaching`.
+`page` is what JupyterLab opens on, in the reader's `mine/`. The site has the same three tables.
 """
 
 import re
