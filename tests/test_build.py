@@ -563,13 +563,15 @@ def test_a_failing_notebook_leaves_everything_as_it_was(project, old, new, messa
 
 def test_run_executes_everything_from_nothing_elsewhere(project, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (project / "levels" / "support").mkdir()
+    (project / "levels" / "support" / "checks.py").write_text("")
     before = snapshot(project)
     assert build.run([], project) == 0
     assert snapshot(project) == before
     (copy,) = tmp_path.glob("levels-run-*")
     out = capsys.readouterr().out
     assert str(copy / "notebooks") in out and re.search(r"01_hardware +ran in .*\n02_kernels +ran in", out)
-    assert (copy / "levels" / "kernels" / "tasks.py").exists()
+    assert (copy / "levels" / "kernels" / "tasks.py").exists() and (copy / "levels" / "support" / "checks.py").exists()
 
 
 def test_the_kernel_is_this_python(project, monkeypatch, tmp_path):
@@ -593,6 +595,8 @@ def test_check_names_file_and_cell(project, capsys):
     edit(project / "levels" / "kernels" / "tasks.py", "import Fit, alloc", "import alloc, Fit")
     (project / "levels" / "kernels" / "registry.py").unlink()
     (project / "levels" / "kernels" / "notes.txt").write_text("")
+    (project / "levels" / "support").mkdir()
+    (project / "levels" / "support" / "checks.py").write_text("")  # written by hand
     (project / "levels" / "__init__.py").unlink()
     capsys.readouterr()
     assert build.main(["--check"], project) == 1

@@ -145,6 +145,15 @@ def test_a_level_that_cannot_be_built_after_the_news_is_the_courses(opened):
     assert any("MORE = {}" in cell.source for cell in mine(opened).cells[3:])
 
 
+def test_the_desk_has_what_the_levels_are_supported_by_and_its_news(project):
+    for text in ("LIMIT = 1\n", "LIMIT = 2\n"):
+        path = project / "levels" / "support" / "limits.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        assert desk.open_desk(project) == []
+        assert (project / MINE / "levels" / "support" / "limits.py").read_text() == text
+
+
 @pytest.mark.parametrize("base", ["gone", "damaged"])
 def test_without_what_it_was_made_from_a_notebook_is_all_the_readers(opened, base):
     work(opened, "KERNELS = {}", "KERNELS = {}  # mine")

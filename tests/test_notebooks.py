@@ -39,7 +39,7 @@ def test_notebook_gives_its_stored_outputs_and_rebuilds_its_level(name, tmp_path
     tell("notebooks, every output compared by nbval", told)
     tail = "\n".join(result.output.split("\n")[-60:])
     assert result.passed, f"notebooks/{name}.ipynb does not give its stored outputs:\n{tail}"
-    assert {path.name for path in (root / "levels").glob("[a-z]*")} == {*beneath, build.level_of(name)}
+    assert {path.name for path in (root / "levels").glob("[a-z]*")} == {*beneath, build.level_of(name), "support"}
     for level in (*beneath, build.level_of(name)):
         fresh, stored = files(root / "levels" / level), files(build.ROOT / "levels" / level)
         assert fresh.keys() == stored.keys(), f"levels/{level} has other files than notebooks/{name}.ipynb leaves"

@@ -23,8 +23,8 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     w, b = map(place.put, weights)  # model
 
     x_, y_ = place.put(x), place.put(y)
-    n = place.put(np.full((1, 1), len(batches[0]), dtype))
-    g = launch("divide", None, place.put(np.ones((1, 1), dtype)), n)
+    size = np.full((1, 1), len(batches[0]), dtype)
+    n, g = place.put(size), place.put(1 / size)
     losses = []
     for numbers in np.asarray(batches, np.int64):
         i = place.put(numbers)
@@ -76,8 +76,8 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     weights = [place.put(w) for w in weights]  # model
 
     x_, y_, one = place.put(x), place.put(y), place.put(np.ones((1, 1), dtype))
-    n = place.put(np.full((1, 1), len(batches[0]), dtype))
-    g = launch("negative", None, launch("divide", None, one, n))
+    size = np.full((1, 1), len(batches[0]), dtype)
+    n, g = place.put(size), place.put(-1 / size)
     bounds = {"low": 1e-7, "high": 1.0 - 1e-7}
     losses = []
     for numbers in np.asarray(batches, np.int64):

@@ -1714,8 +1714,10 @@ def net_program(dtype, shapes, lanes=None):
     n, rate = a.count("batch"), a.number("rate")
     g = -1.0 / n
     with a.loop("steps") as step:
-        weights = w1, b1, w2, b2, w3, b3 = [_each(array, a.load) for array in arrays]
-        sums = dw1, db1, dw2, db2, dw3, db3 = [_each(array, lambda *place: a.sum()) for array in arrays]
+        weights = [_each(array, a.load) for array in arrays]
+        w1, b1, w2, b2, w3, b3 = weights
+        sums = [_each(array, lambda *place: a.sum()) for array in arrays]
+        dw1, db1, dw2, db2, dw3, db3 = sums
         loss = a.sum()
         with a.loop("batch", a.lanes) as r:
             i = a.load(batches, step, r)
