@@ -27,6 +27,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import webbrowser
 
 from course.setup.arguments import COMMANDS as HELP
 from course.setup.arguments import HANDED_ON, checked, parser
@@ -60,7 +61,7 @@ def lab(arguments):
     except BuildError as error:
         fail(str(error))
     ahead.begin(build.ROOT)
-    return hand_over(desk.lab_command(build.ROOT, arguments, opened))
+    return open_lab(arguments, opened)
 
 
 def resume(arguments):
@@ -75,7 +76,23 @@ def resume(arguments):
     except BuildError as error:
         fail(str(error))
     print("\n".join([*lines, told]), flush=True)
-    return 0 if "--tell" in arguments else hand_over(desk.lab_command(build.ROOT, arguments, opened))
+    return 0 if "--tell" in arguments else open_lab(arguments, opened)
+
+
+def open_lab(arguments, opened):
+    """JupyterLab on the desk. Where it runs there already, its address: in a second one a file would have two editors."""
+    from course import build
+    from course.setup import desk
+    from course.setup import lab as jupyterlab
+
+    server = jupyterlab.running(build.ROOT / build.MINE)
+    if server is None or "--help" in arguments:
+        return hand_over(desk.lab_command(build.ROOT, arguments, opened))
+    address = jupyterlab.address(server["url"], desk.page_of(opened), server["token"])
+    print(f"JupyterLab is open on this folder already: {address}")
+    if "--no-browser" not in arguments and desk.has_browser():
+        webbrowser.open(address)
+    return 0
 
 
 def test(arguments):
@@ -185,6 +202,8 @@ def wheelhouse(arguments):
     return 0
 
 
+JUPYTER = "lab", "resume", "test", "browser-test", "build", "run", "programs"  # what starts notebooks, or their kernels
+
 COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in course/setup/arguments.py
     "lab": (lab, CORE),
     "test": (test, TEST),
@@ -234,11 +253,16 @@ def finished():
             stamp = json.load(file)
     except (OSError, ValueError):
         return None  # never made, or half made: the stamp is written last
-    if stamp["root"] != ROOT or not os.path.exists(PYTHON):
+    if stamp["root"] != as_written(ROOT) or not os.path.exists(PYTHON):
         return None  # the folder was moved or copied, or the Python beneath was removed
     if inside() and stamp["python"] != version_text(sys.version_info):
         return None  # the system's python3 is another one now, and sees none of the packages
     return stamp
+
+
+def as_written(path):
+    """A path in the same letters in every locale: where LC_ALL=C knows no accents, Python has stand-ins for their bytes."""
+    return os.fsencode(path).decode("utf-8", "surrogateescape")
 
 
 def inside():
@@ -347,16 +371,19 @@ def make(lock):
         by_uv = [uv, "venv", "--no-project", "--python", python if fitting() else any_fitting, VENV]
         stage("making .venv", by_uv if uv else [python, "-m", "venv", VENV])
     question = "import sys, sysconfig; print(*sys.version_info[:2], sep='.'); print(sysconfig.get_path('purelib'))"
-    version, packages = subprocess.check_output([PYTHON, "-c", question], text=True, cwd=ROOT).splitlines()
+    answer = subprocess.check_output([PYTHON, "-c", question], universal_newlines=True, cwd=ROOT)
+    version, packages = answer.splitlines()
     # The lock names every package, so nothing is left to resolve; and nothing is compiled on the reader's machine.
     install = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install"]
     install += ["--no-deps", "--only-binary", ":all:"] + from_wheelhouse(version)
     stage("installing packages", install + ["-r", os.path.join(ROOT, lock)])
-    with open(os.path.join(packages, "levels-course.pth"), "w") as file:
-        file.write(ROOT + "\n")  # every notebook and script finds `levels` and `course`, wherever it runs
+    # Every notebook and script finds `levels` and `course`, wherever it runs. The line is relative, so it is ASCII: Python
+    # before 3.13 reads it in the locale's encoding, and LC_ALL=C has no letter with an accent.
+    with open(os.path.join(packages, "levels-course.pth"), "w", encoding="ascii") as file:
+        file.write(os.path.relpath(ROOT, packages) + "\n")
     locks = {name: digest(name) for name in ([CORE, TEST] if lock == TEST else [CORE])}
     with open(STAMP, "w", encoding="utf-8") as file:
-        json.dump({"root": ROOT, "python": version, "installer": installer, "locks": locks}, file, indent=1)
+        json.dump({"root": as_written(ROOT), "python": version, "installer": installer, "locks": locks}, file, indent=1)
 
 
 def from_wheelhouse(version):
@@ -431,7 +458,7 @@ def fitting_command():
     commands = [["py", "-" + version] for version in versions] if os.name == "nt" else []
     commands += [["python" + version] for version in versions] + [["python3"], ["python"]]
     question = ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-    pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "timeout": 10, "text": True}
+    pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "timeout": 10, "universal_newlines": True}
     for name, *more in commands:
         program = shutil.which(name)
         with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -468,7 +495,7 @@ def stage(title, command):
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     # In the course's folder: `-m pip` would import what lies where the reader stands. With the lock, which is a file.
     place = {"cwd": ROOT, "env": {**os.environ, **quiet}, "close_fds": False}
-    process = subprocess.Popen(command, text=True, errors="replace", **place, **pipes)
+    process = subprocess.Popen(command, universal_newlines=True, errors="replace", **place, **pipes)
     lines, started, shown = [], time.time(), 0
     reader = threading.Thread(target=lambda: lines.extend(process.stdout), daemon=True)
     reader.start()
@@ -549,14 +576,22 @@ def main(arguments):
     if active_and_complete(lock):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
     else:
+        # Another project's packages, of another version maybe, would come before those of `.venv`.
+        foreign = os.environ.pop("PYTHONPATH", None)
         complete = ready(lock)
         if not complete:
             check_writable()
             with one_at_a_time():
                 if not ready(lock):  # else somebody else has made it
                     make(lock)
-        if not complete or not inside():
+        if not complete or not inside() or foreign:
             return hand_over([PYTHON, os.path.join(ROOT, "course")] + arguments)
+    if name in JUPYTER:
+        from course.setup.homes import settle
+
+        told = settle(ROOT)
+        if told:
+            print(told, flush=True)
     if name in HANDED_ON:
         rest = [whole(argument) for argument in rest]
         os.chdir(ROOT)
