@@ -225,11 +225,20 @@ COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in
 }
 
 
+READERS = "lab", "resume", "progress", "reset", "catch-up", "undo", "test", "setup"  # the other ones are a builder's
+
+
 def help_text():
-    commands = "\n".join(f"  {name:13} {HELP[name][0]}" for name in COMMANDS)
+    def lines(names):
+        return "\n".join(f"  {name:13} {HELP[name][0]}" for name in names)
+
     return f"""usage: python3 -m course COMMAND [ARGUMENT ...]
 
-{commands}
+To read and work:
+{lines(READERS)}
+
+To build, measure, serve and grade:
+{lines(name for name in COMMANDS if name not in READERS)}
 
 `python3 -m course COMMAND --help` tells what a command takes. It works from any folder: `python3 path/to/course COMMAND`.
 The first command makes .venv in this folder, with uv where it is installed, else with venv and pip: about
@@ -357,8 +366,13 @@ def make(lock):
     if stamp and TEST in stamp["locks"]:
         lock = TEST  # what `test` added stays, and stays fitting
     check_machine(uv)
-    installer = "uv" if uv else "pip"
-    print(f"Setting up .venv with {installer} (once; about {MEGABYTES} MB)", flush=True)
+    installer, began = "uv" if uv else "pip", time.time()
+    if stamp and lock not in stamp["locks"]:
+        print(f"Adding to .venv what the tests need, with {installer} (once)", flush=True)
+    elif stamp:
+        print(f"Bringing .venv up to date with {installer}: the course needs other packages now", flush=True)
+    else:
+        print(f"Setting up .venv with {installer} (once; about {MEGABYTES} MB)", flush=True)
     if stamp:
         os.remove(STAMP)
     else:
@@ -369,14 +383,15 @@ def make(lock):
             f">={version_text(PYTHONS[0])},<3.{PYTHONS[1][1] + 1}"  # uv looks for one, and fetches it if need be
         )
         by_uv = [uv, "venv", "--no-project", "--python", python if fitting() else any_fitting, VENV]
-        stage("making .venv", by_uv if uv else [python, "-m", "venv", VENV])
+        stage("making .venv", by_uv if uv else [python, "-m", "venv", VENV], "step 1 of 2, ", began)
     question = "import sys, sysconfig; print(*sys.version_info[:2], sep='.'); print(sysconfig.get_path('purelib'))"
     answer = subprocess.check_output([PYTHON, "-c", question], universal_newlines=True, cwd=ROOT)
     version, packages = answer.splitlines()
     # The lock names every package, so nothing is left to resolve; and nothing is compiled on the reader's machine.
     install = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install"]
     install += ["--no-deps", "--only-binary", ":all:"] + from_wheelhouse(version)
-    stage("installing packages", install + ["-r", os.path.join(ROOT, lock)])
+    step = "" if stamp else "step 2 of 2, "
+    stage("installing packages", install + ["-r", os.path.join(ROOT, lock)], step, began, counted(packages))
     # Every notebook and script finds `levels` and `course`, wherever it runs. The line is relative, so it is ASCII: Python
     # before 3.13 reads it in the locale's encoding, and LC_ALL=C has no letter with an accent.
     with open(os.path.join(packages, "levels-course.pth"), "w", encoding="ascii") as file:
@@ -488,15 +503,36 @@ def ensurepip_cure():
     return "uv, which does not need it; or a Python that has it, as from python.org"
 
 
-def stage(title, command):
-    """Run one step of the setup, showing its seconds and its last line; where it fails, say why and stop."""
+def counted(packages):
+    """A function that tells how far pip is with its last and longest part, in which it says nothing, as "61 of 104"."""
+
+    def installed():
+        return {name for name in os.listdir(packages) if name.endswith(".dist-info")}
+
+    before = installed()
+
+    def how_far(lines):
+        for line in lines[-3:]:
+            if line.startswith("Installing collected packages:"):
+                return f"{len(installed() - before)} of {line.count(',') + 1}"
+        return ""
+
+    return how_far
+
+
+def stage(title, command, step="", began=None, how_far=lambda lines: ""):
+    """Run one step of the setup, showing how far it is; where it fails, say why and stop.
+
+    step: which one it is, if there are several; began: when the clock that is shown began to run, if that was not now;
+    how_far(lines): what to show beside the title in place of the last line that it has printed, or nothing.
+    """
     # Nothing may be asked, and nothing may go past .venv, however the reader's pip is set.
     quiet = {"PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0", "PYTHONUNBUFFERED": "1"}
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     # In the course's folder: `-m pip` would import what lies where the reader stands. With the lock, which is a file.
     place = {"cwd": ROOT, "env": {**os.environ, **quiet}, "close_fds": False}
     process = subprocess.Popen(command, universal_newlines=True, errors="replace", **place, **pipes)
-    lines, started, shown = [], time.time(), 0
+    lines, started, shown = [], began or time.time(), 0
     reader = threading.Thread(target=lambda: lines.extend(process.stdout), daemon=True)
     reader.start()
     terminal, width = sys.stdout.isatty(), shutil.get_terminal_size((100, 24)).columns - 1
@@ -504,10 +540,10 @@ def stage(title, command):
         while reader.is_alive():
             reader.join(0.2)
             seconds = time.time() - started
-            news = f"  {seconds:3.0f} s  {title}  {lines[-1].strip() if lines else ''}"[:width]
+            news = f"  {seconds:3.0f} s  {step}{title}  {how_far(lines) or ''.join(lines[-1:]).strip()}"[:width]
             if terminal:  # one line, written over
                 print("\r" + news.ljust(width), end="", flush=True)
-            elif seconds > shown + 15:  # a log: a line now and then
+            elif seconds > shown + 15 and reader.is_alive():  # a log: a line now and then
                 print(news, flush=True)
                 shown = seconds
     except KeyboardInterrupt:
@@ -519,10 +555,11 @@ def stage(title, command):
     if status:
         tail = "\n".join("  " + line.rstrip()[:160] for line in lines[-12:])
         fail(f"{tail}\n\nStopped while {title}: {cause(''.join(lines), status)}")
-    print(f"  {time.time() - started:3.0f} s  {title}: done", flush=True)
+    print(f"  {time.time() - started:3.0f} s  {step}{title}: done", flush=True)
 
 
 CAUSES = {  # what an installer says, and what it means; the first that fits is told
+    r"network (is|was) disabled": "uv was told to use no network.\nUnset UV_OFFLINE, or make a wheelhouse on another computer.",
     r"no space left|disk quota|not enough space": "the disk is full.",
     r"name resolution|getaddrinfo|new connection|connection (refused|reset)|dns error|unreachable|timed out"
     r"|connect error|error sending request|proxyerror|remote end closed": "the package index cannot be reached.\n"
@@ -535,6 +572,8 @@ CAUSES = {  # what an installer says, and what it means; the first that fits is 
 
 
 def cause(output, status):
+    if os.environ.get("PIP_NO_INDEX") and re.search("no matching distribution", output, re.I):
+        return "pip was told to use no network.\nUnset PIP_NO_INDEX, or make a wheelhouse on another computer."
     told = [meaning for pattern, meaning in CAUSES.items() if re.search(pattern, output, re.I)]
     return told[0] if told else f"the installer ended with status {status}."
 
