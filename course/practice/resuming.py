@@ -254,7 +254,10 @@ def next_step(root: Path) -> str:
     if stop is None:
         return f"Next: {MINE}/{(trail_in(root) + names_in(root))[0]}.ipynb, with `python3 -m course lab --trail`."
     if at_the_end(root, stop):
-        return f"Next: {MINE}/{follows(root, stop.name)}.ipynb, with `python3 -m course resume`."
+        name = follows(root, stop.name)
+        if name == stop.name:
+            return f"You have been through {MINE}/{name}.ipynb; {MINE}/map.md shows what branches off."
+        return f"Next: {MINE}/{name}.ipynb, with `python3 -m course resume`."
     return f"Next: on in {MINE}/{stop.name}.ipynb, with `python3 -m course resume`."
 
 

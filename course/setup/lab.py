@@ -21,9 +21,13 @@ def _load_jupyter_server_extension(server) -> None:
     user = server.identity_provider
     token = user.token if user.token_generated else ""  # whoever has set one knows it
     user.token_generated = False  # else the server prints the address, too, in a block of six lines
+    server.io_loop.add_callback(tell, server, token)  # when it listens, and has nothing more to say
+
+
+def tell(server, token: str) -> None:
+    """The last line: where JupyterLab is. (Which port it got is known only now.)"""
     opened = server.default_url[len(server.base_url) :]
-    line = f"JupyterLab: {address(server.connection_url, opened, token)}  (Ctrl-C, twice, ends it)"
-    server.io_loop.add_callback(print, line, flush=True)  # when it listens, and has nothing more to say
+    print(f"JupyterLab: {address(server.connection_url, opened, token)}  (Ctrl-C, twice, ends it)", flush=True)
 
 
 def address(url: str, opened: str, token: str) -> str:
