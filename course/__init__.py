@@ -9,6 +9,10 @@ What every notebook needs stands at the door, all else in the room of its trade:
 """
 
 import importlib
+import sys
+
+if sys.version_info < (3, 6):  # noqa: UP036 (Python 2 can read this file, and no other one of the course)
+    sys.exit("Python " + sys.version.split()[0] + " is too old. The course runs on Python 3.11 to 3.14.")
 
 
 def __getattr__(name):
@@ -19,4 +23,4 @@ def __getattr__(name):
         return where
     if name == "exercises":  # as exercises began before there were rooms: a reader's own cells still say so
         return importlib.import_module("course.practice.exercises")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError("module " + repr(__name__) + " has no attribute " + repr(name))

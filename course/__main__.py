@@ -27,6 +27,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import webbrowser
 
 from course.setup.arguments import COMMANDS as HELP
 from course.setup.arguments import HANDED_ON, checked, parser
@@ -60,7 +61,7 @@ def lab(arguments):
     except BuildError as error:
         fail(str(error))
     ahead.begin(build.ROOT)
-    return hand_over(desk.lab_command(build.ROOT, arguments, opened))
+    return open_lab(arguments, opened)
 
 
 def resume(arguments):
@@ -75,7 +76,23 @@ def resume(arguments):
     except BuildError as error:
         fail(str(error))
     print("\n".join([*lines, told]), flush=True)
-    return 0 if "--tell" in arguments else hand_over(desk.lab_command(build.ROOT, arguments, opened))
+    return 0 if "--tell" in arguments else open_lab(arguments, opened)
+
+
+def open_lab(arguments, opened):
+    """JupyterLab on the desk. Where it runs there already, its address: in a second one a file would have two editors."""
+    from course import build
+    from course.setup import desk
+    from course.setup import lab as jupyterlab
+
+    server = jupyterlab.running(build.ROOT / build.MINE)
+    if server is None or "--help" in arguments:
+        return hand_over(desk.lab_command(build.ROOT, arguments, opened))
+    address = jupyterlab.address(server["url"], desk.page_of(opened), server["token"])
+    print(f"JupyterLab is open on this folder already: {address}")
+    if "--no-browser" not in arguments and desk.has_browser():
+        webbrowser.open(address)
+    return 0
 
 
 def test(arguments):
@@ -185,6 +202,8 @@ def wheelhouse(arguments):
     return 0
 
 
+JUPYTER = "lab", "resume", "test", "browser-test", "build", "run", "programs"  # what starts notebooks, or their kernels
+
 COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in course/setup/arguments.py
     "lab": (lab, CORE),
     "test": (test, TEST),
@@ -206,11 +225,20 @@ COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in
 }
 
 
+READERS = "lab", "resume", "progress", "reset", "catch-up", "undo", "test", "setup"  # the other ones are a builder's
+
+
 def help_text():
-    commands = "\n".join(f"  {name:13} {HELP[name][0]}" for name in COMMANDS)
+    def lines(names):
+        return "\n".join(f"  {name:13} {HELP[name][0]}" for name in names)
+
     return f"""usage: python3 -m course COMMAND [ARGUMENT ...]
 
-{commands}
+To read and work:
+{lines(READERS)}
+
+To build, measure, serve and grade:
+{lines(name for name in COMMANDS if name not in READERS)}
 
 `python3 -m course COMMAND --help` tells what a command takes. It works from any folder: `python3 path/to/course COMMAND`.
 The first command makes .venv in this folder, with uv where it is installed, else with venv and pip: about
@@ -234,11 +262,16 @@ def finished():
             stamp = json.load(file)
     except (OSError, ValueError):
         return None  # never made, or half made: the stamp is written last
-    if stamp["root"] != ROOT or not os.path.exists(PYTHON):
+    if stamp["root"] != as_written(ROOT) or not os.path.exists(PYTHON):
         return None  # the folder was moved or copied, or the Python beneath was removed
     if inside() and stamp["python"] != version_text(sys.version_info):
         return None  # the system's python3 is another one now, and sees none of the packages
     return stamp
+
+
+def as_written(path):
+    """A path in the same letters in every locale: where LC_ALL=C knows no accents, Python has stand-ins for their bytes."""
+    return os.fsencode(path).decode("utf-8", "surrogateescape")
 
 
 def inside():
@@ -333,8 +366,13 @@ def make(lock):
     if stamp and TEST in stamp["locks"]:
         lock = TEST  # what `test` added stays, and stays fitting
     check_machine(uv)
-    installer = "uv" if uv else "pip"
-    print(f"Setting up .venv with {installer} (once; about {MEGABYTES} MB)", flush=True)
+    installer, began = "uv" if uv else "pip", time.time()
+    if stamp and lock not in stamp["locks"]:
+        print(f"Adding to .venv what the tests need, with {installer} (once)", flush=True)
+    elif stamp:
+        print(f"Bringing .venv up to date with {installer}: the course needs other packages now", flush=True)
+    else:
+        print(f"Setting up .venv with {installer} (once; about {MEGABYTES} MB)", flush=True)
     if stamp:
         os.remove(STAMP)
     else:
@@ -345,18 +383,22 @@ def make(lock):
             f">={version_text(PYTHONS[0])},<3.{PYTHONS[1][1] + 1}"  # uv looks for one, and fetches it if need be
         )
         by_uv = [uv, "venv", "--no-project", "--python", python if fitting() else any_fitting, VENV]
-        stage("making .venv", by_uv if uv else [python, "-m", "venv", VENV])
+        stage("making .venv", by_uv if uv else [python, "-m", "venv", VENV], "step 1 of 2, ", began)
     question = "import sys, sysconfig; print(*sys.version_info[:2], sep='.'); print(sysconfig.get_path('purelib'))"
-    version, packages = subprocess.check_output([PYTHON, "-c", question], text=True, cwd=ROOT).splitlines()
+    answer = subprocess.check_output([PYTHON, "-c", question], universal_newlines=True, cwd=ROOT)
+    version, packages = answer.splitlines()
     # The lock names every package, so nothing is left to resolve; and nothing is compiled on the reader's machine.
     install = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install"]
     install += ["--no-deps", "--only-binary", ":all:"] + from_wheelhouse(version)
-    stage("installing packages", install + ["-r", os.path.join(ROOT, lock)])
-    with open(os.path.join(packages, "levels-course.pth"), "w") as file:
-        file.write(ROOT + "\n")  # every notebook and script finds `levels` and `course`, wherever it runs
+    step = "" if stamp else "step 2 of 2, "
+    stage("installing packages", install + ["-r", os.path.join(ROOT, lock)], step, began, counted(packages))
+    # Every notebook and script finds `levels` and `course`, wherever it runs. The line is relative, so it is ASCII: Python
+    # before 3.13 reads it in the locale's encoding, and LC_ALL=C has no letter with an accent.
+    with open(os.path.join(packages, "levels-course.pth"), "w", encoding="ascii") as file:
+        file.write(os.path.relpath(ROOT, packages) + "\n")
     locks = {name: digest(name) for name in ([CORE, TEST] if lock == TEST else [CORE])}
     with open(STAMP, "w", encoding="utf-8") as file:
-        json.dump({"root": ROOT, "python": version, "installer": installer, "locks": locks}, file, indent=1)
+        json.dump({"root": as_written(ROOT), "python": version, "installer": installer, "locks": locks}, file, indent=1)
 
 
 def from_wheelhouse(version):
@@ -431,7 +473,7 @@ def fitting_command():
     commands = [["py", "-" + version] for version in versions] if os.name == "nt" else []
     commands += [["python" + version] for version in versions] + [["python3"], ["python"]]
     question = ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-    pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "timeout": 10, "text": True}
+    pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "timeout": 10, "universal_newlines": True}
     for name, *more in commands:
         program = shutil.which(name)
         with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -461,15 +503,36 @@ def ensurepip_cure():
     return "uv, which does not need it; or a Python that has it, as from python.org"
 
 
-def stage(title, command):
-    """Run one step of the setup, showing its seconds and its last line; where it fails, say why and stop."""
+def counted(packages):
+    """A function that tells how far pip is with its last and longest part, in which it says nothing, as "61 of 104"."""
+
+    def installed():
+        return {name for name in os.listdir(packages) if name.endswith(".dist-info")}
+
+    before = installed()
+
+    def how_far(lines):
+        for line in lines[-3:]:
+            if line.startswith("Installing collected packages:"):
+                return f"{len(installed() - before)} of {line.count(',') + 1}"
+        return ""
+
+    return how_far
+
+
+def stage(title, command, step="", began=None, how_far=lambda lines: ""):
+    """Run one step of the setup, showing how far it is; where it fails, say why and stop.
+
+    step: which one it is, if there are several; began: when the clock that is shown began to run, if that was not now;
+    how_far(lines): what to show beside the title in place of the last line that it has printed, or nothing.
+    """
     # Nothing may be asked, and nothing may go past .venv, however the reader's pip is set.
     quiet = {"PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0", "PYTHONUNBUFFERED": "1"}
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     # In the course's folder: `-m pip` would import what lies where the reader stands. With the lock, which is a file.
     place = {"cwd": ROOT, "env": {**os.environ, **quiet}, "close_fds": False}
-    process = subprocess.Popen(command, text=True, errors="replace", **place, **pipes)
-    lines, started, shown = [], time.time(), 0
+    process = subprocess.Popen(command, universal_newlines=True, errors="replace", **place, **pipes)
+    lines, started, shown = [], began or time.time(), 0
     reader = threading.Thread(target=lambda: lines.extend(process.stdout), daemon=True)
     reader.start()
     terminal, width = sys.stdout.isatty(), shutil.get_terminal_size((100, 24)).columns - 1
@@ -477,10 +540,10 @@ def stage(title, command):
         while reader.is_alive():
             reader.join(0.2)
             seconds = time.time() - started
-            news = f"  {seconds:3.0f} s  {title}  {lines[-1].strip() if lines else ''}"[:width]
+            news = f"  {seconds:3.0f} s  {step}{title}  {how_far(lines) or ''.join(lines[-1:]).strip()}"[:width]
             if terminal:  # one line, written over
                 print("\r" + news.ljust(width), end="", flush=True)
-            elif seconds > shown + 15:  # a log: a line now and then
+            elif seconds > shown + 15 and reader.is_alive():  # a log: a line now and then
                 print(news, flush=True)
                 shown = seconds
     except KeyboardInterrupt:
@@ -492,10 +555,11 @@ def stage(title, command):
     if status:
         tail = "\n".join("  " + line.rstrip()[:160] for line in lines[-12:])
         fail(f"{tail}\n\nStopped while {title}: {cause(''.join(lines), status)}")
-    print(f"  {time.time() - started:3.0f} s  {title}: done", flush=True)
+    print(f"  {time.time() - started:3.0f} s  {step}{title}: done", flush=True)
 
 
 CAUSES = {  # what an installer says, and what it means; the first that fits is told
+    r"network (is|was) disabled": "uv was told to use no network.\nUnset UV_OFFLINE, or make a wheelhouse on another computer.",
     r"no space left|disk quota|not enough space": "the disk is full.",
     r"name resolution|getaddrinfo|new connection|connection (refused|reset)|dns error|unreachable|timed out"
     r"|connect error|error sending request|proxyerror|remote end closed": "the package index cannot be reached.\n"
@@ -508,6 +572,8 @@ CAUSES = {  # what an installer says, and what it means; the first that fits is 
 
 
 def cause(output, status):
+    if os.environ.get("PIP_NO_INDEX") and re.search("no matching distribution", output, re.I):
+        return "pip was told to use no network.\nUnset PIP_NO_INDEX, or make a wheelhouse on another computer."
     told = [meaning for pattern, meaning in CAUSES.items() if re.search(pattern, output, re.I)]
     return told[0] if told else f"the installer ended with status {status}."
 
@@ -549,14 +615,22 @@ def main(arguments):
     if active_and_complete(lock):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
     else:
+        # Another project's packages, of another version maybe, would come before those of `.venv`.
+        foreign = os.environ.pop("PYTHONPATH", None)
         complete = ready(lock)
         if not complete:
             check_writable()
             with one_at_a_time():
                 if not ready(lock):  # else somebody else has made it
                     make(lock)
-        if not complete or not inside():
+        if not complete or not inside() or foreign:
             return hand_over([PYTHON, os.path.join(ROOT, "course")] + arguments)
+    if name in JUPYTER:
+        from course.setup.homes import settle
+
+        told = settle(ROOT)
+        if told:
+            print(told, flush=True)
     if name in HANDED_ON:
         rest = [whole(argument) for argument in rest]
         os.chdir(ROOT)

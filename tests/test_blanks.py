@@ -233,9 +233,25 @@ def test_whatever_stands_in_the_cell_the_notebook_goes_on(written, run, monkeypa
     assert inspect.getsource(function).strip() == blanks.solution("03_low_level", "unbroadcast")
 
 
-def test_what_it_prints_while_it_is_tried_is_not_shown(run, capsys):
-    told, _ = run(KEY, filled(KEY, "print('here')\n" + ANSWERS[KEY].right[0]))
-    assert "right, with the record's bits" in told and "here" not in capsys.readouterr().out
+PRINTED = "\nIn the first case that is tried it prints:\n"
+
+
+@pytest.mark.parametrize("body", [ANSWERS[KEY].right[0], "return dx + 1", "return dx.nothing"])
+def test_what_it_prints_in_the_first_case_is_shown(run, capsys, body):
+    told, _ = run(KEY, filled(KEY, "print('shape', shape)\n" + body))
+    verdict, printed = told.split(PRINTED)
+    assert verdict.startswith("unbroadcast: ") and re.fullmatch(r"  shape \(.*\)", printed), told
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "loop", ["for k in range(100_000):\n    print('line', k)\nreturn dx", "while True:\n    print('x' * 99)"]
+)
+def test_of_much_that_it_prints_ten_lines_are_shown(run, monkeypatch, loop):
+    monkeypatch.setattr(asking, "SECONDS", 2)
+    told, _ = run(KEY, filled(KEY, loop))
+    printed = told.split(PRINTED)[1].split("\n")
+    assert len(printed) == 11 and printed[-1] == "  …" and len(told) < 2000
 
 
 @pytest.mark.parametrize("rest", ["...", "return ...", "pass", "# soon\n    ...", ""])

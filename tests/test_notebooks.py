@@ -265,8 +265,55 @@ def test_a_hidden_question_does_not_show_its_answer(name):
     for cell in build.from_text(build.ROOT, name).cells:
         if "hide-input" in cell.metadata.get("tags", []) and "checks.predict(" in cell.source:
             first = cell.source.splitlines()[0]
-            told = first.startswith(("from course", "#| export"))
+            told = first.startswith(("from course", "#| export", "# a question: run me"))
             assert first.endswith("(") or told, f"break the line after the bracket: {first}"
+
+
+def links_in(text):
+    """The notebooks to which a text of Markdown links."""
+    return re.findall(r"\]\(([^)#]+\.ipynb)[^)]*\)", text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_link_to_a_notebook_leads_to_one(name):
+    """Here, and on the reader's desk, where the notebooks lie in the same way."""
+    folder = build.notebook_path(build.ROOT, name).parent
+    for cell in build.from_text(build.ROOT, name).cells:
+        for link in links_in(cell.source if cell.cell_type == "markdown" else ""):
+            target = (folder / link).resolve()
+            assert target.is_relative_to(build.ROOT / "notebooks"), link
+            assert target.relative_to(build.ROOT / "notebooks").with_suffix("").as_posix() in build.all_in(
+                build.ROOT
+            ), link
+
+
+@pytest.mark.parametrize("name", build.names_in(build.ROOT))
+def test_a_notebook_of_the_five_leads_on(name):
+    """To the next one, before and after Build; and to each notebook that branches off, where to go is said."""
+    prose = [cell.source for cell in build.from_text(build.ROOT, name).cells if cell.cell_type == "markdown"]
+    (where,) = [
+        part for text in prose for part in re.split(r"^(?=## )", text, flags=re.M) if part.startswith("## Where to go")
+    ]
+    beside = [f"{each}.ipynb" for each in build.more_in(build.ROOT) if each[5:7] == name[:2]]
+    found = links_in(where)
+    assert len(beside) >= 6 and [*sorted(set(found) & {*beside})] == beside
+    five = build.names_in(build.ROOT)
+    following = five[five.index(name) + 1 :][:1]
+    assert [link for link in found if link not in beside] == [f"{each}.ipynb" for each in following]
+    after = links_in(prose[-1])
+    assert after == [f"{following[0]}.ipynb"] if following else after
+
+
+@pytest.mark.parametrize("name", ["01_hardware", "trail/1_hardware"])
+def test_the_first_notebook_says_how_a_cell_runs(name):
+    """Before the first question, whose cell is folded: its first line says what it is."""
+    cells = build.from_text(build.ROOT, name).cells
+    asked = next(k for k, cell in enumerate(cells) if "checks.predict(" in cell.source)
+    assert "Shift+Enter" in cells[0].source and "A grey line with three dots is a cell, too" in cells[0].source
+    assert (
+        cells[asked].source.startswith("# a question: run me\n")
+        and "run the grey line" in cells[asked - 1].source.lower()
+    )
 
 
 class WithoutFunctions(ast.NodeTransformer):

@@ -143,24 +143,37 @@ def three():
 """
 
 
+MORE = """
+# %%
+checks.predict("And then?", 3, "")
+exercises.check("01-3", three)
+"""
+
+
 def test_the_table(reader, capsys):
-    (reader / "notebooks" / "text").mkdir(parents=True)
-    (reader / "notebooks" / "text" / "01_one.py").write_text(TEXT)
-    (reader / "notebooks" / "text" / "02_two.py").write_text("")
-    (reader / "notebooks" / "more" / "text").mkdir(parents=True)
-    (reader / "notebooks" / "more" / "text" / "01_three.py").write_text("")
+    """A row for each level, with all its notebooks. What the trail asks again counts once."""
+    for name, text in {"01_one": TEXT, "02_two": "", "more/01_three": MORE, "trail/1_one": TEXT}.items():
+        path = build.text_path(reader, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     answer("12")
     progress.predicted("a question that the notebook no longer asks", True)
     progress.solved("01-2")
     progress.solved("01-three")
     assert the_door.progress([]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "                    predictions               blanks              exercises",
-        "01_one              1 right of 1, 2 in all    1 done, 1 in all    1 done, 2 in all",
-        "02_two              0 right of 0, 0 in all    0 done, 0 in all    0 done, 0 in all",
-        "more/01_three       0 right of 0, 0 in all    0 done, 0 in all    0 done, 0 in all",
+        "                predictions                 blanks              exercises",
+        "01_one          1 right of 1, 3 in all      1 done, 1 in all    1 done, 3 in all",
+        "02_two          0 right of 0, 0 in all      0 done, 0 in all    0 done, 0 in all",
+        "together        1 right of 1, 3 in all      1 done, 1 in all    1 done, 3 in all",
+        "Next: mine/trail/1_one.ipynb, with `python3 -m course lab --trail`.",
         "Kept in .course/progress.db, on this computer only.",
     ]
+
+
+def test_the_courses_table_has_a_row_for_each_level():
+    lines = progress.table().splitlines()
+    assert [line.split()[0] for line in lines[1:7]] == [*build.names_in(build.ROOT), "together"] and len(lines) == 9
 
 
 def test_every_notebook_asks_four_questions_or_more_and_none_twice():

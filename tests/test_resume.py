@@ -69,7 +69,10 @@ def test_the_state_comes_back_and_the_rest_runs_on(project, name, stop, tell):
     assert resuming.stopped(project)[:2] == (name, at)
     told, opened = resuming.main(project)
     assert opened == name and told.startswith(f"You stopped in mine/{name}.ipynb, today at")
-    assert len(re.findall(r"^  - \S", told, re.MULTILINE)) == 3 or name == "trail/1_hardware"
+    ideas = {"trail/1_hardware": 0, "trail/3_low_level": 2, "04_mid_level": 3}  # of the stopping points up to there
+    assert len(re.findall(r"^  - \S", told, re.MULTILINE)) == ideas[name] and ("What stands:" in told) == bool(
+        ideas[name]
+    )
     end = [k for k, cell in enumerate(notebook.cells) if cell.cell_type == "code"][
         -2
     ]  # the last one builds, or takes along
@@ -102,6 +105,11 @@ def test_who_has_come_to_the_end_goes_on_with_the_next(project):
         resuming.note(name, last.id, last.source, project)
         told, opened = resuming.main(project)
         assert opened == following and "Run its first cell" not in told, name
+        next_one = resuming.next_step(project)
+        if following == name:
+            assert next_one.startswith(f"You have been through mine/{name}.ipynb; ")
+        else:
+            assert next_one == f"Next: mine/{following}.ipynb, with `python3 -m course resume`."
 
 
 def test_a_cell_is_found_by_what_it_says_where_its_number_is_another(project):
@@ -142,17 +150,31 @@ def test_what_times_draws_or_asks_stays_out_but_for_names_that_are_read_later():
     assert plan == {1: "x = 1", 2: "import timeit", 3: "", 4: "", 5: "y = x + 1", 6: "w = y", 7: ""}
 
 
-def test_the_ideas_are_the_stopping_points_and_the_ends_of_sections():
+def test_the_ideas_are_what_stands_at_the_stopping_points():
+    """Whole sentences, as a terminal shows them; nothing of the prose around, which leans on its page."""
     markdown = nbformat.v4.new_markdown_cell
     found = resuming.told(
         [
             markdown("# Title\n\nA word of welcome."),
             markdown("## One (3 min)\n\nFirst. The second\nends here.\n\n- a list"),
             markdown("## Two\n\nSo.\n\n**A good place to stop.** The door\nstands.\n\nAnd more."),
-            markdown("## Three\n\nNothing yet:"),
+            markdown(
+                "**A good place to stop.** A *tape* knows `w * x`, and [its way](x.ipynb) back. *Whose turn is it?*"
+            ),
+            markdown("## Where to go from here\n\nIn *more/05_tensorflow* they run here, with one import changed.)"),
         ]
     )
-    assert found == ["The second ends here.", "The door stands."]
+    assert found == ["The door stands.", "A tape knows `w * x`, and its way back."]
+
+
+def test_every_idea_of_the_course_is_whole():
+    ways = build.trail_in(build.ROOT) + build.names_in(build.ROOT)
+    for name in ways:
+        found = resuming.told(build.from_text(build.ROOT, name).cells)
+        assert len(found) >= (1 if name.startswith("trail") else 3), name
+        for idea in found:
+            assert idea[0].isupper() and idea.endswith(".") and idea.count("(") == idea.count(")"), idea
+            assert "*" not in re.sub("`[^`]*`", "", idea) and "](" not in idea, idea
 
 
 def test_what_is_noted_is_small_and_on_the_desk(project):

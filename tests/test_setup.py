@@ -99,6 +99,21 @@ def test_help_needs_the_standard_library_alone():
     assert done.stdout == open_door(ROOT).stdout  # no command at all asks for help
 
 
+def test_help_tells_a_readers_commands_from_a_builders():
+    """In two groups; each command stands in one."""
+    reader, builder = re.findall(r"^To .*:\n((?:  .*\n)+)", open_door(ROOT).stdout, re.MULTILINE)
+    assert [line.split()[0] for line in reader.splitlines()] == list(the_door.READERS)
+    assert {line.split()[0] for line in builder.splitlines()} == {*the_door.COMMANDS} - {*the_door.READERS}
+
+
+@pytest.mark.parametrize("name", ["lab", "resume", "serve"])
+@pytest.mark.parametrize("port", ["0", "65536", "99999", "-1", "8888.0", "http", ""])
+def test_a_port_that_is_none_is_refused(name, port):
+    done = open_door(ROOT, name, f"--port={port}", flags=("-I", "-S", "-B"))
+    assert done.returncode == 2 and "a port is a whole number from 1 to 65535" in done.stderr, done
+    assert checked(name, ["--port=1"]) and checked(name, ["--port", "65535"])
+
+
 @pytest.mark.parametrize("name", the_door.COMMANDS)
 def test_help_shows_help_and_does_nothing_else(copy, name):
     before = sorted(copy.rglob("*"))
@@ -139,7 +154,28 @@ def test_what_is_handed_on_to_another_program():
     "name", [f"course/{name}" for name in ("__init__.py", "__main__.py", "setup/__init__.py", "setup/arguments.py")]
 )
 def test_an_old_python_can_read_it(name):
-    ast.parse((ROOT / name).read_text(encoding="utf-8"), feature_version=(3, 7))
+    tree = ast.parse((ROOT / name).read_text(encoding="utf-8"), feature_version=(3, 6))
+    newer = {"text", "capture_output"}  # arguments of `subprocess` that Python 3.6 does not know
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and "subprocess" in ast.unparse(node.func)]
+    assert not newer & {each.arg for call in calls for each in call.keywords}
+    assert not newer & {each.value for each in ast.walk(tree) if isinstance(each, ast.Constant)}, "for **"
+
+
+def python(version):
+    """A Python of that version, if there is one on this computer."""
+    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    return str(kept[-1]) if kept else shutil.which(f"python{version}")
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.10"])
+def test_an_old_python_is_told_so_in_a_sentence(copy, version):
+    old = python(version)
+    if old is None or subprocess.run([old, "--version"], capture_output=True).returncode:
+        pytest.skip(f"no Python {version} here")
+    done = subprocess.run(
+        [old, "-B", "-m", "course", "lab"], cwd=copy, env={"PATH": ""}, capture_output=True, text=True
+    )
+    assert_refused(done, f"Python {version}", "is too old", "The course runs on Python 3.11 to 3.14")
 
 
 def test_no_room_is_called_like_a_module_of_python():
@@ -218,11 +254,19 @@ def test_missing_lock(copy):
         ("[SSL: CERTIFICATE_VERIFY_FAILED]", "certificate"),
         ("ERROR: No matching distribution found for numba==0.1", "no ready-made build"),
         ("THESE PACKAGES DO NOT MATCH THE HASHES", "lock names"),
+        ("hint: Packages were unavailable because the network was disabled.", "Unset UV_OFFLINE"),
         ("something new", "status 3"),
     ],
 )
-def test_an_installers_failure_is_told_in_plain_words(output, word):
+def test_an_installers_failure_is_told_in_plain_words(output, word, monkeypatch):
+    monkeypatch.delenv("PIP_NO_INDEX", raising=False)
     assert word in the_door.cause(output, 3)
+
+
+def test_a_pip_that_may_use_no_network_is_told_so(monkeypatch):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    assert "Unset PIP_NO_INDEX" in the_door.cause("ERROR: No matching distribution found for numba==0.1", 1)
+    assert "disk is full" in the_door.cause("No space left on device", 1)
 
 
 # What it makes, and when it makes it again ----------------------------------------------------------------------------
@@ -273,6 +317,10 @@ def test_the_whole_of_setup(copy, installer):
     done = open_door(copy, "setup", path=path)  # 1. it is made
     assert done.returncode == 0, done.stderr
     assert installer in done.stdout and "Ready" in done.stdout and stamp_file.exists()
+    assert re.findall(r"^ +\d+ s  (.*): done$", done.stdout, re.MULTILINE) == [
+        "step 1 of 2, making .venv",
+        "step 2 of 2, installing packages",
+    ]
     question = "import course, tiny; print(course.__file__, tiny.answer)"  # both are found from any folder
     answer = subprocess.run([python, "-E", "-c", question], cwd=copy.parent, capture_output=True, text=True)
     assert answer.stdout.split("__init__.py") == [str(copy / "course") + os.sep, " 42\n"], answer.stderr
@@ -286,7 +334,7 @@ def test_the_whole_of_setup(copy, installer):
     lock = copy / LOCKS[0]  # 3. a lock changed: the rest stays, what `test` added too
     lock.write_text(lock.read_text() + "# changed\n")
     done = open_door(copy, change="os.chdir(door.ROOT); door.make(door.CORE); sys.exit(0)", path=path)
-    assert "Setting up" in done.stdout and marker.exists(), done.stderr
+    assert "Bringing .venv up to date" in done.stdout and marker.exists(), done.stderr
     assert set(json.loads(stamp_file.read_text())["locks"]) == set(LOCKS)
 
     good = lock.read_text()  # 4. no network: said plainly, and what is half made does not count
@@ -301,6 +349,69 @@ def test_the_whole_of_setup(copy, installer):
         (copy / name).write_text(good)
     done = open_door(copy, "setup", path=path)
     assert done.returncode == 0 and not marker.exists(), done.stderr
+
+
+def test_what_the_tests_need_is_added_to_what_is_there(copy):
+    done = open_door(copy, change="os.chdir(door.ROOT); door.make(door.CORE); sys.exit(0)")
+    assert done.stdout.startswith("Setting up .venv with pip (once; about "), done
+    (copy / ".venv/marker").touch()
+    done = open_door(copy, "setup")
+    assert done.stdout.startswith("Adding to .venv what the tests need, with pip (once)\n") and "Ready" in done.stdout
+    assert (copy / ".venv/marker").exists()
+
+
+def test_the_packages_that_pip_installs_are_counted(tmp_path):
+    (tmp_path / "pip-24.0.dist-info").mkdir()
+    how_far = the_door.counted(tmp_path)
+    installing = "Installing collected packages: numpy, tqdm, wcwidth\n"
+    assert how_far(["Collecting numpy\n"]) == how_far([]) == "" and how_far(["x\n", installing]) == "0 of 3"
+    for name in ("numpy-2.4.6.dist-info", "numpy", "tqdm-4.67.dist-info"):
+        (tmp_path / name).mkdir()
+    assert how_far([installing]) == "2 of 3"
+
+
+def test_another_projects_pythonpath_does_not_reach_the_environment(copy):
+    """Neither pip, which would take its packages for installed ones, nor what the door hands over to."""
+    foreign = copy.parent / "foreign"
+    (foreign / "tiny-1.0.dist-info").mkdir(parents=True)
+    (foreign / "tiny-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+    for name in ("tiny", "tomllib", "difflib"):  # the door imports the last one
+        (foreign / f"{name}.py").write_text("raise SystemExit('the wrong module')")
+    done = open_door(copy, "setup", PYTHONPATH=str(foreign))
+    assert done.returncode == 0 and "Ready" in done.stdout, done
+    assert list((copy / ".venv").rglob("tiny.py")), "pip took the other one for it"
+    (foreign / "difflib.py").unlink()
+    program = f"""
+import os, sys
+sys.path.insert(0, {str(copy)!r})
+import course.__main__ as door
+door.hand_over = lambda command: print("handed over", os.environ.get("PYTHONPATH"))
+door.main(["setup"])
+"""
+    environment = os.environ | {"PYTHONPATH": str(foreign)}
+    done = subprocess.run([the_python(copy), "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stdout == "handed over None\n", done
+
+
+def the_python(copy):
+    return copy / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def test_a_folder_with_an_accent_in_every_locale(copy):
+    """LC_ALL=C knows no accents: Python before 3.13 would not start, and the folder would be another one each time."""
+    root = copy.rename(copy.with_name("a coursé"))
+    made = []
+    for locale, utf8 in (("C", 1), ("C", 0), ("C.UTF-8", 1)):
+        environment = {**os.environ, "LC_ALL": locale, "PYTHONUTF8": str(utf8), "PATH": "", "PYTHONCOERCECLOCALE": "0"}
+        command = [BASE_PYTHON, str(root / "course"), "setup"]
+        done = subprocess.run(
+            command, env=environment | {"PIP_CONFIG_FILE": os.devnull}, capture_output=True, timeout=300
+        )
+        assert done.returncode == 0 and b"Ready" in done.stdout, done
+        made.append(b"Setting up" in done.stdout)
+    assert made == [True, False, False]
+    (line,) = next((root / ".venv").rglob("levels-course.pth")).read_text(encoding="ascii").splitlines()
+    assert not os.path.isabs(line)
 
 
 def begun(root):

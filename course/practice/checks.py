@@ -26,7 +26,8 @@ def predict(question, answer, because, *, choices=None, slider=None, unit=""):
     `code`, **bold** and paragraphs. All of it is stored and compared from run to run: no answer is a measured number.
     To what each reader measures on a machine of their own, `answer=(low, high)` is the range that machines have.
     What is committed first counts in `python3 -m course progress`.
-    A cell with the tag hide-input shows its first line all the same: break the line after `predict(`.
+    A cell with the tag hide-input shows its first line all the same: `# a question: run me`, or break the line after
+    `predict(`.
     Raises ValueError where the arguments do not fit together.
     """
     return Prediction(question, answer, because, choices, slider, unit)

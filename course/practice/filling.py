@@ -6,7 +6,6 @@ that is written in a cell stops the notebook here: no loop without end, no excep
 """
 
 import contextlib
-import io
 from typing import NamedTuple
 
 import numpy as np
@@ -47,18 +46,34 @@ def ran(source: str, notebook: str, key: str, success: bool) -> str:
         return f"{key}: {error}"
     made, name = {}, shell.compile.cache(course)  # so that its source can be shown, as that of a cell
     exec(compile(course, name, "exec"), shell.user_ns, made)  # its globals are the notebook's
-    found = verdict(source, notebook, key, shell.user_ns.get(key) if success else None, made[key])
+    heard = asking.Heard()
+    found = verdict(source, notebook, key, shell.user_ns.get(key) if success else None, made[key], heard)
     with contextlib.suppress(blanks.Unfit):
         blanks.note(source, notebook, key, found.state == "right")
     if found.state in ("right", "other bits"):
         progress.solved(f"{notebook[:2]}-{key}")
     if found.state != "right":
         shell.user_ns[key] = made[key]
-    return f"{key}: {found.text}"
+    return f"{key}: {found.text}" + told(heard.text)
 
 
-def verdict(source: str, notebook: str, key: str, function, own) -> Verdict:
-    """Try the function of a cell beside the course's own. `function` is None where the cell did not run."""
+LINES = 10  # of what a function prints: enough to find a mistake, and a loop that prints does not fill the page
+
+
+def told(printed: str) -> str:
+    """What a reader's function printed in the first case that was tried, to stand beneath the verdict."""
+    lines = printed.splitlines()
+    if not lines:
+        return ""
+    shown = lines[:LINES] + ["…"] * (len(lines) > LINES)
+    return "\nIn the first case that is tried it prints:" + "".join(f"\n  {line[:120]}" for line in shown)
+
+
+def verdict(source: str, notebook: str, key: str, function, own, heard: asking.Heard) -> Verdict:
+    """Try the function of a cell beside the course's own. `function` is None where the cell did not run.
+
+    heard: takes what the reader's function prints.
+    """
     try:
         written = blanks.function_of(source, key)
     except blanks.Unfit as unfit:
@@ -71,13 +86,17 @@ def verdict(source: str, notebook: str, key: str, function, own) -> Verdict:
         return not_yet(f"It is {given}, and is called as {expected}")
     if function is None:
         return not_yet("Its cell raises an error")
-    with contextlib.redirect_stdout(io.StringIO()):  # what it prints belongs to those who call it
-        return compared(f"{notebook[:2]}-{key}", asked(function), asked(own))
+    return compared(f"{notebook[:2]}-{key}", asked(function, heard), asked(own, asking.Heard()))
 
 
-def asked(function):
-    """A function that answers as `compared` wants it: by packed data alone."""
-    return lambda name, inputs: pack(asking.answer(function, name, unpack(inputs)))
+def asked(function, heard: asking.Heard):
+    """A function that answers as `compared` wants it, by packed data alone. What it prints is only heard."""
+
+    def answers(name, inputs):
+        with contextlib.redirect_stdout(heard):
+            return pack(asking.answer(function, name, unpack(inputs)))
+
+    return answers
 
 
 def compared(key: str, mine, own, seed: int = 0) -> Verdict:

@@ -11,7 +11,7 @@ import sqlite3
 from datetime import date
 from pathlib import Path
 
-from course.build import all_in, text_path
+from course.build import all_in, names_in, text_path
 from course.build.rooms import blank_in, read_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,13 +73,34 @@ def asked(path: Path) -> dict[str, list[str]]:
     return found
 
 
+def level_of(name: str) -> str:
+    """The number of the level that a notebook belongs to: "1" of 01_hardware, trail/1_hardware and more/01_gpu."""
+    return name.split("/")[-1].split("_")[0].lstrip("0")
+
+
+def counts(noted: dict, names: list[str]) -> dict[str, str]:
+    """What was done of the predictions, blanks and exercises of these notebooks. What two of them ask is one question."""
+    every = [asked(text_path(ROOT, name)) for name in names]
+    questions, blanks, exercises = (
+        dict.fromkeys(each for found in every for each in found[kind])
+        for kind in ("predictions", "blanks", "exercises")
+    )
+    answers = [noted["predictions"][question] for question in questions if question in noted["predictions"]]
+    return {
+        "predictions": f"{sum(answer is True for answer in answers)} right of {len(answers)}, {len(questions)} in all",
+        "blanks": f"{sum(key in noted['exercises'] for key in blanks)} done, {len(blanks)} in all",
+        "exercises": f"{sum(key in noted['exercises'] for key in exercises)} done, {len(exercises)} in all",
+    }
+
+
 def table() -> str:
-    """Each notebook's predictions, blanks and exercises."""
-    noted, lines = load(), [f"{'':20}{'predictions':26}{'blanks':20}exercises"]
-    for name in all_in(ROOT):
-        questions, *keys = asked(text_path(ROOT, name)).values()
-        answers = [noted["predictions"][question] for question in questions if question in noted["predictions"]]
-        exercises, blanks = (f"{sum(k in noted['exercises'] for k in each)} done, {len(each)} in all" for each in keys)
-        right = f"{sum(answer is True for answer in answers)} right of {len(answers)}, {len(questions)} in all"
-        lines.append(f"{name:20}{right:26}{blanks:20}{exercises}")
+    """A row for each level, with its notebook of the trail, its own and those in `more`; their sum; and what is next."""
+    from course.practice import resuming
+
+    noted, names = load(), all_in(ROOT)
+    rows = {core: counts(noted, [n for n in names if level_of(n) == level_of(core)]) for core in names_in(ROOT)}
+    rows["together"] = counts(noted, names)
+    lines = [f"{'':16}{'predictions':28}{'blanks':20}exercises"]
+    lines += [f"{name:16}{row['predictions']:28}{row['blanks']:20}{row['exercises']}" for name, row in rows.items()]
+    lines.append(resuming.next_step(ROOT))
     return "\n".join([*lines, f"Kept in {FILE.relative_to(ROOT).as_posix()}, on this computer only."])

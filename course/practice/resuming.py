@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from course import build
-from course.build import MINE, ROOT, blank_in, core_of, minutes, names_in, read_notebook, trail_in
+from course.build import MINE, ROOT, blank_in, core_of, names_in, read_notebook, trail_in
 from course.build.rooms import BuildError
 
 STOPPED, ASKED = (
@@ -89,7 +89,7 @@ def stopped(root: Path = ROOT) -> Stop | None:
 
 
 def ideas(root: Path, stop: Stop) -> list[str]:
-    """Three sentences: what the last stopping points and sections say at their ends, up to where the reader stopped."""
+    """Three sentences: what stood at the last stopping points, up to where the reader stopped."""
     found = told(read_notebook(root, stop.name, MINE).cells[: stop.cell + 1])
     way = trail_in(root) if stop.name in trail_in(root) else names_in(root)
     for name in reversed([each for each in way if each < core_under(root, stop.name)]):
@@ -107,28 +107,15 @@ def core_under(root: Path, name: str) -> str:
 
 
 def told(cells: list) -> list[str]:
-    """What a notebook's sections come to: their stopping point's sentence, or else the last one of their prose."""
-    sections = [[]]
-    for cell in cells:
-        if cell.cell_type != "markdown":
-            continue
-        first, *rest = re.split(r"^(?=## )", cell.source, flags=re.MULTILINE)
-        sections[-1].append(first)
-        sections += [[part] for part in rest]
-    found = []
-    for parts in sections:
-        text = "\n\n".join(parts)
-        found += [" ".join(each.split()) for each in STOP.findall(text)] or closing(text)
-    return found
+    """What stands at a notebook's stopping points, without the questions that lead on. Other sentences lean on their page."""
+    found = [each for cell in cells if cell.cell_type == "markdown" for each in STOP.findall(cell.source)]
+    return [re.sub(r"(?<=[.!]) [^.!]*\?$", "", plain(" ".join(each.split()))) for each in found]
 
 
-def closing(text: str) -> list[str]:
-    """The last sentence of the prose under a heading, if there is one that stands alone."""
-    text = minutes.unfolded(text)
-    blocks = [" ".join(block.split()) for block in re.split(r"\n\s*\n", text)]
-    prose = [block for block in blocks if re.match(r"[A-Z`*\"]", block) and block.endswith((".", ".)", "?", "!"))]
-    sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z`*])", prose[-1]) if text.startswith("## ") and prose else []
-    return sentences[-1:]
+def plain(text: str) -> str:
+    """Markdown as a terminal shows it: words without stars, links without addresses."""
+    text = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
+    return re.sub(r"(?<![\w*])(\*\*?)(?=\S)([^*`]+?)(?<=\S)\1(?![\w*])", r"\2", text)
 
 
 def heading(cells: list, number: int) -> str:
@@ -261,6 +248,25 @@ def follows(root: Path, name: str) -> str:
     return way[at] if at < len(way) else name
 
 
+def next_step(root: Path) -> str:
+    """What the reader goes on with, in a line."""
+    stop = stopped(root)
+    if stop is None:
+        return f"Next: {MINE}/{(trail_in(root) + names_in(root))[0]}.ipynb, with `python3 -m course lab --trail`."
+    if at_the_end(root, stop):
+        name = follows(root, stop.name)
+        if name == stop.name:
+            return f"You have been through {MINE}/{name}.ipynb; {MINE}/map.md shows what branches off."
+        return f"Next: {MINE}/{name}.ipynb, with `python3 -m course resume`."
+    return f"Next: on in {MINE}/{stop.name}.ipynb, with `python3 -m course resume`."
+
+
+def at_the_end(root: Path, stop: Stop) -> bool:
+    """Whether the cell that ran last is a notebook's last one."""
+    cells = read_notebook(root, stop.name, MINE).cells
+    return stop.cell == [k for k, cell in enumerate(cells) if cell.cell_type == "code"][-1]
+
+
 def main(root: Path = ROOT) -> tuple[str, str]:
     """What to tell the reader who comes back, and the notebook to open. Asks for the state if there is one to bring back."""
     stop = stopped(root)
@@ -270,11 +276,11 @@ def main(root: Path = ROOT) -> tuple[str, str]:
         name = (trail_in(root) + names_in(root))[0]
         return "No cell has run on your desk yet: here is the beginning.", name
     cells = read_notebook(root, stop.name, MINE).cells
-    code = [k for k, cell in enumerate(cells) if cell.cell_type == "code"]
     lines = [f"You stopped in {MINE}/{stop.name}.ipynb, {ago(stop.when)}, in “{heading(cells, stop.cell)}”:"]
-    lines.append(f"cell {stop.cell + 1} of {len(cells)}. What stands:")
-    lines += [f"  - {idea}" for idea in ideas(root, stop)]
-    if stop.cell == code[-1]:
+    found = ideas(root, stop)
+    lines.append(f"cell {stop.cell + 1} of {len(cells)}." + " What stands:" * bool(found))
+    lines += [f"  - {idea}" for idea in found]
+    if at_the_end(root, stop):
         name = follows(root, stop.name)
         news = "Next" if name != stop.name else "That was the last one"
         return "\n".join([*lines, f"You have been through it. {news}: {MINE}/{name}.ipynb"]), name

@@ -8,12 +8,14 @@ newer course reaches it without taking anything away (`merging.py`).
 import hashlib
 import json
 import os
+import re
 import sys
+import webbrowser
 from pathlib import Path
 
 from course.build import MINE, all_in, from_text, level_of, names_in, read_notebook, replace, support_in, text_path
 from course.build.rooms import LEVELS, MARKER, BuildError, export
-from course.setup import aside, overview
+from course.setup import aside, lab, overview
 from course.setup.merging import content, merge
 
 BASE = f"{MINE}/.course/base"  # each notebook as the course had it when it last came here
@@ -46,17 +48,38 @@ def lab_command(root: Path, arguments: list[str], opened: str | None = None) -> 
     read = {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}}}
     wrap = {"@jupyterlab/notebook-extension:tracker": {"codeCellConfig": {"lineWrap": True}}}  # at 1280 pixels, too
     (settings / "overrides.json").write_text(json.dumps(quiet | read | wrap), encoding="utf-8")
+    # Its part of JupyterLab looks for clusters that nobody has started, and lays an error over the page.
+    page = {"disabledExtensions": ["ipyparallel-labextension"]}
+    (settings / "page_config.json").write_text(json.dumps(page), encoding="utf-8")
     options = [
         f"--ServerApp.root_dir={root / MINE}",
-        f"--LabApp.default_url=/lab/tree/{f'{opened}.ipynb' if opened else overview.FILE}",
+        f"--LabApp.default_url=/{page_of(opened)}",
         f"--LabApp.app_settings_dir={settings}",
         f"--LabApp.workspaces_dir={settings / 'workspaces'}",  # no tabs left over from other projects
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.news_url=None",
+        "--LabApp.custom_css=True",
+        f"--ServerApp.jpserver_extensions={lab.__name__}=True",
     ]
+    if not any(re.search("log.level|^--debug", each) for each in arguments):  # JupyterLab takes it once only
+        options += ["--log-level=WARN", "--LabApp.log_level=WARN"]
+    if not has_browser():
+        options.append("--no-browser")  # else the server says that it found none
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # a container, most likely: Jupyter refuses root unless told
         options.append("--allow-root")
     return [sys.executable, "-m", "jupyterlab", *options, *arguments]
+
+
+def page_of(opened: str | None) -> str:
+    """Where a notebook is in JupyterLab or, where none is named, the map."""
+    return f"lab/tree/{f'{opened}.ipynb' if opened else overview.FILE}"
+
+
+def has_browser() -> bool:
+    try:
+        return bool(webbrowser.get())
+    except webbrowser.Error:
+        return False
 
 
 def brought(root: Path, name: str) -> tuple[dict[str, str | None], list[str]]:

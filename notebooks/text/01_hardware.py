@@ -5,8 +5,10 @@
 #
 # This course builds one small framework, `levels`, as one builds a house: ground, clay, bricks, walls, house. You stand on the
 # ground: memory, instructions and time. You need Python and a little NumPy. Five short functions are yours to write; where you
-# leave one as it is, the course's own goes on. Some cells are folded: a click opens them, and the sentence above each says all
-# that you need of it. About 90 minutes, without the exercises.
+# leave one as it is, the course's own goes on. About 90 minutes, without the exercises.
+#
+# **Shift+Enter** runs a cell and goes on to the next one. A grey line with three dots is a cell, too, folded: it runs like the
+# others, and a click opens it. The sentence above it says all that you need of it.
 #
 # Below is the map, a notebook for each level. From each one shorter ones branch off, for another day; its end names them.
 
@@ -20,9 +22,10 @@ figures.you_are_here(1)
 # ## A surprise to begin with (2 min)
 #
 # Here are 2²⁵ ones, as 32-bit numbers. We add them up twice: with `sum`, and with `cumsum`, whose last entry is the sum
-# of everything. Before a surprise this course asks what you expect. Choose, commit, then run the cell.
+# of everything. Before a surprise this course asks what you expect: run the grey line, choose, commit, then run the next cell.
 
 # %% tags=["hide-input"]
+# a question: run me
 from course.practice import checks
 
 checks.predict(
@@ -1361,6 +1364,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The plain Python above took 8,000 steps. What will the machine's 8,000 losses be, compared with its losses?",
     choices=["close, to three digits or so", "equal but for the last digit or two", "equal, to the last bit"],
@@ -1373,11 +1377,11 @@ checks.predict(
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
 print("losses equal:", fit.losses.tolist() == record)
 print("weights equal:", [v.tolist() for v in fit.weights] == record_weights)
-print("last loss", fit.losses[-1].hex())
+print(f"last loss {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 
 # %% [markdown]
-# Equal, all 8,000 of them. Your own instructions train a line. The last loss, in base 16, is a number that you will meet on
-# every level.
+# Equal, all 8,000 of them. Your own instructions train a line. The last loss stands there twice: rounded, and in base 16, where
+# no digit is hidden. You will meet that number on every level.
 #
 # On the left is the loss of each batch, in grey, and the mean of fifty of them. On the right are the hundred test rows: **R²**
 # says which part of the ups and downs of y the line explains, 1 being all of it.
@@ -1753,6 +1757,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
 
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "24,000 steps of 100 rows: 2.4 million rows, forward and backward. How long will that take?",
     choices=["about a second, or less", "about ten seconds", "about a minute", "an hour"],
@@ -1775,7 +1780,7 @@ print(f"{time.perf_counter() - start:.2f} s")
 short = rings._replace(batches=rings.batches[:100])
 first_losses, _ = reference.dnn_classifier(*short[:2], *short[4:7], exp, log)
 print("equal to the record, 100 steps:", ring_fit.losses[:100].tolist() == first_losses)
-print("last loss", ring_fit.losses[-1].hex())
+print(f"last loss {ring_fit.losses[-1]:.4g} ({ring_fit.losses[-1].hex()})")
 
 # %%
 figures.classifier(rings, ring_fit)
@@ -1888,6 +1893,7 @@ print(f"measured    {1e6 * compare.step_time(line, task):.4f} µs")
 # And larger batches?
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "A batch of 100 is ten times the work of a batch of 10. In float32, with lanes: how many times as long does a step take?",
     slider=(1, 10, 0.5),
@@ -2057,10 +2063,13 @@ exercises.check("01-5", highest_rate)
 #
 # ## Where to go from here
 #
-# `notebooks/more` holds one idea a notebook, each on top of this one: `01_numbers` (floats to the bit, and sums that do not get
-# stuck), `01_measuring` (how far away memory is, and how fast a core can compute), `01_assembler` (this processor's own
-# instructions, and the text behind each line), `01_exp_and_log` (the two functions that we folded), `01_gpu` and `01_tpu` (two
-# machines that work in another way).
+# Next comes [2 · Kernels](02_kernels.ipynb): the line's program is cut into small ones, and each gets a name.
+#
+# Six notebooks stand on this one, with one idea each: [numbers](more/01_numbers.ipynb) (floats to the bit, and sums that do not
+# get stuck), [measuring](more/01_measuring.ipynb) (how far away memory is, and how fast a core can compute), the
+# [assembler](more/01_assembler.ipynb) (this processor's own instructions, and the text behind each line),
+# [exp and log](more/01_exp_and_log.ipynb) (the two functions that we folded), the [GPU](more/01_gpu.ipynb) and the
+# [TPU](more/01_tpu.ipynb) (two machines that work in another way).
 #
 # ## Build
 #
@@ -2069,3 +2078,6 @@ exercises.check("01-5", highest_rate)
 
 # %%
 build.level("01_hardware", linear_regression, dnn_classifier)
+
+# %% [markdown]
+# Level 1 stands. Next: [2 · Kernels](02_kernels.ipynb).

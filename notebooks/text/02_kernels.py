@@ -24,6 +24,7 @@ figures.you_are_here(2)
 # We add an array to itself: once with 1 number in it, once with 1,000.
 
 # %% tags=["hide-input"]
+# a question: run me
 from course.practice import checks
 
 checks.predict(
@@ -1073,6 +1074,7 @@ def matmul_ikj(out, x, w):
 # </details>
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Both orders, compiled, in float32 and for 512 x 512: how many times as fast is `ikj`?",
     slider=(1, 100),
@@ -1167,6 +1169,7 @@ def use(op, kind, function):
 
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "On which input does `x * (x > 0)` differ from relu, which is `0 if x <= 0 else x`?",
     choices=["on none", "on 0", "on -infinity", "on very large numbers"],
@@ -1279,6 +1282,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 # Level 1 ran one program, row after row. This level makes fourteen launches a step, each on a whole batch.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Are the losses of the two levels equal?",
     choices=["to about 12 digits", "to the last bit"],
@@ -1293,7 +1297,7 @@ fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learnin
 below = hardware.tasks.linear_regression(*task[:2], *task[4:7])
 print("losses equal: ", bool((fit.losses == below.losses).all()))
 print("weights equal:", all((p == q).all() for p, q in zip(fit.weights, below.weights)))
-print("last loss    ", float(fit.losses[-1]).hex(), f"= {fit.losses[-1]:.6f}")
+print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% [markdown]
 # ### Result
@@ -1422,6 +1426,7 @@ launches, nbytes = (count / 1000 for count in counts)
 print(f"{launches:.0f} launches and {nbytes:,.0f} bytes a step")
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "On level 1 such a step took about 0.05 µs. How many times as long does it take here?",
     choices=["about 2", "about 30", "several hundred"],
@@ -1547,19 +1552,23 @@ exercises.check("02-3", steps_of)
 #
 # ## Where to go from here (1 min)
 #
-# Notebook 03 stands on `launch`'s look-up, and makes tensors of buffers. Beside this level lie:
+# Next comes [3 · Low-level API](03_low_level.ipynb). It stands on `launch`'s look-up, and makes tensors of buffers. Beside this
+# level lie:
 #
 # | notebook | its idea |
 # |---|---|
-# | `more/02_cache` | how a program gets a hash that cannot go stale |
-# | `more/02_matmul` | the matrix product at the machine's peak, and the same bits on any number of threads |
-# | `more/02_trial` | a kernel of your own is tried first, and refused with a counter-example |
-# | `more/02_reductions` | the largest, softmax, and four sums side by side |
-# | `more/02_moves` | more rows of the table: transposes, slices, casts, rows added up by number |
-# | `more/02_random` | random numbers without a state |
-# | `more/02_machines` | the same scalar functions on two more kinds of device, a GPU and a TPU |
+# | [more/02_cache](more/02_cache.ipynb) | how a program gets a hash that cannot go stale |
+# | [more/02_matmul](more/02_matmul.ipynb) | the matrix product at the machine's peak, and the same bits on any number of threads |
+# | [more/02_trial](more/02_trial.ipynb) | a kernel of your own is tried first, and refused with a counter-example |
+# | [more/02_reductions](more/02_reductions.ipynb) | the largest, softmax, and four sums side by side |
+# | [more/02_moves](more/02_moves.ipynb) | more rows of the table: transposes, slices, casts, rows added up by number |
+# | [more/02_random](more/02_random.ipynb) | random numbers without a state |
+# | [more/02_machines](more/02_machines.ipynb) | the same scalar functions on two more kinds of device, a GPU and a TPU |
 #
 # ## Build
 
 # %%
 build.level("02_kernels", linear_regression, dnn_classifier)
+
+# %% [markdown]
+# Level 2 stands. Next: [3 · Low-level API](03_low_level.ipynb).

@@ -34,6 +34,7 @@ def f(x):
 
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "What is `f(2 + 1e-20j).imag / 1e-20`?",
     choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
@@ -608,6 +609,7 @@ def walk(records, loss, give):
 print(f"w gets {float(walk(tape.records, loss, give)[w.value])}, by hand 12.0")
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "6 is half of 12. Where did the other half go?",
     choices=["the rule of the product forgets a factor 2", "`error` is used twice", "`w` was read too early"],
@@ -670,6 +672,7 @@ widgets.explore(
 # A batch of ten rows, and a bias of shape (1, 4) that all of them share:
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "b of shape (1, 4) was added to ten rows. The rule of an addition hands dy on as it is. Which shape does b get?",
     choices=["(1, 4), as b", "(10, 4)", "an error from the rule"],
@@ -1188,6 +1191,7 @@ print("returned:", result, "- variables with a new value:", [v.name for v in gra
 # (t6 and t7 are the two shares of `error`; t8 is your `hand_on`, t9 your `unbroadcast`.)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "`step` gets a line `print('step', loss)`. It is traced once, and the graph is then run 100 times. What is printed?",
     choices=["100 lines, each with a loss", "one line, with a symbol", "nothing"],
@@ -1833,7 +1837,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 # %%
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
-print("losses equal:", fit.losses.tolist() == losses, "- last", float(fit.losses[-1]).hex())
+print("losses equal:", fit.losses.tolist() == losses, f"- last {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% [markdown]
 # ### The second task: a net
@@ -1925,6 +1929,8 @@ spellings.beside(task, linear_regression)
 
 # %% [markdown]
 # ## Where to go from here
+#
+# Next comes [4 · Mid-level API](04_mid_level.ipynb): a part owns its variables, and nobody has to name a weight.
 #
 # Each of these takes one idea further, on top of this notebook: [PyTorch's programs](more/03_torch.ipynb) (a tape that is
 # always open), [second derivatives](more/03_second_derivatives.ipynb) (tapes
@@ -2042,3 +2048,6 @@ exercises.check("03-5", in_order)
 
 # %%
 build.level("03_low_level", linear_regression, dnn_classifier)
+
+# %% [markdown]
+# Level 3 stands. Next: [4 · Mid-level API](04_mid_level.ipynb).

@@ -25,6 +25,7 @@ figures.you_are_here(4)
 # for the Adelies alone, for the Chinstraps and for the Gentoos.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Which signs have the slopes?",
     choices=[
@@ -543,6 +544,7 @@ print(cross_entropy(np.array([1.0, 0.0, 0.0]), as_tensor(np.array([0.9, 0.9, 0.1
 # Right and nearly sure costs little, wrong and nearly sure much.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The truth is y = 1, and a model is certain of the opposite: p = 0. The loss is -log(p). What do Keras and we answer?",
     choices=["infinity", "NaN", "about 16", "1"],
@@ -800,6 +802,7 @@ OPTIMIZERS = {"sgd": SGD, "adam": Adam}
 # What does that make of very small and very large gradients?
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Two weights have the gradients 1e-6 and 1e6. How far does Adam's first step move them, at rate 0.001?",
     choices=["1e-9 and 1,000", "nearly 0.001 both", "0.001 and 1,000"],
@@ -829,6 +832,7 @@ for gradient in (1e-6, 1e6):
 # penguins in kg from the depth of their bills in mm.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "A line over the raw millimetres, all rows in each step, plain SGD at rate 0.01. What does the loss do?",
     choices=["it falls at once", "it falls, but slowly", "it grows without end"],
@@ -1209,7 +1213,7 @@ fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learnin
 below = low_level.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
 print("losses equal: ", bool((fit.losses == below.losses).all()))
 print("weights equal:", all((p == q).all() for p, q in zip(fit.weights, below.weights)))
-print(f"last loss     {fit.losses[-1]:.6f}, which is {float(fit.losses[-1]).hex()}")
+print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% [markdown]
 # All 8,000 losses are those of level 3, to the last bit.
@@ -1268,6 +1272,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # Layers, losses and optimizers are objects, and a step calls some of them. What do they cost?
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Compiled, how long is a step of level 4, beside one of level 3, where there are only ops?",
     choices=["about as long", "about twice as long", "about ten times as long"],
@@ -1376,18 +1381,21 @@ exercises.check("04-5", standardised)
 #
 # ## Where to go from here
 #
+# Next comes [5 · High-level API](05_high_level.ipynb). It takes the last thing out of your hands, the loop.
+#
 # Each of these takes one idea further, in at most 45 minutes, on what you have built:
 #
-# - `more/04_layers`: more starting weights, penalties, dropout, batch normalization, embeddings; *exercise: a layer*
-# - `more/04_losses`: logits, several classes; *exercise: a loss for data with outliers*
-# - `more/04_optimizers`: momentum, curvature in every direction, schedules, clipping; *exercise: signs only*
-# - `more/04_pipeline`: shuffling what does not fit into memory, functions, files, threads
-# - `more/04_columns`: words, gaps, ranges and pairs as columns
-# - `more/04_metrics`: accuracy over batches, precision, recall, AUC, R²; *exercise: a metric with a state*
-#
-# The next notebook takes the last thing out of your hands, the loop.
+# - [more/04_layers](more/04_layers.ipynb): more starting weights, penalties, dropout, batch normalization, embeddings; *exercise: a layer*
+# - [more/04_losses](more/04_losses.ipynb): logits, several classes; *exercise: a loss for data with outliers*
+# - [more/04_optimizers](more/04_optimizers.ipynb): momentum, curvature in every direction, schedules, clipping; *exercise: signs only*
+# - [more/04_pipeline](more/04_pipeline.ipynb): shuffling what does not fit into memory, functions, files, threads
+# - [more/04_columns](more/04_columns.ipynb): words, gaps, ranges and pairs as columns
+# - [more/04_metrics](more/04_metrics.ipynb): accuracy over batches, precision, recall, AUC, R²; *exercise: a metric with a state*
 #
 # ## Build
 
 # %%
 build.level("04_mid_level", linear_regression, dnn_classifier)
+
+# %% [markdown]
+# Level 4 stands. Next: [5 · High-level API](05_high_level.ipynb).

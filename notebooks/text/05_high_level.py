@@ -69,21 +69,22 @@ dense.set_weights(task.weights)
 model = Sequential([dense])
 model.compile(SGD(task.learning_rate), MeanSquaredError())
 loss = model.fit(Dataset.from_batches(task.x, task.y, task.batches))
-print(f"fit                last loss {float(loss).hex()}")
+print(f"fit                last loss {float(loss):.4g} ({float(loss).hex()})")
 
 # %% [markdown]
-# That is 9.21, the loss of the last ten rows. (The mean of the last 50 batches is 3.63: ten rows may be unlucky.)
+# That is the loss of the last ten rows. (The mean of the last 50 batches is 3.63: ten rows may be unlucky.)
 #
 # Below us lie four levels: one machine-code program, fourteen launches a step, a tape, layers with an optimizer. All
 # four train on the same 8,000 batches.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "How many digits of this loss do the four levels share with it?",
     choices=["three or four", "all but the last one or two", "all of them"],
     answer="all of them",
     because="They do the same operations in the same order, and the standard IEEE 754 leaves no choice how an addition or a "
-    "product is rounded. So there is one answer. We print it in hexadecimal, where nothing is rounded for printing.",
+    "product is rounded. So there is one answer. We print it in hexadecimal, too, where nothing is rounded for printing.",
 )
 
 # %%
@@ -91,7 +92,7 @@ from levels import hardware, kernels, low_level, mid_level
 
 for level in (hardware, kernels, low_level, mid_level):
     fit = level.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
-    print(f"{level.__name__:18} last loss {float(fit.losses[-1]).hex()}")
+    print(f"{level.__name__:18} last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% [markdown]
 # The same number four times more. So this class is a `fit` already. What does it lack?
@@ -132,7 +133,7 @@ def step(x, y):
 dense.set_weights(task.weights)
 arrays, batches = Dataset.from_batches(task.x, task.y, task.batches).rows()
 losses = function(step).over(*arrays, batches).numpy()
-print(f"the last of {len(losses):,} losses: {float(losses[-1]).hex()}")
+print(f"the last of {len(losses):,} losses: {losses[-1]:.4g} ({float(losses[-1]).hex()})")
 
 
 # %% tags=["nbval-ignore-output"]
@@ -194,6 +195,7 @@ print(kept.history, kept.losses)
 # and the last batch may be shorter than the others.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "An epoch of two steps: 30 rows with a mean loss of 1, then 10 rows with a mean loss of 4. What is the mean over all rows?",
     1.75,
@@ -432,7 +434,7 @@ dense.set_weights(task.weights)
 student = SimpleNamespace(training=chosen, train_step=step)
 run_training(student, forty, 2, verbose=1)
 run_training(student, forty, 198)
-print(f"last loss {float(student.history.losses[-1]).hex()}")
+print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losses[-1]).hex()})")
 
 # %% [markdown]
 # 200 times the same 40 batches: 8,000 steps, but not those of the task, whose order is new in each epoch. So this is another
@@ -498,7 +500,7 @@ line = Trainable()
 line.call = dense
 line.compile(SGD(task.learning_rate), "mse")
 run_training(line, forty, 200)
-print(f"last loss {float(line.history.losses[-1]).hex()}")
+print(f"last loss {line.history.losses[-1]:.4g} ({float(line.history.losses[-1]).hex()})")
 
 # %% [markdown]
 # The student's number. And with arrays, which Keras takes?
@@ -660,7 +662,7 @@ dense.set_weights(task.weights)
 model = Sequential([dense])
 model.compile(SGD(task.learning_rate), "mse")
 model.fit(Dataset.from_batches(task.x, task.y, task.batches))
-print(f"fit                last loss {float(model.history.losses[-1]).hex()}")
+print(f"fit                last loss {model.history.losses[-1]:.4g} ({float(model.history.losses[-1]).hex()})")
 
 # %% [markdown]
 # The same bits (for `fit`, one pass through a Dataset is an epoch, here of 8,000 batches). And a model from the beginning, as
@@ -685,6 +687,7 @@ print(*(w.ravel().round(2) for w in model.get_weights()))
 # trained on.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "A model that starts with zeros is trained for one epoch, then evaluated on the same rows. Which loss is larger?",
     "the one that fit reports",
@@ -757,6 +760,7 @@ class Patience(Callback):
 # It is an object like any other. So we can play the loop, and tell it what we like.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The losses of eight epochs are 5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8. With a patience of 2, how many epochs are run?",
     7,
@@ -857,7 +861,7 @@ fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learnin
 machine_code = hardware.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
 print("losses equal: ", bool((fit.losses == machine_code.losses).all()))
 print("weights equal:", all((p == q).all() for p, q in zip(fit.weights, machine_code.weights)))
-print("last loss    ", float(fit.losses[-1]).hex())
+print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% [markdown]
 # `model.fit` and a program of machine instructions, 8,000 steps, maximum difference 0.
@@ -890,6 +894,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
 
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The net takes 24,000 steps of 100 rows each. In plain Python that is about a minute. And by `model.fit`?",
     "less than ten seconds",
@@ -909,12 +914,15 @@ trainers = [level.tasks.dnn_classifier for level in (hardware, kernels, low_leve
 fits = {level: train_net(*rings[:2], *rings[4:7]) for level, train_net in zip(figures.LEVELS, trainers)}
 for level, fit in fits.items():
     same = all((p == q).all() for p, q in zip(fit.weights, fits["hardware"].weights))
-    print(f"{level:12} last loss {float(fit.losses[-1]).hex()}   all 61 weights equal level 1's: {same}")
+    print(
+        f"{level:12} last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})   all 61 weights equal level 1's: {same}"
+    )
 
 # %%
 figures.five_curves(fits)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The rings are circles of radius 5 and 8, with normal noise (standard deviation 1, cut at 2). Which share of the test points can the best model get right?",
     "about 95%",
@@ -959,6 +967,7 @@ line_on_all = [reference.linear_regression, *(level.tasks.linear_regression for 
 net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level in levels), dnn_classifier]
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "How many different last losses will the eight versions of the line have?",
     2,
@@ -987,6 +996,7 @@ compare.side_by_side(line, net)
 # The losses are equal, so only the time can tell the levels apart.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "A batch of the line is ten rows of two numbers. Which takes longer for a step?",
     choices=["plain Python, number by number", "tensors, op by op (3 eager)", "they take about the same"],
@@ -1052,17 +1062,17 @@ spellings.beside(rings, dnn_classifier)
 #
 # | notebook | its idea |
 # |---|---|
-# | *more/05_tensorflow* | programs for TensorFlow and torchkeras run here, with one import changed |
-# | *more/05_callbacks* | stop in time, save the best, lower the rate, write a log: eight callbacks; and rows that are held out |
-# | *more/05_functional* | a model as a graph of layers, and a step of your own |
-# | *more/05_saving* | a model that leaves the house: a file of data without any code |
-# | *more/05_onnx* | to where there is no `levels`: the traced graph in an open standard, and a page for any browser |
-# | *more/05_at_work* | behind an address, in eight bits, on a page where you draw, on a hub |
-# | *more/05_table* | from a file of numbers, words and gaps to a model that answers whoever asks |
-# | *more/05_scikit_learn* | fifty rules, and all of scikit-learn is ours |
-# | *more/05_float32* | where float32 parts from float64, and relus that are dead |
-# | *more/05_cost* | one step, opened; the net's times; other libraries; your machine's card |
-# | *more/05_machines* | several processes train one net, whatever their number, to the same bits |
+# | [more/05_tensorflow](more/05_tensorflow.ipynb) | programs for TensorFlow and torchkeras run here, with one import changed |
+# | [more/05_callbacks](more/05_callbacks.ipynb) | stop in time, save the best, lower the rate, write a log: eight callbacks; and rows that are held out |
+# | [more/05_functional](more/05_functional.ipynb) | a model as a graph of layers, and a step of your own |
+# | [more/05_saving](more/05_saving.ipynb) | a model that leaves the house: a file of data without any code |
+# | [more/05_onnx](more/05_onnx.ipynb) | to where there is no `levels`: the traced graph in an open standard, and a page for any browser |
+# | [more/05_at_work](more/05_at_work.ipynb) | behind an address, in eight bits, on a page where you draw, on a hub |
+# | [more/05_table](more/05_table.ipynb) | from a file of numbers, words and gaps to a model that answers whoever asks |
+# | [more/05_scikit_learn](more/05_scikit_learn.ipynb) | fifty rules, and all of scikit-learn is ours |
+# | [more/05_float32](more/05_float32.ipynb) | where float32 parts from float64, and relus that are dead |
+# | [more/05_cost](more/05_cost.ipynb) | one step, opened; the net's times; other libraries; your machine's card |
+# | [more/05_machines](more/05_machines.ipynb) | several processes train one net, whatever their number, to the same bits |
 #
 # ## Exercises (10 min, optional)
 #
@@ -1105,3 +1115,7 @@ exercises.check("05-1", fit_until)
 
 # %%
 build.level("05_high_level", linear_regression, dnn_classifier)
+
+# %% [markdown]
+# All five levels stand. Programs for Keras or PyTorch that you know run on them in [more/05_tensorflow](more/05_tensorflow.ipynb)
+# and [more/03_torch](more/03_torch.ipynb).

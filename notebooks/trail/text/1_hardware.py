@@ -6,6 +6,9 @@
 # This is the trail: the whole course in two hours, ten cells a level, five notebooks. Some functions are yours to write. Leave one
 # as it is, and the course's own goes on. What you write goes along: each level has a notebook of its own for later, and
 # finds it there.
+#
+# **Shift+Enter** runs a cell and goes on to the next one. A grey line with three dots is a cell, too, folded: it runs like the
+# others, and a click opens it.
 
 # %%
 from course import build, figures, tasks
@@ -17,10 +20,11 @@ figures.you_are_here(1)
 # %% [markdown]
 # ## A surprise to begin with (2 min)
 #
-# Here are 2²⁵ ones, as 32-bit numbers. `sum` adds them up. So does `cumsum`: its last entry is the sum of everything. Choose,
-# commit, then run the cell.
+# Here are 2²⁵ ones, as 32-bit numbers. `sum` adds them up. So does `cumsum`: its last entry is the sum of everything. What do
+# you expect? Run the grey line, which asks you; choose, commit, then run the next cell.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "`x` holds 33,554,432 ones in float32. What do `x.sum()` and `x.cumsum()[-1]` give?",
     choices=["both 33554432", "33554432 and 16777216", "16777216 and 33554432", "neither is exact"],
@@ -241,13 +245,15 @@ w, b, losses = cpu.put(task.weights[0]), cpu.put(task.weights[1]), cpu.alloc((80
 data = dict(x=cpu.put(task.x), y=cpu.put(task.y), batches=cpu.put(task.batches))
 program(w=w, b=b, losses=losses, rate=task.learning_rate, **data)
 print("w", w.numpy().ravel().round(4), " b", b.numpy().ravel().round(4))
-print("last loss", float(losses.numpy()[-1]).hex())
+print(f"last loss {losses.numpy()[-1]:.4g} ({float(losses.numpy()[-1]).hex()})")
 
 # %% [markdown]
-# Two, minus three and three, nearly. The loss stands there in hexadecimal, where no digit is hidden. Four storeys above, the
+# Two, minus three and three, nearly. The loss stands there twice: rounded, and in hexadecimal, where no digit is hidden. (It does
+# not come to 0, for the answers hold noise, which no line can learn.) Four storeys above, the
 # same model trains in Keras' four lines:
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "`model.fit` starts from the same weights and takes the same batches. How many of those digits will its last loss share?",
     choices=["three or four", "all but the last one or two", "all of them"],
@@ -265,7 +271,7 @@ model.build((400, 2), "float64")
 model.set_weights(task.weights)
 model.compile(SGD(task.learning_rate), "mse")
 fit = model.fit(Dataset.from_batches(task.x, task.y, task.batches), verbose=0)
-print("last loss", float(fit.losses[-1]).hex())
+print(f"last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% [markdown]
 # The same number, to the last bit. What `fit` does, your instructions do. The next four notebooks climb from the one to the

@@ -20,6 +20,7 @@ figures.you_are_here(2)
 # We add an array to itself: once with 1 number in it, once with 1,000.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "How many times longer do the thousand take?",
     slider=(1, 1000),
@@ -164,12 +165,13 @@ def step(numbers):
 
 
 losses = [step(numbers) for numbers in task.batches]
-print("last loss", float(losses[-1]).hex())
+print(f"last loss {losses[-1]:.4g} ({float(losses[-1]).hex()})")
 
 # %% [markdown]
 # The number of the one program, to the last bit. Any model can be put together from these names. And what did it cost?
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "One program for the whole step, as in the notebook before, takes about 0.1 µs. And this one?",
     choices=["about the same", "ten times as long", "a hundred times as long, or more"],
@@ -205,7 +207,7 @@ model.compile(SGD(task.learning_rate), "mse")
 with use("matmul", "cpu", matmul_ikj):
     print("fit runs on yours:", KERNELS["matmul", "cpu"] is matmul_ikj)
     fit = model.fit(Dataset.from_batches(task.x, task.y, task.batches), verbose=0)
-print("last loss", float(fit.losses[-1]).hex())
+print(f"last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% [markdown]
 # `fit` has trained on a kernel of yours, and ends on the same bits, for you add in the same order.

@@ -29,6 +29,7 @@ def f(x):
 
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "What is `f(2 + 1e-20j).imag / 1e-20`?",
     choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
@@ -130,6 +131,7 @@ written = list(notes)  # the walk computes, too, and is written down as well
 print("w gets", walk(written, loss, give)[w].buffer.numpy(), "and by hand it is 12.0")
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "6 is half of 12. Where did the other half go?",
     choices=["the rule of the product forgets a factor 2", "`error` is used twice", "`w` was read too early"],
@@ -215,6 +217,7 @@ print(f"op by op: {(time.perf_counter() - began) / 800 * 1e6:.0f} µs a step")
 # `function` does that, and its `over` runs any number of steps in one call.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "All 8,000 steps in one call: what changes, beside op by op?",
     choices=["the time, and the last bits of the loss", "the time alone", "neither: the ops are the same"],
@@ -226,7 +229,7 @@ checks.predict(
 w.assign(constant(task.weights[0]))
 b.assign(constant(task.weights[1]))
 losses = function(step).over(x_, y_, task.batches).numpy()
-print("last loss", float(losses[-1]).hex())
+print(f"last loss {losses[-1]:.4g} ({float(losses[-1]).hex()})")
 
 # %% tags=["nbval-ignore-output"]
 program = function(step)

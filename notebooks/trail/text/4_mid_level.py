@@ -20,6 +20,7 @@ figures.you_are_here(4)
 # for the Adelies alone, for the Chinstraps and for the Gentoos.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Which signs have the slopes?",
     choices=[
@@ -164,7 +165,7 @@ def train(layer, x, y, batches, rate):
 for variable, start in zip(layer.variables, line.weights):
     variable.assign(constant(start))
 losses = train(layer, line.x, line.y, line.batches, line.learning_rate)
-print("last loss", float(losses[-1]).hex())
+print(f"last loss {losses[-1]:.4g} ({float(losses[-1]).hex()})")
 
 # %% [markdown]
 # Three parts, three lines of yours, and the same bits for the fourth time.
@@ -176,6 +177,7 @@ print("last loss", float(losses[-1]).hex())
 # alone, and one over the depth and three such columns:
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The second layer has four weights. Which sign will that of the bill's depth have?",
     choices=["minus, as for all penguins", "plus, as in each species", "it comes to 0"],

@@ -30,6 +30,7 @@ model.compile(SGD(task.learning_rate), "mse")
 model.fit(Dataset.from_batches(task.x, task.y, task.batches), verbose=0)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "All five train on the same 8,000 batches. On which level does a step take longest?",
     choices=["1, the instructions", "2, the launches", "3, the tape", "5, `fit`"],
@@ -44,7 +45,7 @@ from levels import hardware, high_level, kernels, low_level, mid_level
 arguments = task.x, task.y, task.weights, task.batches, task.learning_rate
 for level in (hardware, kernels, low_level, mid_level, high_level):
     fit = level.tasks.linear_regression(*arguments)
-    print(f"{level.__name__:18} last loss {float(fit.losses[-1]).hex()}")
+    print(f"{level.__name__:18} last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% tags=["nbval-ignore-output"]
 import time

@@ -1,0 +1,114 @@
+"""JupyterLab as `course lab` starts it: what it prints, where it writes, and that there is one of it on a desk."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from course import __main__ as the_door
+from course import build
+from course.setup import desk, homes, lab
+
+HOMES = "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "MPLCONFIGDIR"
+
+
+@pytest.fixture
+def homeless(monkeypatch, tmp_path):
+    """A reader whose home folder cannot be made, let alone be written to."""
+    (tmp_path / "a file").touch()
+    for name in ("HOME", "USERPROFILE", "APPDATA", "PROGRAMDATA"):
+        monkeypatch.setenv(name, str(tmp_path / "a file" / "home"))
+    for name in HOMES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_who_has_a_home_is_told_nothing(monkeypatch, tmp_path):
+    for name in HOMES:
+        monkeypatch.setenv(name, str(tmp_path / name))
+    assert homes.settle(str(tmp_path / "course")) == ""
+    assert [os.environ[name] for name in HOMES] == [str(tmp_path / name) for name in HOMES]
+    assert not (tmp_path / "course").exists()
+
+
+PROGRAM = """
+import os, sys
+from pathlib import Path
+from course.__main__ import hand_over
+from course.setup import desk, homes
+
+root = Path(sys.argv[1])
+print(homes.settle(root), flush=True)
+hand_over(desk.lab_command(root, ["--no-browser", "--port=" + sys.argv[2]]))
+"""
+
+
+@pytest.fixture
+def started(project, homeless, tmp_path):
+    """JupyterLab on the desk of a small project, for a reader without a home: its lines up to the address."""
+    assert desk.open_desk(project) == []
+    command = [sys.executable, "-c", PROGRAM, str(project), "0"]
+    environment = build.environment(build.ROOT) | {"PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines = []
+    try:
+        for line in process.stdout:
+            lines.append(line.rstrip())
+            if line.startswith("JupyterLab: "):
+                break
+        yield lines
+    finally:
+        process.terminate()
+        lines += process.stdout.read().splitlines()
+        process.wait(20)
+
+
+@pytest.mark.timeout(240)
+def test_one_lab_on_a_desk(started, project, monkeypatch, capsys):
+    assert started[0].endswith("cannot be written to: what Jupyter keeps goes to .course/home, in the course's folder.")
+    address, token = re.fullmatch(
+        r"JupyterLab: (http://\S+/)lab/tree/map\.md\?token=(\w+)  \(Ctrl-C, twice, ends it\)", started[-1]
+    ).groups()
+    own = [line for line in started[1:-1] if "ipyparallel" not in line]  # which says at each start that it is old
+    assert own == [], "nothing but the address"
+
+    for name in HOMES:  # as the process has them
+        monkeypatch.setenv(name, str(project / ".course" / "home" / name.lower()))
+    found = lab.running(project / build.MINE)
+    assert (found["url"], found["token"]) == (address, token) and lab.running(project) is None
+
+    def page(place):
+        return urllib.request.urlopen(f"{address}{place}?token={token}", timeout=20).read().decode()
+
+    assert re.search(r"\.jp-RenderedMarkdown \{\s*max-width: 52em;", page("custom/custom.css"))
+    shown = page("lab")
+    config = json.loads(re.search(r'id="jupyter-config-data"[^>]*>(.*?)</script>', shown, re.DOTALL)[1])
+    assert "ipyparallel-labextension" in config["disabledExtensions"] and "/custom/custom.css" in shown
+
+    handed = []
+    monkeypatch.setattr(build, "ROOT", project)
+    monkeypatch.setattr(the_door, "hand_over", handed.append)
+    assert the_door.open_lab(["--no-browser"], "trail/1_hardware") == 0
+    said = capsys.readouterr().out
+    assert (
+        said == f"JupyterLab is open on this folder already: {address}lab/tree/trail/1_hardware.ipynb?token={token}\n"
+    )
+    assert not handed
+
+
+@pytest.mark.timeout(240)
+def test_a_lab_that_has_ended_is_none(project, monkeypatch, tmp_path):
+    """Its file is still there, and its number is that of another process."""
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
+    left = {"url": "http://127.0.0.1:9/", "token": "x", "root_dir": str(project / build.MINE), "pid": os.getpid()}
+    (tmp_path / "jpserver-1.json").write_text(json.dumps(left))
+    assert lab.running(project / build.MINE) is None
+    handed = []
+    monkeypatch.setattr(build, "ROOT", project)
+    monkeypatch.setattr(the_door, "hand_over", handed.append)
+    the_door.open_lab(["--no-browser"], None)
+    assert handed and "--log-level=WARN" in handed[0]
+    assert not [each for each in desk.lab_command(project, ["--log-level=DEBUG"])[:-1] if "log-level" in each]
