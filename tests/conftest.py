@@ -224,6 +224,40 @@ def pytest_configure_node(node) -> None:
     node.workerinput["seed"] = node.config.option.seed  # processes side by side have the same tests
 
 
+QUICK = "quick"  # the mark of the tests that `python3 -m course test` runs
+
+
+def is_quick(config) -> bool:
+    """Whether the marked tests are asked for, and no others; a process beside another one asks for the same."""
+    return config.option.markexpr == QUICK and not hasattr(config, "workerinput")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """A file that marks no test need not be read for those that are marked: to read all takes half a minute."""
+    if config.option.markexpr == QUICK and collection_path.name.startswith("test_"):
+        return f"mark.{QUICK}" not in collection_path.read_text(encoding="utf-8") or None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items) -> None:
+    """The notebooks first, where they are a large part of all: a long test at the end has one processor wait for the other."""
+    if config.option.markexpr == QUICK:
+        items.sort(key=lambda item: "test_notebooks.py" not in item.nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node, ids) -> None:
+    """The first of the processes has found the tests: how many there are is said before they begin."""
+    if is_quick(node.config) and not hasattr(node.config, "counted"):
+        node.config.counted = len(ids)
+        print(f"\n{len(ids)} tests, about three minutes on two processors", flush=True)
+
+
+def pytest_unconfigure(config) -> None:
+    if is_quick(config):
+        print("Every test, in about 15 minutes on two processors:  python3 -m course test --all")
+
+
 def pytest_report_header(config) -> str:
     again = f"--programs={config.option.programs} --seed={config.option.seed}"
     return f"random programs: {again} (with these, the same again)"
