@@ -90,6 +90,7 @@ def assert_refused(done, *words):
 # What it says ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_help_needs_the_standard_library_alone():
     done = open_door(ROOT, "--help")
     assert done.returncode == 0, done.stderr
@@ -135,6 +136,7 @@ def test_what_is_handed_on_to_another_program():
     assert checked("test", ["--", "--help"]) == ["--help"]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "name", [f"course/{name}" for name in ("__init__.py", "__main__.py", "setup/__init__.py", "setup/arguments.py")]
 )
@@ -148,6 +150,7 @@ def test_no_room_is_called_like_a_module_of_python():
     assert "setup" in rooms and not rooms & sys.stdlib_module_names
 
 
+@pytest.mark.quick
 def test_unknown_command_names_the_nearest():
     assert_refused(open_door(ROOT, "tset"), "tset", "course test")
     assert_refused(open_door(ROOT, "xyzzy"), "xyzzy", *the_door.COMMANDS)
@@ -245,6 +248,7 @@ def is_ready(root, lock):
     return done.returncode == 11
 
 
+@pytest.mark.quick
 def test_ready_means_finished_here_from_these_locks(copy):
     core, test = ({lock: hashlib.sha256((copy / lock).read_bytes()).hexdigest()} for lock in LOCKS)
     assert not is_ready(copy, LOCKS[0])
@@ -455,6 +459,7 @@ def test_the_courses_own_environment_has_what_an_active_one_lacks(lean):
     assert done.stdout.startswith(str(lean / ".venv")), done
 
 
+@pytest.mark.quick
 def test_in_a_conda_environment_conda_adds_it(tmp_path, monkeypatch):
     (tmp_path / "conda-meta").mkdir()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
@@ -503,6 +508,7 @@ def test_the_tests_have_what_the_more_notebooks_and_the_site_need():
     assert not {re.split("[<>=]", line)[0] for line in for_tests()} & {*locked(LOCKS[0])}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("lock", LOCKS)
 def test_the_locks_fit_pyproject(lock):
     pins = locked(lock)
@@ -517,6 +523,7 @@ def test_no_lock_names_what_makes_each_process_a_second_slower(lock):
     assert "jsonschema" in locked(lock) and "rfc3987-syntax" not in locked(lock)
 
 
+@pytest.mark.quick
 def test_conda_and_pip_name_the_same_packages():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     compared = [line for line in for_tests() if re.match("(pytest|nbval)>", line)]

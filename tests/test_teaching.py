@@ -86,6 +86,7 @@ def test_what_is_named_in_italics_is_a_section():
     assert len(named) >= 8 and not {" ".join(each.split()) for each in named} - {*titles}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_is_one(page):
     named = set(re.findall(r"-m course ([a-z][\w-]*)", PAGES[page]))
