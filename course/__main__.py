@@ -39,7 +39,7 @@ PYTHON = os.path.join(VENV, *(("Scripts", "python.exe") if os.name == "nt" else 
 STAMP = os.path.join(VENV, "course-stamp.json")
 LIST = "course-wheels.json"  # in a wheelhouse: what its packages are for
 CORE, TEST = "requirements.lock", "requirements-test.lock"  # the second contains the first, in the same versions
-MEGABYTES = {CORE: 600, TEST: 1250}  # what .venv takes, with some air
+MEGABYTES = {CORE: 540, TEST: 1200}  # what .venv takes, with some air
 CONDA = {"huggingface-hub": "huggingface_hub", "playwright": "playwright-python"}  # other names in conda-forge
 
 
@@ -181,7 +181,7 @@ def wheelhouse(arguments):
     os.makedirs(folder, exist_ok=True)
     if os.path.exists(os.path.join(folder, LIST)):
         os.remove(os.path.join(folder, LIST))
-    print(f"Downloading all packages for {machine(version_text(sys.version_info))} (about 320 MB)", flush=True)
+    print(f"Downloading all packages for {machine(version_text(sys.version_info))} (about 360 MB)", flush=True)
     download = ["download", "--no-deps", "--only-binary", ":all:", "--dest", folder]
     stage("downloading packages", pip + download + ["-r", os.path.join(ROOT, TEST)])
     with open(os.path.join(folder, LIST), "w", encoding="utf-8") as file:

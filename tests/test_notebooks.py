@@ -63,7 +63,10 @@ def state(root):
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", build.trail_in(build.ROOT) + build.more_in(build.ROOT))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.quick) for name in build.trail_in(build.ROOT)] + build.more_in(build.ROOT),
+)
 def test_notebook_of_trail_or_more_gives_its_stored_outputs(name, shared, nbval, tell):
     """It builds nothing, and leaves no file behind; what the course noted of the one before it is gone."""
     if name == "more/05_machines" and not all(map(importlib.util.find_spec, ("ipyparallel", "mpi4py"))):
