@@ -33,7 +33,6 @@ from course.setup.arguments import COMMANDS as HELP
 from course.setup.arguments import HANDED_ON, checked, parser
 
 PYTHONS = (3, 11), (3, 14)  # the oldest and the newest that every package has a ready-made build for
-MEGABYTES = 1400  # what .venv takes, the tests' packages included, with some air
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
@@ -41,6 +40,8 @@ PYTHON = os.path.join(VENV, *(("Scripts", "python.exe") if os.name == "nt" else 
 STAMP = os.path.join(VENV, "course-stamp.json")
 LIST = "course-wheels.json"  # in a wheelhouse: what its packages are for
 CORE, TEST = "requirements.lock", "requirements-test.lock"  # the second contains the first, in the same versions
+MEGABYTES = {CORE: 540, TEST: 1200}  # what .venv takes, with some air
+CONDA = {"huggingface-hub": "huggingface_hub", "playwright": "playwright-python"}  # other names in conda-forge
 
 
 # The commands ---------------------------------------------------------------------------------------------------------
@@ -96,10 +97,15 @@ def open_lab(arguments, opened):
 
 
 def test(arguments):
-    """Every test, side by side: half of them wait for a program. A process that runs out of tests takes over another's.
+    """A sample in three minutes; with --all every test; with other arguments what these select.
 
+    The tests run side by side: half of them wait for a program. A process that runs out of tests takes over another's.
     Where the reader names a test, one process is sooner ready; options of his own have the last word.
     """
+    if not arguments:
+        print("Both models on all five levels, the five notebooks and the trail, and a sample of all other tests")
+        arguments = ["-m", "quick"]
+    arguments = [argument for argument in arguments if argument != "--all"]
     named = any(argument.split("::")[0].endswith(".py") for argument in arguments)
     alone = named or any(argument.endswith("no:xdist") for argument in arguments)
     side_by_side = ["--numprocesses=logical", "--maxprocesses=4", "--dist=worksteal"]
@@ -192,7 +198,7 @@ def wheelhouse(arguments):
     os.makedirs(folder, exist_ok=True)
     if os.path.exists(os.path.join(folder, LIST)):
         os.remove(os.path.join(folder, LIST))
-    print(f"Downloading all packages for {machine(version_text(sys.version_info))} (about 320 MB)", flush=True)
+    print(f"Downloading all packages for {machine(version_text(sys.version_info))} (about 360 MB)", flush=True)
     download = ["download", "--no-deps", "--only-binary", ":all:", "--dest", folder]
     stage("downloading packages", pip + download + ["-r", os.path.join(ROOT, TEST)])
     with open(os.path.join(folder, LIST), "w", encoding="utf-8") as file:
@@ -210,18 +216,18 @@ COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in
     "browser-test": (browser_test, TEST),
     "setup": (setup, TEST),
     "build": (build, TEST),
-    "run": (run, CORE),
-    "bench": (bench, CORE),
-    "serve": (serve, CORE),
-    "programs": (programs, CORE),
+    "run": (run, TEST),
+    "bench": (bench, TEST),
+    "serve": (serve, TEST),
+    "programs": (programs, TEST),
     "site": (site, TEST),
     "progress": (progress, CORE),
     "resume": (resume, CORE),
     "reset": (keeping("reset"), CORE),
     "catch-up": (keeping("catch-up"), CORE),
     "undo": (keeping("undo"), CORE),
-    "grade": (grade, CORE),
-    "wheelhouse": (wheelhouse, TEST),
+    "grade": (grade, TEST),  # exercises of more/ are graded, too
+    "wheelhouse": (wheelhouse, CORE),
 }
 
 
@@ -242,8 +248,9 @@ To build, measure, serve and grade:
 
 `python3 -m course COMMAND --help` tells what a command takes. It works from any folder: `python3 path/to/course COMMAND`.
 The first command makes .venv in this folder, with uv where it is installed, else with venv and pip: about
-{MEGABYTES} MB, once. Later ones start at once. Deleting .venv is always safe.
-An activated environment (conda or venv) that already has every package of pyproject.toml is used as it is."""
+{MEGABYTES[CORE]} MB, once. What some notebooks in more/, the tests and the site need besides, `setup` adds ({MEGABYTES[TEST]} MB in all),
+or the first command that needs it. Later ones start at once. Deleting .venv is always safe.
+An activated environment (conda or venv) that already has the packages of pyproject.toml is used as it is."""
 
 
 # Is there an environment? ---------------------------------------------------------------------------------------------
@@ -294,23 +301,52 @@ def digest(lock):
         return fail(f"{lock} cannot be read ({error.strerror}): this copy of the course is not complete.")
 
 
-def active_and_complete(lock):
-    """Whether an activated environment other than `.venv` has all packages, each within pyproject.toml's bounds."""
+def active():
+    """Whether an environment other than `.venv` is activated, and has the packages of the course: it is used as it is."""
     conda = os.environ.get("CONDA_PREFIX")
-    active = sys.prefix != sys.base_prefix or (conda and os.path.realpath(conda) == os.path.realpath(sys.prefix))
-    if not active or inside() or not fitting():
-        return False
+    activated = sys.prefix != sys.base_prefix or (conda and os.path.realpath(conda) == os.path.realpath(sys.prefix))
+    return bool(activated) and not inside() and fitting() and not lacking(CORE)
+
+
+def lacking(lock):
+    """What pyproject.toml asks for and this environment has not, or not within its bounds: what the lock is made from."""
     import tomllib
     from importlib.metadata import PackageNotFoundError, version
 
     with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
         project = tomllib.load(file)
-    groups = project["dependency-groups"]
-    wanted = project["project"]["dependencies"] + (groups["test"] + groups["site"] if lock == TEST else [])
-    try:
-        return all(within(version(re.split("[<>=]", line)[0]), line) for line in wanted)
-    except PackageNotFoundError:
-        return False
+    wanted = list(project["project"]["dependencies"])
+    waiting = ["test"] if lock == TEST else []
+    while waiting:
+        for line in project["dependency-groups"][waiting.pop()]:
+            if isinstance(line, dict):
+                waiting.append(line["include-group"])
+            elif os.name != "nt" or "win32" not in line:
+                wanted.append(line.partition(";")[0])
+    missing = []
+    for line in wanted:
+        try:
+            fits = within(version(re.split("[<>=]", line)[0]), line)
+        except PackageNotFoundError:
+            fits = False
+        if not fits:
+            missing.append(line)
+    return missing
+
+
+def incomplete(missing):
+    """What an activated environment lacks for a command, and the command that adds it."""
+    names = [re.split("[<>=]", line)[0] for line in missing]
+    if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
+        wanted = [CONDA.get(name, name) + line[len(name) :] for name, line in zip(names, missing, strict=True)]
+        command, leave = ["conda", "install", "--channel", "conda-forge"], "conda deactivate"
+    else:
+        wanted, command, leave = missing, ["python", "-m", "pip", "install"], "deactivate"
+    words = " ".join(command + ['"' + line + '"' for line in wanted])
+    return (
+        f"The activated environment {sys.prefix} lacks {', '.join(names)}. This adds what is missing:\n\n{words}\n\n"
+        f"Or leave that environment (`{leave}`): then the course makes one of its own, .venv, which has everything."
+    )
 
 
 def within(version, requirement):
@@ -365,14 +401,14 @@ def make(lock):
         stamp = None  # an environment made by uv holds no pip to go on with
     if stamp and TEST in stamp["locks"]:
         lock = TEST  # what `test` added stays, and stays fitting
-    check_machine(uv)
+    check_machine(uv, MEGABYTES[lock] - (MEGABYTES[CORE] if stamp else 0))
     installer, began = "uv" if uv else "pip", time.time()
     if stamp and lock not in stamp["locks"]:
         print(f"Adding to .venv what the tests need, with {installer} (once)", flush=True)
     elif stamp:
         print(f"Bringing .venv up to date with {installer}: the course needs other packages now", flush=True)
     else:
-        print(f"Setting up .venv with {installer} (once; about {MEGABYTES} MB)", flush=True)
+        print(f"Setting up .venv with {installer} (once; about {MEGABYTES[lock]} MB)", flush=True)
     if stamp:
         os.remove(STAMP)
     else:
@@ -387,8 +423,9 @@ def make(lock):
     question = "import sys, sysconfig; print(*sys.version_info[:2], sep='.'); print(sysconfig.get_path('purelib'))"
     answer = subprocess.check_output([PYTHON, "-c", question], universal_newlines=True, cwd=ROOT)
     version, packages = answer.splitlines()
-    # The lock names every package, so nothing is left to resolve; and nothing is compiled on the reader's machine.
-    install = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install"]
+    # The lock names every package, so nothing is left to resolve; and nothing is compiled on the reader's machine. Nor into
+    # bytecode: most of what is installed is never imported, and what is, Python compiles then. uv does not by itself.
+    install = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install", "--no-compile"]
     install += ["--no-deps", "--only-binary", ":all:"] + from_wheelhouse(version)
     step = "" if stamp else "step 2 of 2, "
     stage("installing packages", install + ["-r", os.path.join(ROOT, lock)], step, began, counted(packages))
@@ -435,15 +472,15 @@ def remove_venv():
         )
 
 
-def check_machine(uv):
+def check_machine(uv, megabytes):
     """Whatever can be seen to be missing is told before anything is made."""
     if not uv and not fitting():
         fail(wrong_python())
     if not uv and importlib.util.find_spec("ensurepip") is None:
         fail("This Python cannot make environments: its module ensurepip is missing.\nInstall it:  " + ensurepip_cure())
     free = shutil.disk_usage(ROOT).free // 10**6
-    if free < MEGABYTES:
-        fail(f"Not enough disk space: .venv needs about {MEGABYTES} MB, and {free} MB are free in {ROOT}")
+    if free < megabytes:
+        fail(f"Not enough disk space: .venv needs about {megabytes} MB, and {free} MB are free in {ROOT}")
 
 
 def check_writable():
@@ -612,7 +649,12 @@ def main(arguments):
     if name != "progress":  # which only reads
         check_writable()
     os.environ.setdefault("LEVELS_CACHE", os.path.join(ROOT, ".course", "programs"))  # what is compiled stays here
-    if active_and_complete(lock):
+    theirs = active()
+    if theirs and lacking(lock):
+        if not ready(lock):
+            fail(incomplete(lacking(lock)))
+        theirs = False  # the course's own environment is there, and has what is missing
+    if theirs:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
     else:
         # Another project's packages, of another version maybe, would come before those of `.venv`.

@@ -4,6 +4,7 @@
 imported before somebody asks for it, so `import levels.high_level` waits for none of them.
 """
 
+import contextlib
 import functools
 import importlib
 
@@ -258,6 +259,23 @@ CONTENTS = {
     },
 }
 WORDS = "activation", "initializer", "loss", "optimizer"  # tables whose rows are words that a reader writes
+
+
+@contextlib.contextmanager
+def needed():
+    """Around the import of a package that not every environment has: where it is missing, it is said what adds it.
+
+    Raises ModuleNotFoundError.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise not_installed(error.name.partition(".")[0]) from None
+
+
+def not_installed(package):
+    """The error that says so, and what adds the package."""
+    return ModuleNotFoundError(f"{package} is not installed: `python3 -m course setup` adds it", name=package)
 
 
 @functools.cache

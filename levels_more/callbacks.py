@@ -8,7 +8,7 @@ from levels.hardware import flag
 from levels.high_level import Callback
 from levels.low_level import Variable, dce, trace
 from levels.mid_level import at_least, positive
-from levels_more import checks
+from levels_more import checks, needed
 from levels_more.checks import called, file_name, takes, word
 from levels_more.inputs import alone
 
@@ -234,7 +234,8 @@ class CSVLogger(Callback):
 
 def graph_of(model):
     """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
-    from tensorboardX.proto.graph_pb2 import GraphDef
+    with needed():
+        from tensorboardX.proto.graph_pb2 import GraphDef
 
     graph = dce(trace(lambda *x: model(alone(x)), model.input_specs)[0])
     paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
@@ -264,7 +265,8 @@ class TensorBoard(Callback):
 
     def writer(self, part):
         """The writer of the files of "train" or "validation"."""
-        from tensorboardX import SummaryWriter
+        with needed():
+            from tensorboardX import SummaryWriter
 
         if part not in self.writers:
             self.writers[part] = SummaryWriter(str(self.log_dir / part), flush_secs=2)

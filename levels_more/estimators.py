@@ -3,20 +3,23 @@
 import warnings
 
 import numpy as np
-from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from levels.hardware import flag
 from levels.high_level import Sequential
 from levels.mid_level import Adam, BinaryCrossentropy, Dense, at_least
+from levels_more import needed
 from levels_more.callbacks import EarlyStopping
 from levels_more.checks import expect, several
 from levels_more.losses import SparseCategoricalCrossentropy
+
+with needed():
+    from scipy.special import softmax
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.model_selection import train_test_split
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 TOLERANCE = 1e-4  # a loss that falls by less has not fallen
 

@@ -3,15 +3,18 @@
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import helper, numpy_helper
 
 from levels.hardware import PLACE
 from levels.low_level import METHODS, Variable, dce, trace
+from levels_more import needed
 from levels_more.checks import file_name
 from levels_more.inputs import alone, as_list
 from levels_more.passes import cse
 from levels_more.saving import check_built, replace
+
+with needed():
+    import onnx
+    from onnx import helper, numpy_helper
 
 ONNX = {"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "negative": "Neg", "matmul": "MatMul"}
 ONNX.update(relu="Relu", sigmoid="Sigmoid", tanh="Tanh", softmax="Softmax", log_softmax="LogSoftmax", gather="Gather")

@@ -8,7 +8,11 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
-from greenlet import getcurrent
+
+try:
+    from greenlet import getcurrent, greenlet
+except ModuleNotFoundError:  # a pool shows the GPU all the same; the first launch on it says what is missing
+    getcurrent = greenlet = None
 
 
 class GpuError(ValueError):

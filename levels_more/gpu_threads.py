@@ -11,8 +11,8 @@ from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
-from greenlet import getcurrent, greenlet
 
+from levels_more import not_installed
 from levels_more.checks import expect
 from levels_more.gpu_memory import (
     UNUSED,
@@ -28,6 +28,8 @@ from levels_more.gpu_memory import (
     View,
     cuda,
     every_place,
+    getcurrent,
+    greenlet,
     index_text,
     position,
     source_line,
@@ -154,6 +156,8 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
     error in the kernel.
     """
     expect(hasattr(kernel, "__code__"), "simulate: the kernel", kernel, "a function")
+    if greenlet is None:
+        raise not_installed("greenlet")
     names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
     if len(names) != len(arguments):
         raise GpuError(f"{kernel.__name__} takes {', '.join(names)}, and was given {len(arguments)} arguments")

@@ -6,22 +6,24 @@ from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
 
-import huggingface_hub
-import onnx
-from huggingface_hub.errors import (
-    EntryNotFoundError,
-    HfHubHTTPError,
-    HFValidationError,
-    LocalEntryNotFoundError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
-
 from levels.high_level import Model
 from levels.low_level import METHODS
+from levels_more import needed
 from levels_more.checks import expect, file_name
 from levels_more.exporting import onnx_model
 from levels_more.saving import CLASSES, TEXT, WEIGHTS, check_built, load_model, replace, save, stored
+
+with needed():
+    import huggingface_hub
+    import onnx
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
 
 CARD = """---
 {front}

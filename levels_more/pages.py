@@ -8,14 +8,17 @@ import numbers
 from pathlib import Path
 
 import numpy as np
-import onnx
 
 from levels.high_level import Model, Sequential
 from levels.mid_level import ACTIVATIONS, Dense
+from levels_more import needed
 from levels_more.checks import expect, file_name
 from levels_more.exporting import onnx_model
 from levels_more.reading import of_levels
 from levels_more.saving import check_built, replace
+
+with needed():
+    import onnx
 
 TEMPLATE = Path(__file__).with_name("page.html")
 PLAIN = "linear", "relu", "sigmoid", "tanh", "softmax"  # the activations that the page itself knows

@@ -13,16 +13,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
-import safetensors.numpy
 
 from levels import low_level, mid_level
 from levels.high_level import Model, Sequential, Training
 from levels.low_level import METHODS, Variable, constant
 from levels.mid_level import ACTIVATIONS, INITIALIZERS, Layer, Made
-from levels_more import adapting, combining, feature_columns, layers, losses, metrics, optimizers
+from levels_more import adapting, combining, feature_columns, layers, losses, metrics, needed, optimizers
 from levels_more.checks import expect, file_name
 from levels_more.functional import Call, Functional, Input, dry_run
 from levels_more.inputs import Packing, as_list, readers_of
+
+with needed():
+    import safetensors.numpy
 
 
 def written(value, seen):

@@ -4,6 +4,7 @@ import contextlib
 
 import numpy as np
 
+from levels_more import needed
 from levels_more.nested import known_now
 
 
@@ -13,7 +14,8 @@ class FileWriter:
     stack = []
 
     def __init__(self, logdir):
-        from tensorboardX import SummaryWriter
+        with needed():
+            from tensorboardX import SummaryWriter
 
         self.writer = SummaryWriter(str(logdir))
         self.flush, self.close = self.writer.flush, self.writer.close

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import numpy as np
 
-from levels_more import torch
+from levels_more import needed, torch
 from levels_more.outlines import AUC, KS, SHARES, one_pass, summary
 
 
@@ -75,7 +75,8 @@ class Model(torch.nn.Module):
 
 
 def _table(history):
-    import pandas  # here, because it takes its time to load
+    with needed():
+        import pandas  # here, because it takes its time to load
 
     return pandas.DataFrame(history)
 

@@ -1,6 +1,7 @@
 """What several tests share: a tiny project of two notebooks, nbval, and the count of notebook cells in the summary."""
 
 import gc
+import importlib.metadata
 import random
 import re
 import shutil
@@ -155,10 +156,41 @@ class Result(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def nbval():
-    """A function that runs one notebook of a project and compares every output with the stored one."""
+def absent() -> list[str]:
+    """What can be imported here, and could not where only requirements.lock was installed."""
+    lock = (build.ROOT / "requirements.lock").read_text(encoding="utf-8")
+    locked = {*re.findall(r"^([\w.-]+)==", lock, re.MULTILINE), "pip", "setuptools"}
+    found = importlib.metadata.packages_distributions()
+    return sorted(
+        module
+        for module, packages in found.items()
+        if not any(re.sub("[-_.]+", "-", package).lower() in locked for package in packages)
+    )
+
+
+@pytest.fixture(scope="session")
+def packages_of():
+    """A function that tells which packages a notebook says it needs besides."""
+
+    def packages(name: str) -> list[str]:
+        text = build.text_path(build.ROOT, name).read_text(encoding="utf-8")
+        watched = re.search(r"^build\.watch\((.*?)\)", text, re.MULTILINE)
+        return re.findall('"(.*?)"', watched[1])[1:]
+
+    return packages
+
+
+@pytest.fixture(scope="session")
+def nbval(absent, packages_of):
+    """A function that runs one notebook of a project and compares every output with the stored one.
+
+    Where it names no packages that it needs, it finds none but those of requirements.lock.
+    """
 
     def run(root: Path, name: str) -> Result:
+        named = build.text_path(build.ROOT, name).exists() and packages_of(name)
+        environment = build.environment(build.ROOT / "tests" / "lean", root)
+        environment["ABSENT"] = "" if named else " ".join(absent)
         config = build.ROOT / "tests" / "nbval_sanitize.cfg"
         options = ["-p", "nbval.plugin", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300"]
         options += ["--nbval-sanitize-with", str(config), "-p", "no:cacheprovider", "--rootdir", str(root)]
@@ -169,7 +201,7 @@ def nbval():
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *options],
             cwd=root,
-            env=build.environment(root) | own,
+            env=environment | own,
             capture_output=True,
             encoding="utf-8",
             errors="replace",
@@ -222,6 +254,40 @@ def pytest_configure(config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node) -> None:
     node.workerinput["seed"] = node.config.option.seed  # processes side by side have the same tests
+
+
+QUICK = "quick"  # the mark of the tests that `python3 -m course test` runs
+
+
+def is_quick(config) -> bool:
+    """Whether the marked tests are asked for, and no others; a process beside another one asks for the same."""
+    return config.option.markexpr == QUICK and not hasattr(config, "workerinput")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """A file that marks no test need not be read for those that are marked: to read all takes half a minute."""
+    if config.option.markexpr == QUICK and collection_path.name.startswith("test_"):
+        return f"mark.{QUICK}" not in collection_path.read_text(encoding="utf-8") or None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items) -> None:
+    """The notebooks first, where they are a large part of all: a long test at the end has one processor wait for the other."""
+    if config.option.markexpr == QUICK:
+        items.sort(key=lambda item: "test_notebooks.py" not in item.nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node, ids) -> None:
+    """The first of the processes has found the tests: how many there are is said before they begin."""
+    if is_quick(node.config) and not hasattr(node.config, "counted"):
+        node.config.counted = len(ids)
+        print(f"\n{len(ids)} tests, about three minutes on two processors", flush=True)
+
+
+def pytest_unconfigure(config) -> None:
+    if is_quick(config):
+        print("Every test, in about 15 minutes on two processors:  python3 -m course test --all")
 
 
 def pytest_report_header(config) -> str:

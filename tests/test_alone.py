@@ -45,6 +45,7 @@ def run(*cells, notebook=None):
     return names
 
 
+@pytest.mark.quick
 def test_every_exercise_is_found():
     assert CELLS.keys() == exercises.EXERCISES.keys()
 
@@ -84,6 +85,7 @@ def test_whoever_ran_half_of_the_notebook_is_told_to_run_the_rest(capsys):
     assert "tried with the notebook's own `reduce_sum`: run the cell that defines it" in capsys.readouterr().out
 
 
+@pytest.mark.quick
 def test_numbers_of_the_reader_are_kept_and_hinder_nothing(capsys):
     assert run("size = 3", solved(CELLS["03-3"][-1], SOLUTIONS["03-3"]))["size"] == 3
     assert capsys.readouterr().out.startswith("03-3 right")

@@ -130,6 +130,7 @@ def test_a_library_that_hangs_is_ended_and_named(folder, monkeypatch, tmp_path):
     peer.close()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("steps", [1, 10, 100])
 def test_the_corrections_of_adam_keep_their_digits(steps, monkeypatch):
     """In float32, where 1 - 0.999ᵗ from the power is 1.3e-5 of itself away."""
@@ -219,6 +220,7 @@ def test_an_interpreter_is_the_given_one_or_that_of_peer_or_this(monkeypatch, tm
         bench.install("numpy")
 
 
+@pytest.mark.quick
 def test_flops_and_bytes_of_a_step():
     work = bench.of_net(200, (3, 4, 1), 100, "bce", "adam", 0.1)
     products = 2 * 100 * (3 * 4 + 4 * 1)  # forward; backward the same again for the weights, and 4 · 1 for h
@@ -248,6 +250,7 @@ def test_the_page_says_who_is_ahead_and_who_is_not():
     assert len(widths) == 2  # two tables, each as wide in every line
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("value", "text"), [(0.01234, "0.0123"), (1.0, "1.00"), (12.34, "12.3"), (1234.5, "1,230"), (math.nan, "–")]
 )

@@ -88,6 +88,7 @@ def run(noted):
 # What there is.
 
 
+@pytest.mark.quick
 def test_each_blank_has_cases_a_solution_and_answers():
     assert CELLS.keys() == ANSWERS.keys() == asking.CASES.keys()
     for answers in ANSWERS.values():
@@ -103,6 +104,7 @@ def test_a_stub_is_the_solution_without_its_body(key):
     assert ast.get_docstring(stub) == ast.get_docstring(whole), "and with its docstring"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("key", CELLS)
 def test_hints_and_the_solution_are_folded_beneath_it(key):
     cells = build.from_text(build.ROOT, notebook_of(key)).cells

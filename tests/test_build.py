@@ -41,6 +41,7 @@ NOTE = "# Built from 03_low_level.ipynb: edit there, then run its last cell."
 # What the exporter writes.
 
 
+@pytest.mark.quick
 def test_a_room_reads_as_written_by_hand():
     files = exported(
         "# Tensors: every op passes `one` door\n\nMore prose.",
@@ -149,6 +150,7 @@ NOT_USES = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("code", USES.values(), ids=USES)
 def test_names_that_are_used_are_imported(code):
     files = exported("#| export tensors\nclass Tensor: ...", "#| export other\n" + code)
@@ -157,6 +159,7 @@ def test_names_that_are_used_are_imported(code):
     assert "from levels.kernels import Tensor\n" in files["other.py"]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("code", NOT_USES.values(), ids=NOT_USES)
 def test_names_that_are_not_used_are_not_imported(code):
     files = exported("#| export tensors\nclass Tensor: ...", "#| export other\n" + code)

@@ -113,6 +113,7 @@ def test_more_is_better_for_scores(name):
     assert len(play(EarlyStopping(name), [1, 2, 3, 2], name)) == 4
 
 
+@pytest.mark.quick
 def test_early_stopping_restores_the_best_weights():
     kept, stopping = Kept(), EarlyStopping("loss", mode="max", patience=2, restore_best_weights=True)
     net = fit(kept, stopping)  # the loss falls, so for "max" the first epoch is the best
@@ -133,6 +134,7 @@ def test_the_best_weights_come_back_after_an_error_and_without_a_stop_too():
     assert same(fit(kept, stopping).get_weights(), kept.weights[0])
 
 
+@pytest.mark.quick
 def test_a_callback_serves_several_trainings():
     stopping = EarlyStopping("loss", mode="max", patience=2)
     assert [len(fit(stopping).history.history["loss"]) for _ in "12"] == [3, 3]
@@ -213,6 +215,7 @@ def test_a_rate_with_a_schedule_of_its_own_is_left_alone(callback):
 # Logs
 
 
+@pytest.mark.quick
 def test_csv_logger_writes_each_epoch_and_begins_anew(tmp_path):
     path = tmp_path / "new" / "log.csv"
     history = fit(CSVLogger(path), epochs=2).history.history

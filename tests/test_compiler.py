@@ -439,6 +439,7 @@ def test_a_tuple_is_known_by_the_numbers_in_it(back_end):
         assert number.traces == min(n + 1, len(given)), some
 
 
+@pytest.mark.quick
 def test_over_wants_one_number_of_a_step_op_by_op_too():
     step = function(lambda x: x[0])
     for around in (eager, contextlib.nullcontext):
@@ -454,6 +455,7 @@ def cpu():
     PLACE.device = before
 
 
+@pytest.mark.quick
 def test_traced_once_for_each_shape_dtype_and_value(capsys):
     @function
     def mean_square(x, factor=2.0):

@@ -89,6 +89,7 @@ def test_elements_and_row_numbers_are_drawn_alike(count, size, seed):
     assert [listed(rows) for _ in range(3)] == [listed(elements) for _ in range(3)]
 
 
+@pytest.mark.quick
 def test_the_orders_of_a_seed_are_these_on_every_machine():
     whole, part = numbers(12).shuffle(12, seed=7), numbers(12).shuffle(4, seed=7)
     assert [listed(whole), listed(whole)] == [
@@ -126,6 +127,7 @@ def test_a_buffer_is_uniform():
 # Elements
 
 
+@pytest.mark.quick
 def test_elements_are_tensors_in_tuples_and_dicts():
     table = dict(depth=np.array([1.5, 2.5]), species=np.array(["Adelie", "Gentoo"]))
     for data in (

@@ -64,6 +64,7 @@ def test_the_elementwise_functions_are_the_same_on_every_kind():
         assert KERNELS[op, "cpu"] is KERNELS[op, "gpu"] is KERNELS[op, "tpu"]
 
 
+@pytest.mark.quick
 def test_a_sum_is_in_the_same_order_in_every_run():
     gpu = pool()["gpu:0"]
     x = gpu.put(np.random.default_rng(4).normal(size=(3, 999)).astype("f4"))

@@ -119,6 +119,7 @@ def test_equal_graphs_are_equal_texts_whatever_the_keys():
     assert len(ran) == 1
 
 
+@pytest.mark.quick
 def test_text_is_escaped():
     texts = ["<b> & \"c\" 'd'", "a < b"]
     drawn = Drawing({1: (texts, OP), 2: (["end"], OP)}, [(1, 2, "(2, 3) <&>")], "x < y & z")

@@ -57,6 +57,7 @@ def same(p, q):
     return (p == q) & (np.signbit(p) == np.signbit(q)) | np.isnan(p) & np.isnan(q)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("function", [exp, log, *WAVES])
 def test_one_source_gives_the_same_bits_everywhere(function):
     x = inputs(function, "f8")

@@ -400,6 +400,7 @@ def test_the_readers_own_interrupt_passes():
         exercises.verdict("01-3", stopped)
 
 
+@pytest.mark.quick
 def test_of_a_class_every_method_may_be_blank_or_one():
     class Scale(Layer):
         def build(self, shape): ...

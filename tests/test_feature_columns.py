@@ -43,6 +43,7 @@ def matrix(columns, features, **options):
 # The matrix: order, width, dtype.
 
 
+@pytest.mark.quick
 def test_columns_stand_in_the_order_given():
     features = {"a": [5.0, 6.0], "species": ["Gentoo", "Adelie"], "z": [1, 2], "unused": ["x", None]}
     columns = [numeric_column("z"), indicator_column(species), numeric_column("a", normalizer_fn=lambda a: a - 5)]
@@ -108,6 +109,7 @@ def test_what_the_vocabulary_names_is_not_missing():
     assert countries.ids({"country": ["NA", "DE", "", None]}).tolist() == [1, 0, -1, -1]
 
 
+@pytest.mark.quick
 def test_ids_of_a_vocabulary():
     """As TensorFlow documents them: an unknown word has -1, or a default, or an id behind the list."""
     colors = {"color": ["B", "R", "violet", None, "Y"]}

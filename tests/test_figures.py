@@ -59,6 +59,7 @@ def test_near_caches_are_labelled_in_two_rows():
     assert [text.get_text() for text in axes.texts[2:]] == ["L1 32 KiB", "L2 512 KiB", "L3 1 MiB\n"]
 
 
+@pytest.mark.quick
 def test_accumulators_find_the_knee():
     speeds = [10e9 * min(n, 8) for n in range(1, 17)]
     text = figures.accumulators(range(1, 17), speeds).text
@@ -66,6 +67,7 @@ def test_accumulators_find_the_knee():
     assert "one sum keeps the core busy" in figures.accumulators(range(1, 17), [4e9] * 16).text
 
 
+@pytest.mark.quick
 def test_roofline_labels_do_not_overlap():
     near = [(f"matmul {k}", 1e9, 1e7, seconds) for k, seconds in enumerate((0.02, 0.019, 0.011))]
     points = [*near, ("cached sum", 1e3, 4e3, 2.5e-8)]
@@ -82,6 +84,7 @@ def test_the_cost_of_a_step_is_the_formula_of_the_course():
     assert "most of it launches" in figures.step_cost(**MACHINE, batch=1, launches=2).text
 
 
+@pytest.mark.quick
 def test_the_axes_of_step_cost_stand_still():
     corners = [(batch, launches) for batch in figures.BATCHES for launches in figures.LAUNCHES]
     drawn = [axes_of(figures.step_cost, **MACHINE, batch=batch, launches=launches) for batch, launches in corners]

@@ -119,6 +119,7 @@ def test_evaluate_and_predict_hear_of_a_change_too():
     assert losses(model) == losses(other) and model.predict(X).tolist() == other.predict(X).tolist()
 
 
+@pytest.mark.quick
 def test_without_a_change_the_program_is_found():
     model = net()
     losses(model)

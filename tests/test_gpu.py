@@ -275,6 +275,7 @@ def test_a_race_names_both_threads_and_both_lines(order):
     assert abs(t - other) == BLOCK // 2 and str(max(t, other)) in first
 
 
+@pytest.mark.quick
 def test_a_race_between_blocks_says_so():
     def both(x):
         x[0] = cuda.blockIdx.x
@@ -286,6 +287,7 @@ def test_a_race_between_blocks_says_so():
     assert "thread 0 of block 0 writes it" in text and "thread 0 of block 1 writes it" in text
 
 
+@pytest.mark.quick
 def test_out_of_bounds_names_thread_index_and_line():
     text = message(OutOfBounds, one_past, 1, 8, np.zeros(8), np.zeros(8))
     assert text == "x[8] is outside of shape (8,)\n  thread 7 of block 0 in " + line_of(
@@ -293,6 +295,7 @@ def test_out_of_bounds_names_thread_index_and_line():
     )
 
 
+@pytest.mark.quick
 def test_a_negative_index_is_out_of_bounds():
     def before(x):
         x[cuda.grid(1) - 1] = 1

@@ -30,6 +30,7 @@ NET = (2, 4), (1, 4), (4, 8), (1, 8), (8, 1), (1, 1)  # the shapes of its weight
 LANES = [("f4", None), ("f4", 1), ("f4", 4), ("f8", None), ("f8", 4), ("f8", 8)]
 
 
+@pytest.mark.quick
 def test_memory_is_counted_and_refused():
     device = pool(cpus=2)["cpu:1"]
     used = device.used
@@ -50,6 +51,7 @@ def test_memory_is_counted_and_refused():
         assert device.used == used
 
 
+@pytest.mark.quick
 def test_a_freed_buffer_is_refused_everywhere():
     other, buffer = pool(cpus=2)["cpu:1"], CPU.put(np.ones(3))
     CPU.free(buffer)
@@ -174,6 +176,7 @@ def test_counters_become_numbers_lane_by_lane(dtype, lanes):
     assert call(a, out=np.zeros(21, dtype)).tolist() == [2 * i + 21 for i in range(21)]
 
 
+@pytest.mark.quick
 def test_float64_rounds_after_each_operation():
     """(1 + e)² - (1 + 2e) is e² where it is rounded once, and 0 where the square is rounded first."""
     e = 2.0**-27
@@ -200,6 +203,7 @@ def test_comparisons_and_select_with_nan(dtype, lanes):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.quick
 def test_float64_sums_run_in_order():
     a = Assembler("p", "f8")
     x, out, total = a.array("x", "n"), a.array("out", 1), a.sum()

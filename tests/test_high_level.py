@@ -43,6 +43,7 @@ def started(*layers, rate=0.0005, optimizer=None, **options):
     return result
 
 
+@pytest.mark.quick
 def test_loss_and_update_by_hand():
     y, p = constant([[1.0], [2.0]]), constant([[2.0], [4.0]])
     assert float(MeanSquaredError()(y, p)) == 2.5
@@ -65,6 +66,7 @@ def test_fit_on_arrays_learns_and_repeats_with_its_seed(seed, other):
     assert (runs[0] == runs[1]) == (seed == other == 1)
 
 
+@pytest.mark.quick
 def test_an_epochs_loss_is_the_mean_over_its_rows():
     """Not over its batches, the last of which is shorter."""
     x, y, net = TASK.x[:10], TASK.y[:10], started(rate=1e-12)
@@ -108,6 +110,7 @@ def test_any_dataset_trains_the_same(make, verbose):
     assert net.evaluate(make()) == pytest.approx(net.evaluate(TASK.x, TASK.y))
 
 
+@pytest.mark.quick
 def test_evaluate_and_predict_are_what_the_weights_say():
     net = started()
     net.set_weights([np.array([[2.0], [-3.0]]), np.array([[3.0]])])
@@ -219,6 +222,7 @@ def test_a_number_too_large_for_the_model_is_refused():
         float32_line(ROWS * 1e300, ANSWERS)
 
 
+@pytest.mark.quick
 def test_evaluate_gives_what_keras_gives():
     net = started(metrics=["mae"])
     error = net.predict(TASK.x) - TASK.y

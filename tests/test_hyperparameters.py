@@ -70,6 +70,7 @@ def test_a_schedule_checks_its_numbers(argument):
             mid_level.ExponentialDecay(**numbers)
 
 
+@pytest.mark.quick
 def test_a_rate_is_checked_when_it_changes():
     sgd = mid_level.SGD(0.1)
     for value in NO_NUMBERS:

@@ -115,12 +115,14 @@ def test_sample_weight_is_that_of_a_calculation_by_hand(make):
     assert not np.allclose(by_hand[0], descent(X, Y, np.ones(100))[0][0], rtol=1e-2)
 
 
+@pytest.mark.quick
 def test_a_row_that_weighs_nothing_is_as_if_it_had_another_answer():
     weights, other = np.where(np.arange(100) % 3, 1.0, 0.0), Y.copy()
     other[::3] = 1e3
     same(fitted(net(), X, Y, sample_weight=weights), fitted(net(), X, other, sample_weight=weights))
 
 
+@pytest.mark.quick
 def test_evaluate_weighs_the_loss_and_not_the_metrics():
     model = net(metrics=["mae"])
     error = X.astype("f8") @ KERNEL + BIAS - Y

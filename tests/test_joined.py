@@ -98,6 +98,7 @@ def test_the_squared_error_is_its_ops(dtype):
     assert float(MeanSquaredError(reduction="sum")(y, z)) != float(loss(y, z))
 
 
+@pytest.mark.quick
 def test_a_launch_of_several_is_counted_as_one():
     layer, x = layer_of("relu", "f8")
     launches, nbytes = counted(lambda: [layer(x) for _ in range(5)])

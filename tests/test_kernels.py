@@ -154,6 +154,7 @@ def test_where_is_numpys(x, mask):
     np.testing.assert_array_equal(run("where", mask, x, x[:1]), np.where(mask, x, x[:1]))
 
 
+@pytest.mark.quick
 def test_the_largest_of_nan_is_nan_and_integers_reduce_too():
     x = np.array([[1.0, np.nan, 3.0], [-np.inf, 2.0, 5.0]])
     for op, expected in (("reduce_max", [np.nan, 5]), ("reduce_min", [np.nan, -np.inf])):
@@ -164,6 +165,7 @@ def test_the_largest_of_nan_is_nan_and_integers_reduce_too():
         assert run(op, whole, axis=0).tolist() == expected and run(op, whole.T, axis=1).tolist() == expected
 
 
+@pytest.mark.quick
 def test_a_long_float32_sum_does_not_stop_where_its_numbers_end():
     assert run("reduce_sum", np.ones(2**25, "f4")).item() == 2**25  # one running sum would stop at 2**24
 

@@ -25,6 +25,7 @@ def train(function, task):
     return function(task.x, task.y, task.weights, task.batches, task.learning_rate)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("make", LINEAR)
 def test_linear_regression_equals_the_record_to_the_last_bit(level, make):
     task = make()
@@ -54,6 +55,7 @@ def test_predictions_are_good_and_the_same_on_every_level(level, make, score):
     assert r_squared(task.y_test, predicted) > score
 
 
+@pytest.mark.quick
 def test_arguments_are_never_changed(level):
     task = tasks.linear()
     before = [a.copy() for a in (task.x, task.y, *task.weights, task.batches)]
@@ -127,6 +129,7 @@ def machine_code():
     return {make: train(importlib.import_module("levels.hardware.tasks").dnn_classifier, make()) for make in RINGS}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("make", RINGS)
 def test_dnn_in_machine_code_equals_the_record(machine_code, make):
     task = make()
@@ -137,6 +140,7 @@ def test_dnn_in_machine_code_equals_the_record(machine_code, make):
     assert [w.tolist() for w in fit.weights] == weights
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("make", RINGS)
 def test_dnn_is_the_same_on_every_level_to_the_last_bit(level, machine_code, make):
     """24,000 steps on the rings."""
@@ -173,6 +177,7 @@ def test_dnn_refuses_another_net(level, change):
         level.dnn_classifier(**arguments | {k: f(arguments[k]) for k, f in change.items()})
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("task", ["linear_regression", "dnn_classifier"])
 def test_each_mark_stands_once(level, task):
     """`# model`, `# forward`, `# loss`, `# backward`, `# update`: by them the five versions are laid beside each other."""

@@ -200,6 +200,7 @@ FLAT = {  # ops through which no gradient passes
 }
 
 
+@pytest.mark.quick
 def test_every_rule_has_a_case():
     own = {"own_backward"}  # the rule of a class that brings its own `backward`: tests/test_torch.py
     assert {*CASES, *FLAT} == {*VJPS} - own - {*COLLECTIVES}  # those: tests/test_machines.py
@@ -250,6 +251,7 @@ def test_no_gradient_passes(op):
     assert (tape.gradient(y, x).numpy() == float(flat)).all()
 
 
+@pytest.mark.quick
 def test_ties_share_or_go_to_the_first():
     x, y = Variable(TIES), Variable(TIES.copy())
     with GradientTape(persistent=True) as tape:
@@ -261,6 +263,7 @@ def test_ties_share_or_go_to_the_first():
         assert (dx.numpy() == 1).all() and (dy.numpy() == 0).all()
 
 
+@pytest.mark.quick
 def test_gradient_at_the_edge_of_a_clip_and_of_a_relu_is_zero():
     x = Variable(np.array([-1.0, 0.0, 0.5, 1.0, 2.0]))
     with GradientTape(persistent=True) as tape:

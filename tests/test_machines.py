@@ -662,6 +662,7 @@ def test_sums_of_float32_are_added_up_and_those_of_float64_are_made_of_all_rows(
     assert [op for op, _ in spread_out(step, X)] == ["slice", "multiply", "all_gather", "reduce_mean"]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("batch, ranks", [(10, 3), (7, 7), (5, 4), (2, 3), (1000, 16)])
 def test_shares_are_all_rows_once_and_differ_by_one_at_most(batch, ranks):
     ends = shares(batch, ranks)

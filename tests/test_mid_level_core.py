@@ -103,6 +103,7 @@ def test_what_nobody_knows_is_refused_by_levels_more_too():
         Dataset.from_tensor_slices(X).mapp(abs)
 
 
+@pytest.mark.quick
 def test_a_part_can_be_copied():
     dense = Dense(2, "relu")
     dense(X)
@@ -110,6 +111,7 @@ def test_a_part_can_be_copied():
     assert twin is not dense and (twin.kernel.numpy() == dense.kernel.numpy()).all()
 
 
+@pytest.mark.quick
 def test_a_class_of_the_readers_is_never_replaced():
     class Dense(Layer):
         def __init__(self, size):

@@ -95,6 +95,7 @@ def section(*cells, root=build.ROOT):
     return found
 
 
+@pytest.mark.quick
 def test_words_lines_questions_figures_and_blanks_are_counted():
     question = "checks.predict(\n    'Why?', 1, 'So.'\n)"
     found = section(

@@ -38,6 +38,7 @@ def test_each_name_of_the_contents_is_found_at_its_front(front):
             assert name not in vars(place), f"{front} has a {name} of its own"
 
 
+@pytest.mark.quick
 def test_contents_name_all_modules_and_no_others():
     named = {module for rows in CONTENTS.values() for module in rows}
     assert named <= {*MODULES}
@@ -49,6 +50,7 @@ def test_contents_name_all_modules_and_no_others():
         assert ast.get_docstring(ast.parse(text)), module
 
 
+@pytest.mark.quick
 def test_nothing_of_it_is_imported_before_it_is_asked_for():
     code = "import sys, levels.high_level\nprint([name for name in sys.modules if name.startswith('levels_more')])"
     assert python(code) == "[]\n"

@@ -88,6 +88,7 @@ def test_special_numbers_travel_as_in_numpy(op, dtype):
         assert dtype == "f4" or bits(result) == bits(found[0])  # float32 may fuse, and round otherwise
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_of_two_zeros_the_positive_one_is_larger(dtype):
     zeros = np.array([[0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0], [0.0, 0.0]], dtype)

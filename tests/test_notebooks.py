@@ -23,6 +23,7 @@ NAMES = build.names_in(build.ROOT)
 LEVELS = [build.level_of(name) for name in NAMES]
 
 
+@pytest.mark.quick
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook_gives_its_stored_outputs_and_rebuilds_its_level(name, tmp_path, nbval, tell):
@@ -62,7 +63,10 @@ def state(root):
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", build.trail_in(build.ROOT) + build.more_in(build.ROOT))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.quick) for name in build.trail_in(build.ROOT)] + build.more_in(build.ROOT),
+)
 def test_notebook_of_trail_or_more_gives_its_stored_outputs(name, shared, nbval, tell):
     """It builds nothing, and leaves no file behind; what the course noted of the one before it is gone."""
     if name == "more/05_machines" and not all(map(importlib.util.find_spec, ("ipyparallel", "mpi4py"))):
@@ -85,6 +89,7 @@ def files(folder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()}
 
 
+@pytest.mark.quick
 def test_kernel_sees_only_the_copy(tmp_path, nbval):
     """The packages a notebook imports lie beside it, whatever root the environment names besides."""
     root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", [])
@@ -97,6 +102,7 @@ def test_kernel_sees_only_the_copy(tmp_path, nbval):
     assert result.passed, result.output
 
 
+@pytest.mark.quick
 def test_text_notebooks_and_levels_agree():
     assert build.check(build.ROOT, build.all_in(build.ROOT)) == []
 
@@ -112,6 +118,7 @@ def test_levels_are_laid_out_as_ruff_would():
         assert done.returncode == 0, done.stdout + "run `ruff format notebooks/text`, then `python3 -m course build`"
 
 
+@pytest.mark.quick
 def test_sizes():
     sizes = {path.name: path.stat().st_size for path in build.ROOT.glob("notebooks/*.ipynb")}
     assert max(sizes.values(), default=0) <= 2e6 and sum(sizes.values()) <= 7e6, sizes
@@ -330,6 +337,7 @@ def test_course_starts_without_levels():
         assert not [name for name in imported(tree) if name.split(".")[0] == "levels"], f"{path}, at module level"
 
 
+@pytest.mark.quick
 def test_sanitizer_hides_times_but_no_result():
     config = configparser.ConfigParser()
     config.read(build.ROOT / "tests" / "nbval_sanitize.cfg", encoding="utf-8")

@@ -13,6 +13,7 @@ from course.setup import desk, overview
 NAMES = build.all_in(ROOT)
 
 
+@pytest.mark.quick
 def test_every_notebook_stands_on_it_once_with_what_it_says_of_itself():
     page = overview.page(ROOT)
     assert sorted(re.findall(r"\]\((\S+)\.ipynb\)", page)) == sorted(NAMES)

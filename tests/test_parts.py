@@ -43,6 +43,7 @@ def model(*front):
     return Sequential([*front, Dense(8, "relu", name="body"), Dense(1, name="head")])
 
 
+@pytest.mark.quick
 def test_a_layer_by_name_or_number():
     net = model()
     assert net.get_layer("head") is net.layers[1] is net.get_layer(index=-1)
@@ -186,6 +187,7 @@ def test_a_text_of_the_layers():
             model_from_json(wrong)
 
 
+@pytest.mark.quick
 def test_the_arguments_of_a_part():
     assert Dense(3, "relu", name="a").get_config() == {"units": 3, "activation": "relu", "name": "a"}
     assert Scale(2.0, name="b").get_config() == {"by": 2.0, "name": "b"}

@@ -40,6 +40,7 @@ def test_there_are_three_apis_and_two_tasks_a_framework():
         programs.program("torch", "top", "linear")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("each", ALL, ids=NAMES)
 def test_only_lines_that_import_change(each):
     """The same lines, the same names bound, and not one of the real library's."""
@@ -52,6 +53,7 @@ def test_only_lines_that_import_change(each):
     assert {line.split()[1].partition(".")[0] for line in others} == {"levels_more", "course"}
 
 
+@pytest.mark.quick
 def test_how_an_import_changes():
     text = "import torch\nimport tensorflow as tf\n    from torch.utils import data\nimport torchvision\nx = 'import torch'\n"
     assert programs.here(text).splitlines() == [

@@ -37,6 +37,7 @@ def test_a_prediction_is_scored_when_it_is_committed(reader, given, right):
     assert progress.load() == {"predictions": {"How many?": right}, "exercises": {}}
 
 
+@pytest.mark.quick
 def test_the_first_answer_counts(reader):
     answer(7, choices=[7, 12])
     answer(12, choices=[7, 12])
@@ -54,6 +55,7 @@ def test_a_notebook_that_a_test_runs_inherits_what_says_so():
     assert "PYTEST_VERSION" in build.environment(build.ROOT)  # which the `nbval` fixture hands on
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("damaged", [b"[" * 100_000, bytes(4096), "half"], ids=lambda damaged: str(damaged[:8]))
 def test_a_damaged_file_is_put_aside(reader, damaged):
     if damaged == "half":

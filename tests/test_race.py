@@ -50,6 +50,7 @@ def draw(inputs, rate, momentum):
 # The map.
 
 
+@pytest.mark.quick
 def test_a_valley_by_hand():
     place = race.valley(np.array([[-1.0], [-1.0], [1.0], [1.0]]), np.array([[0.0], [2.0], [2.0], [4.0]]))
     np.testing.assert_allclose(place.best, [1.0, 2.0], atol=1e-14)  # 1·x + 2, and each point is 1 above or below
@@ -70,6 +71,7 @@ def test_the_loss_is_the_same_all_along_a_contour(points, climb):
     np.testing.assert_allclose(losses, (1 + climb) * place.loss, rtol=1e-6)
 
 
+@pytest.mark.quick
 def test_a_path_ends_where_it_leaves_for_good():
     path = np.array([[0.0, 0.0], [5.0, -5.0], [900.0, 0.0], [1e5, 0.0], [0.0, 0.0], [np.inf, np.nan]])
     kept = race.inside(path, np.array([[-1.0, -1.0], [1.0, 1.0]]))

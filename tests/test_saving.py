@@ -159,6 +159,7 @@ def test_every_optimizer_goes_on_where_it_was(optimizer, tmp_path):
     same(model.training.optimizer, loaded.training.optimizer)
 
 
+@pytest.mark.quick
 def test_a_functional_model_keeps_its_graph(tmp_path):
     model = functional()
     model.compile("sgd", ["binary_crossentropy", "sparse_categorical_crossentropy"])
@@ -175,6 +176,7 @@ def test_a_functional_model_keeps_its_graph(tmp_path):
     same(model, loaded)
 
 
+@pytest.mark.quick
 def test_not_compiled_frozen_and_float64(tmp_path):
     model = plain()
     model.build((None, 3), "float64")

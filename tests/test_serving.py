@@ -102,6 +102,7 @@ def test_a_path_may_hold_an_equals_sign(tmp_path):
     assert serving.named([path]) == {"net": path} and serving.named([f"other={path}"]) == {"other": path}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -162,6 +163,7 @@ def test_a_port_that_is_taken_is_told():
             serving.free_port(host, port)
 
 
+@pytest.mark.quick
 def test_the_lock_is_complete():
     """It is of what pyproject.toml names; and the same onnxruntime runs in the server and here, for the same bits."""
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]["serving"]

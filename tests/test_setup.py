@@ -90,6 +90,7 @@ def assert_refused(done, *words):
 # What it says ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_help_needs_the_standard_library_alone():
     done = open_door(ROOT, "--help")
     assert done.returncode == 0, done.stderr
@@ -150,6 +151,7 @@ def test_what_is_handed_on_to_another_program():
     assert checked("test", ["--", "--help"]) == ["--help"]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "name", [f"course/{name}" for name in ("__init__.py", "__main__.py", "setup/__init__.py", "setup/arguments.py")]
 )
@@ -184,6 +186,7 @@ def test_no_room_is_called_like_a_module_of_python():
     assert "setup" in rooms and not rooms & sys.stdlib_module_names
 
 
+@pytest.mark.quick
 def test_unknown_command_names_the_nearest():
     assert_refused(open_door(ROOT, "tset"), "tset", "course test")
     assert_refused(open_door(ROOT, "xyzzy"), "xyzzy", *the_door.COMMANDS)
@@ -234,8 +237,8 @@ def test_missing_ensurepip_is_seen_before_anything_is_made(copy):
 
 
 def test_full_disk_is_seen_before_anything_is_made(copy):
-    done = open_door(copy, "lab", change="door.MEGABYTES = 10**9")
-    assert_refused(done, "disk", str(10**9), "MB are free")
+    done = open_door(copy, "lab", change="door.MEGABYTES = {door.CORE: 10**9, door.TEST: 10**10}")
+    assert_refused(done, "disk", f"{10**9} MB", "MB are free")
     assert not (copy / ".venv").exists()
 
 
@@ -289,6 +292,7 @@ def is_ready(root, lock):
     return done.returncode == 11
 
 
+@pytest.mark.quick
 def test_ready_means_finished_here_from_these_locks(copy):
     core, test = ({lock: hashlib.sha256((copy / lock).read_bytes()).hexdigest()} for lock in LOCKS)
     assert not is_ready(copy, LOCKS[0])
@@ -324,6 +328,7 @@ def test_the_whole_of_setup(copy, installer):
     question = "import course, tiny; print(course.__file__, tiny.answer)"  # both are found from any folder
     answer = subprocess.run([python, "-E", "-c", question], cwd=copy.parent, capture_output=True, text=True)
     assert answer.stdout.split("__init__.py") == [str(copy / "course") + os.sep, " 42\n"], answer.stderr
+    assert compiled(copy, "tiny") == ["tiny"], "what is imported is compiled then, and no installer compiles it before"
     marker.touch()
 
     started = time.perf_counter()  # 2. nothing changed: nothing is made, and no second is lost
@@ -412,6 +417,12 @@ def test_a_folder_with_an_accent_in_every_locale(copy):
     assert made == [True, False, False]
     (line,) = next((root / ".venv").rglob("levels-course.pth")).read_text(encoding="ascii").splitlines()
     assert not os.path.isabs(line)
+
+
+def compiled(root, *modules):
+    """Of these modules of `.venv` those that were compiled."""
+    files = [path.name for path in (root / ".venv").rglob("*.pyc")]
+    return [module for module in modules if any(file.startswith(f"{module}.") for file in files)]
 
 
 def begun(root):
@@ -505,18 +516,20 @@ def test_exit_status_is_passed_on(copy, system):
     assert done.returncode == 7
 
 
-GIVEN = {  # what a reader gives to `test`, and whether the tests then run in one process
-    "nothing": ([], False),
-    "a word": (["-k", "course", "-x"], False),  # which is a folder, too
-    "a test": ([f"{__file__}::test_it", "-v"], True),
-    "no other processes": (["-p", "no:xdist"], True),
+GIVEN = {  # what a reader gives to `test`, what pytest gets of it, and whether the tests then run in one process
+    "nothing": ([], "-m quick", False),
+    "all": (["--all"], "--dist=worksteal", False),  # and no more
+    "all, with an option": (["--all", "-x"], "--dist=worksteal -x", False),
+    "a word": (["-k", "course", "-x"], "-k course -x", False),  # which is a folder, too
+    "a test": ([f"{__file__}::test_it", "-v"], f"-m pytest {__file__}::test_it -v", True),
+    "no other processes": (["-p", "no:xdist"], "-m pytest -p no:xdist", True),
 }
 
 
-@pytest.mark.parametrize("given, alone", GIVEN.values(), ids=GIVEN)
-def test_the_tests_run_side_by_side_unless_some_are_named(copy, given, alone):
+@pytest.mark.parametrize("given, handed_on, alone", GIVEN.values(), ids=GIVEN)
+def test_the_tests_run_side_by_side_unless_some_are_named(copy, given, handed_on, alone):
     done = open_door(copy, change=f"door.hand_over = lambda command: print(*command); door.test({given}); sys.exit()")
-    assert done.stdout.rstrip().endswith(" ".join(["-m pytest", *given] if alone else given)), done
+    assert done.stdout.rstrip().endswith(" " + handed_on), done
     assert ("--numprocesses" in done.stdout) != alone
 
 
@@ -527,8 +540,43 @@ def test_an_active_environment_with_everything_is_used_as_it_is(copy):
     assert not (copy / ".venv").exists()
     project = (copy / "pyproject.toml").read_text(encoding="utf-8")
     (copy / "pyproject.toml").write_text(project.replace('"tqdm>=', '"tqdm>=9'), encoding="utf-8")
-    done = open_door(copy, change="sys.exit(10 + door.active_and_complete(door.CORE))", python=sys.executable, flags=())
-    assert done.returncode == 10, "a package outside its bounds"
+    done = open_door(copy, change="print(door.lacking(door.CORE), door.active())", python=sys.executable, flags=())
+    assert done.stdout.startswith("['tqdm>=94.66,<5'] False\n"), "a package outside its bounds"
+
+
+@pytest.fixture
+def lean(copy):
+    """A small course whose tests need a package that the active environment, which has all others, has not."""
+    if sys.prefix == sys.base_prefix:
+        pytest.skip("the tests run in no environment")
+    project = (copy / "pyproject.toml").read_text(encoding="utf-8")
+    (copy / "pyproject.toml").write_text(project.replace('"onnx>=1', '"onnx>=9'), encoding="utf-8")
+    return copy
+
+
+def test_what_an_active_environment_lacks_is_named_with_the_command_that_adds_it(lean):
+    for command in ("test", "setup"):
+        done = open_door(lean, command, python=sys.executable, flags=())
+        assert_refused(done, f"{sys.prefix} lacks onnx", '\n\npython -m pip install "onnx>=9.20,<2"\n\n')
+    assert not (lean / ".venv").exists()
+    done = open_door(lean, "progress", python=sys.executable, flags=())
+    assert "lacks" not in done.stderr, "a command that needs none of it"
+
+
+def test_the_courses_own_environment_has_what_an_active_one_lacks(lean):
+    stamp(lean, {lock: hashlib.sha256((lean / lock).read_bytes()).hexdigest() for lock in LOCKS})
+    shown = "door.hand_over = lambda command: print(command[0])"
+    done = open_door(lean, "test", change=shown, python=sys.executable, flags=())
+    assert done.stdout.startswith(str(lean / ".venv")), done
+
+
+@pytest.mark.quick
+def test_in_a_conda_environment_conda_adds_it(tmp_path, monkeypatch):
+    (tmp_path / "conda-meta").mkdir()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    told = the_door.incomplete(["onnx>=1.20,<2", "playwright>=1.50,<2"])
+    assert 'conda install --channel conda-forge "onnx>=1.20,<2" "playwright-python>=1.50,<2"\n' in told
+    assert "lacks onnx, playwright." in told and "`conda deactivate`" in told
 
 
 @pytest.mark.parametrize("version, inside", [("2.4.6", True), ("2.10", False), ("2.2rc1", True), ("2.1.9", False)])
@@ -558,17 +606,26 @@ def test_the_test_lock_contains_the_core_lock():
     assert all(hashes > 0 for _, hashes in test.values())
 
 
-def for_tests():
-    """What the second lock has beside the course's own: the tests look at the site, too."""
-    return PROJECT["dependency-groups"]["test"] + PROJECT["dependency-groups"]["site"]
+def for_tests(group="test"):
+    """What the second lock has beside the course's own: what the tests need, and more/, and the site."""
+    lines = PROJECT["dependency-groups"][group]
+    included = [line for each in lines if isinstance(each, dict) for line in for_tests(each["include-group"])]
+    return [each for each in lines if isinstance(each, str)] + included
 
 
+def test_the_tests_have_what_the_more_notebooks_and_the_site_need():
+    groups = PROJECT["dependency-groups"]
+    assert {*groups["more"], *groups["site"]} < {*for_tests()}
+    assert not {re.split("[<>=]", line)[0] for line in for_tests()} & {*locked(LOCKS[0])}
+
+
+@pytest.mark.quick
 @pytest.mark.parametrize("lock", LOCKS)
 def test_the_locks_fit_pyproject(lock):
     pins = locked(lock)
     wanted = PROJECT["project"]["dependencies"] + for_tests() * (lock == LOCKS[1])
     for line in wanted:
-        assert the_door.within(pins[re.split("[<>=]", line)[0]][0], line), line
+        assert the_door.within(pins[re.split("[<>=]", line)[0]][0], line.partition(";")[0]), line
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -577,13 +634,12 @@ def test_no_lock_names_what_makes_each_process_a_second_slower(lock):
     assert "jsonschema" in locked(lock) and "rfc3987-syntax" not in locked(lock)
 
 
+@pytest.mark.quick
 def test_conda_and_pip_name_the_same_packages():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
-    wanted = PROJECT["project"]["dependencies"] + for_tests()
-    wanted.append("python" + PROJECT["project"]["requires-python"])
-    wanted = [re.sub("^playwright", "playwright-python", line) for line in wanted]  # its name in conda-forge
-    wanted = [re.sub("^huggingface-hub", "huggingface_hub", line) for line in wanted]
-    wanted = [line for line in wanted if ";" not in line]  # not for every system, which this file cannot say
+    compared = [line for line in for_tests() if re.match("(pytest|nbval)>", line)]
+    wanted = [*PROJECT["project"]["dependencies"], *compared, "python" + PROJECT["project"]["requires-python"]]
+    assert len(compared) == 2
     assert sorted(line.replace(" ", "") for line in environment["dependencies"]) == sorted(wanted)
 
 

@@ -140,6 +140,7 @@ def test_a_number_is_told_in_each_call():
     assert is_program(planned("sgd", (w, dw), {"rate": 0.5}))
 
 
+@pytest.mark.quick
 def test_numbers_are_told_apart_in_any_order():
     x = CPU.put(np.array([-1.0, 0.25, 3.0]))
     for attrs in ({"low": 0.0, "high": 1.0}, {"high": 1.0, "low": 0.0}):
@@ -148,6 +149,7 @@ def test_numbers_are_told_apart_in_any_order():
         assert is_program(planned("clip", (x,), attrs))
 
 
+@pytest.mark.quick
 def test_a_mean_hears_of_another_sum():
     x, more = CPU.put(np.array([1.0, 2.0, 3.0])), 1.0000000000001
     with use("reduce_sum", "cpu", lambda total, x: total + x * more):

@@ -47,6 +47,7 @@ def test_they_stand_beneath_each_other(beside):
     assert leads == {"tf", "torch", str(level)}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("framework, api, task", ALL)
 def test_every_line_of_a_program_stands_once(framework, api, task):
     program = programs.program(framework, api, task)
@@ -69,6 +70,7 @@ def test_what_runs_here_differs_in_its_imports(framework, api, task):
     assert f"{program.losses[199]:#.{DIGITS}g}" in data and program.version in data
 
 
+@pytest.mark.quick
 def test_three_apis_of_a_framework():
     three = spellings.three("tf", "Two rings", "rings")
     assert [row.level for row in three.rows] == [3, 4, 5] and [row.name for row in three.rows] == [

@@ -12,6 +12,7 @@ from course import reference, tasks
 ALL = [tasks.linear, tasks.rings, tasks.penguins_mass, tasks.penguins_sex]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "make, train, test, features, steps, batch",
     [
@@ -30,6 +31,7 @@ def test_sizes(make, train, test, features, steps, batch):
     assert all(a.flags.c_contiguous for a in task[:4])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("make", ALL)
 def test_every_epoch_visits_every_row_once(make):
     task = make()
@@ -38,6 +40,7 @@ def test_every_epoch_visits_every_row_once(make):
     assert not (epochs[0] == epochs[1]).all()
 
 
+@pytest.mark.quick
 def test_order_is_the_rank_of_pythons_own_draws():
     draw = random.Random(7).random
     draws = [draw() for _ in range(12)]
@@ -108,6 +111,7 @@ def test_missing_or_damaged_weights_are_one_clear_error(data, text):
         tasks.linear()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("make, step", [(tasks.linear, "linear"), (tasks.rings, "dnn"), (tasks.penguins_sex, "dnn")])
 def test_reference_gradients_are_slopes(make, step):
     """Every gradient of the record against a central difference."""

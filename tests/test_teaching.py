@@ -79,6 +79,7 @@ def test_what_is_named_in_italics_is_a_section():
     assert len(named) >= 8 and not {" ".join(each.split()) for each in named} - {*titles}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_is_one(page):
     named = set(re.findall(r"-m course ([a-z][\w-]*)", PAGES[page]))
@@ -130,8 +131,10 @@ def test_what_is_needed_is_what_setup_asks_for():
     (_, low), (_, high) = the_door.PYTHONS
     versions = [f"3.{minor}" for minor in range(low, high + 1)]
     assert f"Python {', '.join(versions[:-1])} or {versions[-1]} on" in PAGES[f"{READING}/install.md"]
-    assert f"About {the_door.MEGABYTES / 1000:g} GB of disk" in PAGES[f"{READING}/install.md"]
-    assert f"Python {versions[0]} or later, {the_door.MEGABYTES / 1000:g} GB of disk" in PAGES["README.md"]
+    lean, all_of_it = (f"{the_door.MEGABYTES[lock] / 1000:.1f} GB" for lock in (the_door.CORE, the_door.TEST))
+    assert f"About {lean} of disk" in PAGES[f"{READING}/install.md"]
+    assert f"({all_of_it} with those)" in PAGES[f"{READING}/install.md"]
+    assert f"Python {versions[0]} or later" in PAGES["README.md"] and lean in PAGES["README.md"]
 
 
 def test_the_first_page_fits_two_screens():

@@ -26,6 +26,7 @@ def sigmoid(z):
 # Tensors.
 
 
+@pytest.mark.quick
 def test_python_floats_are_float32_and_whole_numbers_int64():
     assert tf.constant([1.0]).dtype == tf.float32
     assert tf.constant(np.array([1.0])).dtype == tf.float64
@@ -150,6 +151,7 @@ def test_whole_numbers_are_drawn_below_the_largest():
     assert drawn.dtype == tf.int64 and {*drawn.numpy().tolist()} == {0, 1, 2}
 
 
+@pytest.mark.quick
 def test_slopes_of_what_is_left_of_a_division():
     x, y = tf.Variable(7.5, dtype=tf.float64), tf.Variable(2.0, dtype=tf.float64)
     with tf.GradientTape() as tape:

@@ -53,6 +53,7 @@ def leaf(values, dtype=torch.float64):
 # A graph that is always recorded -------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_gradients_add_up_until_they_are_taken_away():
     x = leaf([1.0, 2.0])
     y = (x**2).sum()
@@ -65,6 +66,7 @@ def test_gradients_add_up_until_they_are_taken_away():
     close(x.grad, [0.0, 0.0])
 
 
+@pytest.mark.quick
 def test_gradients_of_gradients():
     x = leaf([3.0])
     (first,) = torch.autograd.grad(x**3, x, create_graph=True)
@@ -85,6 +87,7 @@ def test_what_is_detached_passes_no_gradient_though_it_shares_its_numbers():
     close(y, [0.0, 0.0])
 
 
+@pytest.mark.quick
 def test_a_leaf_beside_its_own_data():
     x = leaf([1.0, 2.0])
     (x * x.data).sum().backward()

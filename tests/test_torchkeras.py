@@ -111,6 +111,7 @@ def test_callbacks_and_schedules_are_heard(tmp_path):
         model.fit(DATA, epochs=1, quiet=True)
 
 
+@pytest.mark.quick
 def test_metrics_count_over_batches():
     logits, true = torch.tensor([2.0, -1.0, 3.0, -2.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
     rows = (metrics.Accuracy, 0.5, 3 / 5), (metrics.Precision, 0.5, 2 / 3), (metrics.Recall, 0.5, 2 / 3)

@@ -53,6 +53,7 @@ def through_the_array(x, w):
 # bfloat16
 
 
+@pytest.mark.quick
 def test_every_bfloat16_is_itself():
     every = (np.arange(2**16, dtype=np.uint32) << 16).view("f4")
     numbers = ~np.isnan(every)
@@ -60,6 +61,7 @@ def test_every_bfloat16_is_itself():
     assert np.isnan(bfloat16(every)[~numbers]).all() and (~numbers).sum() == 254
 
 
+@pytest.mark.quick
 def test_bfloat16_takes_the_nearest_and_in_a_tie_the_even_one():
     bits = np.random.default_rng(0).integers(0, 2**31, 100_000, np.uint32)
     bits[::4] = bits[::4] & np.uint32(0xFFFF0000) | np.uint32(0x8000)  # ties
@@ -115,6 +117,7 @@ def test_tapes_and_registers_give_the_same_bits(m, k, n):
     assert (systolic(x, w) == sums).all()
 
 
+@pytest.mark.quick
 def test_a_product_may_follow_another_without_a_gap():
     xs, ws = [random(5, 3, seed=s) for s in range(3)], [random(3, 4, seed=9 + s) for s in range(3)]
     results, cycles = clocked(xs, ws)

@@ -34,6 +34,7 @@ def printed(cell):
     return "".join(output.get("text", "") for output in cell.get("outputs", []))
 
 
+@pytest.mark.quick
 def test_it_takes_two_hours_and_the_line_is_trained_after_45_minutes():
     taken = [minutes.total(minutes.sections(cells_of(name), build.ROOT)) for name in NAMES]
     assert len(NAMES) == 5 and sum(taken) <= 120 and taken[0] <= 45, taken

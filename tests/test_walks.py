@@ -71,6 +71,7 @@ def test_a_task_trains_as_before_and_in_float64_to_the_bit(task, dtype, monkeypa
     assert all(map(same, (quick.losses, *quick.weights), (slow.losses, *slow.weights)))
 
 
+@pytest.mark.quick
 def test_a_rule_that_is_replaced_is_heard(monkeypatch):
     w = Variable([1.0, -2.0, 3.0])
 

@@ -59,14 +59,18 @@ WATCHED = []  # the name of the notebook that this kernel runs
 HOME = [ROOT]  # where its `levels` are: in the course's folder, or in `mine`
 
 
-def watch(name: str) -> None:
+def watch(name: str, *packages: str) -> None:
     """Remember what runs in this notebook, for `level` to compare, and explain imports of levels not built yet.
 
     In a reader's notebook, `levels` are those that the reader built. The trail and the five see the core alone; those in
-    `more` see `levels_more` too.
+    `more` see `levels_more` too, and some need packages that not every environment has. Raises BuildError where one of
+    these is missing.
     """
     from IPython import get_ipython
 
+    if missing := [each for each in packages if importlib.util.find_spec(each) is None]:
+        adds = "`python3 -m course setup`, in a terminal, adds what is missing. Then restart the kernel"
+        raise BuildError(f"this notebook needs {' and '.join(missing)}: {adds}")
     if name not in all_in(ROOT):
         raise BuildError(f"no notebook is called {name}: there are {', '.join(all_in(ROOT))}")
     WATCHED[:] = [name]
@@ -147,17 +151,19 @@ def written_by(notebook, name: str) -> str:
 def site():
     """The folder in whose `levels` this kernel builds: the reader's, or that of a copy which the course made.
 
-    Who opens one of the course's own notebooks changes nothing: it builds in a folder that is thrown away.
+    Who opens one of the course's own notebooks changes nothing: it builds in a folder that is thrown away. What is said
+    then is said in a copy, too: it is stored, and nbval compares it wherever the notebook runs.
     """
-    if HOME[0] != ROOT or os.environ.get(COPY) == str(ROOT):
+    if HOME[0] != ROOT:
         yield HOME[0]
+        return
+    print(f"This notebook is the course's own. `python3 -m course lab` opens yours, which builds {MINE}/levels.")
+    if os.environ.get(COPY) == str(ROOT):
+        yield ROOT
         return
     with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as folder:
         shutil.copytree(ROOT / "levels", Path(folder) / "levels", ignore=shutil.ignore_patterns("__pycache__"))
         yield Path(folder).resolve()
-    print(
-        f"Only tried: this notebook is the course's own. `python3 -m course lab` opens yours, which build {MINE}/levels."
-    )
 
 
 def find_unsaved(notebook, ran: dict[str, str]) -> None:

@@ -81,7 +81,8 @@ def make():
         shutil.rmtree(place(), ignore_errors=True)
         venv = [uv, "venv", "--no-project", "--python", base] if uv else [base, "-m", "venv"]
         stage("making the environment", [*venv, str(place())])
-        pip = [uv, "pip", "install", "--python", str(python())] if uv else [str(python()), "-m", "pip", "install"]
+        pip = [str(python()), "-m", "pip", "install", "--no-compile"]
+        pip = [uv, "pip", "install", "--python", str(python())] if uv else pip
         stage("installing the server", [*pip, "--no-deps", "--only-binary", ":all:", "-r", str(LOCK)])
         (place() / "course-stamp").write_text(digest())
 

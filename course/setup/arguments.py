@@ -40,9 +40,12 @@ COMMANDS = {  # name: (a line of help, what it takes)
             argument("--ip", metavar="ADDRESS", help="whom it listens to (default: this computer alone)"),
         ],
     ),
-    "test": ("run every test (arguments go to pytest)", []),
+    "test": (
+        "three minutes of tests: the levels, the notebooks, a sample of the rest (--all runs every test)",
+        [argument("--all", action="store_true", help="every test: about 15 minutes")],
+    ),
     "browser-test": ("run all notebooks in JupyterLab in this system's browser", []),
-    "setup": ("install everything, run nothing", []),
+    "setup": ("install everything, also for more/, the tests and the site; run nothing", []),
     "build": (
         "text -> executed notebooks -> levels/ (--check only compares)",
         [
@@ -129,8 +132,9 @@ HANDED_ON = {  # command: (how it is called, what goes to the program that it st
         "What follows -- goes to JupyterLab as it is: `-- --help` shows what that takes.",
     ),
     "test": (
-        "[ARGUMENT ...]",
-        "Arguments go to pytest, such as tests/test_data.py, -k WORDS or --numprocesses=2: `-- --help` shows them all.",
+        "[--all] [ARGUMENT ...]",
+        "Other arguments go to pytest, such as tests/test_data.py, -k WORDS or --numprocesses=2, and select from all tests: "
+        "`-- --help` shows them.",
     ),
     "browser-test": ("[ARGUMENT ...]", "Arguments go to pytest, such as -x: `-- --help` shows them all."),
 }

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import contextlib
 import importlib
 import os
 import sys
@@ -34,8 +35,9 @@ def begin(key):
         for each in (level, *reversed(beneath)):
             module = importlib.import_module(f"levels.{each}")
             for name in public(each) + added(each):
-                if name not in notebook:
-                    notebook[name] = getattr(module, name)
+                with contextlib.suppress(ModuleNotFoundError):  # a name of levels_more whose package is not installed
+                    if name not in notebook:
+                        notebook[name] = getattr(module, name)
         for name, library in libraries(level):
             notebook.setdefault(name, library)
 

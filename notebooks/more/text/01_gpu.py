@@ -5,11 +5,13 @@
 #
 # It needs notebook 01 (the line, and what a device is) and `levels_more/gpu.py`, with `gpu_memory.py` and `gpu_threads.py`
 # beneath it: levels_more holds what grows on the five levels. Nothing is exported here. About 42 minutes.
+#
+# It uses greenlet, which `python3 -m course setup` adds.
 
 # %%
 from course import build, figures, tasks
 
-build.watch("more/01_gpu")  # so that `levels_more` is seen, too
+build.watch("more/01_gpu", "greenlet")  # so that `levels_more` is seen, too
 figures.you_are_here(1)
 
 # %%

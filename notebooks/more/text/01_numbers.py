@@ -76,6 +76,8 @@ e = 2.0**-27
 print("rounded after the square:", (1 + e) ** 2 - (1 + 2 * e), "  rounded once:", e**2)
 
 # %%
+import re
+
 from levels.hardware import Assembler
 
 for dtype in ("f8", "f4"):
@@ -84,7 +86,7 @@ for dtype in ("f8", "f4"):
     v = a.load(x, 0)
     a.store(v * v - (1 + 2 * e), out, 0)
     line = next(line for line in a.lines if "fmul" in line)
-    print(dtype, line.split("=")[1].split("%")[0])
+    print(dtype, re.search("fmul( contract)?", line)[0])
 
 # %% [markdown]
 # In float32 each instruction carries `contract`: LLVM may fuse it with the next. In float64 it carries nothing. The dtype decides; there is no other switch.

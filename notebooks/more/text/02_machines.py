@@ -5,11 +5,13 @@
 #
 # It needs notebook 02 (the table, `launch`, one scalar function and one loop) and the words of `more/01_gpu` and `more/01_tpu`. It
 # takes apart `levels_more/gpu_kernels.py` and `levels_more/tpu_kernels.py`. Nothing is exported. About 28 minutes.
+#
+# It uses greenlet, which `python3 -m course setup` adds.
 
 # %%
 from course import build, figures, tasks
 
-build.watch("more/02_machines")  # so that `levels_more` is seen, too
+build.watch("more/02_machines", "greenlet")  # so that `levels_more` is seen, too
 figures.you_are_here(2)
 
 # %%

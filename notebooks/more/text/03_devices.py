@@ -5,11 +5,13 @@
 #
 # It needs notebook 03 (tensors, the tape, a train step), and for its last section notebook 05. The GPU and the TPU are those of
 # `more/01_gpu` and `more/01_tpu`, their ops those of `more/02_machines`. Nothing is exported. About 10 minutes.
+#
+# It uses greenlet, which `python3 -m course setup` adds.
 
 # %%
 from course import build, figures, tasks
 
-build.watch("more/03_devices")  # so that `levels_more` is seen, too
+build.watch("more/03_devices", "greenlet")  # so that `levels_more` is seen, too
 figures.you_are_here(3)
 
 # %%

@@ -5,11 +5,13 @@
 #
 # It needs notebook 05, and *more/05_onnx* for what an ONNX file is. Nothing is exported. (The cell after the next one is folded.
 # It imports what is used below.)
+#
+# It uses ONNX, onnxruntime, safetensors, scikit-learn and huggingface_hub, which `python3 -m course setup` adds.
 
 # %%
 from course import build, figures
 
-build.watch("more/05_at_work")  # so that `levels_more` is seen, too
+build.watch("more/05_at_work", "onnx", "onnxruntime", "safetensors", "sklearn")  # so that `levels_more` is seen, too
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]

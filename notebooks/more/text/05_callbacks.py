@@ -5,11 +5,13 @@
 #
 # It needs notebook 05 (`fit`, `Callback`) and takes `levels_more/callbacks.py` apart. Nothing is exported. (The cell
 # after the next one is folded. It imports what is used below.)
+#
+# It uses safetensors and tensorboardX, which `python3 -m course setup` adds.
 
 # %%
 from course import build, figures
 
-build.watch("more/05_callbacks")  # so that `levels_more` is seen, too
+build.watch("more/05_callbacks", "safetensors", "tensorboardX")  # so that `levels_more` is seen, too
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
@@ -163,7 +165,7 @@ print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {mov
 # **A good place to stop.** A callback listens to a training, ends it in time and takes the best weights back.
 
 # %% [markdown]
-# ## More callbacks (22 min)
+# ## More callbacks (23 min)
 #
 # `ModelCheckpoint` saves the model after each epoch, or after each that was the best so far. The name of the folder may
 # hold the epoch, counted from 1, and its numbers.

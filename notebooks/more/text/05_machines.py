@@ -4,17 +4,19 @@
 # **In this notebook several processes train one net, one of them is killed, and no bit of the result changes.**
 #
 # It needs notebook 05 (`fit`), and from 03 the door, the rules and the traced graph. It takes `levels_more/machines.py` and its
-# neighbours apart. Nothing is exported. The folded cell says what is missing where MPI is not installed.
+# neighbours apart. Nothing is exported.
+#
+# It uses MPI, ipyparallel and safetensors, which `python3 -m course setup` adds. (On Windows MPI has to be added by hand:
+# `.venv\Scripts\python -m pip install mpi4py impi-rt ipyparallel`.)
 
 # %%
 from course import build, figures
 
-build.watch("more/05_machines")  # so that `levels_more` is seen, too
+build.watch("more/05_machines", "mpi4py", "ipyparallel", "safetensors")  # so that `levels_more` is seen, too
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
 import hashlib
-import importlib.util
 import logging
 import os
 import signal
@@ -35,12 +37,6 @@ from levels.kernels import KERNELS
 from levels.low_level import VJPS, GradientTape, Variable, World, reduce_mean, trace
 from levels.mid_level import Adam
 from levels_more import launch, machines, machines_spread
-
-for package in ("mpi4py", "ipyparallel"):
-    if importlib.util.find_spec(package) is None:
-        raise ImportError(
-            f"{package} is not installed. In a terminal, with this environment: {machines.INSTALL} ipyparallel"
-        )
 
 # What the processes find, they find by these: the programs beside this Python, and the modules that this kernel sees.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

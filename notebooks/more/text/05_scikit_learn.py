@@ -5,11 +5,13 @@
 #
 # It needs notebook 05 (`Sequential`, `fit`) and takes `levels_more/estimators.py` apart. Nothing is exported. (The cell
 # after the next one is folded. It imports what is used below.)
+#
+# It uses scikit-learn, which `python3 -m course setup` adds.
 
 # %%
 from course import build, figures
 
-build.watch("more/05_scikit_learn")  # so that `levels_more` is seen, too
+build.watch("more/05_scikit_learn", "sklearn")  # so that `levels_more` is seen, too
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]

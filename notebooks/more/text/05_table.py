@@ -6,11 +6,13 @@
 # It needs notebook 05 (`fit`, `evaluate`, `predict`) and `04_columns`. Nothing is exported, and nothing new is
 # built: what the other notebooks have made is put to work, from end to end. (The cell after the next one is
 # folded. It imports what is used below.)
+#
+# It uses pandas, safetensors and scikit-learn, which `python3 -m course setup` adds.
 
 # %%
 from course import build, figures
 
-build.watch("more/05_table")  # so that `levels_more` is seen, too
+build.watch("more/05_table", "pandas", "safetensors", "sklearn")  # so that `levels_more` is seen, too
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]

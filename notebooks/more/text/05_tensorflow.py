@@ -5,20 +5,25 @@
 #
 # It needs notebook 05. It takes `levels_more/tensorflow` apart, and looks at `levels_more/torchkeras`; PyTorch's lower half is in
 # `more/03_torch`. Nothing is exported here.
+#
+# It uses pandas and safetensors, which `python3 -m course setup` adds.
 
 # %%
+from course import build, figures
+
+build.watch("more/05_tensorflow", "pandas", "safetensors")  # so that `levels_more` is seen, too
+figures.you_are_here(5)
+
+# %% tags=["hide-input"]
 import numpy as np
 
 import course
-from course import build, figures, programs
+from course import programs
 from course.figures import page
 from course.inspection import spellings
 from course.practice import checks
 from levels_more import keras_optimizers
 from levels_more.tensorflow import functions
-
-build.watch("more/05_tensorflow")
-figures.you_are_here(5)
 
 # %% [markdown]
 # ## One net, three APIs (2 min)

@@ -1,0 +1,92 @@
+"""What requirements.lock holds is enough for the five and the trail; where more is needed, it is said what adds it.
+
+That the notebooks run so is held by tests/test_notebooks.py, which takes the other packages away from their kernels.
+"""
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from course import build
+from course.build.rooms import BuildError
+
+LEAN = """
+import sys
+sys.modules.update(dict.fromkeys({absent}))
+"""
+
+ON_ALL_LEVELS = """
+from importlib import import_module
+from course import tasks
+from levels.hardware import pool
+for name, task in (("linear_regression", tasks.linear()), ("dnn_classifier", tasks.rings())):
+    for level in ("hardware", "kernels", "low_level", "mid_level", "high_level"):
+        fit = getattr(import_module(f"levels.{level}.tasks"), name)
+        losses = fit(task.x, task.y, task.weights, task.batches[:50], task.learning_rate).losses
+        print(name, losses.tobytes().hex())
+print(*pool())
+print([name for name in sys.modules if name.startswith("levels_more")] != [])
+"""
+
+
+def in_lean(absent, code):
+    """What this code prints in a fresh process without these packages."""
+    command = [sys.executable, "-c", LEAN.format(absent=absent) + code]
+    done = subprocess.run(command, env=build.environment(build.ROOT), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.quick
+def test_both_tasks_run_on_all_levels_with_levels_more_in_reach(absent):
+    assert {"greenlet", "onnx", "pandas", "safetensors", "scipy", "sklearn", "pytest"} <= {*absent}
+    assert not {"numpy", "numba", "matplotlib", "ipykernel"} & {*absent}
+    *lines, devices, reached = in_lean(absent, ON_ALL_LEVELS).splitlines()
+    assert len(lines) == 10 and len(set(lines)) == 2, "five levels, one answer"
+    assert devices.split() == ["cpu:0", "gpu:0", "tpu:0"] and reached == "True"
+
+
+MISSING = {  # what a reader asks for, and the package that it needs
+    "from levels.high_level import load_model": "safetensors",
+    "from levels.high_level import LinearRegressor": "s(cipy|klearn)",
+    "from levels_more.exporting import onnx_model": "onnx|safetensors",
+    "from levels_more.summaries import FileWriter; FileWriter('logs')": "tensorboardX",
+    "from levels_more.torchkeras import _table; _table({})": "pandas",
+    "import numpy as np; from levels.hardware import launch_kernel, pool; from levels_more.gpu_threads import simulate; "
+    "from levels_more.gpu_memory import Dim3; simulate(lambda x: None, Dim3(1, 1, 1), Dim3(1, 1, 1), [np.zeros(1)])": "greenlet",
+}
+
+
+def test_what_needs_a_package_says_what_adds_it(absent):
+    tried = "".join(
+        f"try:\n    exec({asked!r})\nexcept ModuleNotFoundError as error:\n    print(error)\n" for asked in MISSING
+    )
+    told = in_lean(absent, tried).splitlines()
+    assert len(told) == len(MISSING), told
+    for line, package in zip(told, MISSING.values(), strict=True):
+        assert re.fullmatch(f"({package}) is not installed: `python3 -m course setup` adds it", line), line
+
+
+def test_a_notebook_stops_with_a_sentence_where_a_package_is_missing():
+    wanted = "more/05_table", "numpy", "no_such_package", "nor_this_one"
+    with pytest.raises(BuildError, match="needs no_such_package and nor_this_one: `python3 -m course setup`"):
+        build.watch(*wanted)
+
+
+@pytest.mark.quick
+def test_a_notebook_that_needs_packages_says_so_in_its_first_cell(packages_of):
+    """By names that can be imported, of packages of the group `more`."""
+    groups = tomllib.loads((build.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+    group = {re.split("[<>=]", line)[0].lower() for line in groups["more"]}
+    known = importlib.metadata.packages_distributions()
+    needing = {name: packages_of(name) for name in build.all_in(build.ROOT) if packages_of(name)}
+    assert {"more/01_gpu", "more/05_table"} <= {*needing} <= {*build.more_in(build.ROOT)}
+    for name, packages in needing.items():
+        first = build.from_text(build.ROOT, name).cells[0].source
+        assert "`python3 -m course setup` adds" in first, name
+        for package in packages:
+            assert {each.lower() for each in known[package]} & group, f"{name}: {package}"
