@@ -1167,7 +1167,7 @@ except ValueError as error:
 # **A good place to stop.** An assembler stands that writes loops, and lets no address leave its array.
 
 # %% [markdown]
-# ## The line as a program (16 min)
+# ## The line as a program (17 min)
 #
 # First a small piece: the loss of ten rows. Two things are new.
 #
@@ -1439,7 +1439,7 @@ print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]
 # The same to these three digits. What the lanes gain, we measure below.
 
 # %% [markdown]
-# ## A net (15 min)
+# ## A net (18 min)
 #
 # Two rings of points, one inside the other. No line parts them. A small deep neural network (DNN) does. It has three **dense
 # layers**; each is several lines side by side, its **units**:

@@ -1413,7 +1413,7 @@ with use("relu", "cpu", mine):
 print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 
 # %% [markdown]
-# ## What this level cost (4 min)
+# ## What this level cost (5 min)
 #
 # As on level 1 we count first. A thousand steps are launched, and each launch adds to its plan:
 

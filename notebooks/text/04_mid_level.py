@@ -1134,7 +1134,7 @@ penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 # The sign has turned. 257 lies between the three slopes of the beginning: this model may lift the line for a species, not tilt
 # it. (The lines of Adelies and Chinstraps lie on each other.) The weight of a column answers for all that the model was not told.
 #
-# ## The two tasks on this level (9 min)
+# ## The two tasks on this level (10 min)
 #
 # ### Data
 

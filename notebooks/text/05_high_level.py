@@ -816,7 +816,7 @@ figures.by_heart(by_heart.history.history, patient.best_epoch, patient.patience)
 # Eight callbacks like Keras', `EarlyStopping` and `ModelCheckpoint` among them, stand in *more/05_callbacks*.
 
 # %% [markdown]
-# ## The two tasks on this level (9 min)
+# ## The two tasks on this level (10 min)
 #
 # ### Data
 
