@@ -5,7 +5,7 @@
 #
 # This course builds one small framework, `levels`, as one builds a house: ground, clay, bricks, walls, house. You stand on the
 # ground: memory, instructions and time. You need Python and a little NumPy. Five short functions are yours to write; where you
-# leave one as it is, the course's own goes on. About 90 minutes, without the exercises.
+# leave one as it is, the course's own goes on.
 #
 # **Shift+Enter** runs a cell and goes on to the next one. A grey line with three dots is a cell, too, folded: it runs like the
 # others, and a click opens it. The sentence above it says all that you need of it.

@@ -526,7 +526,7 @@ again = timed(lambda: launch("twice", out, three))
 print(f"launched {launched * 1e6:.1f} µs at first, {again * 1e6:.2f} µs with a kept plan")
 
 # %% [markdown]
-# **A good place to stop.** A name finds its kernel, and a plan is made once for each shape: a launch takes about a microsecond.
+# **A good place to stop.** A name finds its kernel, and a plan is made once for each shape.
 #
 # From here on we enter kernels with `kernel(op)`, a decorator. It empties PLANS, since they hold the kernels of before. In
 # `KERNELS.version` it counts how often one took the place of another, so that level 3 can tell when a program of its own is old;

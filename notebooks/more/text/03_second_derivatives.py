@@ -139,7 +139,9 @@ for n in range(6):
 
 # %% [markdown]
 # e^x − 2x is least where e^x = 2. Five steps for all digits; a step of SGD at rate 0.1 takes out a fifth of the error. With a
-# million weights there are a million times a million second derivatives, which is why nets are not trained so.
+# million weights there are a million times a million second derivatives, too many to compute or to store. But their product with
+# one vector costs only a few gradients: differentiate the gradient times that vector. Methods that use curvature in large nets
+# need no more ([Pearlmutter, 1994](https://doi.org/10.1162/neco.1994.6.1.147)).
 #
 # ## Two other spellings (4 min)
 #

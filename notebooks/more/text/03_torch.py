@@ -256,8 +256,9 @@ for step in range(3):
 page.source(recording.Node, recording._history)
 
 # %% [markdown]
-# `records is None`? A graph is walked once. Then its pieces are let go, and with them the tensors of the forward pass, for most
-# programs never come back. Who does says so beforehand:
+# `records is None`? A graph is walked once. Then its pieces are let go, and with them the tensors of the forward pass, because most
+# programs never walk it again. (PyTorch frees only the tensors that were saved for the way back, so it lets a graph that saved none,
+# such as that of `(a + 1).sum()`, be walked twice.) A program that walks it again says so beforehand:
 
 # %%
 import levels_more.torch as torch
@@ -300,9 +301,11 @@ b[0, 0] = 7.0
 a
 
 # %% [markdown]
-# That is the price of changing things in place: who holds the same memory has to be known, and a gradient that needs the old
-# numbers must not read the new ones. Level 3 pays nothing for that, because it only ever *names* another tensor. (TensorFlow made
-# the same choice. JAX, too.)
+# That is the price of changing things in place: it has to be known which tensors share memory, and a gradient that needs the old
+# numbers must not read the new ones. PyTorch counts the changes of each tensor, and raises an error where a gradient needs numbers
+# that are gone ("modified by an inplace operation"). This spelling keeps the old numbers and computes with them, without an error.
+# Level 3 pays nothing for that, because it never changes a tensor: an assignment names another one. (TensorFlow made the same
+# choice. JAX, too.)
 #
 # ## What else differs (2 min)
 #
@@ -311,7 +314,7 @@ a
 # | who writes down | every function of what requires a gradient | a tape, while it is open |
 # | gradients | lie in `grad`, added up | are handed out |
 # | a step | `w -= …` under `no_grad` | `w.assign(…)` |
-# | 2 beside 0.5 | become the wider dtype | are refused, but for numbers of Python |
+# | two dtypes in one op | the kind decides (int64 · 0.5 is float32), then whether a tensor has dimensions (float32 [n] · float64 [] is float32), then the width | are refused, but for numbers of Python |
 # | the weight of a layer | [out, in], `x @ weight.T + bias` | [in, out], `x @ kernel + bias` |
 # | where it starts | within 1 / √in, the bias too | Glorot's range, the bias 0 |
 # | a loss is called with | (prediction, truth) | (truth, prediction) |

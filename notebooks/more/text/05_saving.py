@@ -145,12 +145,13 @@ page.source(numbers_of)
 blob = safetensors.numpy.save(numbers_of(net))
 length = int.from_bytes(blob[:8], "little")
 header = json.loads(blob[8 : 8 + length])
-print(len(blob), "bytes, of which the header has", length)
+count = sum(array.size for array in numbers_of(net).values())
+print(f"{len(blob)} bytes: 8 for the length, {length} for the header, {8 * count} for {count} numbers")
 print(header["layers.1.kernel"])
 
 # %% [markdown]
-# 8 bytes for the length, 296 for the header, 193 numbers of 8 bytes: 1,848. (The format knows
-# only C-contiguous arrays. Version 0.8.0 of the library stores any other wrongly, without a word: hence `order="C"`.)
+# (The format knows only C-contiguous arrays. Version 0.8.0 of the library stores any other wrongly, without a word: hence
+# `order="C"`.)
 #
 # A worn disk may change one bit of a number. No program falls over that; it just gives wrong answers. So we store a
 # **checksum** with the numbers, and compute it again when we read them.
