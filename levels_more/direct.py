@@ -6,6 +6,7 @@ each in half the time that Python takes. It holds the GIL, so it is for short pr
 
 import ctypes
 import functools
+import threading
 
 import numpy as np
 
@@ -317,11 +318,20 @@ class _Method(ctypes.Structure):  # PyMethodDef
     _fields_ = [("name", ctypes.c_char_p), ("code", ctypes.c_void_p), ("how", ctypes.c_int), ("doc", ctypes.c_char_p)]
 
 
-@functools.cache
+_methods, _making = {}, threading.Lock()
+
+
 def _method(name):
-    """(the method that all functions of a kind are, "program" or "start"; what owns its code)"""
-    engine, _ = machine_code(_call() if name == "program" else _start() + _call())
-    return _Method(name.encode(), engine.get_function_address(name), _PLAIN, None), engine
+    """(the method that all functions of a kind are, "program" or "start"; what owns its code)
+
+    Python's functions point into it, so it is made once and never freed: with `functools.cache` two threads made one each, the
+    loser's was freed, and the process crashed.
+    """
+    with _making:
+        if name not in _methods:
+            engine, _ = machine_code(_call() if name == "program" else _start() + _call())
+            _methods[name] = _Method(name.encode(), engine.get_function_address(name), _PLAIN, None), engine
+        return _methods[name]
 
 
 _new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
