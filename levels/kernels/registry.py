@@ -5,6 +5,7 @@
 import difflib
 import functools
 import reprlib
+import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -49,6 +50,9 @@ def kernel_of(op, kind):
     raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
 
 
+_LOWERING = threading.RLock()
+
+
 class Plan:
     """What a call with these shapes and dtypes will do: the Spec of its result, the bytes it moves, the program to run.
 
@@ -60,8 +64,10 @@ class Plan:
         self.run, self.launches = self.first_run, 0
 
     def first_run(self, *arrays):
-        """What `run` is until the program is there: make it, and run it."""
-        self.run = self.lower()
+        """What `run` is until the program is there: make it, in one thread while others wait, and run it."""
+        with _LOWERING:
+            if self.run == self.first_run:
+                self.run = self.lower()
         self.run(*arrays)
 
     def start(self, out, reads, attrs):
@@ -121,7 +127,7 @@ def plan(op, inputs, attrs):
     made = planner(op, function, *(x.spec for x in inputs), **attrs)
     made.op = op
     if plans := more("plan", "all"):
-        plans.finish(made, op, function, [x.spec for x in inputs], attrs)
+        made = plans.finish(made, op, function, [x.spec for x in inputs], attrs)
     return made
 
 

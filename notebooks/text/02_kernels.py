@@ -253,6 +253,7 @@ KERNELS
 #| export registry
 import difflib
 import reprlib
+import threading
 
 from levels import more
 
@@ -334,6 +335,9 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 
 # %% tags=["hide-input"]
 #| export registry
+_LOWERING = threading.RLock()
+
+
 class Plan:
     """What a call with these shapes and dtypes will do: the Spec of its result, the bytes it moves, the program to run.
 
@@ -345,8 +349,10 @@ class Plan:
         self.run, self.launches = self.first_run, 0
 
     def first_run(self, *arrays):
-        """What `run` is until the program is there: make it, and run it."""
-        self.run = self.lower()
+        """What `run` is until the program is there: make it, in one thread while others wait, and run it."""
+        with _LOWERING:
+            if self.run == self.first_run:
+                self.run = self.lower()
         self.run(*arrays)
 
     def start(self, out, reads, attrs):
@@ -435,7 +441,7 @@ def plan(op, inputs, attrs):
     made = planner(op, function, *(x.spec for x in inputs), **attrs)
     made.op = op
     if plans := more("plan", "all"):
-        plans.finish(made, op, function, [x.spec for x in inputs], attrs)
+        made = plans.finish(made, op, function, [x.spec for x in inputs], attrs)
     return made
 
 

@@ -1,0 +1,1 @@
+"""What the five levels are built with, and no section explains: written by hand."""
