@@ -5,7 +5,6 @@
 import difflib
 import functools
 import reprlib
-import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from levels import more
 from levels.hardware import Buffer
+from levels.support.locks import MAKING
 
 from .cache import compile_cpu
 
@@ -50,9 +50,6 @@ def kernel_of(op, kind):
     raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
 
 
-_LOWERING = threading.RLock()
-
-
 class Plan:
     """What a call with these shapes and dtypes will do: the Spec of its result, the bytes it moves, the program to run.
 
@@ -65,7 +62,7 @@ class Plan:
 
     def first_run(self, *arrays):
         """What `run` is until the program is there: make it, in one thread while others wait, and run it."""
-        with _LOWERING:
+        with MAKING:
             if self.run == self.first_run:
                 self.run = self.lower()
         self.run(*arrays)

@@ -3,6 +3,10 @@
 import functools
 import threading
 
+# Held by whoever makes what an object needs on its first use: a plan its program, a layer its variables. One lock serves them
+# all, so that no two threads can wait for each other; what is made may make more in turn.
+MAKING = threading.RLock()
+
 
 def once(make):
     """Decorate a function: what it gives for some arguments is made once and kept for ever.

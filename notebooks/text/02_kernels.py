@@ -253,9 +253,9 @@ KERNELS
 #| export registry
 import difflib
 import reprlib
-import threading
 
 from levels import more
+from levels.support.locks import MAKING
 
 
 def kernel_of(op, kind):
@@ -335,9 +335,6 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 
 # %% tags=["hide-input"]
 #| export registry
-_LOWERING = threading.RLock()
-
-
 class Plan:
     """What a call with these shapes and dtypes will do: the Spec of its result, the bytes it moves, the program to run.
 
@@ -350,7 +347,7 @@ class Plan:
 
     def first_run(self, *arrays):
         """What `run` is until the program is there: make it, in one thread while others wait, and run it."""
-        with _LOWERING:
+        with MAKING:
             if self.run == self.first_run:
                 self.run = self.lower()
         self.run(*arrays)
