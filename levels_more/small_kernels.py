@@ -68,7 +68,8 @@ def block_of(program, arguments, sizes):
     return [sizes.get(name, 0) for name in names], [*map(names.index, arguments)], pack
 
 
-_LOOPS = {}  # (op, dtypes, which input has which axes) -> program
+# (op, dtypes, which input has which axes) -> program; a plan is lowered by one thread at a time
+_LOOPS = {}
 
 
 def _loop_of(op, plan, inputs, attrs):

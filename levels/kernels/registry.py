@@ -63,8 +63,7 @@ class Plan:
     def first_run(self, *arrays):
         """What `run` is until the program is there: make it, in one thread while others wait, and run it."""
         with MAKING:
-            if self.run == self.first_run:
-                self.run = self.lower()
+            self.run = self.lower() if self.run == self.first_run else self.run
         self.run(*arrays)
 
     def start(self, out, reads, attrs):
