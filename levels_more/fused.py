@@ -4,14 +4,13 @@ A back end for graphs that do not split into rows, and for those that are quicke
 """
 
 import ctypes
-import functools
 import math
 import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from levels.hardware import Assembler, Spec
+from levels.hardware import Spec
 from levels.kernels import ELEMENTWISE, KERNELS
 from levels.low_level import (
     BACK_ENDS,
@@ -26,7 +25,6 @@ from levels.low_level import (
 )
 
 from . import fused_moves, ops, passes  # noqa: F401 (more PARTS, copy, and PASSES)
-from .direct import HEAD, Block, called, count
 from .fused_loops import address, loop_parts, units_of
 from .fused_parts import PARTS, copy_program, fetch_program, keep_program, list_program
 from .fused_rows import check_rows, row_limits
@@ -41,7 +39,7 @@ from .fused_threads import (
 )
 from .guards import guard
 
-SHORT = 2**18  # bytes of all arrays of a step that is over sooner than others would be told that they may run
+SHORT = 2**18  # bytes of all arrays of a step for which a `ShortFunction` asks no other back end
 
 
 def _unit_parts(unit, results, parts):
@@ -131,65 +129,60 @@ def shared_buffers(units, kept):
     return buffers
 
 
-@functools.cache
-def _nothing():
-    """A program that does nothing: what is called with it only tells a block its words."""
-    return Assembler("nothing", np.float64).assemble()
-
-
 class ProgramList:
     """Programs that one call runs one after the other, any number of times; `now` holds the number of the time.
 
     `units` are lists of the parts of a program, which may run at once. A part is a program and what stands for each of its
-    arrays, or a dict of its words: an address that stays, the name of one that each `run` is told, or a place beyond it. Named
-    sizes are told too: `kinds` is {name: (the kind of that word, which argument it is)}. A `short` list keeps other threads
-    waiting. Where nobody tells how many `steps`, it is one, and `tell` runs it; with Specs of `results` it gives these.
+    arrays: an address that stays, the name of one that each `run` is told, or a place beyond it. Named sizes are told too:
+    `names` are those of all that is told, in order, and the first of them is "steps".
     """
 
-    def __init__(self, units, kinds, now, threads, short, results=()):
+    def __init__(self, units, names, now, threads):
         self.calls = [call for parts in units for call in parts]
-        self.threads, self.now, self.short = threads, now, short
+        self.threads, self.now = threads, now
         self.table = np.empty((len(self.calls), 2), np.int64)
+        known = {"programs": len(self.calls)}
         self.program, arrays = list_program(), [address(self.table), address(now)]
-        words, starts, known = [], [], {"programs": len(self.calls)}
-        if "steps" not in kinds:
-            known |= {"steps": 1, "rows": 0, "batches": 0}
         if threads > 1:
             self.before = np.repeat(np.cumsum([0, *map(len, units[:-1])]), [*map(len, units)])
             self.program, arrays = team_program(), [address(self.table), address(self.before), address(now)]
             known |= {"parts": len(self.calls), "others": let_others_run()}
-            kinds = kinds | {"free": ("i64", len(kinds)), "done": ("i64", len(kinds) + 1)}
+            names = [*names, "free", "done"]
+        words, starts = [], []
         for program, places in [*self.calls, (self.program, arrays)]:
             starts.append(len(words))
-            own = places if isinstance(places, dict) else dict(zip(program.arrays, places, strict=True))
-            placed = known | own
+            placed = known | dict(zip(program.arrays, places, strict=True))
             words += [placed.get(name, name) for name in program.words]
-        told = []
+        self.block, self.start = (ctypes.c_int64 * len(words))(), starts[-1]
+        self.told = []  # (which word, which of what is told it is, so many bytes beyond)
         for n, word in enumerate(words):
-            if not isinstance(word, int):
+            if isinstance(word, int):
+                self.block[n] = word
+            else:
                 name, nbytes = word if isinstance(word, _Beyond) else (word, 0)
-                told.append((n, *kinds[name], nbytes))
-        self.block, self.start = Block(len(words)), HEAD + starts[-1]
-        self.block[HEAD:] = [word if isinstance(word, int) else 0 for word in words]
-        begin = address(self.block)
+                self.told.append((n, names.index(name), nbytes))
+        begin = ctypes.addressof(self.block)
         for n, (program, _) in enumerate(self.calls):
-            self.table[n] = ctypes.cast(program.run, ctypes.c_void_p).value, begin + 8 * (HEAD + starts[n])
-        self.begin, called_now = begin + 8 * self.start, self.program if short else _nothing()
-        self.block.kept = self.calls, self.table, now  # for whoever has no more of this list than `tell`
-        arguments = len({which for kind, which in kinds.values() if kind != "result"})
-        self.tell = called(called_now, self.block, told, arguments, starts[-1], results=results)
+            self.table[n] = ctypes.cast(program.run, ctypes.c_void_p).value, begin + 8 * starts[n]
+        self.begin = begin + 8 * self.start
+
+    def tell(self, told):
+        """Write what this call tells to where the programs look for it. (All calls share the block: one at a time.)"""
+        block = self.block
+        for n, which, nbytes in self.told:
+            block[n] = told[which] + nbytes
 
     def run(self, told):
         """Run all of them, as many times as the first of these words says."""
-        if self.threads > 1:  # counts and words are of this call alone: a thread that comes late finds that all is done
-            counts = np.zeros(16, np.int64)  # two, on two lines of the cache
-            self.tell(*told, address(counts), address(counts) + 64)
-            words = self.block[self.start :].copy()
-            run_together(self.program, address(words), self.threads, (self, counts, words))
-        else:
-            self.tell(*told)
-            if not self.short:
-                self.program.run(self.begin)
+        if self.threads == 1:
+            self.tell(told)
+            self.program.run(self.begin)
+            return
+        # counts and words are of this call alone: a thread that comes late finds that all is done
+        counts = np.zeros(16, np.int64)  # two, on two lines of the cache
+        self.tell((*told, address(counts), address(counts) + 64))
+        words = np.array(self.block[self.start :])
+        run_together(self.program, address(words), self.threads, (self, counts, words))
 
 
 class FusedProgram:
@@ -211,38 +204,26 @@ class FusedProgram:
         self.variables = [*dict.fromkeys([*read, *graph.updates])]
         self.turns = Turns(self.variables)
         inputs, outputs = [("input", k) for k in self.inputs], [("out", k) for k in range(len(graph.outputs))]
-        kinds = dict.fromkeys(("steps", "rows", "batches"), "i64") | dict.fromkeys([*inputs, *outputs], "ptr")
-        kinds |= dict.fromkeys(map(_home, self.variables), "i64")
-        self.kinds = {name: (kind, n) for n, (name, kind) in enumerate(kinds.items())}  # what each call tells
+        # what each call tells
+        self.names = ["steps", "rows", "batches", *inputs, *outputs, *map(_home, self.variables)]
         self.programs, self.buffers, self.is_over = [None] * len(self.units), {}, over
         self.now = np.zeros(1, np.int64)  # the number of the step
         self.words = {node: self.leaf(node, over) for node in leaves}  # node -> where its numbers lie, or who tells
         self.place_results()
         self.most_threads, self.lists = most_threads(graph), {}  # {how many threads: a list for them}
-        self.specs, self.alone = [node.spec for node in graph.outputs], None
-        nbytes, threads = sum(node.spec.nbytes for node in graph.nodes), threads_for(self.most_threads)
-        self.short = not over and threads == 1 and nbytes <= SHORT
-        if self.short and self.specs and not self.variables:
-            # a function of tensors, which needs neither locks nor turns: no other thread runs meanwhile
-            self.inputs, self.device = sorted(self.inputs), self.specs[0].device
-            self.nbytes = sum(spec.nbytes for spec in self.specs)
-            kinds = {("input", k): ("buffer", n) for n, k in enumerate(self.inputs)}
-            kinds |= {("out", k): ("result", k) for k in range(len(self.specs))}
-            self.alone = self.made_list(1, kinds, self.specs).tell
-        else:
-            self.lists[threads] = self.made_list(threads, self.kinds)
+        self.specs = [node.spec for node in graph.outputs]
+        self.current()
 
-    def made_list(self, threads, kinds, results=()):
+    def made_list(self, threads):
         """A list for so many threads."""
         fetches = self.fetches(threads) if self.is_over else ()
-        units = [*fetches, *self.steps(threads), *self.moves()]
-        return ProgramList(units, kinds, self.now, threads, self.short, results)
+        return ProgramList([*fetches, *self.steps(threads), *self.moves()], self.names, self.now, threads)
 
     def current(self):
         """The list for as many threads as there are now."""
         threads = threads_for(self.most_threads)
         if threads not in self.lists:
-            self.lists[threads] = self.made_list(threads, self.kinds)
+            self.lists[threads] = self.made_list(threads)
         return self.lists[threads]
 
     def leaf(self, node, over):
@@ -312,7 +293,7 @@ class FusedProgram:
 
     def launch(self, args, outs, *sizes):
         """Tell the list where this call's arrays lie, and run it. Variables are read, and overwritten, in their homes."""
-        given = [x.data for x in (*map(args.__getitem__, self.inputs), *outs)]
+        given = [address(x.data) for x in (*map(args.__getitem__, self.inputs), *outs)]
         with self.lock, self.turns:  # the lock is for the block and the buffers, which all calls share
             homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]
             (self.lists[1] if self.most_threads == 1 else self.current()).run((*sizes, *given, *homes))
@@ -322,14 +303,7 @@ class FusedProgram:
         """One step on these arguments. Returns the results as new tensors; the variables have their new values."""
         if self.limits:
             check_rows(self.limits, args)
-        if not self.alone:
-            return self.launch(args, [Tensor(spec) for spec in self.specs], 1, 0, 0)
-        count(self.device, self.nbytes)
-        try:
-            return self.alone(*(args if len(args) == len(self.inputs) else map(args.__getitem__, self.inputs)))
-        except TypeError:
-            [x.data for x in args]  # says what is wrong
-            raise
+        return self.launch(args, [Tensor(spec) for spec in self.specs], 1, 0, 0)
 
     def over(self, args, batches):
         """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""

@@ -1,6 +1,5 @@
 """The programs of ops that move numbers, keep the largest, or draw them: transpose, slice, reduce_max, …"""
 
-import functools
 import math
 from contextlib import ExitStack, nullcontext
 
@@ -9,6 +8,7 @@ import numpy as np
 from levels.hardware import REAL, Assembler, Index, Value, named, select
 from levels.kernels import KERNELS, as_slices, reduced
 from levels.low_level import NoProgram
+from levels.support.locks import once
 
 from .fused_parts import PARTS, check_small, whole
 from .random_numbers import ELEVEN, HIGH, LOW, philox
@@ -25,7 +25,7 @@ def _along(a, i, start, step, size):
     return Index(a, register if step == 1 else None, size, each)  # with another step the lanes lie apart
 
 
-@functools.cache
+@once
 def moves_program(shape, shapes, moves, dtype):
     """out[to] = x_k[source], of arrays in these shapes, for each of `moves`: (k, the sizes of its loops, to, source).
 
@@ -94,7 +94,7 @@ def _concat(node):
 LANES_IN_ONE = {"reduce_max": ("fmaximum", "smax"), "reduce_min": ("fminimum", "smin")}
 
 
-@functools.cache
+@once
 def extreme_program(op, before, within, after, dtype):
     """out[before, after] = the largest (or smallest) of x[before, within, after] over its middle."""
     last, a = after == 1, assembler("extreme", dtype, all_lanes(dtype))
@@ -124,7 +124,7 @@ def _extreme(node):
     return extreme_program(node.op, before, within, after, node.spec.dtype), [node, *node.inputs]
 
 
-@functools.cache
+@once
 def place_program(op, before, within, after, dtype):
     """out[before, after] = the first place in its middle of the largest (or smallest) of x[before, within, after]."""
     a = Assembler("place", dtype, 1 if after == 1 else all_lanes(dtype))
@@ -154,7 +154,7 @@ def _place(node):
     return place_program(node.op, before, within, after, x.spec.dtype), [node, x]
 
 
-@functools.cache
+@once
 def uniform_program(count, dtype):
     """out[i] = number i of the uniform ones in [0, 1) that follow `state`, two words: key and counter."""
     a, steps = Assembler("random_uniform", np.float64, all_lanes(np.dtype("f8"))), 2.0 ** (24 if dtype == "f4" else 53)

@@ -13,6 +13,7 @@ import numpy as np
 from levels.hardware import Assembler, Index
 from levels.kernels import KERNELS, TILE_ROWS, TILE_VECTORS, WORTH_PACKING, reduced
 from levels.low_level import NoProgram
+from levels.support.locks import once
 
 from .fused_threads import grid, shares
 from .wholes import all_lanes, assembler
@@ -28,7 +29,7 @@ def check_small(node, x):
         raise NoProgram(f"{node!r} moves {x.spec.nbytes:,} bytes; from {LARGE:,} on its kernel is quicker")
 
 
-@functools.cache
+@once
 def list_program():
     """Run the programs of a table (the address of each, and of its block) one by one; and all of that `steps` times."""
     a = Assembler("list", np.float64)
@@ -84,13 +85,13 @@ class _ProductWriter:
             a.store(total.value(), self.out, i, j)
 
 
-@functools.cache
+@once
 def product_program(m, k, n, dtype, turned_x, turned_w, rows=None, columns=None):
     """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns; `strip`, its last array, is memory for k in each lane."""
     return _ProductWriter(m, k, n, dtype, turned_x, turned_w, rows or m, columns or n).a.assemble()
 
 
-@functools.cache
+@once
 def column_program(m, k, dtype):
     """out[m] = x[m, k] @ w[k], each a sum over the lanes."""
     a = Assembler("column", dtype)
@@ -125,7 +126,7 @@ def product_of(node, parts=1):
     return found
 
 
-@functools.cache
+@once
 def sum_program(before, within, after, mean, dtype, rows, columns, in_order=False):
     """out[before, after] = the sum, or mean, of x[before, within, after] over its middle; its first rows and columns.
 
@@ -156,7 +157,7 @@ def sum_of(node, parts=1, mean=False):
     return found
 
 
-@functools.cache
+@once
 def rows_program(function, inputs, rows, width, dtype):
     """out[rows, width] = this kernel of so many inputs: the rows side by side, a row written out."""
     a = Assembler("rows", dtype, all_lanes(dtype))
@@ -182,7 +183,7 @@ def row_kernel_of(node, parts=1):
     return found
 
 
-@functools.cache
+@once
 def fetch_program(batch, width, dtype, count):
     """out[i] = the row of x whose number is batches[now, i], for the first i."""
     a = assembler("fetch", dtype, all_lanes(dtype))
@@ -195,7 +196,7 @@ def fetch_program(batch, width, dtype, count):
     return a.assemble()
 
 
-@functools.cache
+@once
 def copy_program(count, dtype):
     """out = x"""
     a = assembler("copy", dtype, all_lanes(dtype))
@@ -205,7 +206,7 @@ def copy_program(count, dtype):
     return a.assemble()
 
 
-@functools.cache
+@once
 def keep_program(dtype):
     """out[now] = x[0]: what a step gives is kept in the place of that step."""
     a = assembler("keep", dtype, 1)

@@ -6,6 +6,7 @@ import math
 from levels.hardware import Value
 from levels.kernels import as_slices
 from levels.low_level import NoProgram
+from levels.support.locks import once
 
 from .fused_parts import PARTS, check_small, whole
 from .wholes import all_lanes, assembler
@@ -53,7 +54,7 @@ def check_rows(limits, args, batches=None):
             raise IndexError(f"a {name} number is out of range: {told}")
 
 
-@functools.cache
+@once
 def gather_program(count, limit, width, dtype):
     """out[count, width] = x[rows[i]] for each of `count` rows."""
     a = assembler("gather", dtype, all_lanes(dtype))
@@ -66,7 +67,7 @@ def gather_program(count, limit, width, dtype):
     return a.assemble()
 
 
-@functools.cache
+@once
 def scatter_program(count, limit, width, dtype):
     """out[rows[i]] = Σ x[i], in the order of i, on zeros."""
     a = assembler("scatter_add", dtype, all_lanes(dtype))
@@ -81,7 +82,7 @@ def scatter_program(count, limit, width, dtype):
     return a.assemble()
 
 
-@functools.cache
+@once
 def one_hot_program(count, depth, dtype):
     """out[i, rows[i]] = 1, all others 0."""
     a = assembler("one_hot", dtype, all_lanes(dtype))

@@ -17,6 +17,7 @@ import numpy as np
 
 from levels.hardware import Assembler, Index
 from levels.kernels import WORTH_PACKING
+from levels.support.locks import once
 
 WORTH_SHARING = 2**14  # numbers in the largest array of a program; one with fewer is a single part
 
@@ -63,7 +64,7 @@ def let_others_run():
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-@functools.cache
+@once
 def team_program():
     """What each thread runs: take the next part and do it, until the parts of all steps are done.
 

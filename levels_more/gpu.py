@@ -10,6 +10,7 @@ from types import CellType, FunctionType
 import numpy as np
 
 from levels.hardware import Buffer, Device
+from levels.support.locks import once
 from levels_more.checks import dtype_of, expect
 from levels_more.gpu_memory import GpuError, cuda
 from levels_more.gpu_threads import LAUNCH_LIMITS, WARP, as_size, simulate
@@ -53,7 +54,7 @@ def real_cuda():
     return numba_cuda if numba_cuda.is_available() else None
 
 
-@functools.cache
+@once
 def _compiled(kernel):
     """A kernel for the real GPU. What numba compiled already stays as it is."""
     return real_cuda().jit(translated(kernel)) if isinstance(kernel, FunctionType) else kernel

@@ -7,6 +7,7 @@ from llvmlite import ir
 
 from levels.hardware import exponent, host_lanes, scaled
 from levels.kernels import STANDS
+from levels.support.locks import once
 
 
 def intrinsic(function):
@@ -15,7 +16,7 @@ def intrinsic(function):
     It gives a name that only kernels can call; what stands for it there is numba's intrinsic.
     """
 
-    @functools.cache
+    @once
     def in_numba():
         from numba.extending import intrinsic
 

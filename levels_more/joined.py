@@ -16,7 +16,6 @@ from levels.low_level import DOOR, RUN, VJPS, GradientTape, Tensor, apply, as_te
 from levels.mid_level import layers, losses
 from levels_more import gradients  # noqa: F401 (the rules of logits_crossentropy)
 from levels_more.reading import of_levels
-from levels_more.small_kernels import join
 from levels_more.trials import TRIALS
 from levels_more.walks import MADE_OF
 
@@ -102,8 +101,6 @@ def _planner(op):
         ours = of_levels(function)
         made = make(op, spec.shape, spec.dtype, inputs, (lambda: run) if ours else lowered(function, inputs[-1]))
         made.nbytes = sum(plan.nbytes for plan, _ in steps)
-        if ours:
-            join(made, steps, inputs)
         return made
 
     return planner

@@ -11,6 +11,7 @@ import numpy as np
 from levels import high_level
 from levels.low_level import METHODS, Operators, reshape
 from levels.mid_level import OPTIMIZERS, WIDER
+from levels.support.locks import once
 from levels_more import constraints, functional, keras_optimizers, keras_steps, saving
 from levels_more.checks import takes
 from levels_more.fitting import distinct, spelled
@@ -263,7 +264,7 @@ class Sequential(Model, high_level.Sequential):
 WIDER[Model] = Functional
 
 
-@functools.cache
+@once
 def _graph_of(kind):
     """A class of the reader's whose objects are made of inputs and outputs."""
     return type(kind.__name__, (kind, Functional), {"__module__": kind.__module__, "__doc__": kind.__doc__})

@@ -15,6 +15,7 @@ import numpy as np
 
 from levels.kernels import kernel, make, same_dtype
 from levels.low_level import VJPS, apply, as_tensor
+from levels.support.locks import once
 from levels_more.checks import expect, number, sizes
 from levels_more.trials import TRIALS
 
@@ -36,7 +37,7 @@ class World(NamedTuple):
     cores: int = 1
 
 
-@functools.cache
+@once
 def world():
     """The World that this process is in. One that `mpiexec` did not start is alone, with MPI or without.
 

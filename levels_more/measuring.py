@@ -1,12 +1,12 @@
 """How far away memory is, and a table of what a machine is: what level 1 measures beyond the three numbers it predicts with."""
 
-import functools
 import math
 import os
 
 import numpy as np
 
 from levels.hardware import MEASURES, Assembler, Index, host_lanes, seconds
+from levels.support.locks import once
 from levels_more.checks import expect
 from levels_more.checks import number as check_number
 
@@ -59,7 +59,7 @@ def _facts(device):
     }
 
 
-@functools.cache
+@once
 def chase_program(steps):
     """The program that walks along a chain of row numbers chain[n] from start[1], and stores where it ends in out[1]."""
     a = Assembler("chase", "f8")
@@ -86,7 +86,7 @@ def measure_latency(device, nbytes, steps=2**15):
     return seconds(lambda: next(walks)()) / steps
 
 
-@functools.cache
+@once
 def read_program(sums=8):
     """The program that adds up x[blocks, sums, lanes] in independent sums, as many times over as out[passes] is long."""
     a = Assembler("read", "f4")

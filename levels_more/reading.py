@@ -68,7 +68,7 @@ def _called(value):
 
 
 def watch(made, function):
-    """Have this plan look, before each run, whether what its kernel was compiled from has changed; then compile it anew."""
+    """This plan, which looks, before each run, whether what its kernel was compiled from has changed; then it compiles anew."""
     lower = made.lower
 
     def lower_watched():
@@ -83,3 +83,4 @@ def watch(made, function):
         return look_and_run if places else run
 
     made.lower = lower_watched
+    return made

@@ -1,19 +1,21 @@
 """Small launches run programs of level 1's assembler, in place of what numba makes of the same kernels.
 
-A program is there in 10 ms where numba takes 300, and is called in 0.02 µs where numba takes 0.16. It serves all sizes, for
-each call tells them. Larger arrays are left to numba's loops, which are as quick, and let other threads run. What Python does
-around a launch, such functions do, too: they look whether the result fits, make a tensor for it, and count.
+A program is there in 10 ms where numba takes 300, and numba need not be imported. It serves all sizes, for each call tells them.
+Larger arrays are left to numba's loops, which are as quick.
 """
 
-import functools
+import ctypes
 import math
+import operator
+import struct
+from ctypes import addressof
 
 import numpy as np
 
 from levels.hardware import Assembler, Index
 from levels.kernels import ELEMENTWISE, KERNELS, KINDS, UPDATES, Plan, compile_cpu, reduced
-from levels.low_level import Node, Tensor
-from levels_more.direct import LAUNCHES, RUNS, count, direct, makes_alike, starter
+from levels.low_level import Node
+from levels.support.locks import once
 from levels_more.fused_loops import LoopWriter, address, merged_axes
 from levels_more.fused_parts import column_program, sum_program
 from levels_more.reading import of_levels, watch
@@ -23,7 +25,51 @@ SMALL = 2**16  # bytes that a launch reads and writes
 LITTLE_WORK = 2**14  # products of two numbers
 HIGH = 8  # rows of a product that are computed at once
 
-_LOOPS = {}  # (op, dtypes, which input has which axes) -> program
+# kind of a word -> how `struct` packs it, and what makes it of a number
+_PACKED = {"ptr": "q", "i64": "q", "double": "d", "float": "f4x"}
+_NUMBER = {
+    "i64": operator.index,
+    "double": lambda x: ctypes.c_double(x).value,
+    "float": lambda x: ctypes.c_float(x).value,
+}
+_bytes_of = (ctypes.c_char * 0).from_buffer
+
+
+def caller(program, arguments, **sizes):
+    """run(*arrays, *numbers) for a program of level 1. Any threads may call it: each call packs a block of words of its own.
+
+    `arguments` names the words that the arrays and then the numbers are, in order; `sizes` says what the other words are. It
+    trusts arrays to be as large as they should. Raises TypeError for what is no array or no number, ValueError for too few.
+    """
+    words, places, pack = block_of(program, arguments, sizes)
+    numbers = [_NUMBER[kind] for kind in map(program.words.get, arguments) if kind != "ptr"]
+    count = len(arguments) - len(numbers)
+
+    def run(*arrays):
+        block = [*words]
+        for place, array in zip(places, arrays, strict=True):
+            block[place] = addressof(_bytes_of(array))
+        program.run(pack(*block))
+
+    def run_with_numbers(*given):
+        block = [*words]
+        converted = [number(x) for number, x in zip(numbers, given[count:], strict=True)]
+        for place, x in zip(places, [*map(address, given[:count]), *converted], strict=True):
+            block[place] = x
+        program.run(pack(*block))
+
+    return run_with_numbers if numbers else run
+
+
+def block_of(program, arguments, sizes):
+    """The words of a program, with these sizes in their places; the places of the arguments; what packs such words."""
+    names = [*program.words]
+    pack = struct.Struct("=" + "".join(map(_PACKED.get, program.words.values()))).pack
+    return [sizes.get(name, 0) for name in names], [*map(names.index, arguments)], pack
+
+
+# (op, dtypes, which input has which axes) -> program; a plan is lowered by one thread at a time
+_LOOPS = {}
 
 
 def _loop_of(op, plan, inputs, attrs):
@@ -48,7 +94,7 @@ def _sum_of(op, plan, inputs, attrs):
     return program, ["out", "x"], {"before": before, "within": within, "after": after}
 
 
-@functools.cache
+@once
 def product_program(dtype, turned_x, turned_w):
     """out[m, n] = x[m, k] @ w[k, n], some rows at a time, whose sums stay in registers; either may lie the other way round."""
     a = Assembler("product", dtype, all_lanes(dtype))
@@ -82,7 +128,7 @@ def _product_of(op, plan, inputs, attrs):
     return product_program(dtype, turned_x, turned_w), names, {"m": m, "k": k, "n": n, "tiles": math.ceil(m / HIGH)}
 
 
-@functools.cache
+@once
 def gather_program(dtype):
     """out[count, width] = x[rows[i]] for each of `count` rows; 1 is where `answer` points if there is no such row, for which row 0 stands."""
     a = assembler("gather", dtype, all_lanes(dtype))
@@ -119,98 +165,74 @@ def _ours(op):
 
 
 def finish(plan, op, function, inputs, attrs):
-    """Let this plan of a launch of `op` on these Specs run a program, where there is one; watch what the reader's kernels read."""
+    """What this plan of a launch of `op` on these Specs becomes: one that runs a program, or that watches what a reader's kernel reads."""
     if not of_levels(function):
         return watch(plan, function)
     maker = _loop_of if op in ELEMENTWISE else _MAKERS.get(op)
     small = plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
     if maker and small and plan.spec.device.kind == "cpu" and _ours(op):
-        plan.program = functools.cache(lambda: maker(op, plan, inputs, attrs))
-        _let_run(plan, lambda: _functions(plan))
+        return ProgramPlan(plan, lambda: maker(op, plan, inputs, attrs))
+    return plan
 
 
-def _functions(plan):
-    """(what runs the program of a plan, given the result and the inputs; what makes the result, a tensor, too, or None)"""
-    if not plan.program():
-        return None
-    program, names, sizes = plan.program()
-    run = direct(program, [*names, *plan.numbers], **sizes)
-    if "answer" in program.words:
-        return lambda out, *inputs: _check(run(out, *inputs)), None
-    made = makes_alike() and direct(program, [*names[1:], *plan.numbers], (names[0], plan.spec), **sizes)
-    return run, made or None
+class ProgramPlan(Plan):
+    """A plan that runs a program of level 1, where `maker` gives one, and what the plan would run where it gives none.
+
+    Each launch packs a block of words of its own, so any threads may launch at once.
+    """
+
+    def __init__(self, plan, maker):
+        super().__init__(plan.spec, plan.nbytes, self.program_or_kernel, plan.numbers)
+        self.op, self.maker, self.kernel, self.pack = plan.op, maker, plan.lower, None
+
+    def program_or_kernel(self):
+        """What `run` will be."""
+        try:
+            made = self.maker()
+        except TypeError:  # the assembler has no instruction for it, as for `power`
+            made = None
+        if made is None:
+            return self.kernel()
+        self.program, names, sizes = made
+        self.answer = [*self.program.words].index("answer") if "answer" in self.program.words else None
+        if not self.numbers and self.op not in UPDATES:
+            self.words, (self.place, *self.places), self.pack = block_of(self.program, names, sizes)
+        run = caller(self.program, [*names, *["answer"] * (self.answer is not None), *self.numbers], **sizes)
+        return run if self.answer is None else _checked(run)
+
+    def start(self, out, reads, attrs):
+        """As any plan's, with less around it."""
+        if self.pack is None or getattr(out, "spec", None) is not self.spec:
+            return super().start(out, reads, attrs)
+        block = [*self.words]
+        block[self.place] = addressof(_bytes_of(out.data))
+        for place, x in zip(self.places, reads, strict=True):
+            if x is out:
+                return super().start(out, reads, attrs)  # says what is wrong
+            block[place] = addressof(_bytes_of(x.data))
+        if self.answer is None:
+            self.program.run(self.pack(*block))
+        else:
+            missing = ctypes.c_int64()
+            block[self.answer] = addressof(missing)
+            self.program.run(self.pack(*block))
+            _check(missing.value)
+        self.launches += 1
+        return out
 
 
 def _check(missing):
+    """Raise IndexError where a program has found that a row is not there."""
     if missing:
         raise IndexError("gather: a row number is out of range")
 
 
-class _Counted(Plan):
-    """A plan whose launches are counted by the functions that do them, in their blocks."""
+def _checked(run):
+    """A gather on arrays that refuses rows that are not there."""
 
-    @property
-    def launches(self):
-        return int(self.started[LAUNCHES] + self.made[RUNS])
+    def gather(out, x, rows):
+        missing = np.zeros(1, np.int64)
+        run(out, x, rows, missing)
+        _check(missing[0])
 
-    @launches.setter
-    def launches(self, count):
-        self.started[LAUNCHES], self.made[RUNS] = count, 0
-
-
-def _let_run(plan, functions):
-    """Let a program run wherever this plan does: at `run` on arrays, at `start` and `result` on buffers. Else it stays as it is."""
-    numbers, spec, lower_first = plan.numbers, plan.spec, plan.lower
-
-    def lower():
-        try:
-            run, made = functions()
-        except Exception:  # what is no program is a kernel, as before
-            return lower_first()
-
-        def result(kind, reads, attrs):
-            if kind is not Tensor:
-                return plan.start(kind(spec), reads, attrs)
-            count(spec.device, spec.nbytes)
-            try:
-                (y,) = made(*reads, *map(attrs.get, numbers)) if numbers else made(*reads)
-            except TypeError:  # the way in Python says what is wrong
-                return plan.start(kind(spec), reads, attrs)
-            return y
-
-        if made:
-            plan.result, launches = result, plan.launches
-            plan.started, plan.made, plan.__class__ = run.__self__, made.__self__, _Counted
-            if not numbers:
-                plan.start = starter(run, spec, plan.start, plan.op in UPDATES)
-            plan.launches = launches  # those so far
-        return run
-
-    plan.lower = lower
-
-
-def join(plan, steps, inputs):
-    """Let a plan run the programs of others, if all have one: `steps` are (a plan, which of the inputs and results it reads).
-
-    What is no result of its own shape lies in memory that all calls share: nobody else runs meanwhile.
-    """
-
-    def functions():
-        from levels_more.fused import ProgramList  # here, because it is not there yet when the first op is planned
-
-        plan.room = room = plan.spec.device.alloc((max(part.spec.nbytes for part, _ in steps),), np.bool_)
-        places, calls = [("input", n) for n, _ in enumerate(inputs)], []
-        for part, which in steps:
-            program, names, sizes = part.program()
-            places.append("out" if part.spec is plan.spec else address(room.data))
-            own = dict(zip(names, [places[-1], *map(places.__getitem__, which)], strict=True))
-            calls.append((program, {name: own.get(name, sizes.get(name, 0)) for name in program.words}))
-
-        def function(out, first, *results):
-            kinds = {"out": out} | {("input", n): ("buffer", n + first) for n, _ in enumerate(inputs)}
-            return ProgramList([calls], kinds, np.zeros(1, np.int64), 1, True, results).tell
-
-        return function(("buffer", 0), 1), function(("result", 0), 0, plan.spec)
-
-    if all(hasattr(part, "program") for part, _ in steps):
-        _let_run(plan, functions)
+    return gather

@@ -1,4 +1,4 @@
-"""Small launches: programs of level 1 do what the kernels do, and Python calls them as functions of its own."""
+"""Small launches: programs of level 1 do what the kernels do."""
 
 import gc
 import importlib
@@ -14,8 +14,8 @@ from course.build import ROOT, environment
 from levels import kernels
 from levels.hardware import Buffer, pool
 from levels.kernels import ELEMENTWISE, KERNELS, KINDS, PLANNERS, PLANS, UPDATES, counted, launch, planned, scalar, use
-from levels.low_level import NoProgram, Tensor, apply, constant
-from levels_more import CONTENTS, direct, ranges, small_kernels
+from levels.low_level import Tensor, apply, constant
+from levels_more import CONTENTS, ranges, small_kernels
 from levels_more.trials import drawn, trials_of
 
 CPU = pool()["cpu:0"]
@@ -23,9 +23,7 @@ CPU = pool()["cpu:0"]
 
 def is_program(plan):
     """Whether this plan runs a program, and not what numba has compiled."""
-    return (
-        isinstance(getattr(plan.run, "__self__", None), direct.Block) or plan.run.__module__ == small_kernels.__name__
-    )
+    return getattr(plan.run, "__module__", None) == small_kernels.__name__
 
 
 @pytest.fixture
@@ -203,7 +201,7 @@ def test_what_is_no_array_is_refused_and_ends_nothing():
         (add, "abc"),
         (sgd, (x.data,) * 3 + ("half",)),
     ):
-        with pytest.raises(TypeError):
+        with pytest.raises((TypeError, ValueError)):
             run(*wrong)
     assert x.numpy().tolist() == [1.0, -2.0]
 
@@ -230,29 +228,6 @@ def test_tensors_that_a_program_makes_are_counted(monkeypatch):
     assert references == [sys.getrefcount(each) for each in (x.spec, x.spec.dtype, x.spec.shape)]
 
 
-def test_a_reader_may_make_buffers_another_way(monkeypatch):
-    made, first = [], Buffer.__init__
-
-    def init(buffer, spec, *given):
-        made.append(spec)
-        device, before = spec.device, spec.device.used
-        first(buffer, spec, *given)
-        device.used += device.used - before  # twice as much
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Buffer, "__init__", init)
-        direct.makes_alike.cache_clear(), PLANS.clear()
-        assert not direct.makes_alike()
-        x = constant(np.ones(5))
-        for _ in range(3):
-            kept = CPU.used, len(made)
-            y = apply("add", x, x)
-            assert (CPU.used, len(made)) == (kept[0] + 80, kept[1] + 1) and is_program(planned("add", (x, x), {}))
-            y.source = x  # or it would give back what it took once
-    CPU.used -= 3 * 80 + 40
-    direct.makes_alike.cache_clear(), PLANS.clear()
-
-
 def test_a_buffer_without_memory_is_refused_and_nothing_is_lost():
     x, y = constant(np.ones(3)), constant(np.ones(3))
     apply("add", x, y)
@@ -260,11 +235,11 @@ def test_a_buffer_without_memory_is_refused_and_nothing_is_lost():
     emptied = Tensor(x.spec, None, x)
     del emptied.data
     for wrong in (emptied, Tensor(x.spec, None, x), x.spec, None, [1.0], 1.0):
-        with pytest.raises((TypeError, AttributeError)):
+        with pytest.raises((TypeError, ValueError, AttributeError)):
             plan.result(Tensor, (wrong, y), {})
-        with pytest.raises((TypeError, AttributeError)):
+        with pytest.raises((TypeError, ValueError, AttributeError)):
             plan.start(emptied, (x, y), {})
-    with pytest.raises((TypeError, AttributeError)):
+    with pytest.raises((TypeError, ValueError, AttributeError)):
         plan.result(Tensor, (x,), {})
     assert in_use() == kept and apply("add", x, y).numpy().tolist() == [2.0] * 3
 
@@ -312,17 +287,6 @@ def test_threads_launch_at_once():
 
     with ThreadPoolExecutor(8) as threads:
         assert [*threads.map(total, inputs)] == [{63.0 * k * k} for k in range(8)]
-
-
-def test_where_python_keeps_things_elsewhere_all_runs_as_before(monkeypatch):
-    monkeypatch.setattr(direct, "_is_so", lambda: False)
-    PLANS.clear()
-    x = CPU.put(np.array([1.0, -2.0]))
-    assert launch("add", None, x, x).numpy().tolist() == [2.0, -4.0]
-    assert not is_program(planned("add", (x, x), {}))
-    PLANS.clear()
-    with pytest.raises(NoProgram, match="elsewhere"):
-        direct.direct(small_kernels.gather_program(np.dtype("f8")), ["out", "x", "rows"])
 
 
 FIRST_STEPS = """

@@ -12,6 +12,7 @@ import numpy as np
 
 from levels import more
 from levels.hardware import Buffer
+from levels.support.locks import MAKING
 
 from .cache import compile_cpu
 
@@ -60,8 +61,9 @@ class Plan:
         self.run, self.launches = self.first_run, 0
 
     def first_run(self, *arrays):
-        """What `run` is until the program is there: make it, and run it."""
-        self.run = self.lower()
+        """What `run` is until the program is there: make it, in one thread while others wait, and run it."""
+        with MAKING:
+            self.run = self.lower() if self.run == self.first_run else self.run
         self.run(*arrays)
 
     def start(self, out, reads, attrs):
@@ -121,7 +123,7 @@ def plan(op, inputs, attrs):
     made = planner(op, function, *(x.spec for x in inputs), **attrs)
     made.op = op
     if plans := more("plan", "all"):
-        plans.finish(made, op, function, [x.spec for x in inputs], attrs)
+        made = plans.finish(made, op, function, [x.spec for x in inputs], attrs)
     return made
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from levels import more, plugged
 from levels.hardware import PLACE, flag
 from levels.low_level import Module, Variable, as_tensor, nn
+from levels.support.locks import MAKING
 
 
 def affine(x, kernel, bias):
@@ -95,6 +96,7 @@ class _Part(Made, Module):
     """
 
     changes = True  # see `trainable`
+    building = False  # whether `build_for` is at work
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
@@ -107,10 +109,16 @@ class _Part(Made, Module):
         return wider(Layer).run(self, x, training)
 
     def build_for(self, shape, dtype):
-        """`build`, in this dtype, if it is of floats and none was said."""
-        self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
-        self.build(shape)
-        self.built = True
+        """`build`, in this dtype, if it is of floats and none was said. Of several threads one does it, and the others wait."""
+        with MAKING:
+            if self.built:
+                return
+            self.dtype, self.building = self.dtype or (dtype if dtype.kind == "f" else "float32"), True
+            try:
+                self.build(shape)
+            finally:
+                self.building = False
+            self.built = True
 
     def starting(self, initializer, shape):
         """The numbers of an initializer, [*shape], in its dtype."""
@@ -146,7 +154,7 @@ class Layer(_Part):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
         """A new variable of this shape, in the layer's dtype. (`name` is for Keras' users.)"""
-        self.built = True
+        self.built = not self.building  # else there may be more to make
         return Variable(self.starting(initializer, shape), trainable=trainable)
 
     def run(self, x, training=None):

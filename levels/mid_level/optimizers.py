@@ -8,6 +8,7 @@ import numpy as np
 
 from levels import plugged
 from levels.low_level import Module, Operators, Variable, constant, exp, sqrt
+from levels.support.locks import MAKING
 
 from .layers import Made, positive
 
@@ -44,19 +45,21 @@ class _Rated(Made, Module):
         if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
             raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
         gradients, variables = zip(*pairs, strict=True)
-        if self.owners is None:
-            self.build(variables)
+        with MAKING:
+            if self.owners is None:
+                self.build(variables)
         if [*map(id, self.owners)] != [*map(id, variables)]:
             raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
         return gradients, variables
 
     def build(self, variables):
         """Make the memory for these variables. The first `apply_gradients` does so itself."""
-        dtype, self.owners = variables[0].dtype, dict.fromkeys(variables)
+        dtype = variables[0].dtype
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
         self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
         zeros = [np.zeros(v.shape, v.dtype) for v in variables]
         self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
+        self.owners = dict.fromkeys(variables)  # last: now it is built
 
 
 class Optimizer(_Rated):

@@ -256,6 +256,7 @@ import difflib
 import reprlib
 
 from levels import more
+from levels.support.locks import MAKING
 
 
 def kernel_of(op, kind):
@@ -346,8 +347,9 @@ class Plan:
         self.run, self.launches = self.first_run, 0
 
     def first_run(self, *arrays):
-        """What `run` is until the program is there: make it, and run it."""
-        self.run = self.lower()
+        """What `run` is until the program is there: make it, in one thread while others wait, and run it."""
+        with MAKING:
+            self.run = self.lower() if self.run == self.first_run else self.run
         self.run(*arrays)
 
     def start(self, out, reads, attrs):
@@ -436,7 +438,7 @@ def plan(op, inputs, attrs):
     made = planner(op, function, *(x.spec for x in inputs), **attrs)
     made.op = op
     if plans := more("plan", "all"):
-        plans.finish(made, op, function, [x.spec for x in inputs], attrs)
+        made = plans.finish(made, op, function, [x.spec for x in inputs], attrs)
     return made
 
 

@@ -190,6 +190,7 @@ import inspect
 from levels import more
 from levels.hardware import PLACE, flag
 from levels.low_level import Module, Operators
+from levels.support.locks import MAKING
 
 
 def known(what, table, name):
@@ -254,6 +255,7 @@ class _Part(Made, Module):
     """
 
     changes = True  # see `trainable`
+    building = False  # whether `build_for` is at work
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
@@ -266,10 +268,16 @@ class _Part(Made, Module):
         return wider(Layer).run(self, x, training)
 
     def build_for(self, shape, dtype):
-        """`build`, in this dtype, if it is of floats and none was said."""
-        self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
-        self.build(shape)
-        self.built = True
+        """`build`, in this dtype, if it is of floats and none was said. Of several threads one does it, and the others wait."""
+        with MAKING:
+            if self.built:
+                return
+            self.dtype, self.building = self.dtype or (dtype if dtype.kind == "f" else "float32"), True
+            try:
+                self.build(shape)
+            finally:
+                self.building = False
+            self.built = True
 
     def starting(self, initializer, shape):
         """The numbers of an initializer, [*shape], in its dtype."""
@@ -313,7 +321,7 @@ class Layer(_Part):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
         """A new variable of this shape, in the layer's dtype. (`name` is for Keras' users.)"""
-        self.built = True
+        self.built = not self.building  # else there may be more to make
         return Variable(self.starting(initializer, shape), trainable=trainable)
 
     def run(self, x, training=None):
@@ -687,19 +695,21 @@ class _Rated(Made, Module):
         if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
             raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
         gradients, variables = zip(*pairs, strict=True)
-        if self.owners is None:
-            self.build(variables)
+        with MAKING:
+            if self.owners is None:
+                self.build(variables)
         if [*map(id, self.owners)] != [*map(id, variables)]:
             raise ValueError(f"{type(self).__name__}: built for other variables, or another order; make a new one")
         return gradients, variables
 
     def build(self, variables):
         """Make the memory for these variables. The first `apply_gradients` does so itself."""
-        dtype, self.owners = variables[0].dtype, dict.fromkeys(variables)
+        dtype = variables[0].dtype
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
         self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
         zeros = [np.zeros(v.shape, v.dtype) for v in variables]
         self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
+        self.owners = dict.fromkeys(variables)  # last: now it is built
 
 
 # %% [markdown]

@@ -248,10 +248,10 @@ print("different results:", len(results))
 # As many cores as are free share the work. Where another program has them, the first thread takes nearly all parts itself, and
 # little is lost: it never waits for a thread, only for a part that has begun.
 #
-# ## A single launch (7 min)
+# ## A single launch (9 min)
 #
 # Why should only lists run such programs? A launch of level 2 could, too. Two things speak against it. The program would be written
-# anew for each shape; and through `ctypes` it is called no quicker than what numba compiles.
+# anew for each shape. And Python calls what numba compiles more quickly than it calls a program through `ctypes`.
 #
 # The first has a cure from notebook 01: a size can be a name, which each call tells. This product serves all shapes. (Rows beyond
 # the last one are the last one again, so that eight can always be computed at once.)
@@ -260,16 +260,19 @@ print("different results:", len(results))
 page.source(small_kernels.product_program)
 
 # %% [markdown]
-# And what does Python call quickest? A function of its own kind: an address, which is handed the addresses of its arguments, objects.
-# CPython promises where in an object its type lies, NumPy where an array keeps its memory. So a few dozen instructions find the
-# arrays, put their addresses where the program looks for its words, and jump (`levels_more/direct.py`).
+# The second stays. A call finds the address of each array, writes the words of the program into a block of its own, and jumps. The
+# block is new in each call: with one block for all, another thread could write its words there before the program has read them.
+
+# %%
+page.source(small_kernels.caller)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "To call what numba has compiled for `a + b`, with three arrays of 100 numbers, takes 0.16 µs. And a program, called this way?",
-    choices=["about as long", "about a half", "less than a quarter"],
-    answer="less than a quarter",
-    because="numba looks at each argument anew: is it an array, of which shape, and who owns it? The plan of a launch knows all that.",
+    "The next cell calls what numba has compiled for `a + b`, with three arrays of 100 numbers, and then a program. How long does the "
+    "program's call take?",
+    choices=["less than numba's", "about as long", "several times as long"],
+    answer="several times as long",
+    because="Python asks three arrays for their addresses, one after the other, and packs a block. numba's call does the same in C.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -286,14 +289,9 @@ for how, small_kernels.SMALL in (("numba's", -1), ("program", small)):
     print(f"{how}: the call alone {t_run:.2f} µs, a launch {t_launch:.2f} µs, a + b {t_op:.2f} µs")
 
 # %% [markdown]
-# The launch gained more than the call. It is a function of this kind as well: it sees whether the result fits, takes the buffers' arrays
-# out of them, runs and counts. And `a + b` needs a tensor for the result. In Python, `Tensor(spec)` takes 0.46 µs, nearly as long as
-# all else; a few more instructions ask CPython for the object and NumPy for its memory, in 0.2. What is left of a launch is Python
-# that looks its plan up.
-#
-# A reader feels something else more: numba takes a third of a second to compile a kernel, the assembler a hundredth. With numba's
-# kernels a first epoch of the rings, op by op and with nothing kept, took 7 seconds. With these programs it takes half a second, and
-# numba is not even imported.
+# So why do small launches run programs? A reader waits for something else: numba takes a third of a second to compile a kernel, the
+# assembler a hundredth. With numba's kernels a first epoch of the rings, op by op and with nothing kept, takes 7 seconds. With these
+# programs it takes less than one, and numba is not even imported.
 #
 # ## Which back end? (2 min)
 #

@@ -1,0 +1,352 @@
+"""Things that a process uses for the first time: `python tests/first_uses.py GROUP THREADS`, so many threads at once.
+
+Prints {what: the numbers that each thread found, or its error}, as JSON. tests/test_first_use_in_threads.py compares six threads
+with one.
+"""
+
+import json
+import sys
+import threading
+import traceback
+
+import numpy as np
+
+X = np.linspace(-1.0, 1.0, 24).reshape(8, 3)
+Y = (X.sum(axis=1, keepdims=True) > 0.1) * 1.0
+CLASSES = np.arange(8) % 2
+BATCHES = np.arange(8).reshape(4, 2)
+
+
+def of_kernels():
+    """Level 1: a program. Level 2: a launch of each op, in each dtype that it has trials for."""
+    from levels.hardware import Assembler, exp, pool
+    from levels.kernels import ELEMENTWISE, KERNELS, UPDATES, launch
+    from levels.kernels.tasks import linear_regression
+    from levels.low_level import Tensor  # noqa: F401 (with it come the ops of `levels_more`)
+    from levels_more import ops, small_kernels  # noqa: F401
+    from levels_more.trials import drawn, trials_of
+
+    cpu = pool()["cpu:0"]
+
+    def program():
+        a = Assembler("twice", np.float64)
+        x, out = a.array("x", "n"), a.array("out", "n")
+        with a.loop("n") as i:
+            a.store(exp(a.load(x, i)) * 2.0, out, i)
+        given, result = cpu.put(X.reshape(-1)), cpu.alloc((24,), "f8")
+        a.assemble()(x=given, out=result)
+        return result.numpy()
+
+    def launched(op, dtype):
+        draw, results = np.random.default_rng(1), []
+        for inputs, attrs in trials_of(op)[:4]:
+            arrays = [drawn(draw, what, np.dtype(dtype)) for what in inputs]
+            buffers = [cpu.put(array) for array in arrays]
+            with np.errstate(all="ignore"):
+                out = launch(op, *buffers, **attrs) if op in UPDATES else launch(op, None, *buffers, **attrs)
+            results.append(out.numpy())
+        return results
+
+    yield "program", program
+    yield "task", lambda: linear_regression(X, Y, [np.ones((3, 1)), np.zeros((1, 1))], BATCHES).losses
+    for op in sorted({op for op, kind in KERNELS if kind == "cpu"}):
+        try:
+            trials_of(op)
+        except KeyError:
+            continue
+        for dtype in ("f4", "f8"):
+            if "f" in ELEMENTWISE.get(op, ("f",))[0]:
+                yield f"{op} {dtype}", lambda op=op, dtype=dtype: launched(op, dtype)
+
+
+def of_tensors():
+    """Level 3: the door, tapes, functions, `over`, and what joins several ops."""
+    from levels.low_level import (
+        GradientTape,
+        Variable,
+        constant,
+        eager,
+        exp,
+        function,
+        gather,
+        nn,
+        reduce_mean,
+        reduce_sum,
+    )
+
+    shared = Variable(np.ones((3, 1)))
+    one_for_all = function(lambda x: reduce_sum(nn.sigmoid(x @ shared)))
+
+    def eager_ops():
+        x = constant(X)
+        return [float(reduce_sum(x[:n] * 2.0 + 1.0)) for n in range(1, 8)]
+
+    def loss_of(w, x):
+        return reduce_mean(nn.relu(x @ w) + exp(x @ w * 0.1))
+
+    def tapes():
+        w, x, seen = Variable(np.ones((3, 2))), constant(X), []
+        for _ in range(12):  # from the ninth on, the walk back is one program
+            with GradientTape() as tape:
+                loss = loss_of(w, x)
+            slope = tape.gradient(loss, w)
+            w.assign(w - 0.1 * slope)
+            seen.append(slope.numpy())
+        return seen
+
+    def stepping(w):
+        @function
+        def step(x):
+            with GradientTape() as tape:
+                loss = loss_of(w, x)
+            w.assign(w - 0.1 * tape.gradient(loss, w))
+            return loss
+
+        return step
+
+    def steps():
+        w = Variable(np.ones((3, 2)))
+        step = stepping(w)
+        return [float(step(constant(X[rows]))) for rows in BATCHES] + w.numpy().tolist()
+
+    def over():
+        w = Variable(np.ones((3, 2), "f4"))
+        return stepping(w).over(X.astype("f4"), BATCHES), w.numpy()
+
+    def undecorated():
+        with eager():
+            return steps()
+
+    yield "eager", eager_ops
+    yield "tapes", tapes
+    yield "function", steps
+    yield "over", over
+    yield "one function for all", lambda: one_for_all(constant(X))
+    yield "undecorated", undecorated
+    yield "gather", lambda: gather(constant(X), constant(np.array([1, 5])))
+
+
+def of_parts():
+    """Level 4: layers (one for each thread, and one for all), losses, optimizers, metrics, a Dataset's stages."""
+    import levels.mid_level as m
+    from levels.low_level import GradientTape, Variable, constant, reduce_sum
+
+    ones = {"kernel_initializer": "ones"}
+    layers = {
+        "Dense": lambda: m.Dense(4, "relu", **ones),
+        "Dense sigmoid": lambda: m.Dense(1, "sigmoid", **ones),
+        "BatchNormalization": m.BatchNormalization,
+        "LayerNormalization": m.LayerNormalization,
+        "Activation": lambda: m.Activation("tanh"),
+        "Dropout": lambda: m.Dropout(0.5),
+        "Flatten": m.Flatten,
+        "Rescaling": lambda: m.Rescaling(0.5),
+        "Normalization": m.Normalization,
+        "LeakyReLU": m.LeakyReLU,
+        "Reshape": lambda: m.Reshape((3, 1)),
+        "Lambda": lambda: m.Lambda(lambda x: x * 2.0),
+    }
+    for name, make in layers.items():
+        layer = make()
+        yield f"{name}, one for all", lambda layer=layer: layer(X)
+        yield f"{name}, one each", lambda make=make: make()(X)
+    yield "Embedding", lambda: m.Embedding(9, 2, "ones")(np.arange(8))
+    for name in ("Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract", "Concatenate"):
+        yield name, lambda name=name: getattr(m, name)()([constant(X), constant(X * 2.0)])
+    losses = m.BinaryCrossentropy, m.MeanSquaredError, m.MeanAbsoluteError, m.Huber
+    for kind in (*losses, lambda: m.BinaryCrossentropy(from_logits=True)):
+        loss = kind()
+        yield f"{loss!r}", lambda loss=loss: loss(Y, constant(Y * 0.5 + 0.1))
+    two = np.hstack([Y, 1.0 - Y])
+    for kind, y in ((m.CategoricalCrossentropy, two), (m.SparseCategoricalCrossentropy, CLASSES)):
+        yield kind.__name__, lambda kind=kind, y=y: kind(from_logits=True)(y, constant(two * 0.5))
+
+    def trained(make):
+        w, optimizer = Variable(np.ones((3, 2))), make()
+        for _ in range(4):
+            with GradientTape() as tape:
+                loss = reduce_sum((constant(X) @ w) ** 2)
+            optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+        return w.numpy()
+
+    for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad"):
+        yield name, lambda name=name: trained(getattr(m, name))
+    rates = {"ExponentialDecay": (0.1, 10, 0.5), "CosineDecay": (0.1, 10), "PiecewiseConstantDecay": ([2], [0.1, 0.2])}
+    for name, given in rates.items():
+        yield name, lambda name=name, given=given: trained(lambda: m.SGD(getattr(m, name)(*given)))
+
+    def measured(make, y):
+        metric = make()
+        metric.update_state(y, Y * 0.5 + 0.2)
+        return metric.result()
+
+    for name in ("BinaryAccuracy", "AUC", "Precision", "Recall", "RootMeanSquaredError", "R2Score"):
+        yield name, lambda name=name: measured(getattr(m, name), Y)
+
+    def rows(data):
+        return [np.asarray(part) for batch in data for part in (batch if isinstance(batch, tuple) else (batch,))]
+
+    stages = {
+        "batch": lambda d: d.batch(3),
+        "shuffle": lambda d: d.shuffle(8, seed=1).batch(4),
+        "map": lambda d: d.map(lambda x, y: (x * 2.0, y)).batch(4),
+        "filter": lambda d: d.filter(lambda x, y: float(reduce_sum(y)) > 0.0).batch(2),
+        "repeat": lambda d: d.repeat(2).batch(4),
+        "take": lambda d: d.take(5).batch(5),
+        "cache": lambda d: d.cache().batch(4),
+        "prefetch": lambda d: d.batch(4).prefetch(2),
+    }
+    for name, stage in stages.items():
+        yield name, lambda stage=stage: rows(stage(m.Dataset.from_tensor_slices((X, Y))))
+    yield "from_batches", lambda: rows(m.Dataset.from_batches(X, Y, BATCHES))
+
+
+def of_models():
+    """Level 5: fit, evaluate and predict, of a model for each thread and of one for all; an estimator."""
+    from levels.high_level import DNNClassifier, Input, LinearRegressor, Sequential
+    from levels.mid_level import Dense
+
+    def model(*how, units=1, activation="sigmoid", **options):
+        made = Sequential(
+            [Dense(4, "relu", kernel_initializer="ones"), Dense(units, activation, kernel_initializer="ones")]
+        )
+        made.compile(*how, **options)
+        return made
+
+    def fitted(x, *how, y=Y, **options):
+        net = model(*how, **options)
+        history = net.fit(x, y, batch_size=4, epochs=2, verbose=0, shuffle=False)
+        return [*history.losses, *net.evaluate(x, y, verbose=0, return_dict=True).values(), *net.predict(x, verbose=0)]
+
+    shared, functional = model("sgd", "binary_crossentropy"), Input((3,))
+    yield "predict, one for all", lambda: shared.predict(X, verbose=0)
+    yield "evaluate, one for all", lambda: shared.evaluate(X, Y, verbose=0)
+    yield "fit", lambda: fitted(X, "adam", "binary_crossentropy", metrics=["accuracy"])
+    yield "fit in float32", lambda: fitted(X.astype("f4"), "sgd", "mse", activation=None)
+    yield (
+        "fit on classes",
+        lambda: fitted(X, "adam", "sparse_categorical_crossentropy", y=CLASSES, units=2, activation="softmax"),
+    )
+    yield "functional", lambda: Dense(2, kernel_initializer="ones")(functional).shape[-1]
+    yield "LinearRegressor", lambda: LinearRegressor(random_state=1, epochs=3).fit(X, Y[:, 0]).predict(X)
+    yield "DNNClassifier", lambda: DNNClassifier((4,), random_state=1, epochs=3).fit(X, CLASSES).predict_proba(X)
+
+
+def of_torch():
+    """A PyTorch program, with another import."""
+    from levels_more import torch
+    from levels_more.torch import nn
+
+    def trained(optimizer, loss):
+        net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1), nn.Sigmoid())
+        with torch.no_grad():
+            for p in net.parameters():
+                p.fill_(0.1)
+        steps, found = getattr(torch.optim, optimizer)(net.parameters(), lr=0.1), []
+        for _ in range(4):
+            value = loss(net(torch.tensor(X, dtype=torch.float32)), torch.tensor(Y, dtype=torch.float32))
+            steps.zero_grad()
+            value.backward()
+            steps.step()
+            found.append(value.item())
+        return found
+
+    for optimizer in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad"):
+        for name in ("BCELoss", "MSELoss"):
+            yield f"{optimizer} {name}", lambda o=optimizer, n=name: trained(o, getattr(nn, n)())
+    x = torch.tensor(X, dtype=torch.float32)
+    for name in ("exp", "sigmoid", "tanh", "relu", "abs", "sum", "mean"):
+        yield name, lambda name=name: getattr(torch, name)(x).numpy()
+    yield "in place", lambda: torch.tensor(X).add_(1.0).mul_(2.0).numpy()
+
+
+def of_tensorflow():
+    """A TensorFlow program, with another import."""
+    from levels_more import tensorflow as tf
+
+    def tape():
+        w = tf.Variable(np.ones((3, 1)))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.constant(X) @ w - Y))
+        return tape.gradient(loss, w).numpy()
+
+    def compiled():
+        w = tf.Variable(np.ones((3, 1)))
+
+        @tf.function
+        def step(x):
+            w.assign_sub(0.1 * tf.reduce_mean(x @ w) * tf.ones((3, 1), tf.float64))
+            return tf.reduce_sum(w)
+
+        return [float(step(tf.constant(X))) for _ in range(3)]
+
+    def fitted():
+        ones = {"kernel_initializer": "ones"}
+        model = tf.keras.Sequential(
+            [tf.keras.layers.Dense(4, "relu", **ones), tf.keras.layers.Dense(1, "sigmoid", **ones)]
+        )
+        model.compile(optimizer="adam", loss="binary_crossentropy", metrics=["accuracy"])
+        history = model.fit(X, Y, epochs=2, batch_size=4, shuffle=False, verbose=0)
+        return [*history.history["loss"], *model.predict(X, verbose=0)]
+
+    yield "tape", tape
+    yield "function", compiled
+    yield "fit", fitted
+    for name in ("exp", "sigmoid", "tanh", "square", "abs", "reduce_sum", "reduce_max"):
+        yield name, lambda name=name: getattr(tf.math, name)(tf.constant(X)).numpy()
+    yield "data", lambda: [x.numpy() for x in tf.data.Dataset.from_tensor_slices(X).shuffle(8, seed=1).batch(3)]
+
+
+def of_torchkeras():
+    """A net of PyTorch's spelling, trained by torchkeras'."""
+    from levels_more import torch, torchkeras
+    from levels_more.torch import nn
+
+    def fitted():
+        net = nn.Sequential(nn.Linear(3, 1), nn.Sigmoid())
+        with torch.no_grad():
+            for p in net.parameters():
+                p.fill_(0.1)
+        rows = torch.utils.data.TensorDataset(
+            torch.tensor(X, dtype=torch.float32), torch.tensor(Y, dtype=torch.float32)
+        )
+        batches = torch.utils.data.DataLoader(rows, batch_size=4)
+        model = torchkeras.KerasModel(net, loss_fn=nn.BCELoss(), optimizer=torch.optim.Adam(net.parameters(), lr=0.1))
+        history = model.fit(batches, epochs=2, monitor="train_loss", mode="min", quiet=True)
+        return [*history["train_loss"]]
+
+    yield "fit", fitted
+
+
+GROUPS = {name[3:]: make for name, make in globals().items() if name.startswith("of_")}
+
+
+def numbers(result):
+    """All numbers of an array, of a tensor, or of a list of such, in one list."""
+    if isinstance(result, (list, tuple)):
+        return [number for part in result for number in numbers(part)]
+    return np.asarray(result, np.float64).reshape(-1).tolist()
+
+
+def at_once(use, threads):
+    """What so many threads find that begin together."""
+    gate, found = threading.Barrier(threads), [None] * threads
+
+    def work(k):
+        gate.wait()
+        try:
+            found[k] = numbers(use())
+        except Exception:
+            found[k] = traceback.format_exc()
+
+    running = [threading.Thread(target=work, args=(k,)) for k in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return found
+
+
+if __name__ == "__main__":
+    sys.setswitchinterval(1e-5)  # threads take turns often
+    print(json.dumps({name: at_once(use, int(sys.argv[2])) for name, use in GROUPS[sys.argv[1]]()}))
