@@ -162,11 +162,33 @@ def page(opened):
     return opened
 
 
+# How wide prose is, in its own letters, at the widest.
+PROSE = """() => Math.max(...[...document.querySelectorAll(".jp-RenderedMarkdown p, .jp-RenderedMarkdown li")].map(
+    part => part.getBoundingClientRect().width / parseFloat(getComputedStyle(part).fontSize)))"""
+
+
+def test_prose_is_no_wider_than_the_eye_finds_back_from(opened):
+    tab, size = opened.tab, opened.tab.viewport_size
+    tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60_000)
+    tab.set_viewport_size({"width": WIDTHS[-1], "height": size["height"]})
+    tab.wait_for_timeout(500)
+    try:
+        assert 40 < tab.evaluate(PROSE) <= 52
+    finally:
+        tab.set_viewport_size(size)
+
+
+def test_no_other_packages_part_of_lab_looks_for_what_is_not_there(opened):
+    """ipyparallel's asks for clusters, and lays an error over the page where nobody answers."""
+    assert opened.tab.locator(".jp-Dialog").count() == 0
+    assert opened.tab.locator(".lm-TabBar-tab[title='IPython Parallel']").count() == 0
+
+
 def test_a_copy_shows_no_answer_before_it_runs(opened):
     """Asked before `page` runs it. The answers stand in the course's own notebook."""
     tab = opened.tab
     tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60_000)
-    tab.get_by_text("checks.predict(").first.wait_for(state="attached")
+    tab.get_by_text("# a question: run me").first.wait_for(state="attached")
     assert tab.locator(".jp-OutputArea-output").count() == 0
 
 
@@ -330,6 +352,8 @@ def test_the_course_stays_as_it_is_and_its_news_arrive(page, clone, name):
     git(clone, "pull", "-q")
     assert [line for line in desk.open_desk(clone) if line.startswith(name)]
     cells = build.read_notebook(clone, name, "mine").cells
-    assert [cell.source for cell in cells[-2:]] == ["my_own = 6 * 7", "## News\n\nThe course has a new section."]
+    mine, the_way_on, news = (cell.source for cell in cells[-3:])
+    assert (mine, news) == ("my_own = 6 * 7", "## News\n\nThe course has a new section.")
+    assert ".ipynb)" in the_way_on
     assert any(cell.get("outputs") for cell in cells)  # what ran, has run
     assert git(clone, "status", "--porcelain") == ""
