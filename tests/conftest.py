@@ -260,3 +260,35 @@ def pytest_terminal_summary(terminalreporter, config) -> None:
         terminalreporter.section(section)
         for line in sorted(lines):
             terminalreporter.line(line)
+
+
+@pytest.fixture
+def words_can_be_read(monkeypatch):
+    """Every picture that this test draws: whatever words stand in it have the contrast that WCAG 2.2 asks for (1.4.3)."""
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    from course import figures
+
+    class Checked(figures.Picture):
+        def __init__(self, figure, text):
+            super().__init__(figure, text)
+            canvas = FigureCanvasAgg(figure)
+            canvas.draw()
+            words = [each for each in figure.findobj(Text) if each.get_text().strip() and each.get_visible()]
+            boxes = [each.get_window_extent() for each in words]
+            for each in words:
+                each.set_visible(False)
+            canvas.draw()
+            pixels = np.asarray(canvas.buffer_rgba())[::-1, :, :3] / 255
+            for each, box in zip(words, boxes, strict=True):
+                (x0, y0), (x1, y1) = np.floor(box.min).astype(int).clip(0), np.ceil(box.max).astype(int)
+                behind, counts = np.unique(pixels[y0:y1, x0:x1].reshape(-1, 3), axis=0, return_counts=True)
+                each.set_visible(True)
+                if len(behind):  # else they stand outside
+                    most = behind[counts.argmax()]
+                    found = figures.contrast(each.get_color(), most)
+                    assert found >= 4.5, f"{each.get_text()!r}: {each.get_color()} on {most}, contrast {found:.2f}"
+
+    monkeypatch.setattr(figures, "Picture", Checked)
