@@ -52,9 +52,9 @@ def ink(hue):
     return to_hex(parts)
 
 
-def over(hue):
-    """The colour of words on this hue: black or white, whichever can be read better."""
-    return max("black", "white", key=lambda color: contrast(color, hue))
+def tint(hue):
+    """This hue for what black words stand on: they can be read there, and in a dark theme, which inverts the picture."""
+    return to_hex(0.5 + 0.5 * np.array(to_rgb(hue)))
 
 
 class Picture:
@@ -116,13 +116,13 @@ def you_are_here(figure, level):
     axes.axis("off")
     for i, (name, stuff, idea, hue) in enumerate(zip(LEVELS, HOUSE, ideas, HUES, strict=True)):
         here = i + 1 == level
-        alpha = 1.0 if i + 1 <= level else 0.25
+        alpha = 0.6 if i + 1 <= level else 0.2  # black words can be read on either
         left, right = (-0.1, 2.5) if i == 0 else (0.2, 2.2)
         if i == 4:
             axes.add_patch(Polygon([(0.0, i), (1.2, i + 1.5), (2.4, i)], color=hue, alpha=alpha, lw=0))
         else:
             axes.add_patch(Rectangle((left, i), right - left, 0.94, color=hue, alpha=alpha, lw=0))
-        axes.text(1.2, i + 0.42, stuff, ha="center", va="center", color=over(hue) if alpha == 1 else "#555555")
+        axes.text(1.2, i + 0.42, stuff, ha="center", va="center", color="black" if i + 1 <= level else "#555555")
         weight = "bold" if here else "normal"
         axes.text(2.75, i + 0.42, f"{i + 1}  {name}", va="center", weight=weight)
         axes.text(4.15, i + 0.42, idea, va="center", color="#222222" if here else GREY, size=8.5)
@@ -959,11 +959,9 @@ def timeline(figure, runs):
         for lane, (who, hue) in enumerate(dict(read=DATA, train=MODEL).items()):
             y = 2.5 * run + lane
             bars = [(1e3 * (start - first), 1e3 * (end - start)) for by, start, end in spans if by == who]
-            axes.broken_barh(bars, (y + 0.06, 0.88), facecolor=hue, edgecolor="white", linewidth=0.8)
+            axes.broken_barh(bars, (y + 0.06, 0.88), facecolor=tint(hue), edgecolor="white", linewidth=0.8)
             for number, (start, width) in enumerate(bars, 1):
-                axes.text(
-                    start + width / 2, y + 0.5, number, size=8, color=over(hue), ha="center", va="center", clip_on=True
-                )
+                axes.text(start + width / 2, y + 0.5, number, size=8, ha="center", va="center", clip_on=True)
             lanes.append((y + 0.5, who))
         times.append(1e3 * (max(end for _, _, end in spans) - first))
         axes.text(-0.26, 2.5 * run + 1, name.replace(" ", "\n"), va="center", transform=axes.get_yaxis_transform())

@@ -16,6 +16,7 @@ from course.build.rooms import LEVELS, MARKER, BuildError, export
 from course.setup import aside, overview
 from course.setup.merging import content, merge
 
+EXTENSIONS = Path(__file__).resolve().parent / "labextensions"  # of JupyterLab, written by hand
 BASE = f"{MINE}/.course/base"  # each notebook as the course had it when it last came here
 
 
@@ -50,6 +51,7 @@ def lab_command(root: Path, arguments: list[str], opened: str | None = None) -> 
         f"--LabApp.default_url=/lab/tree/{f'{opened}.ipynb' if opened else overview.FILE}",
         f"--LabApp.app_settings_dir={settings}",
         f"--LabApp.workspaces_dir={settings / 'workspaces'}",  # no tabs left over from other projects
+        f"--LabApp.extra_labextensions_path={EXTENSIONS}",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.news_url=None",
     ]
