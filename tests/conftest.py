@@ -189,6 +189,31 @@ def launched():
     return browser.launched
 
 
+AXE = build.ROOT / "node_modules" / "axe-core" / "axe.min.js"
+SERIOUS = """async part => {
+    const found = await axe.run({resultTypes: ["violations"], preload: false});
+    const told = [];
+    for (const {id, impact, nodes} of found.violations)
+        if (["serious", "critical"].includes(impact))
+            for (const {html, target} of nodes)
+                if (document.querySelector(target[0]).closest(part)) told.push([id, html.slice(0, 200)]);
+    return told;
+}"""
+
+
+@pytest.fixture(scope="session")
+def serious():
+    """serious(page, part): what axe finds serious or critical in these parts of a page, as [rule, HTML]."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not here: npm install --no-save axe-core@4.14.1")
+
+    def serious(page, part="html"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        return page.evaluate(SERIOUS, part)
+
+    return serious
+
+
 @pytest.fixture
 def chromium(launched):
     """The browser, for one test: as long as it is open, Playwright's event loop runs in this thread, and no other can.
