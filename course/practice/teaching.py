@@ -24,6 +24,7 @@ TOOK = {  # minutes: what three readers took for these notebooks, all cells and 
     "04_mid_level": 108,
     "05_high_level": 109,
 }
+TOOK_TRAIL = 142
 DAY = [  # a notebook and the sections of its body that the day leaves out, or a pause and its minutes
     (
         "01_hardware",
@@ -106,6 +107,15 @@ def taken(name):
     return found
 
 
+def how_long():
+    """A table: of the trail and of each of the five, the minutes by the rule, and those that readers took."""
+    from course.build import trail_in
+
+    lines = ["| notebooks | by the headings | by the readers |", "|---|--:|--:|"]
+    lines.append(f"| the trail, all five | {sum(map(minutes, trail_in(ROOT)))} | {TOOK_TRAIL} |")
+    return "\n".join([*lines, *(f"| `{name}` | {minutes(name)} | {took} |" for name, took in TOOK.items())])
+
+
 def minutes(name):
     """What a notebook takes by the rule, rounded once: what stands before its first heading, too, and nothing optional."""
     from course.setup import overview
@@ -160,7 +170,7 @@ def from_the_map(table, up=""):
 
 CONTENTS = "course/reading/prose/contents.md"
 TABLES = {  # on each page
-    "TEACHING.md": {"five weeks": five_weeks, "one day": one_day},
+    "TEACHING.md": {"how long": how_long, "five weeks": five_weeks, "one day": one_day},
     "README.md": {"the trail": from_the_map("trail")},
     CONTENTS: {"what branches off": from_the_map("more", "../../../")},
 }
