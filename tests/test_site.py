@@ -251,7 +251,7 @@ def test_all_can_read_it(tab, serious, scheme, width):
         assert serious(page) == [], name
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than {width}"
         page.context.close()
-    page = tab("notebooks/03_low_level", width, scheme)
-    page.goto(page.url + "?highlight=tape")  # as the search leads there
-    page.locator(".highlighted").first.wait_for()
+    page = tab("search", width, scheme)
+    page.goto(page.url + "?q=tape")
+    page.locator(".highlighted").nth(5).wait_for(timeout=20_000)
     assert serious(page) == []

@@ -9,7 +9,7 @@ import itertools
 import textwrap
 from pathlib import Path
 
-from course.figures import GREY, HUES, LEVELS
+from course.figures import HUES, LEVELS
 from course.inspection.marks import AROUND, MARKS
 from course.setup import files
 
@@ -97,7 +97,7 @@ def style():
 
 
 def hue(level):
-    return HUES[level - 1] if level in range(1, 6) else GREY
+    return HUES[level - 1] if level in range(1, 6) else "#8A8A8A"  # black numbers can be read on each
 
 
 def number(level):

@@ -22,7 +22,8 @@
     };
   }
 
-  const DARK = `body[data-jp-theme-light="false"] :is(.jp-RenderedImage, .jp-RenderedSVG, .jupyter-widgets) img {
+  const STYLE = `.jp-Notebook :is(.jp-RenderedMarkdown, .jp-RenderedHTMLCommon) a { text-decoration: underline; }
+    body[data-jp-theme-light="false"] :is(.jp-RenderedImage, .jp-RenderedSVG, .jupyter-widgets) img {
     filter: invert(0.92) hue-rotate(180deg); border-radius: 4px; }`;
 
   function nameSlider(handle) {
@@ -56,7 +57,7 @@
         const own = { mimeTypes: [mimeType], createRenderer: (options) => new Renderer(options) };
         registry.addFactory({ ...registry.getFactory(mimeType), ...own }, registry.getRank(mimeType));
       }
-      document.head.append(Object.assign(document.createElement("style"), { textContent: DARK }));
+      document.head.append(Object.assign(document.createElement("style"), { textContent: STYLE }));
       const watched = { subtree: true, childList: true, attributeFilter: ["aria-valuetext"] };
       new MutationObserver(changed).observe(document.body, watched);
     };
