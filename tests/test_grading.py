@@ -102,6 +102,7 @@ def test_what_is_written_on_the_trail_is_graded(tmp_path, name):
         nbformat.write(made, path)
         rows = grading.grade("bob", path.stem, path, keys, 20, build.ROOT, tmp_path)
         assert [(row.notebook, row.exercise) for row in rows] == [(path.stem, key) for key in keys]
+        print(*rows, sep="\n")
         return [row.state for row in rows]
 
     assert states() == ["still blank"] * len(keys)
