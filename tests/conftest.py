@@ -221,6 +221,31 @@ def launched():
     return browser.launched
 
 
+AXE = build.ROOT / "node_modules" / "axe-core" / "axe.min.js"
+SERIOUS = """async part => {
+    const found = await axe.run({resultTypes: ["violations"], preload: false});
+    const told = [];
+    for (const {id, impact, nodes} of found.violations)
+        if (["serious", "critical"].includes(impact))
+            for (const {html, target} of nodes)
+                if (document.querySelector(target[0]).closest(part)) told.push([id, html.slice(0, 200)]);
+    return told;
+}"""
+
+
+@pytest.fixture(scope="session")
+def serious():
+    """serious(page, part): what axe finds serious or critical in these parts of a page, as [rule, HTML]."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not here: npm install --no-save axe-core@4.14.1")
+
+    def serious(page, part="html"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        return page.evaluate(SERIOUS, part)
+
+    return serious
+
+
 @pytest.fixture
 def chromium(launched):
     """The browser, for one test: as long as it is open, Playwright's event loop runs in this thread, and no other can.
@@ -326,3 +351,46 @@ def pytest_terminal_summary(terminalreporter, config) -> None:
         terminalreporter.section(section)
         for line in sorted(lines):
             terminalreporter.line(line)
+
+
+@pytest.fixture
+def words_can_be_read(monkeypatch):
+    """Whatever words stand in the pictures that this test draws have the contrast that WCAG 2.2 asks for (1.4.3).
+
+    So they have as dark themes show them (`labextension.js`, `site.css`): `invert(0.92) hue-rotate(180deg)`.
+    """
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.colors import to_rgb
+    from matplotlib.text import Text
+
+    from course import figures
+
+    turned = [[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]]  # W3C's Filter Effects: hue-rotate
+
+    def in_the_dark(color):
+        return (turned @ (0.92 - 0.84 * np.array(to_rgb(color)))).clip(0, 1)
+
+    class Checked(figures.Picture):
+        def __init__(self, figure, text):
+            super().__init__(figure, text)
+            canvas = FigureCanvasAgg(figure)
+            canvas.draw()
+            words = [each for each in figure.findobj(Text) if each.get_text().strip() and each.get_visible()]
+            boxes = [each.get_window_extent() for each in words]
+            for each in words:
+                each.set_visible(False)
+            canvas.draw()
+            pixels = np.asarray(canvas.buffer_rgba())[::-1, :, :3] / 255
+            for each, box in zip(words, boxes, strict=True):
+                (x0, y0), (x1, y1) = np.floor(box.min).astype(int).clip(0), np.ceil(box.max).astype(int)
+                behind, counts = np.unique(pixels[y0:y1, x0:x1].reshape(-1, 3), axis=0, return_counts=True)
+                each.set_visible(True)
+                if len(behind):  # else they stand outside
+                    both = each.get_color(), behind[counts.argmax()]
+                    found = figures.contrast(*both), figures.contrast(*map(in_the_dark, both))
+                    assert min(found) >= 4.5, (
+                        f"{each.get_text()!r}: {both}, contrast {found[0]:.2f}, dark {found[1]:.2f}"
+                    )
+
+    monkeypatch.setattr(figures, "Picture", Checked)

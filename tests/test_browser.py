@@ -224,6 +224,46 @@ def in_theme(tab, theme):
         tab.wait_for_function("theme => document.body.dataset.jpThemeName == theme", arg=theme)
 
 
+# What a notebook says and shows. axe looks at nothing that is not painted yet, nor at what lies in a body without height.
+SHOWN = ".jp-OutputArea-output, .jp-RenderedMarkdown"
+PAINTED = "body { height: 100vh; } .jp-Notebook * { content-visibility: visible !important; }"
+
+# For each slider, its name and its value for those who listen, and what stands beside it for those who see.
+SLIDERS = """() => [...document.querySelectorAll(".jp-OutputArea-output .noUi-handle")].map(handle => {
+    const [label, readout] = handle.closest(".widget-slider").querySelectorAll(".widget-label, .widget-readout");
+    const beside = handle.closest(".widget-slider").nextElementSibling;
+    const shown = readout.style.display == "none" ? [label.textContent || "Your prediction", beside.textContent]
+        : [label.textContent, readout.textContent];
+    return [[handle.getAttribute("aria-label"), handle.getAttribute("aria-valuetext")], shown];
+})"""
+
+
+def all_can_read(tab, serious):
+    """Whoever listens to a notebook that has run, or reads it in the dark theme."""
+    tab.add_style_tag(content=PAINTED)
+    for theme in reversed(THEMES):
+        in_theme(tab, theme)
+        tab.wait_for_timeout(1000)  # the colours of a theme fade in
+        assert serious(tab, SHOWN) == [], theme
+    pictures = "images => images.map(image => image.alt || image.title)"
+    words = tab.locator(".jp-OutputArea-output img").evaluate_all(pictures)
+    assert len(words) > 5 and words[0].startswith("You are here: level ") and min(map(len, words)) > 12
+    sliders = tab.evaluate(SLIDERS)
+    assert len(sliders) > 2 and [heard for heard, seen in sliders if heard != seen] == []
+
+
+def test_all_can_read_it(page, serious):
+    all_can_read(page.tab, serious)
+
+
+def test_all_can_read_the_first(chromium, address, serious):
+    tab = chromium.new_page(viewport={"width": 1440, "height": 1600})
+    tab.goto(address(NAMES[0]))
+    assert browser.run_all(tab) == []
+    all_can_read(tab, serious)
+    tab.close()
+
+
 def pictures_in_letters(name):
     """(its first line, its widest) of each block in a notebook's prose that is not folded."""
     for cell in build.from_text(build.ROOT, name).cells:

@@ -9,6 +9,8 @@ from matplotlib.patches import FancyBboxPatch, PathPatch
 
 from course import figures
 
+pytestmark = pytest.mark.usefixtures("words_can_be_read")
+
 SIZES = [2**k for k in range(12, 29)]
 MACHINE = dict(peak=100e9, bandwidth=10e9, launch_time=1e-6, flops=500, nbytes=100)
 
@@ -18,6 +20,24 @@ def axes_of(picture, *args, **kwargs):
     figure = Figure()
     picture.__wrapped__(figure, *args, **kwargs)
     return figure.axes
+
+
+@pytest.mark.parametrize("level", range(1, 6))
+def test_the_house_names_its_levels(level):
+    (axes,) = axes_of(figures.you_are_here, level)
+    words = [text.get_text() for text in axes.texts]
+    assert [word for word in figures.HOUSE if word not in words] == []
+    name = figures.LEVELS[level - 1]
+    assert figures.you_are_here(level).text == f"You are here: level {level} of 5, {name} ({figures.HOUSE[level - 1]})."
+
+
+def test_contrast_is_that_of_wcag():
+    """The ends of its scale, and the example of its Understanding page: #777777 on white just fails."""
+    assert figures.contrast("white", "black") == pytest.approx(21) and figures.contrast("#D55E00", "#D55E00") == 1
+    assert figures.contrast("#777777", "white") == pytest.approx(4.48, abs=0.005)
+    for hue in (*figures.HUES, figures.GREY, figures.DATA, "#F0E442"):
+        assert figures.contrast(figures.ink(hue), "white") >= 4.5 <= figures.contrast("black", figures.tint(hue))
+    assert figures.ink("#0072B2") == "#0072b2"  # dark enough as it is
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from course import build
+from course.build import blanks
 from course.practice import exercises, grading
 from course.practice.confined import FILES, LIMITS, NETWORK, PROCESSES, SPACE
 from solutions import hardware, kernels
@@ -85,6 +86,31 @@ def test_blanks_are_graded_wherever_they_stand(tmp_path):
         nbformat.write(made, path)
         (row,) = grading.grade("bob", "03_low_level", path, [key], 20, build.ROOT, tmp_path)
         assert row.state == state and text in row.text, row
+
+
+@pytest.mark.parametrize("name", build.trail_in(build.ROOT))
+def test_what_is_written_on_the_trail_is_graded(tmp_path, name):
+    """All blanks of a notebook with the course's own functions, then the first one with a function that gives nothing."""
+    path, core = tmp_path / f"{Path(name).name}.ipynb", build.core_of(name)
+    made = copy.deepcopy(course(path.stem))
+    blank = [cell for cell in made.cells if build.blank_in(cell.source)]
+    stubs = [cell.source for cell in blank]
+    keys = [f"{core[:2]}-{build.blank_in(stub)}" for stub in stubs]
+    assert keys and grading.keys_of(build.ROOT, path.stem) == sorted(keys, key=list(grading.CASES).index)
+
+    def states():
+        nbformat.write(made, path)
+        rows = grading.grade("bob", path.stem, path, keys, 20, build.ROOT, tmp_path)
+        assert [(row.notebook, row.exercise) for row in rows] == [(path.stem, key) for key in keys]
+        print(*rows, sep="\n")
+        return [row.state for row in rows]
+
+    assert states() == ["still blank"] * len(keys)
+    for cell in blank:
+        cell.source = blanks.filled(cell.source, core, build.blank_in(cell.source))
+    assert states() == ["right"] * len(keys)
+    blank[0].source = stubs[0].replace("...", "return 'nothing'")
+    assert states() == ["not yet"] + ["right"] * (len(keys) - 1)
 
 
 LEARNED = {}
@@ -192,6 +218,9 @@ def test_who_handed_in_what(tmp_path, capsys):
         "bob_01_hardware.ipynb",
         "02_kernels-carl.ipynb",
         "05_high_level.ipynb",
+        "1_hardware.ipynb",
+        "anna/trail/2_kernels.ipynb",
+        "frank_3_low_level.ipynb",
         "nobody/readme.txt",
         ".hidden/01_hardware.ipynb",
     ):
@@ -199,17 +228,21 @@ def test_who_handed_in_what(tmp_path, capsys):
         (tmp_path / path).write_bytes(b"")
     (tmp_path / "dora.ipynb").write_text(r'"source": ["build.watch(\"04_mid_level\")"]')
     (tmp_path / "eve.ipynb").write_bytes(b"\xff")
+    (tmp_path / "gus.ipynb").write_text(r'"source": ["build.watch(\"trail/5_high_level\")"]')
     found = grading.submissions(tmp_path, NAMES)
     assert {
         student: {name: path.relative_to(tmp_path).as_posix() for name, path in theirs.items()}
         for student, theirs in found.items()
     } == {
-        "anna": {"02_kernels": "anna/02_kernels.ipynb"},
+        "anna": {"02_kernels": "anna/02_kernels.ipynb", "2_kernels": "anna/trail/2_kernels.ipynb"},
         "bob": {"01_hardware": "bob_01_hardware.ipynb"},
         "carl": {"02_kernels": "02_kernels-carl.ipynb"},
         "05_high_level": {"05_high_level": "05_high_level.ipynb"},
+        "1_hardware": {"1_hardware": "1_hardware.ipynb"},
+        "frank": {"3_low_level": "frank_3_low_level.ipynb"},
         "nobody": {},
         "dora": {"04_mid_level": "dora.ipynb"},
+        "gus": {"5_high_level": "gus.ipynb"},
         "eve": {"eve.ipynb": "eve.ipynb"},
     }
     assert capsys.readouterr().out == "anna/old/02_kernels.ipynb is left out: anna/02_kernels.ipynb is there too\n"

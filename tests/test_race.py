@@ -15,6 +15,8 @@ from course.figures import race, widgets
 from levels.low_level import GradientTape, constant, function
 from levels.mid_level import SGD, Adam, Dense, MeanSquaredError
 
+pytestmark = pytest.mark.usefixtures("words_can_be_read")
+
 TABLE = np.array([row[:4] for row in tasks.penguins() if None not in row[:4]])
 DEPTH, MASS = TABLE[:, 1:2], TABLE[:, 3:] / 1000
 DEPTHS = {"raw": DEPTH, "standardised": tasks.standardise(DEPTH, DEPTH)[0]}

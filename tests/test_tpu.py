@@ -27,7 +27,7 @@ from levels.hardware import (
     systolic,
 )
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("words_can_be_read")]
 
 
 def random(*shape, seed=0):

@@ -14,6 +14,7 @@ import matplotlib.style
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon, Rectangle
 from matplotlib.path import Path as Curve
@@ -27,7 +28,33 @@ STYLE = Path(__file__).with_name("course.mplstyle")
 LEVELS = ("hardware", "kernels", "low_level", "mid_level", "high_level")
 HOUSE = ("ground", "clay", "bricks", "walls", "house")
 HUES = ("#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#009E73")  # one a level, the same everywhere (Okabe and Ito, 2008)
-DATA, MODEL, GREY = "#0072B2", "#D55E00", "#8A8A8A"
+DATA, MODEL, GREY = "#0072B2", "#D55E00", "#666666"
+READABLE = 4.5  # the contrast that words need (WCAG 2.2, 1.4.3)
+
+
+def contrast(one, other):
+    """The contrast of two colours, from 1 to 21, by WCAG 2.2's relative luminance."""
+    bright, dark = sorted(map(luminance, (one, other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def luminance(color):
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(color)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@functools.cache
+def ink(hue):
+    """This hue for words on white: as dark as it must be to be read."""
+    parts = np.array(to_rgb(hue))
+    while contrast(parts, "white") < READABLE:
+        parts = 0.98 * parts
+    return to_hex(parts)
+
+
+def tint(hue):
+    """This hue for what black words stand on: they can be read there, and in a dark theme, which inverts the picture."""
+    return to_hex(0.5 + 0.5 * np.array(to_rgb(hue)))
 
 
 class Picture:
@@ -89,13 +116,13 @@ def you_are_here(figure, level):
     axes.axis("off")
     for i, (name, stuff, idea, hue) in enumerate(zip(LEVELS, HOUSE, ideas, HUES, strict=True)):
         here = i + 1 == level
-        alpha = 1.0 if i + 1 <= level else 0.25
+        alpha = 0.6 if i + 1 <= level else 0.2  # black words can be read on either
         left, right = (-0.1, 2.5) if i == 0 else (0.2, 2.2)
         if i == 4:
             axes.add_patch(Polygon([(0.0, i), (1.2, i + 1.5), (2.4, i)], color=hue, alpha=alpha, lw=0))
         else:
             axes.add_patch(Rectangle((left, i), right - left, 0.94, color=hue, alpha=alpha, lw=0))
-        axes.text(1.2, i + 0.42, stuff, ha="center", va="center", color="white" if alpha == 1 else "#555555")
+        axes.text(1.2, i + 0.42, stuff, ha="center", va="center", color="black" if i + 1 <= level else "#555555")
         weight = "bold" if here else "normal"
         axes.text(2.75, i + 0.42, f"{i + 1}  {name}", va="center", weight=weight)
         axes.text(4.15, i + 0.42, idea, va="center", color="#222222" if here else GREY, size=8.5)
@@ -255,7 +282,7 @@ def by_heart(figure, history, best, patience):
     for name, colour, label in (("loss", DATA, "penguins it learns from"), ("val_loss", MODEL, "held-out penguins")):
         losses = history[name]
         axes.semilogy(range(1, len(losses) + 1), losses, color=colour)
-        axes.text(len(losses) + 1, losses[-1], label, color=colour, va="center")
+        axes.text(len(losses) + 1, losses[-1], label, color=ink(colour), va="center")
     axes.plot(best + 1, history["val_loss"][best], "o", color=MODEL)
     for epoch, what in ((best, "best"), (stop, "stop")):
         axes.axvline(epoch + 1, color=GREY, linewidth=1, zorder=0)
@@ -680,7 +707,7 @@ def measured(move, sign=""):
 
 
 TAPE_BOX, TAPE_LINE, GRAPH, TAPE_HEIGHT = (126, 38), 262, 488, 520  # px; GRAPH is the middle of the graph
-COOL, WARM, INK, WARM_INK, BUMP = "#DCEBF6", "#FCE9C4", "#00507D", "#8A5A00", "#007A5A"
+COOL, WARM, INK, WARM_INK, BUMP = "#DCEBF6", "#FCE9C4", "#00507D", "#8A5A00", "#007355"
 
 
 class TapePage:
@@ -932,11 +959,9 @@ def timeline(figure, runs):
         for lane, (who, hue) in enumerate(dict(read=DATA, train=MODEL).items()):
             y = 2.5 * run + lane
             bars = [(1e3 * (start - first), 1e3 * (end - start)) for by, start, end in spans if by == who]
-            axes.broken_barh(bars, (y + 0.06, 0.88), facecolor=hue, edgecolor="white", linewidth=0.8)
+            axes.broken_barh(bars, (y + 0.06, 0.88), facecolor=tint(hue), edgecolor="white", linewidth=0.8)
             for number, (start, width) in enumerate(bars, 1):
-                axes.text(
-                    start + width / 2, y + 0.5, number, size=8, color="white", ha="center", va="center", clip_on=True
-                )
+                axes.text(start + width / 2, y + 0.5, number, size=8, ha="center", va="center", clip_on=True)
             lanes.append((y + 0.5, who))
         times.append(1e3 * (max(end for _, _, end in spans) - first))
         axes.text(-0.26, 2.5 * run + 1, name.replace(" ", "\n"), va="center", transform=axes.get_yaxis_transform())

@@ -2,7 +2,7 @@
 
 from matplotlib.patches import Rectangle
 
-from course.figures import DATA, GREY, MODEL, styled
+from course.figures import DATA, GREY, MODEL, styled, tint
 
 THREADS = 16  # of the block that is drawn
 WROTE = ("#F4F4F4", "#FBE3D6")  # a cell that was left alone, one that was written
@@ -54,8 +54,8 @@ def block_sum(figure, barrier, numbers=tuple(range(1, THREADS + 1))):
     axes.axis("off")
     for cell in range(len(numbers)):
         middle, works = cell + 0.45, cell < active
-        axes.plot(middle, 1.5, "o", markersize=14, color=MODEL if works else "#EEEEEE", zorder=2)
-        axes.text(middle, 1.5, cell, ha="center", va="center", color="white" if works else GREY, size=8, zorder=3)
+        axes.plot(middle, 1.5, "o", markersize=14, color=tint(MODEL) if works else "#EEEEEE", zorder=2)
+        axes.text(middle, 1.5, cell, ha="center", va="center", color="black" if works else GREY, size=8, zorder=3)
         for top, held, hue in ((0.3, before[cell] if stride else "", "#F4F4F4"), (2.2, after[cell], WROTE[works])):
             axes.add_patch(Rectangle((cell + 0.02, top), 0.86, 0.5, facecolor=hue, edgecolor=GREY, linewidth=0.6))
             axes.text(middle, top + 0.26, held, ha="center", va="center", size=8)

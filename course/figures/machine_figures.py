@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.figures import DATA, GREY, HUES, binary, plain, styled
+from course.figures import DATA, GREY, HUES, binary, ink, plain, styled
 
 
 @styled(height=3.0, left=0.11, right=0.97, bottom=0.18, top=0.86)
@@ -49,7 +49,7 @@ def many(figure, machines, fixed, grown):
         up = 6 * (name == "ideal")  # its line ends near the next one's
         axes.loglog(machines, speeds, look, color=hue, linewidth=1.5, markersize=5)
         axes.annotate(
-            name, (machines[-1], speeds[-1]), xytext=(8, up), textcoords="offset points", va="center", color=hue
+            name, (machines[-1], speeds[-1]), xytext=(8, up), textcoords="offset points", va="center", color=ink(hue)
         )
     best = max(range(len(machines)), key=lambda k: lines["the same batch"][2][k])
     axes.set_xticks(machines, map(str, machines))

@@ -1,6 +1,6 @@
 """The penguins' own picture: one line over all of them, or one for each species."""
 
-from course.figures import BLANK, styled
+from course.figures import BLANK, ink, styled
 
 LOOKS = {  # color, marker, how the line is drawn, height of its name beside it: two of the lines are nearly one
     "Adelie": ("#E69F00", "o", "-", 5),
@@ -32,5 +32,5 @@ def line(axes, name, depth, mass, up, color, **style):
     (x0, y0), (x1, y1) = min(zip(depth, mass, strict=True)), max(zip(depth, mass, strict=True))
     axes.plot([x0, x1], [y0 / 1000, y1 / 1000], color=color, **style)
     place = dict(xytext=(6, up), textcoords="offset points", va="center", bbox=BLANK)
-    axes.annotate(name, (x1, y1 / 1000), color=color, weight="bold", **place)
+    axes.annotate(name, (x1, y1 / 1000), color=ink(color), weight="bold", **place)
     return (y1 - y0) / (x1 - x0)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.collections import LineCollection
 
-from course.figures import BLANK, short, styled
+from course.figures import BLANK, ink, short, styled
 
 RACERS = (  # color, marker, width: all show where they lie on each other
     ("#0072B2", "o", 3.4),
@@ -160,7 +160,7 @@ def draw_clock(axes, best, losses):
     heights = apart((np.array(ends) - low) / (high - low), 0.16, 0.09, 0.93)
     for (color, *_), height, (name, loss) in zip(RACERS, heights, losses.items(), strict=False):
         text = f"{name}\n{result(loss, best)}"
-        axes.text(1.05, height, text, color=color, size=9, va="center", transform=axes.transAxes)
+        axes.text(1.05, height, text, color=ink(color), size=9, va="center", transform=axes.transAxes)
 
 
 def apart(heights, gap, low=0.0, high=1.0):

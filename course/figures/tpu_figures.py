@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.patches import Polygon, Rectangle
 
-from course.figures import DATA, GREY, MODEL, plain, styled
+from course.figures import DATA, GREY, MODEL, ink, plain, styled
 
 ROWS = ("#F0C566", "#9AD2F2", "#66C5AB", "#E0AFCA")  # one a row of x: hues of Okabe and Ito (2008), under black numbers
 
@@ -69,7 +69,7 @@ def utilisation(figure, side, counted):
         place, words = (330, "one tile of weights") if tiles == 1 else (75, f"{tiles} tiles in a row")
         at = 100 * useful(place, tiles, side)
         far = dict(xytext=(9, -9)) if tiles == 1 else dict(xytext=(-9, 5), ha="right")
-        axes.annotate(words, (place, at), textcoords="offset points", color=color, weight="bold", **far)
+        axes.annotate(words, (place, at), textcoords="offset points", color=ink(color), weight="bold", **far)
     share = 100 * counted[10, 1]
     axes.annotate(f"batch 10: {share:.1f} %", (10, share), (-4, 9), textcoords="offset points", ha="right", color=DATA)
     axes.axvline(side, color=GREY, linewidth=0.8, zorder=0)
@@ -84,7 +84,7 @@ def utilisation(figure, side, counted):
 def timeline(figure, instructions, rows):
     """[(unit, start, end, instruction)] of products of `rows` rows, a lane for each unit."""
     axes, units = figure.subplots(), ("weights", "array", "activation", "host")
-    shades, counts = ("#0072B2", "#56B4E9"), dict.fromkeys(units, 0)
+    shades, counts = ("#56B4E9", "#9AD2F2"), dict.fromkeys(units, 0)
     for unit, start, end, _ in instructions:
         y, color = units.index(unit), shades[counts[unit] % 2]
         counts[unit] += 1
@@ -93,7 +93,7 @@ def timeline(figure, instructions, rows):
             corners = [(start, y), (start + rows, y), (end, y + 0.8), (end - rows, y + 0.8)]
         axes.add_patch(Polygon(corners, facecolor=color, linewidth=0))
         x = (start + end) / 2
-        axes.text(x, y + 0.4, counts[unit], ha="center", va="center", color="white", weight="bold")
+        axes.text(x, y + 0.4, counts[unit], ha="center", va="center", weight="bold")
     last = max(end for _, _, end, _ in instructions)
     names = ["weights slide in", "rows enter,\nsums leave", "activation", "write"]
     axes.set(ylim=(4, -0.2), xlim=(0, last * 1.01), xlabel="cycles", yticks=np.arange(4) + 0.4, yticklabels=names)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.figures import BLANK, styled
+from course.figures import BLANK, ink, styled
 
 
 @styled(height=3.2)
@@ -24,7 +24,7 @@ def latencies(figure, seconds, alone):
     for name, (at, color, up) in words.items():
         axes.axvline(at, color=color, linestyle="-" if at < half else "--", linewidth=1.5)
         told = f"{name}: {number(at)}"
-        axes.annotate(told, (at, up * top), xytext=(6, 0), textcoords="offset points", color=color, bbox=BLANK)
+        axes.annotate(told, (at, up * top), xytext=(6, 0), textcoords="offset points", color=ink(color), bbox=BLANK)
     axes.set(xlabel="from question to answer (ms)", ylabel="requests")
     axes.set_title(f"an answer takes {half / (1e3 * alone):,.0f} times as long as the model does")
     return (

@@ -29,7 +29,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build import ROOT, blank_in, blanks, level_of, more_in, names_in, text_path
+from course.build import ROOT, all_in, blank_in, blanks, level_of, names_in, text_path
 from course.build.rooms import MARKER, BuildError
 from course.practice.asking import CASES, Blank, Wrong
 from course.practice.confined import PROTECTIONS
@@ -86,7 +86,7 @@ def notebook_of(path: Path, names: list[str]) -> str:
         if name in path.stem:
             return name
     with contextlib.suppress(OSError):
-        watched = re.search(rb'build\.watch\(\\"(?:more/)?(\w+)\\"\)', path.read_bytes())
+        watched = re.search(rb'build\.watch\(\\"(?:more/|trail/)?(\w+)\\"\)', path.read_bytes())
         if watched and watched[1].decode() in names:
             return watched[1].decode()
     return path.name
@@ -210,7 +210,7 @@ def blanks_in(name: str, code: dict[int, str], keys: list[str]) -> tuple[dict, d
     """What is known of the blanks in these cells before any of them runs, and the cells to run, each with its check."""
     found, filled = {}, {}
     for n, source in code.items():
-        key = f"{name[:2]}-{blank_in(source)}"
+        key = f"{two_digits(name)[:2]}-{blank_in(source)}"
         if key not in keys or key in EXERCISES:
             continue
         try:
@@ -250,22 +250,26 @@ def own_of(key: str):
 # The course's own notebooks.
 
 
+def two_digits(name: str) -> str:
+    """The name of a file with its level's number as the five have it: 1_hardware is on the trail to 01_hardware."""
+    return re.sub(r"^(\d)_", r"0\1_", name)
+
+
 def level_under(root: Path, name: str) -> str:
     """The level whose names a notebook's exercises are tried with: 01_gpu, in `more`, stands on the first."""
-    return level_of(next(each for each in names_in(root) if each[:2] == name[:2]))
+    return level_of(next(each for each in names_in(root) if each[:2] == two_digits(name)[:2]))
 
 
 def texts(root: Path) -> dict[str, str]:
-    """The course's own notebooks, those in `more` among them: {name of the file: text}"""
-    names = names_in(root) + more_in(root)
-    return {Path(name).name: text_path(root, name).read_text(encoding="utf-8") for name in names}
+    """The course's own notebooks, those of the trail and in `more` among them: {name of the file: text}"""
+    return {Path(name).name: text_path(root, name).read_text(encoding="utf-8") for name in all_in(root)}
 
 
 def keys_of(root: Path, name: str) -> list[str]:
     """The blanks and the exercises of a notebook."""
     asked = CHECK.findall(texts(root)[name])
-    blank = [key for key in CASES if key.startswith(name[:2]) and name in names_in(root)]
-    return blank + [key for key in EXERCISES if key in asked]
+    held = {f"{two_digits(name)[:2]}-{blank_in(cell)}" for cell in stubs(root, name)}
+    return [key for key in CASES if key in held] + [key for key in EXERCISES if key in asked]
 
 
 def stubs(root: Path, name: str) -> set[str]:

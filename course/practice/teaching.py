@@ -16,13 +16,21 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 HEADING = re.compile(r"^# ## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?$", re.MULTILINE)
 START = 9 * 60  # of the one day, in minutes
-AIR = 1.25  # what a section takes with its questions, for each minute of reading
+LESSON = 90  # minutes
+TOOK = {  # minutes: what three readers took for these notebooks, all cells and predictions, without exercises
+    "01_hardware": 115,
+    "02_kernels": 107,
+    "03_low_level": 129,
+    "04_mid_level": 108,
+    "05_high_level": 109,
+}
+TOOK_TRAIL = 142
 DAY = [  # a notebook and the sections of its body that the day leaves out, or a pause and its minutes
     (
         "01_hardware",
         ("Buffers that know their end", "A net", "What a step costs", "Side by side with plain Python"),
     ),
-    ("Pause", 15),
+    ("Pause", 10),
     (
         "02_kernels",
         (
@@ -48,7 +56,7 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
             "`function`",
         ),
     ),
-    ("Pause", 15),
+    ("Pause", 10),
     (
         "04_mid_level",
         (
@@ -59,7 +67,7 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
             "The same in TensorFlow and PyTorch",
         ),
     ),
-    ("Pause", 15),
+    ("Pause", 10),
     ("05_high_level", ("A surprise to begin with", "A model", "A callback", "The same in two frameworks")),
     ("Questions, and the cards of all machines side by side", 20),
 ]
@@ -89,6 +97,25 @@ def in_class(section):
     return not section.optional and section.title not in ("Exercises", "Build")
 
 
+def taken(name):
+    """The sections for the class, with the minutes that readers took: those of the headings, stretched to what was measured."""
+    told = [section for section in sections(name) if in_class(section)]
+    factor, so_far, found = TOOK[name] / sum(section.minutes for section in told), 0, []
+    for section in told:
+        begin, so_far = round(factor * so_far), so_far + section.minutes
+        found.append(section._replace(minutes=round(factor * so_far) - begin))
+    return found
+
+
+def how_long():
+    """A table: of the trail and of each of the five, the minutes by the rule, and those that readers took."""
+    from course.build import trail_in
+
+    lines = ["| notebooks | by the headings | by the readers |", "|---|--:|--:|"]
+    lines.append(f"| the trail, all five | {sum(map(minutes, trail_in(ROOT)))} | {TOOK_TRAIL} |")
+    return "\n".join([*lines, *(f"| `{name}` | {minutes(name)} | {took} |" for name, took in TOOK.items())])
+
+
 def minutes(name):
     """What a notebook takes by the rule, rounded once: what stands before its first heading, too, and nothing optional."""
     from course.setup import overview
@@ -97,13 +124,16 @@ def minutes(name):
 
 
 def five_weeks():
-    """A table: for each week its notebook, the sections for the class, and the sections to choose from at home."""
-    lines = ["| week | in class | minutes | at home, by choice |", "|---|---|---|---|"]
+    """A table: for each week its notebook, the sections that fill a lesson, and those that are left for home."""
+    lines = ["| week | in class | minutes | at home | minutes |", "|---|---|--:|---|--:|"]
     for week, path in enumerate(sorted(ROOT.glob("notebooks/text/*.py")), 1):
-        told = [section for section in sections(path.stem) if in_class(section)]
-        home = [section for section in sections(path.stem) if not in_class(section) and section.title != "Build"]
-        texts = [" · ".join(map(str, part)) for part in (told, home)]
-        lines.append(f"| **{week}** `{path.stem}` | {texts[0]} | {minutes(path.stem)} | {texts[1]} |")
+        told, here = taken(path.stem), 0
+        while sum(section.minutes for section in told[: here + 1]) <= LESSON:
+            here += 1
+        row = [f"**{week}** `{path.stem}`"]
+        for part in (told[:here], told[here:]):
+            row += [" · ".join(map(str, part)), str(sum(section.minutes for section in part))]
+        lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines)
 
 
@@ -114,13 +144,13 @@ def one_day():
         if isinstance(rest, int):
             what, length, out = name, rest, ""
         else:
-            told = [section for section in sections(name) if in_class(section)]
+            told = taken(name)
             if unknown := set(rest) - {section.title for section in told}:
                 raise ValueError(
                     f"the day leaves out {sorted(unknown)}, and {name} has {[each.title for each in told]}"
                 )
             kept = [section for section in told if section.title not in rest]
-            length = 5 * round(AIR * sum(section.minutes for section in kept) / 5)
+            length = 5 * round(sum(section.minutes for section in kept) / 5)
             what, out = f"`{name}`: " + " · ".join(map(str, kept)), in_a_table(" · ".join(rest))
         lines.append(f"| {now // 60}:{now % 60:02} | {what} | {length} | {out} |")
         now += length
@@ -140,7 +170,7 @@ def from_the_map(table, up=""):
 
 CONTENTS = "course/reading/prose/contents.md"
 TABLES = {  # on each page
-    "TEACHING.md": {"five weeks": five_weeks, "one day": one_day},
+    "TEACHING.md": {"how long": how_long, "five weeks": five_weeks, "one day": one_day},
     "README.md": {},  # its pictures are described alone
     CONTENTS: {"what branches off": from_the_map("more", "../../../")},
 }

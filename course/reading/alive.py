@@ -24,6 +24,23 @@ class Alive(NamedTuple):
     start: dict
 
 
+def step_cost():
+    """The net of notebook 01, with the speeds of the machine that makes the site."""
+    from course import compare
+    from levels.hardware import pool
+    from levels.hardware.tasks import net_row, train_program
+
+    cpu, shapes = pool()["cpu:0"], tuple(w.shape for w in tasks.rings().weights)
+    flops = compare.operations(train_program(net_row, np.dtype("f4"), shapes))
+
+    def draw(batch, launches):
+        return figures.step_cost(cpu.peak, cpu.bandwidth, cpu.launch_time, flops, 20, batch, launches)
+
+    batches = [10**k * m for k in range(5) for m in (1, 3)] + [100_000]
+    launches = [0.001, 0.1, 1, 2, 5, 10, 20, 50, 100]
+    return Alive(draw, {"batch": batches, "launches": launches}, {"batch": 100, "launches": 50})
+
+
 def loop_order():
     steps = [0, 1, 2, 3, 4, 5, 8, 16, 64, 128, 256, 303, 512]  # some of the 512
     return Alive(figures.loop_order, {"order": figures.ORDERS, "step": steps}, {"order": "ijk", "step": 303})
@@ -73,6 +90,7 @@ def descent(optimizer, x, y, updates=1000):
 
 
 FIGURES = {  # what stands for a figure in a notebook: the one that moves on the site
+    "A training step of the DNN, predicted": step_cost,
     "The lines that a matrix product loads": loop_order,
     "The tape, backwards": tape,
     "The optimizer race: SGD and Adam on": optimizer_race,

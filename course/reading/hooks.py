@@ -9,6 +9,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 SKIPPED = nodes.title, nodes.literal, nodes.literal_block, nodes.reference, nodes.raw, nodes.caption, nodes.math
 WORDS = nodes.paragraph, nodes.emphasis, nodes.strong
 GLOSSARY = "glossary"
+LINKED = "index", "notebooks/", "api/"  # elsewhere, as in TEACHING, "two plans" are two plans
 
 
 def setup(app):
@@ -41,7 +42,7 @@ def ancestors(node):
 
 def link_terms(app, tree, page):
     """Lead from the first use of each word of the glossary on a page to what it means."""
-    if page == GLOSSARY:
+    if not page.startswith(LINKED):
         return
     anchors, pattern = terms(app)
     seen, glossary = set(), app.builder.get_relative_uri(page, GLOSSARY)

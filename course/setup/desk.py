@@ -18,6 +18,7 @@ from course.build.rooms import LEVELS, MARKER, BuildError, export
 from course.setup import aside, lab, overview
 from course.setup.merging import content, merge
 
+EXTENSIONS = Path(__file__).resolve().parent / "labextensions"  # of JupyterLab, written by hand
 BASE = f"{MINE}/.course/base"  # each notebook as the course had it when it last came here
 
 
@@ -56,6 +57,7 @@ def lab_command(root: Path, arguments: list[str], opened: str | None = None) -> 
         f"--LabApp.default_url=/{page_of(opened)}",
         f"--LabApp.app_settings_dir={settings}",
         f"--LabApp.workspaces_dir={settings / 'workspaces'}",  # no tabs left over from other projects
+        f"--LabApp.extra_labextensions_path={EXTENSIONS}",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.news_url=None",
         "--LabApp.custom_css=True",

@@ -8,7 +8,7 @@ function element(name, given = {}, ...children) {
 
 /* A labelled slider over a list of values; moved(k) is called with the index of the one chosen. */
 function slider(name, values, start, moved) {
-  const range = element("input", { type: "range", min: 0, max: values.length - 1, step: 1 });
+  const range = element("input", { type: "range", min: 0, max: values.length - 1, step: 1, ariaLabel: name });
   const shown = element("output");
   range.value = start;
   function tell() {
