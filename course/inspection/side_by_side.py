@@ -12,7 +12,7 @@ import re
 import textwrap
 from pathlib import Path
 
-from course.figures import GREY, HUES, LEVELS
+from course.figures import HUES, LEVELS
 from course.inspection.marks import AROUND, MARKS
 from course.setup import files
 
@@ -117,7 +117,7 @@ def style():
 
 
 def hue(level):
-    return HUES[level - 1] if level in range(1, 6) else GREY
+    return HUES[level - 1] if level in range(1, 6) else "#8A8A8A"  # black letters can be read on each
 
 
 def answers(comparison):
