@@ -332,3 +332,10 @@ def test_the_headline_is_what_was_measured(page):
 def test_as_many_are_ahead_as_is_told(page):
     said = re.search(r"In (\d+) of (\d+) ", (bench.ROOT / page).read_text(encoding="utf-8"))
     assert said.groups() == (str(sum("behind" not in row[5] for row in MEASURED)), str(len(MEASURED)))
+
+
+def test_a_name_that_nothing_has_is_refused_with_the_names_there_are():
+    with pytest.raises(
+        SystemExit, match="--only zzz: nothing that is measured has this in its name. There are: .*rings"
+    ):
+        bench.main(["--quick", "--only", "zzz"])

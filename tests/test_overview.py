@@ -32,7 +32,8 @@ def test_pages_have_the_same_tables(page, link):
     assert old != text and teaching.with_tables(old, tables) == text
 
 
-def test_lab_opens_on_the_map_or_on_the_notebook_that_is_meant(project, monkeypatch):
+def test_lab_opens_on_the_map_or_on_the_notebook_that_is_meant(project, monkeypatch, tmp_path):
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))  # where no JupyterLab of the reader's is noted
     assert desk.open_desk(project) == []
     text = (project / MINE / overview.FILE).read_text(encoding="utf-8")
     assert "[Hardware" in text or "01_hardware.ipynb" in text

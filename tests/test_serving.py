@@ -22,6 +22,7 @@ import pytest
 
 from course import serving
 from course.build import ROOT
+from course.setup.arguments import COMMANDS
 from levels.high_level import Input, Model, Sequential, load_model
 from levels.mid_level import Concatenate, Dense, Embedding, Flatten, Layer
 
@@ -664,3 +665,9 @@ def test_the_order_for_a_cluster_is_one_that_kserve_takes():
     assert right == "valid"
     for (_, _, part), told in zip(wrong, others, strict=True):
         assert part in told
+
+
+def test_what_its_environment_takes_is_told_beforehand():
+    page = (ROOT / "course" / "reading" / "prose" / "beside.md").read_text(encoding="utf-8")
+    told = [COMMANDS["serve"][0], page]
+    assert all(f"{serving.MEGABYTES} MB, once" in each for each in told)

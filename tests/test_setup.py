@@ -174,9 +174,12 @@ def test_an_old_python_is_told_so_in_a_sentence(copy, version):
     old = python(version)
     if old is None or subprocess.run([old, "--version"], capture_output=True).returncode:
         pytest.skip(f"no Python {version} here")
-    done = subprocess.run(
-        [old, "-B", "-m", "course", "lab"], cwd=copy, env={"PATH": ""}, capture_output=True, text=True
-    )
+    commands = copy.parent / "commands"
+    commands.mkdir()
+    if os.name == "posix":
+        script(commands / "python3", "echo 3.11")  # it is tried, and suggested
+    path = {"PATH": str(commands)}
+    done = subprocess.run([old, "-B", "-m", "course", "lab"], cwd=copy, env=path, capture_output=True, text=True)
     assert_refused(done, f"Python {version}", "is too old", "The course runs on Python 3.11 to 3.14")
 
 

@@ -68,7 +68,7 @@ COMMANDS = {  # name: (a line of help, what it takes)
         ],
     ),
     "serve": (
-        "answer the Open Inference Protocol for models: folders that `save` made, .onnx files, or rings (adds 400 MB, once)",
+        "answer the Open Inference Protocol for models: folders that `save` made, .onnx files, or rings (400 MB, once)",
         [
             argument("models", metavar="MODEL", nargs="*", help="a folder, an .onnx file, rings; NAME=MODEL names it"),
             argument("--port", type=port, metavar="NUMBER", default=8080, help="where it listens (default: 8080)"),
