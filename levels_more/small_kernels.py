@@ -201,7 +201,7 @@ class ProgramPlan(Plan):
         return run if self.answer is None else _checked(run)
 
     def start(self, out, reads, attrs):
-        """As any plan's, with less around it."""
+        """Run on these buffers, of the Specs that were planned, and count it. Returns `out`. Raises as any plan does."""
         if self.pack is None or getattr(out, "spec", None) is not self.spec:
             return super().start(out, reads, attrs)
         block = [*self.words]

@@ -3,12 +3,17 @@
 import json
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import first_uses
 import numpy as np
 import pytest
 
 from course.build import ROOT, environment
+from levels.kernels import PLANS, launch, planned
+from levels.low_level import constant
+from levels.support.locks import once
 
 THREADS = 6
 
@@ -23,7 +28,8 @@ def found(group, threads, folder):
 
 @pytest.mark.parametrize("group", first_uses.GROUPS)
 def test_six_threads_find_what_one_finds(group, tmp_path):
-    alone, together = found(group, 1, tmp_path), found(group, THREADS, tmp_path)
+    with ThreadPoolExecutor(2) as both:
+        alone, together = both.map(found, [group] * 2, [1, THREADS], [tmp_path] * 2)
     assert together.keys() == alone.keys()
     for what, (wanted,) in alone.items():
         assert isinstance(wanted, list), wanted  # else it is the text of an error
@@ -31,3 +37,38 @@ def test_six_threads_find_what_one_finds(group, tmp_path):
             assert isinstance(numbers, list), f"{what}: {numbers}"
             # in float32 a program may round a·b + c once, and how often a tape was met decides whether there is one
             np.testing.assert_allclose(numbers, wanted, 1e-5, 1e-6, err_msg=what)
+
+
+def test_what_is_kept_is_made_once():
+    made = []
+
+    @once
+    def half(x):
+        time.sleep(0.05)
+        made.append(x)
+        return [x / 2 if x < 2 else half(x - 2)]  # it may need itself
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        results = [*threads.map(half, [3] * THREADS)]
+    assert sorted(made) == [1, 3] and all(each is results[0] for each in results)
+    with pytest.raises(TypeError):
+        half("no number")
+    with pytest.raises(TypeError):  # what failed is tried again
+        half("no number")
+
+
+def test_a_plan_is_lowered_once(monkeypatch):
+    PLANS.clear()
+    x, lowered = constant(np.ones(5)), []
+    plan = planned("add", (x, x), {})
+    lower = plan.lower
+
+    def slowly():
+        time.sleep(0.05)
+        lowered.append(1)
+        return lower()
+
+    monkeypatch.setattr(plan, "lower", slowly)
+    with ThreadPoolExecutor(THREADS) as threads:
+        results = [*threads.map(lambda _: launch("add", None, x, x).numpy().tolist(), range(THREADS))]
+    assert results == [[2.0] * 5] * THREADS and len(lowered) == 1
