@@ -630,6 +630,36 @@ def test_nbval_finds_a_changed_loss(project, nbval):
     assert not result.passed and "notebooks/01_hardware.ipynb" in result.output and "Cell 6" in result.output
 
 
+def test_nbval_as_anybody_types_it(project):
+    """`pytest --nbval notebooks`, from the root of a clone: strict and lax; a time may differ, and no number."""
+    for name in ("pyproject.toml", "tests/nbval_sanitize.cfg", "notebooks/conftest.py"):
+        (project / name).parent.mkdir(exist_ok=True)
+        shutil.copy(build.ROOT / name, project / name)
+    own = {"PYTHONPATH", "PYTEST_ADDOPTS", build.COPY}
+    environment = {name: value for name, value in os.environ.items() if name not in own}
+
+    def nbval(option):
+        command = [sys.executable, "-m", "pytest", option, "notebooks"]
+        return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True).stdout
+
+    for name in ("01_hardware", "02_kernels"):
+        path = build.notebook_path(project, name)
+        notebook = build.read_notebook(project, name)
+        timed = nbformat.v4.new_output("stream", name="stdout", text="in 3.5 ms\n")
+        source = "print('in', time.process_time_ns() * 1e-6, 'ms')"
+        notebook.cells.insert(
+            2, nbformat.v4.new_code_cell(f"import time\n{source}", outputs=[timed], execution_count=1)
+        )
+        nbformat.write(notebook, path)
+    before = {path: path.read_bytes() for path in project.rglob("*.py") if ".course" not in path.parts}
+    for option in ("--nbval", "--nbval-lax"):
+        assert "13 passed" in nbval(option)
+    edit(build.notebook_path(project, "02_kernels"), "last loss -1.5 (-0x1.8", "last loss -1.5 (-0x1.9")
+    assert "1 failed, 12 passed" in nbval("--nbval")
+    changed = {path for path, text in before.items() if path.read_bytes() != text}
+    assert changed == set(), "levels are as they were: a notebook that is opened directly builds in a folder of its own"
+
+
 # In a notebook: a kernel, driven as Lab drives it.
 
 
