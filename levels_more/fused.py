@@ -25,7 +25,7 @@ from levels.low_level import (
 )
 
 from . import fused_moves, ops, passes  # noqa: F401 (more PARTS, copy, and PASSES)
-from .fused_loops import address, loop_parts, units_of
+from .fused_loops import address, address_of, loop_parts, units_of
 from .fused_parts import PARTS, copy_program, fetch_program, keep_program, list_program
 from .fused_rows import check_rows, row_limits
 from .fused_threads import (
@@ -293,7 +293,7 @@ class FusedProgram:
 
     def launch(self, args, outs, *sizes):
         """Tell the list where this call's arrays lie, and run it. Variables are read, and overwritten, in their homes."""
-        given = [address(x.data) for x in (*map(args.__getitem__, self.inputs), *outs)]
+        given = [x.address or address_of(x) for x in (*map(args.__getitem__, self.inputs), *outs)]
         with self.lock, self.turns:  # the lock is for the block and the buffers, which all calls share
             homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]
             (self.lists[1] if self.most_threads == 1 else self.current()).run((*sizes, *given, *homes))

@@ -22,6 +22,12 @@ def address(array):
     return ctypes.addressof(_byte(array))
 
 
+def address_of(buffer):
+    """Where the numbers of a buffer lie. It keeps the answer: to ask takes as long as a whole small program."""
+    buffer.address = address(buffer.data)
+    return buffer.address
+
+
 class Unit:
     """Ops that run together: those of one loop, or a single op of another kind, whose `loop` is None.
 

@@ -16,7 +16,7 @@ from levels.hardware import Assembler, Index
 from levels.kernels import ELEMENTWISE, KERNELS, KINDS, UPDATES, Plan, compile_cpu, reduced
 from levels.low_level import Node
 from levels.support.locks import once
-from levels_more.fused_loops import LoopWriter, address, merged_axes
+from levels_more.fused_loops import LoopWriter, address, address_of, merged_axes
 from levels_more.fused_parts import column_program, sum_program
 from levels_more.reading import of_levels, watch
 from levels_more.wholes import all_lanes, assembler
@@ -33,6 +33,8 @@ _NUMBER = {
     "float": lambda x: ctypes.c_float(x).value,
 }
 _bytes_of = (ctypes.c_char * 0).from_buffer
+# A program that is called so keeps the GIL: it is over sooner than another thread would be told that it may run.
+_SHORT = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 
 
 def caller(program, arguments, **sizes):
@@ -196,6 +198,7 @@ class ProgramPlan(Plan):
         self.program, names, sizes = made
         self.answer = [*self.program.words].index("answer") if "answer" in self.program.words else None
         if not self.numbers and self.op not in UPDATES:
+            self.short = _SHORT(ctypes.cast(self.program.run, ctypes.c_void_p).value)
             self.words, (self.place, *self.places), self.pack = block_of(self.program, names, sizes)
         run = caller(self.program, [*names, *["answer"] * (self.answer is not None), *self.numbers], **sizes)
         return run if self.answer is None else _checked(run)
@@ -205,17 +208,17 @@ class ProgramPlan(Plan):
         if self.pack is None or getattr(out, "spec", None) is not self.spec:
             return super().start(out, reads, attrs)
         block = [*self.words]
-        block[self.place] = addressof(_bytes_of(out.data))
+        block[self.place] = out.address or address_of(out)
         for place, x in zip(self.places, reads, strict=True):
             if x is out:
                 return super().start(out, reads, attrs)  # says what is wrong
-            block[place] = addressof(_bytes_of(x.data))
+            block[place] = x.address or address_of(x)
         if self.answer is None:
-            self.program.run(self.pack(*block))
+            self.short(self.pack(*block))
         else:
             missing = ctypes.c_int64()
             block[self.answer] = addressof(missing)
-            self.program.run(self.pack(*block))
+            self.short(self.pack(*block))
             _check(missing.value)
         self.launches += 1
         return out

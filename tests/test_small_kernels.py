@@ -1,8 +1,10 @@
 """Small launches: programs of level 1 do what the kernels do."""
 
+import copy
 import gc
 import importlib
 import os
+import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -322,3 +324,22 @@ def test_numbers_that_are_no_probabilities_are_found(count, dtype):
             y[place] = wrong
             assert not ranges.surely_within(constant(y))
     assert ranges.surely_within(constant(np.full(count, np.nan, dtype)))  # as the core takes it
+
+
+def test_a_copy_of_a_buffer_has_an_address_of_its_own():
+    """Launched, copied, given back and launched again: what reads the copy reads its numbers, wherever the first ones were."""
+    x = constant(np.arange(4.0))
+    (x + x).numpy()
+    for again in (copy.deepcopy, copy.copy, lambda tensor: pickle.loads(pickle.dumps(tensor))):
+        other = again(x)
+        other.data[:] = 7.0
+        assert (other + other).numpy().tolist() == [14.0] * 4 and (x + x).numpy().tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+def test_a_freed_buffer_is_refused_though_it_was_launched_before():
+    cpu = pool()["cpu:0"]
+    x, out = cpu.put(np.arange(4.0)), cpu.alloc((4,), "f8")
+    launch("add", out, x, x)
+    cpu.free(x)
+    with pytest.raises(TypeError, match="live buffers"):
+        launch("add", out, x, x)

@@ -32,10 +32,10 @@ class Spec:
 class Buffer:
     """Memory of one device, C-contiguous: new, or `data`, its own or a `source`'s. Raises MemoryError when less is free."""
 
-    __slots__ = ("spec", "data", "source")
+    __slots__ = ("spec", "data", "source", "address")  # address: where the numbers begin, once somebody has asked for it
 
     def __init__(self, spec, data=None, source=None):
-        self.spec, self.data, self.source = spec, data, source
+        self.spec, self.data, self.source, self.address = spec, data, source, None
         if source is None:
             place, nbytes = spec.device, spec.nbytes
             if place.memory is not None and place.used + nbytes > place.memory:
@@ -50,6 +50,10 @@ class Buffer:
     def __del__(self):
         if self.source is None and self.data is not None:
             self.spec.device.used -= self.spec.nbytes
+
+    def __getstate__(self):
+        state, slots = super().__getstate__()
+        return state, slots | {"address": None}  # a copy lies elsewhere
 
     def numpy(self):
         """A copy of the numbers as a NumPy array. Raises ValueError for a buffer that was freed."""
@@ -108,7 +112,7 @@ class Device:
         self.used -= buffer.spec.nbytes
         # a Spec of its own: what was looked up by the shared one fits no freed buffer
         buffer.spec = Spec(self, buffer.shape, buffer.dtype)
-        buffer.data, buffer.source = None, self
+        buffer.data, buffer.source, buffer.address = None, self, None
 
     def measure(self, what):
         """One of `MEASURES`, measured on first use. Raises LookupError if no program measures it."""
