@@ -291,7 +291,7 @@ def is_quick(config) -> bool:
 
 def pytest_ignore_collect(collection_path, config):
     """A file that marks no test need not be read for those that are marked: to read all takes half a minute."""
-    if config.option.markexpr == QUICK and collection_path.name.startswith("test_"):
+    if config.option.markexpr == QUICK and collection_path.match("test_*.py") and collection_path.is_file():
         return f"mark.{QUICK}" not in collection_path.read_text(encoding="utf-8") or None
 
 
@@ -307,7 +307,9 @@ def pytest_xdist_node_collection_finished(node, ids) -> None:
     """The first of the processes has found the tests: how many there are is said before they begin."""
     if is_quick(node.config) and not hasattr(node.config, "counted"):
         node.config.counted = len(ids)
-        print(f"\n{len(ids)} tests, about three minutes on two processors", flush=True)
+        terminal = node.config.pluginmanager.getplugin("terminalreporter")
+        terminal.ensure_newline()
+        terminal.write_line(f"{len(ids)} tests, about three minutes on two processors", flush=True)
 
 
 def pytest_unconfigure(config) -> None:

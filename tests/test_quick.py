@@ -1,0 +1,43 @@
+"""`python3 -m course test`: what is marked, of every part, and no more; it says how many tests there are, and what runs all."""
+
+import re
+import subprocess
+import sys
+
+from course import build
+
+MARKED = """
+import pytest
+
+@pytest.mark.quick
+def test_marked():
+    pass
+
+def test_unmarked():
+    assert False
+"""
+
+
+def test_marked_tests_run_and_a_file_without_one_is_not_read(tmp_path):
+    (tmp_path / "test_marked.py").write_text(MARKED)
+    (tmp_path / "test_unmarked.py").write_text("raise SystemExit('it was read')")
+    command = [sys.executable, "-m", "pytest", f"--config-file={build.ROOT / 'pyproject.toml'}", "-p", "conftest"]
+    command += ["-p", "no:cacheprovider", f"--rootdir={tmp_path}", "-m", "quick", "--numprocesses=2", str(tmp_path)]
+    environment = build.environment(build.ROOT / "tests", build.ROOT) | {"PYTEST_ADDOPTS": ""}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    assert "\n1 tests, about three minutes on two processors\n" in done.stdout
+    assert done.stdout.endswith(":  python3 -m course test --all\n")
+
+
+def test_each_room_of_the_course_and_each_level_is_in_the_sample():
+    """A file with a marked test imports it. (`data` and `reading` are tried by what they have made.)"""
+    files = [path.read_text(encoding="utf-8") for path in (build.ROOT / "tests").glob("test_*.py")]
+    marked = [text for text in files if "\n@pytest.mark.quick\n" in text]
+    rooms = {path.parent.name for path in build.ROOT.glob("course/*/__init__.py")} - {"data", "reading"}
+    assert len(rooms) > 6
+    for room in rooms:
+        found = re.compile(rf"^(from|import) course(\.| import .*\b){room}\b", re.MULTILINE)
+        assert any(map(found.search, marked)), f"course/{room}"
+    for room in [f"levels.{build.level_of(name)}" for name in build.names_in(build.ROOT)]:
+        assert any(re.search(rf"\b{re.escape(room)}\b", text) for text in marked), room
