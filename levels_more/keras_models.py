@@ -103,7 +103,7 @@ class Model(Layer, high_level.Model):
         """The mean loss, the metrics that `compile` chose, and those that are attributes of the model. Yours to override."""
         chosen = [self.tracker] if self.chosen else []
         chosen += [CompileMetrics(self)] if self.chosen and self.training.metrics else []
-        return chosen + [each for each in vars(self).values() if isinstance(each, Metric) and each not in chosen]
+        return chosen + [each for each in [*vars(self).values()] if isinstance(each, Metric) and each not in chosen]
 
     def reset_metrics(self):
         """Let all metrics forget all batches."""

@@ -19,7 +19,7 @@ class ModuleDict(Module):
 
     def keys(self):
         """The names."""
-        return [name for name, part in vars(self).items() if isinstance(part, Module | Parameter)]
+        return [name for name, part in dict(vars(self)).items() if isinstance(part, Module | Parameter)]
 
     def items(self):
         """Pairs (name, module)."""

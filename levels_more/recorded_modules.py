@@ -75,7 +75,7 @@ class Module(LevelModule):
 
     def named_children(self):
         """Pairs (name, module) of the modules in its attributes."""
-        return ((name, part) for name, part in vars(self).items() if isinstance(part, Module))
+        return ((name, part) for name, part in dict(vars(self)).items() if isinstance(part, Module))
 
     def children(self):
         """The modules in its attributes."""

@@ -207,12 +207,15 @@ class ProgramPlan(Plan):
         """Run on these buffers, of the Specs that were planned, and count it. Returns `out`. Raises as any plan does."""
         if self.pack is None or getattr(out, "spec", None) is not self.spec:
             return super().start(out, reads, attrs)
-        block = [*self.words]
+        if len(reads) != len(self.places):
+            return super().start(out, reads, attrs)  # says what is wrong
+        block, places, k = self.words.copy(), self.places, 0
         block[self.place] = out.address or address_of(out)
-        for place, x in zip(self.places, reads, strict=True):
+        for x in reads:  # counted by hand, because `zip` would take as long as all else here
             if x is out:
                 return super().start(out, reads, attrs)  # says what is wrong
-            block[place] = x.address or address_of(x)
+            block[places[k]] = x.address or address_of(x)
+            k += 1
         if self.answer is None:
             self.short(self.pack(*block))
         else:

@@ -32,7 +32,7 @@ class Spec:
 class Buffer:
     """Memory of one device, C-contiguous: new, or `data`, its own or a `source`'s. Raises MemoryError when less is free."""
 
-    __slots__ = ("spec", "data", "source", "address")  # address: where the numbers begin, once somebody has asked for it
+    __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, once somebody has asked
 
     def __init__(self, spec, data=None, source=None):
         self.spec, self.data, self.source, self.address = spec, data, source, None

@@ -37,7 +37,7 @@ class Module:
             seen.add(id(value))
             if isinstance(value, kind) and found.setdefault(path, value) is not value:
                 raise ValueError(f"two parts have the name {path[:50]!r}")
-            for k, part in reversed(_parts(value).items()):
+            for k, part in reversed(dict(_parts(value)).items()):  # a copy: another thread may build what it holds
                 if isinstance(part, wanted) and not hasattr(type(part), "apart"):
                     waiting.append((f"{path}.{k}" if path else str(k), part))
         return found

@@ -261,15 +261,15 @@ from levels.support.locks import MAKING
 
 def kernel_of(op, kind):
     """The kernel of an op on that kind of device. Raises LookupError if there is none."""
-    if str(op) not in {known for known, _ in KERNELS}:
+    if str(op) not in {known for known, _ in [*KERNELS]}:
         more("op", str(op))
     more("kind", str(kind))
     more("faster", str(op))
     if (str(op), str(kind)) in KERNELS:
         return KERNELS[op, kind]
-    if kinds := [k for o, k in KERNELS if o == str(op)]:
+    if kinds := [k for o, k in [*KERNELS] if o == str(op)]:
         raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {kinds}")
-    near = difflib.get_close_matches(str(op), {known for known, _ in KERNELS}, n=1)
+    near = difflib.get_close_matches(str(op), {known for known, _ in [*KERNELS]}, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
     raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
 
