@@ -349,4 +349,6 @@ def normal_threads(out, state):
 
 
 # All other ops need nothing new: their functions enter the column as they are, and so do those that come later.
-KERNELS.update({(op, "gpu"): f for (op, kind), f in dict(KERNELS).items() if kind == "cpu" and (op, "gpu") not in KERNELS})
+KERNELS.update(
+    {(op, "gpu"): f for (op, kind), f in dict(KERNELS).items() if kind == "cpu" and (op, "gpu") not in KERNELS}
+)

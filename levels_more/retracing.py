@@ -85,7 +85,10 @@ def _within(value, parts, dicts, passing):
         return [(_trained, value, value.trainable)], []
     if isinstance(value, (Module, Made)):
         parts.append(vars(value))
-        return [(type, value, type(value))], [type(value), *(x for k, x in dict(vars(value)).items() if k not in passing)]
+        return [(type, value, type(value))], [
+            type(value),
+            *(x for k, x in dict(vars(value)).items() if k not in passing),
+        ]
     if isinstance(value, list):
         places = [(len, value, len(value)), *((value.__getitem__, k, part) for k, part in enumerate(value))]
     elif isinstance(value, dict):

@@ -199,7 +199,8 @@ class ProgramPlan(Plan):
         self.answer = [*self.program.words].index("answer") if "answer" in self.program.words else None
         if not self.numbers and self.op not in UPDATES:
             self.short = _SHORT(ctypes.cast(self.program.run, ctypes.c_void_p).value)
-            self.words, (self.place, *self.places), self.pack = block_of(self.program, names, sizes)
+            self.words, places, self.pack = block_of(self.program, names, sizes)
+            self.place, *self.places = places
         run = caller(self.program, [*names, *["answer"] * (self.answer is not None), *self.numbers], **sizes)
         return run if self.answer is None else _checked(run)
 

@@ -27,4 +27,6 @@ def plan_array(op, function, x, w, transpose_x=False, transpose_w=False):
 
 
 PLANNERS["matmul", "tpu"] = plan_array
-KERNELS.update({(op, "tpu"): f for (op, kind), f in dict(KERNELS).items() if kind == "cpu" and (op, "tpu") not in KERNELS})
+KERNELS.update(
+    {(op, "tpu"): f for (op, kind), f in dict(KERNELS).items() if kind == "cpu" and (op, "tpu") not in KERNELS}
+)

@@ -26,8 +26,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     size = np.full((1, 1), len(batches[0]), dtype)
     n, g = place.put(size), place.put(1 / size)
     losses = []
-    for numbers in np.asarray(batches, np.int64):
-        i = place.put(numbers)
+    for i in map(place.put, np.asarray(batches, np.int64)):
         rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
         prediction = linear_forward(rows, w, b)  # forward
         error = launch("subtract", None, prediction, target)  # loss
@@ -78,13 +77,11 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     x_, y_, one = place.put(x), place.put(y), place.put(np.ones((1, 1), dtype))
     size = np.full((1, 1), len(batches[0]), dtype)
     n, g = place.put(size), place.put(-1 / size)
-    bounds = {"low": 1e-7, "high": 1.0 - 1e-7}
     losses = []
-    for numbers in np.asarray(batches, np.int64):
-        i = place.put(numbers)
+    for i in map(place.put, np.asarray(batches, np.int64)):
         rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
         h1, h2, prediction = dnn_forward(rows, weights)  # forward
-        c = launch("clip", None, prediction, **bounds)  # loss
+        c = launch("clip", None, prediction, low=1e-7, high=1.0 - 1e-7)  # loss
         other, q = launch("subtract", None, one, target), launch("subtract", None, one, c)
         hit = launch("multiply", None, target, launch("log", None, c))
         miss = launch("multiply", None, other, launch("log", None, q))
@@ -93,7 +90,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
         d_hit = launch("divide", None, launch("multiply", None, g, target), c)  # backward
         d_miss = launch("divide", None, launch("multiply", None, g, other), q)
         dc = launch("subtract", None, d_hit, d_miss)
-        dp = launch("clip_grad", None, dc, prediction, **bounds)
+        dp = launch("clip_grad", None, dc, prediction, low=1e-7, high=1.0 - 1e-7)
         dz = launch("sigmoid_grad", None, dp, prediction)
         gradients = dnn_backward(dz, [rows, h1, h2], weights)
         for w, dw in zip(weights, gradients):  # update

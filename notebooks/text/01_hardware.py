@@ -1444,7 +1444,7 @@ print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]
 # The same to these three digits. What the lanes gain, we measure below.
 
 # %% [markdown]
-# ## A net (18 min)
+# ## A net (14 min)
 #
 # Two rings of points, one inside the other. No line parts them. A small deep neural network (DNN) does. It has three **dense
 # layers**; each is several lines side by side, its **units**:
@@ -1703,11 +1703,10 @@ def _add_slopes(dw, db, inputs, d):
 
 
 # %% [markdown]
-# Now the program of the net. It has the two loops of the line, and the same marks. `_each` makes one thing for each number of an
-# array: the numbers themselves, or a sum for each. The minus of the loss is multiplied in.
+# Now the program of the net, `net_program`. It has the two loops of the line, and the same marks; the minus of the loss is
+# multiplied in. (Folded, because it is the line's program again with six arrays. It stands beside plain Python below.)
 
-
-# %%
+# %% tags=["hide-input"]
 #| export tasks
 _NET = "w1", "b1", "w2", "b2", "w3", "b3"  # its arrays of weights
 
@@ -1748,7 +1747,7 @@ def net_program(dtype, shapes, lanes=None):
 
 
 # %% [markdown]
-# And the task calls it, as that of the line does:
+# The task calls it, as that of the line does:
 
 
 # %%

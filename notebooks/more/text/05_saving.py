@@ -145,8 +145,7 @@ page.source(numbers_of)
 blob = safetensors.numpy.save(numbers_of(net))
 length = int.from_bytes(blob[:8], "little")
 header = json.loads(blob[8 : 8 + length])
-count = sum(array.size for array in numbers_of(net).values())
-print(f"{len(blob)} bytes: 8 for the length, {length} for the header, {8 * count} for {count} numbers")
+print(f"{len(blob)} bytes: 8 for the length, {length} for the header, {len(blob) - 8 - length} for the numbers")
 print(header["layers.1.kernel"])
 
 # %% [markdown]
