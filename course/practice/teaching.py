@@ -69,7 +69,7 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
     ),
     ("Pause", 10),
     ("05_high_level", ("A surprise to begin with", "A model", "A callback", "The same in two frameworks")),
-    ("Questions, and the cards of all machines side by side", 20),
+    ("Questions, and the cards of all machines side by side", 15),
 ]
 
 
