@@ -16,10 +16,10 @@ from levels.hardware import Assembler, Index
 from levels.kernels import ELEMENTWISE, KERNELS, KINDS, UPDATES, Plan, compile_cpu, reduced
 from levels.low_level import Node
 from levels.support.locks import once
-from levels_more.fused_loops import LoopWriter, address, address_of, merged_axes
+from levels_more.fused_loops import LoopWriter, address, address_of, loop_of, merged_axes
 from levels_more.fused_parts import column_program, sum_program
 from levels_more.reading import of_levels, watch
-from levels_more.wholes import all_lanes, assembler
+from levels_more.wholes import KIND, all_lanes, assembler
 
 SMALL = 2**16  # bytes that a launch reads and writes
 LITTLE_WORK = 2**14  # products of two numbers
@@ -75,13 +75,15 @@ _LOOPS = {}
 
 
 def _loop_of(op, plan, inputs, attrs):
-    """As in _MAKERS, of an elementwise op."""
+    """As in _MAKERS, of an elementwise op; None of masks alone."""
     out = plan.spec
     axes = merged_axes(out.shape, [x.shape for x in inputs])
     key = op, out.dtype, *[x.dtype for x in inputs], *[owners for _, owners in axes]
     if key not in _LOOPS:
         leaves = [Node("input", (), {}, x) for x in inputs]
         node = Node(op, leaves, attrs, out)
+        if loop_of(node) is None:  # masks alone, which no loop takes
+            return None
         _LOOPS[key] = LoopWriter([node], [node], named=True).a.assemble()
     names = [f"x{n}" for n in (len(inputs), *range(len(inputs)))]  # the result is the last of its arrays
     return _LOOPS[key], names, {f"n{n}": size for n, (size, _) in enumerate(axes)}
@@ -172,6 +174,7 @@ def finish(plan, op, function, inputs, attrs):
         return watch(plan, function)
     maker = _loop_of if op in ELEMENTWISE else _MAKERS.get(op)
     small = plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
+    small = small and all(x.dtype in KIND for x in (plan.spec, *inputs))  # of other numbers the assembler writes none
     if maker and small and plan.spec.device.kind == "cpu" and _ours(op):
         return ProgramPlan(plan, lambda: maker(op, plan, inputs, attrs))
     return plan

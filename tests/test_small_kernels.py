@@ -3,6 +3,7 @@
 import copy
 import gc
 import importlib
+import itertools
 import os
 import pickle
 import subprocess
@@ -343,3 +344,26 @@ def test_a_freed_buffer_is_refused_though_it_was_launched_before():
     cpu.free(x)
     with pytest.raises(TypeError, match="live buffers"):
         launch("add", out, x, x)
+
+
+@pytest.mark.parametrize(
+    "op", sorted({*ELEMENTWISE, "reduce_sum", "reduce_mean", "gather"} - {"cast", "clip", "clip_grad"})
+)
+def test_each_op_launches_on_numbers_of_every_dtype(op):
+    """By a program where the assembler knows the dtype, else by its kernel. What has no plan is refused in words."""
+    launched = 0
+    for count in (1, 2, 3):
+        for dtypes in itertools.product(("f4", "f8", "i8", "i4", "u1", "u8", "?"), repeat=count):
+            reads = [CPU.put(np.ones((2, 3), dtype)) for dtype in dtypes]
+            try:
+                plan = planned(op, tuple(reads), {})
+            except (TypeError, ValueError, LookupError):
+                continue
+            if plan.numbers:
+                continue
+            if plan.op in UPDATES:
+                plan.start(reads[0], reads, {})
+            else:
+                plan.result(Tensor, reads, {})
+            launched += 1
+    assert launched or op == "sgd"  # which takes a rate
