@@ -2,7 +2,7 @@
 
 A part may begin when all parts of the programs before its own are done. Machine code hands them out, and nobody waits for
 a thread, only for a part that has begun: a thread that comes late, or never, has taken nothing. No sum is cut, so any
-number of threads gives the same bits.
+number of threads gives the same bits in float64. (In float32 LLVM may fuse a product and a sum in one part and not in another.)
 """
 
 import _thread

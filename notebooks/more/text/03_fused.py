@@ -223,7 +223,7 @@ print(
 #
 # A large net has work for more than one core. Then each large program of the list is cut into parts: a product, for example, into
 # blocks of its result. Every thread takes the next part that is free, as soon as the parts are done that it needs. No sum is cut,
-# so any number of threads gives the same bits. But a thread has to be started, and that takes up to 50 µs. So one more is taken
+# so in float64 any number of threads gives the same bits. But a thread has to be started, and that takes up to 50 µs. So one more is taken
 # only where the products of matrices have 0.1 ms of work for each:
 
 # %%
