@@ -6,7 +6,7 @@ import pytest
 
 from course import tasks
 from course.data import pretrained
-from course.inspection import card, side_by_side, xray
+from course.inspection import card, side_by_side, spellings, xray
 from levels.high_level import Sequential, export_page, load_model
 from levels.mid_level import Dense
 
@@ -23,7 +23,7 @@ SAVES = {
     "a card": lambda: card.Card("<svg>" + "o" * 5000 + "</svg>", "").save,
     "an X-ray": lambda: opened().save,
     "a model to take home": lambda: lambda path: export_page(load_model(pretrained.MODELS / "rings"), path),
-    "levels on paper": lambda: side_by_side.on_paper,
+    "levels on paper": lambda: lambda path: side_by_side.on_paper(path, spellings.three("tf", "Two rings", "rings")),
 }
 
 

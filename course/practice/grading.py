@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from course.build import ROOT, all_in, blank_in, blanks, level_of, names_in, text_path
 from course.build.rooms import MARKER, BuildError
-from course.practice.asking import CASES, Blank, Wrong
+from course.practice.asking import CASES, Blank, Heard, Wrong
 from course.practice.confined import PROTECTIONS
 from course.practice.exercises import EXERCISES
 from course.practice.exercises.trying import judged
@@ -190,7 +190,7 @@ def told(process, seconds: float, key: str, handed: bool, failed: str | None, se
         raise Ended(UNASKED)
 
     if key not in EXERCISES:
-        found = compared(key, answer, asked(own_of(key)), seed)
+        found = compared(key, answer, asked(own_of(key), Heard()), seed)
         return ("right" if found.state == "other bits" else found.state), found.text
     return judged(key, answer, seed)
 
