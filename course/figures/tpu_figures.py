@@ -30,7 +30,7 @@ def flow(figure, x, tiles, cycle):
         tile, on = min(max(late // m, 0), len(tiles) - 1), 0 <= late < m * len(tiles)
         busy += on
         box(axes, j, i, ROWS[late % m % 4] if on else "#EBEBEB")
-        look = dict(color="black", weight="bold") if tile else dict(color="#222222")
+        look = dict(color="black", weight="bold") if tile else dict(color="black")
         axes.text(j + 0.5, i + 0.29, f"× {tiles[tile][i, j]:g}", ha="center", va="center", size=8, **look)
         if on:
             partial = x[late % m, : i + 1] @ tiles[tile][: i + 1, j]

@@ -28,10 +28,10 @@ def step_cost():
     """The net of notebook 01, with the speeds of the machine that makes the site."""
     from course import compare
     from levels.hardware import pool
-    from levels.hardware.tasks import net_row, train_program
+    from levels.hardware.tasks import net_program
 
     cpu, shapes = pool()["cpu:0"], tuple(w.shape for w in tasks.rings().weights)
-    flops = compare.operations(train_program(net_row, np.dtype("f4"), shapes))
+    flops = compare.operations(net_program(np.dtype("f4"), shapes))
 
     def draw(batch, launches):
         return figures.step_cost(cpu.peak, cpu.bandwidth, cpu.launch_time, flops, 20, batch, launches)
