@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from itertools import groupby
 
 from levels.hardware import select
-from levels.kernels import ELEMENTWISE, KERNELS
+from levels.kernels import ELEMENTWISE
+from levels.low_level import as_instructions
 
 from .fused_threads import shares
 from .wholes import all_lanes, array_like, assembler, loaded, stored
@@ -155,7 +156,7 @@ class LoopWriter:
         numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
         if self.named:
             numbers = {name: self.a.number(name) for name in numbers}
-        return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
+        return as_instructions(node, *values, **numbers)
 
 
 def loop_program(nodes, results, rows=None):

@@ -55,6 +55,8 @@ class FusedReplay(Replay):
         self.units, kept = replay_units(graph), {*graph.outputs, *graph.updates.values()}
         if all(len(unit.nodes) == 1 for unit in self.units) or any(x.spec.device.kind != "cpu" for x in graph.nodes):
             raise NoProgram("it has no ops that share a loop")
+        if any(0 in x.spec.shape for x in graph.nodes):
+            raise NoProgram("it has empty arrays")
         try:
             FusedProgram(graph, batch, over)
         except NoProgram as why:

@@ -548,7 +548,7 @@ class Buffer:
     def numpy(self):
         """A copy of the numbers as a NumPy array. Raises ValueError for a buffer that was freed."""
         if self.data is None:
-            raise ValueError(f"{self}: used after it was freed; allocate a new one")
+            raise ValueError(f"Buffer({self.spec}): used after it was freed; allocate a new one")
         return self.spec.device.read(self.data)
 
     def __repr__(self):
@@ -718,6 +718,9 @@ class Value:
 
     def __neg__(self):
         return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
+
+    def __abs__(self):
+        return select(self <= 0.0, 0.0 - self, self)  # which makes 0.0 of -0.0
 
 
 class _Condition(Value):
