@@ -621,8 +621,8 @@ checks.predict(
 )
 
 # %% [markdown]
-# So write the line that gives `x` its share, and loses nothing that it had before: this function is **yours to fill in**. (The
-# check: shares of 2, 2 and 3 make 7.)
+# So write the line that gives `x` its share, and loses nothing that it had before: this function is **yours to fill in**. The
+# first share stays as it is, and the next ones are added to it with `+`. (The check: shares of 2, 2 and 3 make 7.)
 
 
 # %%
