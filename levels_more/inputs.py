@@ -191,7 +191,7 @@ def laid_out(model, x, y, sample_weight=None, class_weight=None):
     """(tensors side by side, their Packing) of rows x, y and what they weigh."""
     x, names, readers = inputs_of(model, x)
     y = targets_of(model, y, x)
-    dtype = float_of(y) or dtype_for(model, None)
+    dtype = float_of(y) or float_of(x) or dtype_for(model, None)
     weights = weights_of(y, sample_weight, class_weight, dtype)
     return (*x, *y, *weights), Packing(len(x), len(y), len(weights), names, readers)
 

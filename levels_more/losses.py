@@ -139,12 +139,13 @@ WIDER.update(
 class CategoricalCrossentropy(Crossentropy):
     """The mean of -Σ y_true·log p over samples, for y_true and p [batch, classes], p scaled to a sum of 1.
 
-    `from_logits=True` takes the z of p = softmax(z) in the place of p.
+    `from_logits=True` takes the z of p = softmax(z) in the place of p. A z of -inf rules a class out: where y_true is 0, it
+    costs nothing.
     """
 
     def call(self, y_true, y_pred):
         if self.from_logits:
-            return -reduce_sum(y_true * nn.log_softmax(y_pred), -1)
+            return -reduce_sum(apply("multiply_no_nan", nn.log_softmax(y_pred), y_true), -1)
         p = clip(y_pred / reduce_sum(y_pred, -1, keepdims=True), 1e-7, 1.0 - 1e-7)
         return -reduce_sum(y_true * log(p), -1)
 

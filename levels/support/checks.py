@@ -20,6 +20,13 @@ def unmasked(values):
     return array
 
 
+def real(value):
+    """A real number, Python's or NumPy's, as Python's int or float of the same value; None for anything else, bools too."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
+        return int(value)
+    return float(value) if isinstance(value, (float, np.floating)) else None
+
+
 def check_finite(name, array):
     """Raise ValueError, naming the first such row, where an array [rows, …] holds a NaN or an infinity."""
     finite = np.isfinite(array)
@@ -57,7 +64,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
     for row in (rows.min(), rows.max()):
         if not 0 <= row < len(x):
             raise IndexError(f"batches hold row {row}; x has {len(x)} rows")
-    if not isinstance(learning_rate, (int, float)) or not 0 < learning_rate < np.inf:
+    if real(learning_rate) is None or not 0 < learning_rate < np.inf:
         raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
 
 
