@@ -14,7 +14,7 @@ import numpy as np
 
 from levels.hardware import Assembler, Index
 from levels.kernels import ELEMENTWISE, KERNELS, KINDS, UPDATES, Plan, compile_cpu, reduced
-from levels.low_level import Node
+from levels.low_level import Node, NoProgram
 from levels.support.locks import once
 from levels_more.fused_loops import LoopWriter, address, address_of, loop_of, merged_axes
 from levels_more.fused_parts import column_program, sum_program
@@ -194,7 +194,7 @@ class ProgramPlan(Plan):
         """What `run` will be."""
         try:
             made = self.maker()
-        except TypeError:  # the assembler has no instruction for it, as for `power`
+        except NoProgram:  # the assembler has no instruction for it, as for `power`
             made = None
         if made is None:
             return self.kernel()
