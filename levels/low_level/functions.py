@@ -18,7 +18,7 @@ from .autodiff import GradientTape
 from .graph import _results_of, dce, trace
 from .ops import gather
 from .replay import Replay, _check_single, _stacked
-from .row_program import RowProgram
+from .row_program import NoProgram, RowProgram
 from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
 
 
@@ -39,7 +39,7 @@ def _program_of(graph, batch, over):
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
         try:
             return back_end(graph, batch, over)
-        except Exception as why:  # whatever one cannot build is the next one's
+        except NoProgram as why:  # what one cannot build is the next one's; any other error is a mistake
             reasons.append(f"{back_end.__name__}: {type(why).__name__}: {why}")
     return Replay(graph, "; ".join(reasons))
 

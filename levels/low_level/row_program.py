@@ -28,7 +28,10 @@ def _with_one_more(node, inputs, batch):
         return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
     if attrs.get("shape", ())[:1] == (batch,) and inputs != [x.spec for x in node.inputs]:
         attrs = attrs | {"shape": grown}
-    larger = planned(node.op, inputs, attrs).spec
+    try:
+        larger = planned(node.op, inputs, attrs).spec
+    except ValueError as why:
+        raise NoProgram(f"{node!r} takes no row more: {why}") from why
     if larger is not spec and larger.shape != grown:
         raise NoProgram(f"{node!r} grows by more than a row")
     return larger
@@ -59,7 +62,10 @@ def _each(function, *arrays):
 
 def _elementwise(node, shape, *inputs):
     numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
-    return np.broadcast_to(_each(functools.partial(KERNELS[node.op, "cpu"], **numbers), *inputs), shape)
+    try:
+        return np.broadcast_to(_each(functools.partial(KERNELS[node.op, "cpu"], **numbers), *inputs), shape)
+    except TypeError as why:  # so a Value says that it is not known, and Python that there is no such instruction
+        raise NoProgram(f"{node!r} is left to its kernel: {why}") from why
 
 
 def _products(node, shape, x, w):
@@ -154,6 +160,8 @@ class RowProgram:
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
+        if batch is None or all(x.op not in ("input", "variable") for x in graph.nodes):
+            raise NoProgram("no argument of it has rows")
         self.graph, self.parts = graph, row_parts(graph, batch)
         work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
         if work > _LARGEST_ROW or "row" in {self.parts[x] for x in graph.updates.values()}:
