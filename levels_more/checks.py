@@ -83,6 +83,13 @@ def number(name, value, least=-np.inf):
     return found
 
 
+def as_python(value):
+    """NumPy's real numbers as Python's, in a list or a tuple, too; anything else as it is."""
+    if type(value) in (list, tuple):
+        return type(value)(map(as_python, value))
+    return real(value) if isinstance(value, np.number) and real(value) is not None else value
+
+
 def absent(told, name):
     """The error for a module's `__getattr__`, two calls above, to raise for that name: an AttributeError which tells that.
 

@@ -15,7 +15,7 @@ from levels.high_level import Callback, Model, epoch_loss, loops, prepared
 from levels.low_level import DOOR, METHODS, RUN, as_tensor, function, reduce_mean
 from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, WIDER, Layer, Loss, at_least, known, positive
 from levels_more import metrics
-from levels_more.checks import takes
+from levels_more.checks import as_python, takes
 from levels_more.epochs_ahead import Ahead
 from levels_more.inputs import (
     Packing,
@@ -424,6 +424,7 @@ def fit_model(
     is that many batches, and the next one goes on behind them. `epochs` is the number of the last one, as in Keras: with
     `initial_epoch` there are fewer, in the orders that a seed gives epochs of that number. Raises TypeError, ValueError.
     """
+    verbose = as_python(verbose)
     if type(verbose) is not int:
         verbose = int(verbose == "auto" or flag("fit: verbose", verbose))
     shuffle, share = flag("fit: shuffle", shuffle), positive("fit: validation_split", validation_split, zero=True)

@@ -9,7 +9,7 @@ from levels import mid_level
 from levels.low_level import DOOR, RUN, Operators, Variable, apply, cast, constant, reduce_sum
 from levels.mid_level import INITIALIZERS, known
 from levels_more import constraints, functional, layers, more_layers
-from levels_more.checks import dtype_of
+from levels_more.checks import as_python, dtype_of
 from levels_more.keras_rules import by_rules, classes_of
 from levels_more.nested import numbers
 from levels_more.parts import get_config
@@ -177,6 +177,8 @@ def drawn_by(name):
     """An initializer: called with Keras' arguments of it, it gives a function of a shape, whose numbers are a tensor."""
 
     def make(*given, seed=None, **options):
+        given, options = as_python(given), {option: as_python(x) for option, x in options.items()}
+
         def drawn(shape, dtype=None):
             return numbers(np.reshape(draw(name, tuple(shape), *given, **options), tuple(shape)), dtype or FLOAT[0])
 

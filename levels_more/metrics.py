@@ -115,7 +115,7 @@ class BinaryAccuracy(Metric):
     def __init__(self, threshold=0.5, **options):
         super().__init__(**options)
         if not isinstance(threshold, np.ndarray) or not isinstance(self, AUC):  # which has several
-            positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
+            threshold = positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
         self.threshold = threshold
 
     def check(self, y_true, y_pred):

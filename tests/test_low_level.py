@@ -138,6 +138,7 @@ CASES = {
     "negative": [(lambda x: -x, (3, 2))],
     "exp": [(exp, (3, 2))],
     "log": [(log, (3, 2))],
+    "multiply_no_nan": pairs(lambda x, y: apply("multiply_no_nan", x, y)),
     "logits_crossentropy": pairs(lambda y, z: apply("logits_crossentropy", y, z)),
     "sqrt": [(sqrt, (3, 2))],
     "tanh": [(tanh, (3, 2))],
