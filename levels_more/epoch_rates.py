@@ -100,7 +100,7 @@ class OnPlateau:
         if self.bad > self.patience:
             self.cooling, self.bad = self.cooldown, 0
             for group in self.optimizer.param_groups:
-                rate = max(group["lr"] * self.factor, self.min_lr)
+                rate = as_python(max(group["lr"] * self.factor, self.min_lr))
                 group["lr"] = rate if group["lr"] - rate > self.eps else group["lr"]
 
     def get_last_lr(self):

@@ -54,7 +54,9 @@ def _stands_for(op):
     except (LookupError, TypeError, ValueError):
         return False
     except AttributeError as error:
-        if not isinstance(error.obj, SimpleNamespace):  # which stands for a layer or a loss, and has not all that they have
+        if not isinstance(
+            error.obj, SimpleNamespace
+        ):  # which stands for a layer or a loss, and has not all that they have
             raise
         return False
     numbers = {node: n for n, node in enumerate(graph.nodes)}

@@ -7,7 +7,7 @@ import numpy as np
 
 from levels import mid_level
 from levels.low_level import DOOR, RUN, Operators, Variable, apply, cast, constant, reduce_sum
-from levels.mid_level import INITIALIZERS, known
+from levels.mid_level import INITIALIZERS, at_least, known
 from levels_more import constraints, functional, layers, more_layers
 from levels_more.checks import as_python, dtype_of
 from levels_more.keras_rules import by_rules, classes_of
@@ -57,7 +57,9 @@ class Layer(mid_level.Layer):
         super().__init__(*args, **options)
         given = activity_regularizer
         self.activity_regularizer = given and known("regularizer", layers.REGULARIZERS, given)
-        self.dtype, self.input_size = np.dtype(dtype or FLOAT[0]), (input_dim,) if input_dim else input_shape
+        self.dtype, self.input_size = np.dtype(dtype or FLOAT[0]), as_python(input_shape)
+        if input_dim is not None:
+            self.input_size = (at_least(1, f"{type(self).__name__}: input_dim", input_dim),)
         if not trainable:  # True would thaw the parts that a model is made of
             self.trainable = False
 

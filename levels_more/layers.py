@@ -40,7 +40,7 @@ from levels.mid_level import (
     layers,
     positive,
 )
-from levels_more.checks import called, expect
+from levels_more.checks import as_python, called, expect
 from levels_more.joined import joins
 from levels_more.reading import of_levels
 
@@ -305,7 +305,7 @@ class Concatenate(Layer):
 
     def __init__(self, axis=-1, **options):
         super().__init__(**options)
-        self.axis = axis
+        self.axis = as_python(axis)
 
     def call(self, x):
         if not isinstance(x, list):

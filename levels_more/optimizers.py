@@ -184,7 +184,10 @@ class PiecewiseConstantDecay(Made):
 
     def __init__(self, boundaries, values):
         boundaries, values = (
-            [number(f"PiecewiseConstantDecay: one of the {name}", x, 0.0) for x in several(f"PiecewiseConstantDecay: {name}", given, "a list of numbers")]
+            [
+                number(f"PiecewiseConstantDecay: one of the {name}", x, 0.0)
+                for x in several(f"PiecewiseConstantDecay: {name}", given, "a list of numbers")
+            ]
             for name, given in (("boundaries", boundaries), ("values", values))
         )
         if len(values) != len(boundaries) + 1 or sorted(boundaries) != [*boundaries]:

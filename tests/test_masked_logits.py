@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from levels_more import tensorflow as tf
-from levels_more import torch
-from levels_more.torch.nn import functional as F
 
 from levels.high_level import Sequential
 from levels.low_level import GradientTape, Variable, apply, eager, function, nn
 from levels.mid_level import BinaryCrossentropy, Dense, losses
+from levels_more import tensorflow as tf
+from levels_more import torch
+from levels_more.torch.nn import functional as F
 
 INF = np.inf
 LOGITS = np.array([[0.0, -INF, 1.0], [2.0, 1.0, -INF], [-INF, 0.5, -INF]])

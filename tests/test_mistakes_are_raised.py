@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from levels_more import fused, joined, small_kernels, walks
-from levels_more import tensorflow as tf
 
 from levels.kernels import KERNELS, use
 from levels.low_level import (
@@ -21,10 +19,14 @@ from levels.low_level import (
     row_program,
 )
 from levels.mid_level import layers
+from levels_more import fused, joined, small_kernels, walks
+from levels_more import tensorflow as tf
 from levels_more.fused import FusedProgram
 from levels_more.fused_replay import FusedReplay
 
-MISTAKES = pytest.mark.parametrize("mistake", [AttributeError("x"), ZeroDivisionError("x"), TypeError("x"), KeyError("x")])
+MISTAKES = pytest.mark.parametrize(
+    "mistake", [AttributeError("x"), ZeroDivisionError("x"), TypeError("x"), KeyError("x")]
+)
 
 
 def raising(error):
@@ -121,7 +123,10 @@ def test_a_scalar_function_that_asks_for_the_number_is_left_to_its_kernel():
 )
 def test_odd_graphs_find_a_program(python, args):
     """No rows, no axes, nothing in it, and rows beside as many of a constant: each back end says so with NoProgram."""
-    found, expected = program_of(python, *args).run([constant(x) for x in args])[0].numpy(), python(*map(constant, args))
+    found, expected = (
+        program_of(python, *args).run([constant(x) for x in args])[0].numpy(),
+        python(*map(constant, args)),
+    )
     np.testing.assert_array_equal(found, expected.numpy())
 
 

@@ -8,16 +8,16 @@ import json
 
 import numpy as np
 import pytest
+
+from levels import hardware, high_level, kernels, low_level, mid_level
+from levels.high_level import DNNClassifier, DNNRegressor, LinearRegressor
+from levels.low_level import Operators
+from levels.mid_level import SGD, Adam, Dataset, Dense, Dropout, Made, at_least, positive
+from levels.support.checks import real
 from levels_more import CONTENTS, torch
 from levels_more import tensorflow as tf
 from levels_more.checks import as_python, number
-from levels_more.saving import written_part
-
-from levels import hardware, high_level, kernels, low_level, mid_level
-from levels.low_level import Operators
-from levels.mid_level import Adam, Dataset, Dense, Dropout, Made, SGD, at_least, positive
-from levels.support.checks import real
-from levels.high_level import DNNClassifier, DNNRegressor, LinearRegressor
+from levels_more.saving import CLASSES, written_part
 
 K = tf.keras
 FLOATS, WHOLES = (np.float64, np.float32, np.float16), (np.int64, np.int32, np.uint8)
@@ -37,8 +37,9 @@ ROOMS = [
     K.constraints, torch.nn, torch.optim,
 ]  # fmt: skip
 SKIPPED = {  # no hyperparameters of a reader's: what is made by others, or wants files, ranks and graphs
-    "AUC.threshold", "Precision.threshold", "Recall.threshold", "DistributedDataParallel", "TensorBoard", "Bucket", "Staged",
-    "BinaryFocalCrossentropy.alpha", "Cut", "First", "Alone", "MeanLoss", "Call", "Functional", "Training", "Beside", "Arithmetic", "Calculated", "Parameter",
+    "AUC.threshold", "Precision.threshold", "Recall.threshold", "FalseNegatives.threshold", "FalsePositives.threshold",
+    "TrueNegatives.threshold", "TruePositives.threshold", "DistributedDataParallel", "TensorBoard", "Bucket", "Staged",
+    "BinaryFocalCrossentropy.alpha", "Cut", "First", "Alone", "DenseFeatures", "MeanLoss", "Call", "Functional", "Training", "Beside", "Arithmetic", "Calculated", "Parameter",
 }  # fmt: skip
 
 
@@ -81,7 +82,11 @@ def cases():
     """(room, class, argument, its number, what else is needed) of all classes that take numbers."""
     for room in ROOMS:
         for name, kind in public(room).items():
-            if name in SKIPPED or issubclass(kind, high_level.Estimator | Dataset | torch.optim.Optimizer):
+            if (
+                name in SKIPPED
+                or kind is K.layers.Embedding
+                or issubclass(kind, high_level.Estimator | Dataset | torch.optim.Optimizer)
+            ):
                 continue
             found, needed = arguments_of(kind)
             for argument, value in found.items():
@@ -115,8 +120,20 @@ def scalars_in(thing, seen=None, path=""):
 def test_the_table_covers_what_it_should():
     kinds = {kind.__name__ for _, kind, *_ in CASES}
     assert len(CASES) > 150 and kinds >= {
-        *"SGD Adam RMSprop Huber Dropout EarlyStopping ReduceLROnPlateau MaxNorm L1L2 BatchNorm1d GaussianNoise".split(),
-        *"LeakyReLU ELU CosineDecay LinearRegressor ConstantDecay".split()[:-2],
+        *[
+            "SGD",
+            "Adam",
+            "RMSprop",
+            "Huber",
+            "Dropout",
+            "EarlyStopping",
+            "ReduceLROnPlateau",
+            "MaxNorm",
+            "L1L2",
+            "BatchNorm1d",
+            "GaussianNoise",
+        ],
+        *["LeakyReLU", "ELU", "CosineDecay", "LinearRegressor", "ConstantDecay"][:-2],
     }
 
 
@@ -128,7 +145,7 @@ def test_a_hyperparameter_is_kept_as_pythons_number(room, kind, argument, value,
             continue
         made = kind(**needed | {argument: given})
         assert scalars_in(made) == []
-        if isinstance(made, Made) and made.__class__.__name__ in levels_more_classes():
+        if isinstance(made, Made) and type(made).__name__ in CLASSES:
             assert json.loads(json.dumps(written_part(made, {}))) == written_part(made, {})
         if hasattr(made, "get_config"):
             assert scalars_in(made.get_config()) == []
@@ -143,13 +160,6 @@ def test_what_is_no_number_is_refused_where_it_is_given(room, kind, argument, va
     for wrong in ("0.1", True):
         with pytest.raises((TypeError, ValueError), match=argument.removesuffix("s")):
             kind(**needed | {argument: wrong})
-
-
-def levels_more_classes():
-    """The names of the classes that can be saved."""
-    from levels_more.saving import CLASSES
-
-    return CLASSES.keys()
 
 
 def test_one_rule():
@@ -235,7 +245,7 @@ TORCH = {  # optimizer -> its options
 }
 
 
-def stepped(optimizer, scheduler=None, change=None):
+def stepped(optimizer, scheduler=None):
     """Where a parameter is after three steps of a PyTorch optimizer, given as a function of the parameters."""
     w = torch.tensor([1.0, -2.0], requires_grad=True)
     made = optimizer([w])
@@ -243,8 +253,6 @@ def stepped(optimizer, scheduler=None, change=None):
     for _ in range(3):
         made.zero_grad()
         (w * w).sum().backward()
-        if change:
-            change(made)
         made.step()
         if schedule:
             schedule.step()
@@ -287,17 +295,13 @@ def test_schedulers_of_pytorch(kind):
     ):
         assert stepped(sgd, make(kind, np.int64)) == stepped(sgd, make(float, int))
 
-    def halve(optimizer, f=kind):
-        for group in optimizer.param_groups:
-            group["lr"] = f(0.5 * group["lr"])
-
-    with pytest.MonkeyPatch.context():
-        w = torch.tensor([1.0], requires_grad=True)
-        optimizer = torch.optim.SGD([w], lr=0.5)
-        w.sum().backward()
-        halve(optimizer)
-        optimizer.step()
-        assert w.tolist() == [0.75]
+    w = torch.tensor([1.0], requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.5)
+    w.sum().backward()
+    for group in optimizer.param_groups:  # as a loop of the reader's may set it
+        group["lr"] = kind(0.25)
+    optimizer.step()
+    assert w.tolist() == [0.75]
     plateau = rates.ReduceLROnPlateau(optimizer, factor=kind(0.5), patience=np.int64(0), min_lr=kind(0.0))
     plateau.step(kind(1.0)), plateau.step(kind(1.0))
     assert optimizer.param_groups[0]["lr"] == 0.125 and scalars_in(plateau.get_last_lr()) == []
@@ -342,7 +346,9 @@ def test_pipelines_and_estimators_take_whole_numbers():
     for make in (LinearRegressor, DNNRegressor, DNNClassifier):
         y = (Y[:, 0] > 0).astype(int) if make is DNNClassifier else Y[:, 0]
         how = dict(learning_rate=0.0625, epochs=3, batch_size=8, n_iter_no_change=2, random_state=0)
-        numpy_how = dict(learning_rate=np.float32(0.0625), epochs=i(3), batch_size=i(8), n_iter_no_change=i(2), random_state=0)
+        numpy_how = dict(
+            learning_rate=np.float32(0.0625), epochs=i(3), batch_size=i(8), n_iter_no_change=i(2), random_state=0
+        )
         with pytest.warns(Warning):
             both = [make(**given).fit(X, y).loss_curve_ for given in (how, numpy_how)]
         assert both[0] == both[1]
@@ -350,9 +356,16 @@ def test_pipelines_and_estimators_take_whole_numbers():
 
 def test_a_saved_model_holds_plain_numbers(tmp_path):
     f = np.float32
-    layers = [Dropout(f(0.5)), Dense(np.int64(2), kernel_regularizer=mid_level.L2(f(0.25))), mid_level.LeakyReLU(f(0.5)), Dense(1)]
+    layers = [
+        Dropout(f(0.5)),
+        Dense(np.int64(2), kernel_regularizer=mid_level.L2(f(0.25))),
+        mid_level.LeakyReLU(f(0.5)),
+        Dense(1),
+    ]
     model = high_level.Sequential(layers)
-    model.compile(SGD(mid_level.ExponentialDecay(f(0.125), np.int64(4), f(0.5)), momentum=f(0.5)), mid_level.Huber(f(0.5)))
+    model.compile(
+        SGD(mid_level.ExponentialDecay(f(0.125), np.int64(4), f(0.5)), momentum=f(0.5)), mid_level.Huber(f(0.5))
+    )
     model.fit(X, Y, epochs=1, verbose=0)
     model.save(tmp_path / "model")
     told = (tmp_path / "model").rglob("*.json")
@@ -373,5 +386,3 @@ def test_the_tasks_of_all_levels_take_a_rate_of_numpy(kind):
             assert task(*given, kind(0.0625)).losses.tolist() == task(*given, 0.0625).losses.tolist()
     with pytest.raises(ValueError, match="learning_rate is True"):
         high_level.tasks.linear_regression(*given, True)
-
-
