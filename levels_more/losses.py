@@ -22,10 +22,14 @@ from levels_more.ranges import surely_within
 
 
 def weighted(loss, each, sample_weight):
-    """What each sample gives, [batch, …], times its weight [batch] or [batch, 1]. Raises ValueError for other shapes."""
+    """What each sample gives, [batch, …], times its weight [batch] or [batch, 1], in the dtype of what it gives, as in Keras.
+
+    Raises ValueError for other shapes.
+    """
     weight, samples = as_tensor(sample_weight, each), each.spec.shape[:1]
     if weight.spec.shape not in (samples, (*samples, 1)):
         raise ValueError(f"{loss}: sample_weight is {weight.spec}; expected one weight a sample, {samples}")
+    weight = weight if weight.dtype == each.dtype else cast(weight, each.dtype)
     return each * reshape(weight, samples + (1,) * (len(each.spec.shape) - 1))
 
 
