@@ -42,7 +42,7 @@ def to_categorical(x, num_classes=None):
 
     Without `num_classes` there is one class more than the largest number. Raises ValueError for what is no number of a class.
     """
-    (found,) = arrays_of(x)
+    (found,) = arrays_of(x, "y")
     found = found[..., 0] if found.ndim > 1 and found.shape[-1] == 1 else found
     found = found.astype(np.int64) if found.dtype.kind in "bu" else found
     wrong = (found % 1 != 0) | (found < 0) if found.dtype.kind in "biuf" else np.ones(found.shape, bool)

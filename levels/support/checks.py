@@ -16,8 +16,20 @@ def unmasked(values):
     except (TypeError, ValueError):  # rows of different lengths
         array = np.empty((), object)
     if array.dtype.kind not in "biufc":
-        raise TypeError(f"{values!r:.60}: expected an array of numbers; others have no kernels")
+        words = words_in(values)
+        told = f"these are words ({words}): number them with np.unique(y, return_inverse=True)[1], where they are classes"
+        raise TypeError(f"{values!r:.60}: expected an array of numbers; {told if words else 'others have no kernels'}")
     return array
+
+
+def words_in(values):
+    """The first different words among these values, for an error, such as "'a', 'b', …"; "" where there are none."""
+    try:
+        found = dict.fromkeys(x for x in np.asarray(values, object).flat if isinstance(x, (str, bytes)))
+    except (TypeError, ValueError):  # no array at all
+        found = {}
+    shown = [repr(x[:20] if isinstance(x, bytes) else str(x[:20])) for x in found]
+    return ", ".join([*shown[:3], *["…"] * (len(shown) > 3)])
 
 
 def real(value):
