@@ -2,6 +2,7 @@
 
 from levels.hardware import flag
 from levels.low_level import (
+    Symbol,
     Tensor,
     absolute,
     apply,
@@ -106,6 +107,24 @@ class Huber(Reduced):
         return 0.5 * (near * near) + self.delta * (size - near)
 
 
+def check_bent_once(loss, y_pred):
+    """Raise ValueError for a sigmoid or a softmax where a loss takes logits, which it bends itself.
+
+    While a function is traced, as in `fit`, each tensor knows its op. Outside nobody knows where numbers come from: they pass.
+    """
+    op = y_pred.node.op if type(y_pred) is Symbol else ""
+    if loss.from_logits and op in ("sigmoid", "softmax"):
+        cure = "leave that activation away, or from_logits=True"
+        raise ValueError(f"{loss}: from_logits=True, but y_pred is a {op}, and would be bent twice; {cure}")
+
+
+def check_several(loss, y_pred):
+    """Raise ValueError for one column of classes y_pred[batch, 1]: its share of itself is always 1, and the loss 0."""
+    if y_pred.spec.shape[-1:] == (1,):
+        cure = "use BinaryCrossentropy with one sigmoid, or give a column for each class"
+        raise ValueError(f"{loss}: y_pred is {y_pred.spec}, and of one class the loss is always 0; {cure}")
+
+
 class Crossentropy(Reduced):
     """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
 
@@ -119,6 +138,7 @@ class Crossentropy(Reduced):
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
+        check_bent_once(self, y_pred)
         if self.from_logits:
             self.check_probabilities("y_true", y_true)
 
@@ -147,6 +167,11 @@ class CategoricalCrossentropy(Crossentropy):
     costs nothing.
     """
 
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        if y_true is not y_pred:  # targets alone are checked as if they were predicted
+            check_several(self, y_pred)
+
     def call(self, y_true, y_pred):
         if self.from_logits:
             return -reduce_sum(apply("multiply_no_nan", nn.log_softmax(y_pred), y_true), -1)
@@ -173,6 +198,8 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
 
     def check(self, y_true, y_pred):
         check_classes(self, y_true, y_pred)
+        check_several(self, y_pred)
+        check_bent_once(self, y_pred)
         if self.probabilities:
             self.check_probabilities("y_pred", y_pred)
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from levels_more import tensorflow as tf
 
 from levels.high_level import Sequential
 from levels.mid_level import SGD, Dataset, Dense, Embedding, Flatten
+from levels_more import tensorflow as tf
 
 DRAW = np.random.default_rng(0)
 ROWS, WEIGHTS = DRAW.normal(size=(40, 3)), DRAW.uniform(0.5, 2.0, 40)
@@ -17,7 +17,10 @@ LOSSES = {  # loss -> (units, activation, targets)
     "mse": (1, None, 2.0 * ROWS.sum(1)),
     "mae": (1, None, 2.0 * ROWS.sum(1)),
 }
-SPELLINGS = {"levels": (Sequential, Dense, SGD), "keras": (tf.keras.Sequential, tf.keras.layers.Dense, tf.keras.optimizers.SGD)}
+SPELLINGS = {
+    "levels": (Sequential, Dense, SGD),
+    "keras": (tf.keras.Sequential, tf.keras.layers.Dense, tf.keras.optimizers.SGD),
+}
 
 
 def made(spelling, loss, built=None):

@@ -6,11 +6,11 @@ import sys
 
 import numpy as np
 import pytest
-from levels_more import tensorflow as tf
 
 from levels import low_level
 from levels.high_level import DNNClassifier, Sequential
 from levels.mid_level import Dataset, Dense, MeanSquaredError, SparseCategoricalAccuracy
+from levels_more import tensorflow as tf
 
 X = np.random.default_rng(0).normal(size=(6, 2)).astype("f4")
 WORDS = ["a", "b", "c", "a", "b", "c"]
@@ -53,7 +53,9 @@ def test_labels_in_a_dataset_that_are_words(kind, spelling):
     data = (Dataset if spelling == "levels" else tf.data.Dataset).from_tensor_slices((X, LABELS[kind])).batch(2)
     with pytest.raises(TypeError, match=r"y holds words \('a', 'b'"):
         made(spelling).fit(data, verbose=0)
-    with pytest.raises(TypeError, match=r"expected numbers or text.*make an array of text of it, such as np.array\(x, str\)"):
+    with pytest.raises(
+        TypeError, match=r"expected numbers or text.*make an array of text of it, such as np.array\(x, str\)"
+    ):
         Dataset.from_tensor_slices((X, LABELS["objects"]))
 
 
@@ -87,7 +89,9 @@ def test_metrics_losses_and_tensors_of_words(kind):
         lambda: MeanSquaredError()(y, p[:, 0]),
         lambda: low_level.constant(y),
     ):
-        with pytest.raises(TypeError, match=r"these are words \(b?'a', b?'b', b?'c'\): number them with np\.unique\(y, return_inv"):
+        with pytest.raises(
+            TypeError, match=r"these are words \(b?'a', b?'b', b?'c'\): number them with np\.unique\(y, return_inv"
+        ):
             call()
 
 
@@ -123,5 +127,7 @@ for call in (lambda: model.fit(x, words), lambda: model.evaluate(x, words), lamb
     except TypeError as error:
         print("these are words ('a', 'b'): number them with np.unique(y, return_inverse=True)[1]" in str(error))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"LEVELS_CORE": "1"})
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"LEVELS_CORE": "1"}
+    )
     assert done.stdout.split() == ["True"] * 3, done.stderr

@@ -17,7 +17,9 @@ def unmasked(values):
         array = np.empty((), object)
     if array.dtype.kind not in "biufc":
         words = words_in(values)
-        told = f"these are words ({words}): number them with np.unique(y, return_inverse=True)[1], where they are classes"
+        told = (
+            f"these are words ({words}): number them with np.unique(y, return_inverse=True)[1], where they are classes"
+        )
         raise TypeError(f"{values!r:.60}: expected an array of numbers; {told if words else 'others have no kernels'}")
     return array
 
