@@ -121,8 +121,8 @@ import numpy as np
 
 from levels import more
 from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, flag, pool
-from levels.kernels import ELEMENTWISE, KERNELS, planned
 from levels.support.checks import unmasked
+from levels.kernels import ELEMENTWISE, KERNELS, planned
 
 METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
 
