@@ -430,7 +430,8 @@ def fit_model(
     is that many batches, and the next one goes on behind them. `epochs` is the number of the last one, as in Keras: with
     `initial_epoch` there are fewer, in the orders that a seed gives epochs of that number. Raises TypeError, ValueError.
     """
-    verbose = as_python(verbose)
+    if type(verbose) is not int:
+        verbose = as_python(verbose)
     if type(verbose) is not int:
         verbose = int(verbose == "auto" or flag("fit: verbose", verbose))
     shuffle, share = flag("fit: shuffle", shuffle), positive("fit: validation_split", validation_split, zero=True)

@@ -87,7 +87,11 @@ def arrays_of(x, name):
     `name` is what it is given as, a key of CURES. Raises TypeError for words.
     """
     several = isinstance(x, (list, tuple)) and any(isinstance(a, (np.ndarray, Operators)) or of_pandas(a) for a in x)
-    return [_array_of(a, name) for a in (x if several else [x])]
+    found = []
+    for a in x if several else [x]:
+        plain_numbers = type(a) is np.ndarray and a.dtype.kind in "fiub"  # as in most fits, which make few calls
+        found.append(a if plain_numbers else _array_of(a, name))
+    return found
 
 
 def _array_of(values, name):

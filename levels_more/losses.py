@@ -108,12 +108,12 @@ class Huber(Reduced):
 
 
 def check_bent_once(loss, y_pred):
-    """Raise ValueError for a sigmoid or a softmax where a loss takes logits, which it bends itself.
+    """Raise ValueError for a sigmoid or a softmax in the place of the logits that this loss bends itself.
 
     While a function is traced, as in `fit`, each tensor knows its op. Outside nobody knows where numbers come from: they pass.
     """
     op = y_pred.node.op if type(y_pred) is Symbol else ""
-    if loss.from_logits and op in ("sigmoid", "softmax"):
+    if op in ("sigmoid", "softmax"):
         cure = "leave that activation away, or from_logits=True"
         raise ValueError(f"{loss}: from_logits=True, but y_pred is a {op}, and would be bent twice; {cure}")
 
@@ -138,8 +138,8 @@ class Crossentropy(Reduced):
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
-        check_bent_once(self, y_pred)
         if self.from_logits:
+            check_bent_once(self, y_pred)
             self.check_probabilities("y_true", y_true)
 
 
@@ -199,7 +199,8 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
     def check(self, y_true, y_pred):
         check_classes(self, y_true, y_pred)
         check_several(self, y_pred)
-        check_bent_once(self, y_pred)
+        if self.from_logits:
+            check_bent_once(self, y_pred)
         if self.probabilities:
             self.check_probabilities("y_pred", y_pred)
 

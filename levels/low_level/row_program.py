@@ -160,8 +160,8 @@ class RowProgram:
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
-        if batch is None or all(x.op not in ("input", "variable") for x in graph.nodes):
-            raise NoProgram("no argument of it has rows")
+        if batch is None or all((x.op, *x.spec.shape[:1]) != ("input", batch) for x in graph.nodes):
+            raise NoProgram("it reads no rows")
         self.graph, self.parts = graph, row_parts(graph, batch)
         work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
         if work > _LARGEST_ROW or "row" in {self.parts[x] for x in graph.updates.values()}:
