@@ -86,7 +86,9 @@ class OnPlateau:
     ):
         self.optimizer, self.factor = optimizer, as_python(factor)
         self.sign = {"min": 1.0, "max": -1.0}[mode]
-        self.patience, self.threshold, self.cooldown = as_python(patience), as_python(threshold), as_python(cooldown)
+        self.patience = as_python(patience)
+        self.threshold = as_python(threshold)
+        self.cooldown = as_python(cooldown)
         self.min_lr, self.eps, self.best = as_python(min_lr), as_python(eps), math.inf
         self.bad = self.cooling = self.last_epoch = 0
 

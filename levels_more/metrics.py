@@ -36,7 +36,7 @@ def bend_of(loss):
 
 
 def heed_logits(metrics, losses):
-    """Let the metrics that were asked for by name expect logits, where the loss beside them takes them.
+    """Let the metrics that were asked for by name expect logits [batch, …], where the loss beside them takes those.
 
     sigmoid(z) > 0.5 is z > 0. A metric that is given as an object has a threshold of the reader's, and keeps it, as in Keras.
     """

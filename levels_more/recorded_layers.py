@@ -96,7 +96,9 @@ class BatchNorm1d(Module):
         self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None
     ):
         super().__init__()
-        self.num_features, self.eps, self.momentum = as_python((num_features, eps, momentum))
+        self.num_features = as_python(num_features)
+        self.eps = as_python(eps)
+        self.momentum = as_python(momentum)
         self.weight = Parameter(FUNCTIONS["ones"](num_features, dtype=dtype)) if affine else None
         self.bias = Parameter(FUNCTIONS["zeros"](num_features, dtype=dtype)) if affine else None
         self.running_mean = self.running_var = None
