@@ -72,7 +72,7 @@ def as_array(value):
     except ValueError:
         raise ValueError("a list of parts that differ in shape is no array; several arrays go into a tuple") from None
     if array.dtype.kind not in "biufU":
-        cure = "; make an array of text of it, such as np.array(x, str)" * bool(words_in(value))
+        cure = "; make an array of text of it, such as np.array(x, str)" * bool(words_in(array))
         raise TypeError(f"expected numbers or text, got {reprlib.repr(value)}{cure}")
     return array.astype(np.float32) if type(value) in (float, list) and array.dtype == np.float64 else array
 
