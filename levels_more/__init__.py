@@ -93,7 +93,7 @@ CONTENTS = {
         "intrinsics": "exponent_bits intrinsic larger ldexp llvm_function scaled_bits smaller",
         "moves": (
             "as_slices by_views enter_move one_hot one_loop plan_cast plan_concat plan_moves plan_one_hot "
-            "plan_reshape plan_scatter_add plan_slice plan_slice_grad plan_transpose scatter_add sliced"
+            "plan_scatter_add plan_slice plan_slice_grad plan_transpose scatter_add sliced"
         ),
         "ops": "elu erf small_tanh tanh",
         "products": (

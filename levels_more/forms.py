@@ -19,10 +19,6 @@ def _concat_values(node, shape, *inputs):
     return np.concatenate(inputs, node.attrs["axis"])
 
 
-def _reshape_values(node, shape, x):
-    return x.reshape(shape)
-
-
 def _index(node, shape):
     """The slices of a node. In a program by rows, where the shape is that of one row, they have to take all rows."""
     slices = as_slices(node.attrs["slices"])
@@ -62,7 +58,6 @@ def _row_kernel_values(node, shape, *inputs):
 
 FORMS["cast"] = _cast_values
 FORMS["concat"] = _concat_values
-FORMS["reshape"] = _reshape_values
 FORMS["slice"] = _slice_values
 FORMS["slice_grad"] = _slice_grad_values
 for _op in ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min"):

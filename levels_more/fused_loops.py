@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from itertools import groupby
 
 from levels.hardware import select
-from levels.kernels import ELEMENTWISE, KERNELS
-from levels.low_level import NoProgram
+from levels.kernels import ELEMENTWISE
+from levels.low_level import as_instructions
 
 from .fused_threads import shares
 from .wholes import all_lanes, array_like, assembler, loaded, stored
@@ -149,20 +149,14 @@ class LoopWriter:
                 self.values[x] = loaded(self.a, self.arrays[x], x.spec.dtype, *at)
 
     def computed(self, node):
-        """The number of a node, written by the op's own scalar function.
-
-        Raises NoProgram where that asks for what the assembler has no instruction for, as `power` does, or for the number.
-        """
+        """The number of a node, written by the op's own scalar function."""
         values = [self.values[x] for x in node.inputs]
         if scalar := _scalar(node):
             return scalar(*values)
         numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
         if self.named:
             numbers = {name: self.a.number(name) for name in numbers}
-        try:
-            return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
-        except TypeError as why:  # so Python tells it, and a Value, which is not known yet
-            raise NoProgram(f"{node!r} is left to its kernel: {why}") from why
+        return as_instructions(node, *values, **numbers)
 
 
 def loop_program(nodes, results, rows=None):

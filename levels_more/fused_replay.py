@@ -47,17 +47,16 @@ class Part:
 class FusedReplay(Replay):
     """A graph that is replayed, but for its loops, which are programs. What passes between units has memory of its own.
 
-    Raises NoProgram for a graph without such loops, for another kind of device, and for empty arrays.
+    Raises NoProgram for a graph without such loops, and for another kind of device.
     """
 
     def __init__(self, graph, batch, over=False):
         super().__init__(graph)
-        for node in graph.ops:
-            if 0 in node.spec.shape:
-                raise NoProgram(f"{node!r} is empty")
         self.units, kept = replay_units(graph), {*graph.outputs, *graph.updates.values()}
         if all(len(unit.nodes) == 1 for unit in self.units) or any(x.spec.device.kind != "cpu" for x in graph.nodes):
             raise NoProgram("it has no ops that share a loop")
+        if any(0 in x.spec.shape for x in graph.nodes):
+            raise NoProgram("it has empty arrays")
         try:
             FusedProgram(graph, batch, over)
         except NoProgram as why:

@@ -51,14 +51,6 @@ def plan_transpose(op, function, x, axes=None):
     return plan_moves(op, function, tuple(x.shape[a] for a in axes), [x], lambda out, x: [(out, x.transpose(axes))])
 
 
-def plan_reshape(op, function, x, shape=None):
-    """The same numbers in the same order, in another shape. Raises ValueError for a shape of more or fewer numbers."""
-    shape = sizes(f"{op}: shape", shape)
-    if math.prod(shape) != math.prod(x.shape) or min(shape, default=0) < 0:
-        raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {math.prod(x.shape)} numbers")
-    return make(op, shape, x.dtype, [x], *one_loop(function, x))
-
-
 def plan_concat(op, function, *inputs, axis=0):
     """The inputs one after the other along an axis; all other sizes are equal. Raises ValueError where they are not."""
     same_dtype(op, *inputs, kinds="fib")
@@ -138,7 +130,7 @@ def enter_move(op, planner, *tried, count=1):
 
 
 enter_move("transpose", plan_transpose, ((), {}), ((3,), {}), ((2, 3, 4), {"axes": (1, 2, 0)}), ((0, 2), {}))
-enter_move("reshape", plan_reshape, ((), {"shape": (1, 1)}), ((6,), {"shape": (2, 3)}), ((2, 0), {"shape": (0,)}))
+TRIALS["reshape"] = [([()], {"shape": (1, 1)}), ([(6,)], {"shape": (2, 3)}), ([(2, 0)], {"shape": (0,)})]
 enter_move("concat", plan_concat, ((2, 3), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 3), {"axis": 0}), count=2)
 enter_move("slice", plan_slice, ((5, 4), {"slices": ((1, 5, 2), (3, None, -1))}), ((3,), {"slices": ((0, 0, 1),)}))
 enter_move("slice_grad", plan_slice_grad, ((2, 3), {"shape": (4, 3), "slices": ((0, 4, 2), (None, None, -1))}))

@@ -1,4 +1,4 @@
-"""What readers may fill into the blanks: {key: right bodies, bodies that are right with other bits, and wrong ones}.
+"""What readers may fill into the blanks: {key: right bodies, bodies that are right and do not go on, and wrong ones}.
 
 Each is the body of the function, without its first line and its docstring; of a wrong one, with what its message says.
 """
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class Answers(NamedTuple):
-    right: list[str]  # two or more, with the record's bits
+    right: list[str]  # two or more, right to the last bit
     wrong: dict[str, str]  # {a body: what the message must hold}, five or more
-    other_bits: list[str] = []  # right, and not to the last bit
+    other_bits: list[str] = []  # right, but not to the last bit, or not for what comes later
 
 
 ANSWERS = {
@@ -36,6 +36,8 @@ return dw, de
             "de = g * error + g * error\nreturn row, de": "g = 0.1: dw",
             "de = g * error + g * error\nreturn [value * error for value in row], de": "g = 0.1: dw",
             "de = 2.0 * float(error) * g\nreturn [value * de for value in row], de": "on registers",
+            "import numpy as np\nde = 2.0 * g * error\nreturn np.array(row) * de, de": "gives float64[2] first; expected a list with one number",
+            "de = 2.0 * g * error\n[value * de for value in row], de": "gives None: is there a `return` in every case?",
         },
     ),
     "01-subtract": Answers(
@@ -43,15 +45,20 @@ return dw, de
             'instruction = "fsub"\nreturn arithmetic(instruction, x, y)',
             'return arithmetic("f" + "sub", x, y)',
         ],
+        other_bits=[
+            'return Register(f"fsub double {x.name}, {y.name}")',
+            'return Register("fsub double " + x.name + ", " + y.name)',
+        ],
         wrong={
             'return arithmetic("fsub", y, x)': "5 - 3: 2, yours -2",
             'return arithmetic("fadd", x, y)': "5 - 3: 2, yours 8",
             'return arithmetic("fdiv", x, y)': "5 - 3: 2, yours 1.66",
             "return x": "5 - 3: 2, yours 5",
-            'return Register(f"fsub double {x.name}, {y.name}")': "raises",  # or, where there is a Register, as the next
-            'return Value(x.a, x.a.write(f"fsub double {x.register}, {y.register}"))': "`a` is asked of an operand",
+            'return Register(f"fsub double {y.name}, {x.name}")': "5 - 3: 2, yours -2",
+            'return Register(f"fsub {x.name}, {y.name}")': "is no instruction on x and y; one reads `fadd double %x, %y`",
+            'return Value(x.a, x.a.write(f"fsub double {x.register}, {y.register}"))': "`a` is asked of a register",
             "return x - y": "raises",
-            'return arithmetic("sub", x, y)': "raises",
+            'return arithmetic("sub", x, y)': "LLVM has no instruction 'sub' for two floats",
             'arithmetic("fsub", x, y)': "5 - 3: 2, yours None",
         },
     ),
@@ -122,8 +129,27 @@ found = plan(op, reads, attrs)
 PLANS[key] = found
 return found
 """,
+            """
+try:
+    return PLANS[_key_of(op, reads, attrs)]
+except KeyError:
+    return PLANS.setdefault(_key_of(op, reads, attrs), plan(op, reads, attrs))
+""",
         ],
         wrong={
+            """
+key = _key_of(op, reads, {})
+return PLANS.get(key) or PLANS.setdefault(key, plan(op, reads, attrs))
+""": "one op over axis 0, over axis 1, over axis 0: plans made 2, yours 1",
+            """
+key = (op, *(read.shape for read in reads))
+return PLANS.get(key) or PLANS.setdefault(key, plan(op, reads, attrs))
+""": "one op over axis 0, over axis 1, over axis 0: plans made 2, yours 1",
+            """
+key = _key_of(op, reads, attrs)
+if key not in PLANS:
+    PLANS[key] = plan(op, reads, attrs)
+""": 'two launches of "add" on one Spec gives None: is there a `return` in every case?',
             "return plan(op, reads, attrs)": 'two launches of "add" on one Spec: plans made 1, yours 2',
             """
 key = _key_of(op, reads, attrs)
@@ -168,12 +194,18 @@ return PLANS[key]
     "02-matmul_ikj": Answers(
         right=[
             """
+out[:] = 0.0
 for i in range(out.shape[0]):
-    for j in range(out.shape[1]):
-        total = 0.0
-        for k in range(x.shape[1]):
-            total += x[i, k] * w[k, j]
-        out[i, j] = total
+    for k in range(x.shape[1]):
+        factor = x[i, k]
+        for j in range(out.shape[1]):
+            out[i, j] += factor * w[k, j]
+""",
+            """
+out[:] = 0.0
+for i in range(len(x)):
+    for k in range(len(w)):
+        out[i] += x[i, k] * w[k]
 """,
             """
 for i in range(out.shape[0]):
@@ -222,6 +254,36 @@ for i in range(out.shape[0]):
             out[i, j] += x[i, k] * w[j, k]
 """: "raises IndexError",
             "out = x @ w": "11, yours 4",
+            """
+for i in range(out.shape[0]):
+    for j in range(out.shape[1]):
+        total = 0.0
+        for k in range(x.shape[1]):
+            total += x[i, k] * w[k, j]
+        out[i, j] = total
+""": "its loops are in another order: of the six numbers of an x of shape (2, 3) it reads 0, 1, 2, 0, 1, 2, 3, 4, …",
+            """
+out[:] = 0.0
+for k in range(x.shape[1]):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] += x[i, k] * w[k, j]
+""": "it reads 0, 3, 1, 4, 2, 5, …",
+            """
+out[:] = 0.0
+for i in range(out.shape[0]):
+    for j in range(out.shape[1]):
+        for k in range(x.shape[1]):
+            out[i, j] += x[i, k] * w[k, j]
+""": "it reads 0, 1, 2, 0, 1, 2, 3, 4, …",
+            """
+for i in range(out.shape[0]):
+    for k in range(x.shape[1]):
+        for j in range(out.shape[1]):
+            if k == 0:
+                out[i, j] = 0.0
+            out[i, j] += x[i, k] * w[k, j]
+""": "x of shape (2, 0) @ w of shape (0, 2): at [0, 0]: 0, yours 7",
             """
 out[:] = 0.0
 for i in range(out.shape[0]):
@@ -276,6 +338,28 @@ for axis, size in enumerate(shape):
 return dx
 """: "(3, 1), an input of shape (1, 1): ops that add nothing up 0, yours 1",
             "return dx.numpy().sum(axis=0, keepdims=True)": "Tensor, yours float64[1, 4]",
+            """
+import numpy as np
+array = dx.numpy()
+extra = array.ndim - len(shape)
+axes = [k for k in range(array.ndim) if k < extra or array.shape[k] != shape[k - extra]]
+return constant(array.sum(axis=tuple(axes)).reshape(shape)) if axes else dx
+""": "was computed beside the door, so no tape heard of it",
+            """
+extra = len(dx.spec.shape) - len(shape)
+if extra:
+    dx = reduce_sum(dx, axis=tuple(range(extra)))
+axes = [k for k, size in enumerate(shape) if size != dx.spec.shape[k]]
+return reduce_sum(dx, axis=tuple(axes), keepdims=True) if axes else dx
+""": "a gradient of shape (2, 3, 4), an input of shape (1, 3, 1) raises ValueError",
+            """
+extra = len(dx.spec.shape) - len(shape)
+if extra:
+    dx = reduce_sum(dx, axis=tuple(range(extra)))
+for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape)):
+    if have != wanted:
+        dx = reduce_sum(dx, axis=axis, keepdims=True)
+""": "a gradient of shape (10, 4), an input of shape (1, 4): Tensor, yours None (is there a `return` in every case?)",
         },
     ),
     "03-hand_on": Answers(
@@ -298,6 +382,11 @@ if gradients.get(x):
 gradients[x] = share
 """: "two shares of two numbers each raises ValueError: a tensor of shape (2,) is not one number",
             "gradients[x] = share + share": "2, yours 4",
+            """
+if x in gradients:
+    share = constant(gradients[x].numpy() + share.numpy())
+gradients[x] = share
+""": "x gets 2.0 and 2.0: this was computed beside the door, so no tape heard of it",
             "gradients = {x: share}": "yours None",
             """
 for each in gradients:
@@ -329,6 +418,35 @@ return [node for node in nodes if node in keep]
             "return nodes": "yours",
             "return [node for node in nodes if node in wanted]": "yours",
             """
+needed = set()
+
+def visit(node):
+    if node not in needed:
+        needed.add(node)
+        for each in node.inputs:
+            visit(each)
+
+for node in wanted:
+    visit(node)
+return [node for node in nodes if node in needed]
+""": "of x and 2,000 nodes, each the sum of the one before it and itself",
+            """
+for node in reversed(nodes):
+    if node in wanted:
+        wanted.extend(node.inputs)
+return [node for node in nodes if node in wanted]
+""": "it changes the list `wanted` that it is given: work on a copy",
+            """
+needed = set(wanted)
+for node in reversed(nodes):
+    if node in needed:
+        needed.update(node.inputs)
+for node in [*nodes]:
+    if node not in needed:
+        nodes.remove(node)
+return nodes
+""": "it changes the list `nodes` that it is given: work on a copy",
+            """
 needed = set(wanted)
 for node in nodes:
     if node in needed:
@@ -356,12 +474,12 @@ return needed
         right=["return bias + x @ kernel", "product = x @ kernel\nreturn product + bias"],
         wrong={
             "return x @ kernel": "at [0, 0]: 3.5, yours 3",
-            "return x.__matmul__(kernel) + bias": "variables",
             "return x * kernel + bias": "raises",
             "return kernel @ x + bias": "raises",
             "return x @ (kernel + bias)": "3.5, yours 4.5",
             "return x @ kernel - bias": "3.5, yours 2.5",
             "return x @ kernel + bias[0, 0]": "at [0, 1]",
+            "import numpy as np\nreturn np.dot(x, kernel) + bias": "variables: its numbers are right, but `x` gets no gradient",
         },
     ),
     "04-squared_error": Answers(
@@ -373,6 +491,7 @@ return needed
             "return y_pred * y_pred - y_true * y_true": "0.25, yours 1.25",
             "error = y_pred + y_true\nreturn error * error": "0.25, yours 6.25",
             "error = y_pred - y_true\nreturn (error * error).mean()": "yours",
+            "import numpy as np\nreturn np.square(y_pred - y_true)": "raises TypeError: np.square takes arrays and got a Tensor: write it",
             "return abs(y_pred - y_true)": "0.25, yours 0.5",
         },
     ),
@@ -386,6 +505,7 @@ return needed
             "return y_true * log(p) + (1.0 - y_true) * log(1.0 - p)": "truth 1, p = 0.9: at [0, 0]: 0.105361, yours -0.105361",
             "return -(y_true * log(p))": "truth 0, p = 0.9",
             "return -log(p)": "truth 0, p = 0.9",
+            "import numpy as np\nreturn -np.log(p)": "raises TypeError: np.log takes arrays and got a Tensor: write it",
             "return -(y_true * log(1.0 - p) + (1.0 - y_true) * log(p))": "0.105361, yours 2.30259",
             "return -(log(p) + log(1.0 - p))": "truth 1, p = 0.9",
             "return -(y_true * p + (1.0 - y_true) * (1.0 - p))": "0.105361, yours -0.9",

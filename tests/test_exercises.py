@@ -38,8 +38,6 @@ from levels.low_level import (  # noqa: F401
 from levels.mid_level import SGD, BinaryAccuracy, Dense, Layer, Loss, Optimizer  # noqa: F401
 from solutions import hardware, high_level, kernels, low_level, mid_level
 
-pytestmark = pytest.mark.versions
-
 MODULES = {
     "01_hardware": hardware,
     "02_kernels": kernels,
@@ -81,6 +79,7 @@ def test_each_exercise_has_a_stub_a_check_a_solution_and_wrong_ones():
         assert min(map(len, module.WRONG.values())) >= 5
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("name", MODULES)
 def test_stubs_are_blank_and_promise_the_right_number_of_lines(name, capsys):
     scope = {}
@@ -98,6 +97,7 @@ def test_stubs_are_blank_and_promise_the_right_number_of_lines(name, capsys):
 # What the checks say.
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("key", SOLUTIONS)
 def test_the_solution_is_right_whatever_is_drawn(key):
     for seed in SEEDS:
@@ -343,6 +343,7 @@ def test_whatever_is_handed_over_gets_an_answer(key, odd, monkeypatch):
         assert "RecursionError" in found.text
 
 
+@pytest.mark.versions
 def test_the_time_limit_leaves_nothing_behind(monkeypatch):
     monkeypatch.setattr(asking, "SECONDS", 0.02)
     before = threading.active_count()
@@ -378,6 +379,7 @@ STUBBORN = {
 }
 
 
+@pytest.mark.versions
 @pytest.mark.parametrize("code", STUBBORN.values(), ids=STUBBORN)
 @pytest.mark.parametrize("place", ["started with nohup", "in another thread"])
 def test_the_time_limit_holds_whatever_it_stops(code, place):
@@ -392,6 +394,7 @@ def test_the_time_limit_holds_whatever_it_stops(code, place):
     assert not done.stderr
 
 
+@pytest.mark.versions
 def test_the_readers_own_interrupt_passes():
     def stopped(*arguments):
         raise KeyboardInterrupt
@@ -400,6 +403,7 @@ def test_the_readers_own_interrupt_passes():
         exercises.verdict("01-3", stopped)
 
 
+@pytest.mark.versions
 @pytest.mark.quick
 def test_of_a_class_every_method_may_be_blank_or_one():
     class Scale(Layer):
@@ -415,6 +419,7 @@ def test_of_a_class_every_method_may_be_blank_or_one():
     assert exercises.verdict("04-1", Scale).state == "right"
 
 
+@pytest.mark.versions
 def test_a_class_of_another_kind():
     class Scale:
         def call(self, x):
@@ -425,6 +430,7 @@ def test_a_class_of_another_kind():
     assert exercises.verdict("04-1", int).text.startswith("expected a function, written with `def`, or a class")
 
 
+@pytest.mark.versions
 def test_a_method_that_never_ends_is_stopped(monkeypatch):
     class Scale(Layer):
         def call(self, x):
@@ -435,6 +441,7 @@ def test_a_method_that_never_ends_is_stopped(monkeypatch):
     assert "takes more than 0.1 s" in exercises.verdict("04-1", Scale).text
 
 
+@pytest.mark.versions
 def test_a_kernel_must_compile_too():
     def only_python(out, x):
         kernels.sum_by_fours(out, x)
@@ -444,12 +451,14 @@ def test_a_kernel_must_compile_too():
     assert found.state == "not yet" and "compiled, raises" in found.text and len(found.text) < 700
 
 
+@pytest.mark.versions
 def test_a_name_of_the_notebook_is_missing():
     lost = types.FunctionType(hardware.centre.__code__, {}, "centre")
     found = exercises.verdict("01-2", lost)
     assert found.text == "centre is tried with the notebook's own `pool`: run the cell that defines it"
 
 
+@pytest.mark.versions
 def test_a_kernel_compiled_by_the_reader_is_one_too():
     assert exercises.verdict("02-2", numba.njit(kernels.gradient_product)).state == "right"
 

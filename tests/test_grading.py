@@ -74,7 +74,7 @@ def test_blanks_are_graded_wherever_they_stand(tmp_path):
     stub, answers = cell.source.replace("...", "BODY"), ANSWERS[key]
     bodies = {
         "...": ("still blank", "not filled in"),
-        answers.right[0].strip().replace("\n", "\n    "): ("right", "right, with the record's bits"),
+        answers.right[0].strip().replace("\n", "\n    "): ("right", "right, to the last bit"),
         "return dx": ("not yet", "(1, 4), yours (10, 4)"),
         "while True: pass": ("not yet", "does its loop come to an end?"),
         "import os; os._exit(3)": ("no answer", "it ends the process (status 3)"),

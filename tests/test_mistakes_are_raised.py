@@ -98,7 +98,7 @@ def test_what_the_assembler_has_no_instruction_for_is_left_to_its_kernel():
     x = constant(np.full((2, 3), 3.0, "f4"))
     assert (apply("power", x, 2.0).numpy() == 9.0).all()
     program = program_of(lambda x: nn.relu(x * 2.0) ** (x * 0.5), x)
-    assert isinstance(program, Replay) and "power float32[2, 3] is left to its kernel" in program.why
+    assert isinstance(program, Replay) and "power" in program.why
 
 
 def test_a_scalar_function_that_asks_for_the_number_is_left_to_its_kernel():

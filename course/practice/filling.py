@@ -1,8 +1,8 @@
 """What a reader fills into a blank is tried beside the course's own: on the same cases, told by the first that differs.
 
-There are two verdicts. It is right if it gives what the course's own gives, up to rounding; and it has the record's bits if it
-gives that to the last bit. Only then is it what the reader's `levels` is built from; else the course's own goes on. Nothing
-that is written in a cell stops the notebook here: no loop without end, no exception, no name misspelt.
+It is right if it gives what the course's own gives, up to rounding. If it gives that to the last bit, the reader's `levels` is
+built from it. If not, the reader is told which digits differ and what would give the same ones, and the course's own goes on.
+Nothing that is written in a cell stops the notebook here: no loop without end, no exception, no name misspelt.
 """
 
 import contextlib
@@ -15,6 +15,17 @@ from course.practice import asking, progress
 from course.practice.asking import Blank, Wrong, form, pack, unpack
 from course.practice.exercises.trying import equal
 
+SAME_BITS = {  # "key of a blank": what gives the bits of the course's own; for each blank that can be right with others
+    "01-line_slopes": "`g * error + g * error` for `de`, and an input times `de` for a weight",
+    "01-through_relu": "`dot(d, row)`, and 0.0 where relu cut",
+    "02-relu_grad": "`select(y <= 0.0, 0.0, dy)`: -0.0 is another number than 0.0",
+    "02-matmul_ikj": "a sum that starts at 0.0 and adds one product at a time, k upwards",
+    "03-hand_on": "to keep the first share as it is: 0.0 + -0.0 is 0.0",
+    "04-affine": "`x @ kernel + bias`",
+    "04-squared_error": "one difference, multiplied by itself",
+    "04-cross_entropy": "`-(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))`",
+    "05-epoch_loss": "`np.dot(losses, rows)`, divided by `sum(rows)`",
+}
 NEAR = {"float32": 1e-4, "float16": 1e-2}  # how near a result must come, as a share of the largest number in it
 
 
@@ -111,7 +122,7 @@ def compared(key: str, mine, own, seed: int = 0) -> Verdict:
     try:
         answers, failed = unpack(mine("filled", inputs))
         answers = [(str(said), str(name), str(kind), value) for said, name, kind, value in answers]
-        return found(cases, answers, str(failed)[:400] if failed else "")
+        return found(key, cases, answers, str(failed)[:400] if failed else "")
     except Blank:
         return UNTOUCHED
     except Wrong as wrong:
@@ -120,13 +131,15 @@ def compared(key: str, mine, own, seed: int = 0) -> Verdict:
         return not_yet(f"What it gives cannot be compared ({type(error).__name__}: {error})"[:400])
 
 
-def found(cases: list, answers: list, failed: str) -> Verdict:
+def found(key: str, cases: list, answers: list, failed: str) -> Verdict:
     """What comes of a comparison, row by row. failed: how the answers ended too early, or nothing."""
+    kept = [value for said, _, _, value in answers if said == asking.KEPT and value]
+    cases, answers = ([row for row in rows if row[0] != asking.KEPT] for rows in (cases, answers))
     other = ""
     for k, case in enumerate(cases):
         said = f"{case[0]}: {case[1]}".rstrip()
         if k >= len(answers) or answers[k][:2] != case[:2]:
-            return not_yet(failed or f"{said} is missing")
+            return not_yet(failed or f"{said} {missing(case, answers[k : k + 1])}")
         near = NEAR.get(str(getattr(case[3], "dtype", "")), 1e-9)
         if differs := difference(answers[k][2:], case[2:], lambda p, q, near=near: equal(p, q, near)):
             return not_yet(f"{said} {differs}")
@@ -135,11 +148,30 @@ def found(cases: list, answers: list, failed: str) -> Verdict:
     if failed or len(answers) > len(cases):
         return not_yet(failed or "It gives more than it should")
     count = len({said for said, *_ in cases})
+    right = f"right ({count} cases)"
+    if kept:
+        return Verdict("other bits", f"{right}. {kept[0]} So the course's own goes on.")
     if other:
-        return Verdict(
-            "other bits", f"right ({count} cases), with other bits than the record. {other}. The course's own goes on."
-        )
-    return Verdict("right", f"right, with the record's bits ({count} cases). Yours goes on, and into your levels.")
+        same = f" The course's bits come from {SAME_BITS[key]}." if key in SAME_BITS else ""
+        text = f"{right}, but rounded in another way. {other}.{same} All levels must agree to the last bit, so the course's own goes on."
+        return Verdict("other bits", text)
+    bits = ", to the last bit" if any(map(has_digits, cases)) else ""
+    return Verdict("right", f"right{bits} ({count} cases). Yours goes on, and into your levels.")
+
+
+def missing(case: tuple, next_one: list) -> str:
+    """What is expected of this row, and what comes instead: `float64[2], yours a list of 2`."""
+    wanted = case[2] or named(case[3])
+    if not next_one or next_one[0][0] != case[0]:
+        return f"{wanted}, yours nothing"
+    return f"{wanted}, yours {next_one[0][1] or next_one[0][2] or named(next_one[0][3])}"
+
+
+def has_digits(case: tuple) -> bool:
+    """Whether the value of this row holds numbers that are rounded."""
+    value = case[3]
+    values = value if isinstance(value, list | tuple) else [value]
+    return any(isinstance(each, float) or getattr(each, "dtype", np.dtype("?")).kind in "fc" for each in values)
 
 
 def same_bits(p, q) -> bool:

@@ -58,7 +58,7 @@ class Buffer:
     def numpy(self):
         """A copy of the numbers as a NumPy array. Raises ValueError for a buffer that was freed."""
         if self.data is None:
-            raise ValueError(f"{self}: used after it was freed; allocate a new one")
+            raise ValueError(f"Buffer({self.spec}): used after it was freed; allocate a new one")
         return self.spec.device.read(self.data)
 
     def __repr__(self):

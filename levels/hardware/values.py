@@ -54,6 +54,9 @@ class Value:
     def __neg__(self):
         return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
 
+    def __abs__(self):
+        return select(self <= 0.0, 0.0 - self, self)  # which makes 0.0 of -0.0
+
 
 class _Condition(Value):
     """Yes or no in a register: what a comparison gives, and `select` takes."""

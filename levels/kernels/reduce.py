@@ -9,7 +9,7 @@ import numpy as np
 
 from levels.hardware import flag
 
-from .elementwise import _plan_elementwise
+from .elementwise import _plan_elementwise, element_loop
 from .registry import KINDS, kernel, kernel_of, lowered, make, same_dtype
 
 
@@ -90,3 +90,15 @@ def _plan_mean(op, function, x, axis=None, keepdims=False):
 kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
 kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
 REDUCTIONS["reduce_sum"] = 0.0
+
+
+def plan_reshape(op, function, x, shape=()):
+    """The same numbers in the same order, in another shape. Raises ValueError for a shape of more or fewer numbers."""
+    row = (math.prod(x.shape),)
+    if (math.prod(shape),) != row or min(shape, default=0) < 0:
+        raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {row[0]} numbers")
+    loop = lowered(element_loop(function, x, ["i", "i"]), x)
+    return make(op, shape, x.dtype, [x], loop, [row, row])
+
+
+kernel("reshape", planner=plan_reshape)(lambda x: x)

@@ -13,7 +13,7 @@ from .module import Module
 from .nn import relu, sigmoid
 from .ops import clip, exp, gather, log, reduce_mean, reduce_sum, sqrt
 from .replay import Replay
-from .row_program import FORMS, NoProgram, RowProgram, check_fits, row_parts
+from .row_program import FORMS, NoProgram, RowProgram, as_instructions, check_fits, row_parts
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
     DOOR, DTYPES, METHODS, RUN, Added, Operators, Run, Tensor, Turns, Variable, apply, as_tensor, constant, home_of,

@@ -2,10 +2,9 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-import numpy as np
-
 from levels import more
 from levels.hardware import flag
+from levels.kernels import reduced
 
 from .ops import reduce_sum
 from .tensors import DOOR, Run, Variable, _as_tensors, apply, as_tensor
@@ -73,7 +72,8 @@ def unbroadcast(dx, shape):
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     """The reverse of reducing x to y: every number of x gets the dy that it went into, divided by a count."""
     if axis is not None and not keepdims:  # the axes that went come back, as 1
-        dy = apply("reshape", dy, shape=np.expand_dims(np.empty(dy.spec.shape), axis).shape)
+        axes, _ = reduced("spread", x.spec.shape, axis)
+        dy = apply("reshape", dy, shape=tuple(1 if k in axes else size for k, size in enumerate(x.spec.shape)))
     return apply("spread", dy, x, count=count)
 
 
@@ -91,6 +91,8 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
 
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
+VJPS["sqrt"] = (lambda dy, y, x: dy / (2.0 * y),)
+VJPS["reshape"] = (lambda dy, y, x, shape: apply("reshape", dy, shape=x.spec.shape),)
 VJPS["reduce_sum"] = (_spread_back,)
 VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nbytes / (y.spec.nbytes or 1), **how),)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w

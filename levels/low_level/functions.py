@@ -13,6 +13,7 @@ from levels import more
 from levels.hardware import Spec
 from levels.kernels import KERNELS
 from levels.support.checks import unmasked
+from levels.support.said import say_once
 
 from .autodiff import GradientTape
 from .graph import _results_of, dce, trace
@@ -39,8 +40,8 @@ def _program_of(graph, batch, over):
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
         try:
             return back_end(graph, batch, over)
-        except NoProgram as why:  # what one cannot build is the next one's; any other error is a mistake
-            reasons.append(f"{back_end.__name__}: {type(why).__name__}: {why}")
+        except NoProgram as why:  # what one cannot build is the next one's
+            reasons.append(f"{back_end.__name__}: {why}")
     return Replay(graph, "; ".join(reasons))
 
 
@@ -128,7 +129,14 @@ class Function:
         if guards := more("guard", "all"):
             self.stale.append(guards.guard(self, graph))
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
-        return _program_of(graph, batch, over), result
+        program = _program_of(graph, batch, over)
+        if type(program) is Replay and graph.ops:
+            self.replays(program)
+        return program, result
+
+    def replays(self, program):
+        """Say once that the ops will run one by one, and why."""
+        say_once(f"function {self.__name__}: its ops are replayed one by one, which is slower. {program.why}")
 
     def traced(self, signature, over):
         """(its graph, what it returned). Raises ValueError where calls make variables, and unless `over` gives single numbers."""

@@ -30,8 +30,8 @@ def _with_one_more(node, inputs, batch):
         attrs = attrs | {"shape": grown}
     try:
         larger = planned(node.op, inputs, attrs).spec
-    except ValueError as why:
-        raise NoProgram(f"{node!r} takes no row more: {why}") from why
+    except ValueError as why:  # a shape that is written into the step, say
+        raise NoProgram(f"{node!r} is for {batch} rows alone ({why})") from None
     if larger is not spec and larger.shape != grown:
         raise NoProgram(f"{node!r} grows by more than a row")
     return larger
@@ -60,12 +60,17 @@ def _each(function, *arrays):
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
 
 
+def as_instructions(node, *values, **numbers):
+    """What the scalar function of an op gives for registers. Raises NoProgram where it wants to know a number, as an `if` does."""
+    try:
+        return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
+    except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
+        raise NoProgram(f"the function of {node.op} cannot be written as instructions ({why})") from None
+
+
 def _elementwise(node, shape, *inputs):
     numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
-    try:
-        return np.broadcast_to(_each(functools.partial(KERNELS[node.op, "cpu"], **numbers), *inputs), shape)
-    except TypeError as why:  # so a Value says that it is not known, and Python that there is no such instruction
-        raise NoProgram(f"{node!r} is left to its kernel: {why}") from why
+    return np.broadcast_to(_each(functools.partial(as_instructions, node, **numbers), *inputs), shape)
 
 
 def _products(node, shape, x, w):
@@ -75,6 +80,7 @@ def _products(node, shape, x, w):
 
 FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> of a total
     "matmul": _products,
+    "reshape": lambda node, shape, x: x.reshape(shape),
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
     "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
     "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
@@ -160,9 +166,9 @@ class RowProgram:
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
-        if batch is None or all((x.op, *x.spec.shape[:1]) != ("input", batch) for x in graph.nodes):
+        self.graph, self.parts = graph, row_parts(graph, batch) if batch else {}
+        if "row" not in self.parts.values():
             raise NoProgram("it reads no rows")
-        self.graph, self.parts = graph, row_parts(graph, batch)
         work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
         if work > _LARGEST_ROW or "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram(f"{work:,} numbers for a row; a program takes {_LARGEST_ROW:,}, and keeps none of a row's")

@@ -13,6 +13,7 @@ import numpy as np
 from levels import more
 from levels.hardware import PLACE, Buffer, flag, pool
 from levels.kernels import planned
+from levels.support.arrays import array_ufunc
 from levels.support.checks import unmasked
 
 METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
@@ -65,7 +66,7 @@ class Operators:
     __truediv__, __rtruediv__ = sides("divide")
     __matmul__, __rmatmul__ = sides("matmul")
     __bool__, __float__, __int__, __format__ = map(_one, (bool, float, int, format))
-    __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
+    __array_ufunc__ = array_ufunc  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
     def __pow__(self, other):
@@ -78,7 +79,8 @@ class Operators:
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __repr__(self):
-        return f"{type(self).__name__}({self.numpy()}, shape={self.shape}, {self.dtype}, {self.device.name})"
+        numbers = "freed" if isinstance(self, Buffer) and self.data is None else self.numpy()
+        return f"{type(self).__name__}({numbers}, shape={self.shape}, {self.dtype}, {self.device.name})"
 
 
 class Tensor(Operators, Buffer):

@@ -121,7 +121,8 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 #
 # So a row adds x1·de to the slope in w1, x2·de to that in w2, and de to that in b, for e grows as b does.
 #
-# The course fixes one way to write `de`, because different ways round differently: `g·e + g·e`, with g = 1/n.
+# Write `de` as `g·e + g·e`, with g = 1/n. (A division by n would round to another last digit now and then. All five levels round
+# in this one way, so that their numbers can be compared to the last bit.)
 
 
 # %%
@@ -548,7 +549,7 @@ class Buffer:
     def numpy(self):
         """A copy of the numbers as a NumPy array. Raises ValueError for a buffer that was freed."""
         if self.data is None:
-            raise ValueError(f"{self}: used after it was freed; allocate a new one")
+            raise ValueError(f"Buffer({self.spec}): used after it was freed; allocate a new one")
         return self.spec.device.read(self.data)
 
     def __repr__(self):
@@ -718,6 +719,9 @@ class Value:
 
     def __neg__(self):
         return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
+
+    def __abs__(self):
+        return select(self <= 0.0, 0.0 - self, self)  # which makes 0.0 of -0.0
 
 
 class _Condition(Value):
@@ -1628,7 +1632,8 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 #   slope at h[k]:  d[0]·w[k][0] + d[1]·w[k][1] + d[2]·w[k][2]
 # ```
 #
-# But where relu made the output 0, moving a little changes nothing: there the slope is 0. (`dot` and `select` are at hand.)
+# But where relu made the output 0, moving a little changes nothing: there the slope is 0. (`dot` and `select` are at hand. Let `dot`
+# add in its order, j = 0 first.)
 
 
 # %%

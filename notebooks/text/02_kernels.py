@@ -958,6 +958,24 @@ kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
 kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
 REDUCTIONS["reduce_sum"] = 0.0
 
+
+# %% [markdown]
+# A sum along an axis takes that axis away. The way back will need it again, so one op only changes the shape:
+
+
+# %%
+#| export reduce
+def plan_reshape(op, function, x, shape=()):
+    """The same numbers in the same order, in another shape. Raises ValueError for a shape of more or fewer numbers."""
+    row = (math.prod(x.shape),)
+    if (math.prod(shape),) != row or min(shape, default=0) < 0:
+        raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {row[0]} numbers")
+    loop = lowered(element_loop(function, x, ["i", "i"]), x)
+    return make(op, shape, x.dtype, [x], loop, [row, row])
+
+
+kernel("reshape", planner=plan_reshape)(lambda x: x)
+
 # %% [markdown]
 # The 2²⁵ ones again, which one running sum took for 16,777,216:
 
@@ -1047,7 +1065,8 @@ widgets.explore(
 # uses all four numbers of a line before it leaves it: 128 loads for `w`, 160 in all. `jki` walks down two matrices at once and
 # loads 1,088.
 #
-# **Yours**: the product in the order that loads the fewest. It sets `out` to 0.0 first, and then adds to it.
+# **Yours**: the product in the order that loads the fewest, `ikj`: for each `i`, each `k`, and innermost each `j`. It sets `out` to
+# 0.0 first, and then adds to it.
 
 
 # %%
@@ -1207,6 +1226,11 @@ print(KERNELS["relu", "cpu"] is mine)
 # %% [markdown]
 # Level 5 will train a net with `model.fit`. In such a block it runs your relu, too: every level above comes down to the table.
 # The gradient is an op of its own, `relu_grad`, and stays.
+#
+# There are two ways to write a choice. Python's `if` needs to know the number. A kernel knows it, so `mine` is a kernel like any
+# other. A program is written before any number is known, as in notebook 01. There `select(condition, x, y)` writes the
+# instruction that chooses. The course's own relu is `select(x <= 0.0, 0.0, x)`, and works in both. With `mine` in the table,
+# the steps of the levels above run op by op, which gives the same numbers and takes about ten times as long. (Level 3 says so.)
 #
 # ## The two tasks on this level (12 min)
 #
@@ -1494,7 +1518,8 @@ compare.side_by_side(line, net)
 # √(long² + short²)  =  long · √(1 + (short / long)²)
 # ```
 #
-# (About 4 lines. Hint: `abs`, `max` and `min` work in kernels, and so does `math.sqrt`. What if both sides are 0?)
+# (About 4 lines. Hint: `abs`, `max` and `min` work in kernels, and so does `math.sqrt`. What if both sides are 0? A function for
+# programs, too, would use `select` for `max` and `min`, and `sqrt` of `levels.hardware`.)
 
 # %%
 from course.practice import exercises

@@ -121,8 +121,9 @@ import numpy as np
 
 from levels import more
 from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, flag, pool
+from levels.support.arrays import array_ufunc
 from levels.support.checks import unmasked
-from levels.kernels import ELEMENTWISE, KERNELS, planned
+from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 
 METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
 
@@ -174,7 +175,7 @@ class Operators:
     __truediv__, __rtruediv__ = sides("divide")
     __matmul__, __rmatmul__ = sides("matmul")
     __bool__, __float__, __int__, __format__ = map(_one, (bool, float, int, format))
-    __array_ufunc__ = None  # NumPy's arrays leave `array + tensor` to the tensor
+    __array_ufunc__ = array_ufunc  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
 
     def __pow__(self, other):
@@ -187,7 +188,8 @@ class Operators:
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __repr__(self):
-        return f"{type(self).__name__}({self.numpy()}, shape={self.shape}, {self.dtype}, {self.device.name})"
+        numbers = "freed" if isinstance(self, Buffer) and self.data is None else self.numpy()
+        return f"{type(self).__name__}({numbers}, shape={self.shape}, {self.dtype}, {self.device.name})"
 
 
 # %%
@@ -619,8 +621,8 @@ checks.predict(
 )
 
 # %% [markdown]
-# So write the line that gives `x` its share, and loses nothing that it had before: this function is **yours to fill in**. (The
-# check: shares of 2, 2 and 3 make 7.)
+# So write the line that gives `x` its share, and loses nothing that it had before: this function is **yours to fill in**. The
+# first share stays as it is, and the next ones are added to it with `+`. (The check: shares of 2, 2 and 3 make 7.)
 
 
 # %%
@@ -727,9 +729,10 @@ def unbroadcast(dx, shape):
 # </details>
 
 # %% [markdown]
-# The rules that are left: of a sum every number gets the sum's `dy`, of a mean a share of it (`_spread_back`; of how many, the
-# bytes tell). Of a product `X·W` they are level 2's backward pass: `dX = dy·Wᵀ`, `dW = Xᵀ·dy`. (These are folded. Those of `relu`
-# and `sigmoid` are kernels of level 2, yours among them.)
+# The rules that are left: a sum passes `dy` to every number that it added. A mean passes `dy` divided by how many there were.
+# `_spread_back` does both. The rules of a product `X·W` are level 2's backward pass: `dX = dy·Wᵀ`, `dW = Xᵀ·dy`. Those of `relu`
+# and `sigmoid` are kernels of level 2, yours among them. (`gather` has none here: it fetches rows of data, and nobody asks for
+# their gradient.)
 
 
 # %% tags=["hide-input"]
@@ -737,7 +740,8 @@ def unbroadcast(dx, shape):
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     """The reverse of reducing x to y: every number of x gets the dy that it went into, divided by a count."""
     if axis is not None and not keepdims:  # the axes that went come back, as 1
-        dy = apply("reshape", dy, shape=np.expand_dims(np.empty(dy.spec.shape), axis).shape)
+        axes, _ = reduced("spread", x.spec.shape, axis)
+        dy = apply("reshape", dy, shape=tuple(1 if k in axes else size for k, size in enumerate(x.spec.shape)))
     return apply("spread", dy, x, count=count)
 
 
@@ -757,6 +761,8 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
 #| export autodiff
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
+VJPS["sqrt"] = (lambda dy, y, x: dy / (2.0 * y),)
+VJPS["reshape"] = (lambda dy, y, x, shape: apply("reshape", dy, shape=x.spec.shape),)
 VJPS["reduce_sum"] = (_spread_back,)
 VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nbytes / (y.spec.nbytes or 1), **how),)
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
@@ -1022,8 +1028,10 @@ class Trace(Run):
 
 def trace(python, signature):
     DOOR.stands = here = Trace()
-    python(*[Tensor(spec, source=here) for spec in signature])
-    DOOR.stands = RUN
+    try:
+        python(*[Tensor(spec, source=here) for spec in signature])
+    finally:  # also after an error: the next op shall run
+        DOOR.stands = RUN
     return here.nodes
 
 
@@ -1356,7 +1364,10 @@ def _with_one_more(node, inputs, batch):
         return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
     if attrs.get("shape", ())[:1] == (batch,) and inputs != [x.spec for x in node.inputs]:
         attrs = attrs | {"shape": grown}
-    larger = planned(node.op, inputs, attrs).spec
+    try:
+        larger = planned(node.op, inputs, attrs).spec
+    except ValueError as why:  # a shape that is written into the step, say
+        raise NoProgram(f"{node!r} is for {batch} rows alone ({why})") from None
     if larger is not spec and larger.shape != grown:
         raise NoProgram(f"{node!r} grows by more than a row")
     return larger
@@ -1438,9 +1449,17 @@ def _each(function, *arrays):
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
 
 
+def as_instructions(node, *values, **numbers):
+    """What the scalar function of an op gives for registers. Raises NoProgram where it wants to know a number, as an `if` does."""
+    try:
+        return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
+    except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
+        raise NoProgram(f"the function of {node.op} cannot be written as instructions ({why})") from None
+
+
 def _elementwise(node, shape, *inputs):
     numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
-    return np.broadcast_to(_each(functools.partial(KERNELS[node.op, "cpu"], **numbers), *inputs), shape)
+    return np.broadcast_to(_each(functools.partial(as_instructions, node, **numbers), *inputs), shape)
 
 
 def _products(node, shape, x, w):
@@ -1450,6 +1469,7 @@ def _products(node, shape, x, w):
 
 FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> of a total
     "matmul": _products,
+    "reshape": lambda node, shape, x: x.reshape(shape),
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
     "sum reduce_sum": lambda node, shape, x: x.reshape(-1, *shape),
     "sum reduce_mean": lambda node, shape, x: x.reshape(-1, *shape),
@@ -1544,7 +1564,9 @@ class RowProgram:
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
-        self.graph, self.parts = graph, row_parts(graph, batch)
+        self.graph, self.parts = graph, row_parts(graph, batch) if batch else {}
+        if "row" not in self.parts.values():
+            raise NoProgram("it reads no rows")
         work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
         if work > _LARGEST_ROW or "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram(f"{work:,} numbers for a row; a program takes {_LARGEST_ROW:,}, and keeps none of a row's")
@@ -1609,8 +1631,8 @@ def compiled_once(python):
 print(hundred(compiled_once(step)) == losses[:100])
 
 # %% [markdown]
-# The `function` that we keep (folded) does this for any function. Where no program by rows can be written, a `Replay` runs whatever
-# passed the door.
+# The `function` that we keep does this for any function. Where no program by rows can be written, a `Replay` runs whatever
+# passed the door. It is slower, so `function` says once that it replays, and why.
 #
 # - It keeps a program for each **cache key**: the Specs of tensors, and other arguments by value. What else Python reads, such as
 #   the learning rate in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule;
@@ -1636,6 +1658,8 @@ def eager():
 #| export functions
 import reprlib
 
+from levels.support.said import say_once
+
 PASSES = [dce]  # what makes a graph smaller, one after the other
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
 
@@ -1646,8 +1670,8 @@ def _program_of(graph, batch, over):
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
         try:
             return back_end(graph, batch, over)
-        except Exception as why:  # whatever one cannot build is the next one's
-            reasons.append(f"{back_end.__name__}: {type(why).__name__}: {why}")
+        except NoProgram as why:  # what one cannot build is the next one's
+            reasons.append(f"{back_end.__name__}: {why}")
     return Replay(graph, "; ".join(reasons))
 
 
@@ -1735,7 +1759,14 @@ class Function:
         if guards := more("guard", "all"):
             self.stale.append(guards.guard(self, graph))
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
-        return _program_of(graph, batch, over), result
+        program = _program_of(graph, batch, over)
+        if type(program) is Replay and graph.ops:
+            self.replays(program)
+        return program, result
+
+    def replays(self, program):
+        """Say once that the ops will run one by one, and why."""
+        say_once(f"function {self.__name__}: its ops are replayed one by one, which is slower. {program.why}")
 
     def traced(self, signature, over):
         """(its graph, what it returned). Raises ValueError where calls make variables, and unless `over` gives single numbers."""

@@ -402,8 +402,8 @@ twice
 #
 # ## What is wrong: losses (13 min)
 #
-# A **loss** says in one number how wrong a prediction is. The square of the error is yours. Write down what it gives for each
-# number of y; the mean comes later.
+# A **loss** says in one number how wrong a prediction is. The square of the error is yours: take the difference and multiply it by
+# itself, for each number of y. The mean comes later.
 
 # %%
 #| export losses
@@ -521,8 +521,8 @@ except ValueError as error:
 # (`tf.keras.losses.MeanSquaredError()` · `torch.nn.MSELoss()`, which takes the prediction first.)
 #
 # The loss of a yes-or-no question is the **cross-entropy**: minus the logarithm of the probability that was given to what
-# turned out to be true. That is p where y is 1, and 1 - p where y is 0. One line without an `if` says both, and for a y of 0.5 half
-# of each:
+# turned out to be true. That is p where y is 1, and 1 - p where y is 0. Write both cases in one line, without an `if`: y times one
+# logarithm plus 1 - y times the other, and a minus in front. (For y = 0.5 it gives half of each. `log` is imported above.)
 
 
 # %%

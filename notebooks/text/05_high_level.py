@@ -203,6 +203,9 @@ checks.predict(
     "the short batch count three times.",
 )
 
+# %% [markdown]
+# Write it with `np.dot`, which multiplies the two lists number by number and adds the products up.
+
 
 # %%
 #| export loops blank epoch_loss

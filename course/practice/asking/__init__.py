@@ -23,6 +23,7 @@ from course.practice.checks import brief, in_one_line
 
 SECONDS = 10  # that one call may take
 QUESTIONS = {}  # name -> a function of a `Solution` and of plain data
+KEPT = "kept"  # the name of a row that says why a right answer does not go on, or ""
 CASES = {}  # "03-unbroadcast" -> a function of a `Solution` and a generator: the cases of a blank, one after another
 
 
@@ -99,6 +100,8 @@ def filled(mine, key, seed):
     except Wrong as wrong:
         return rows, str(wrong)
     except (AttributeError, LookupError, TypeError, ValueError) as error:  # a case went on with what the function gave
+        if "NoneType" in str(error):
+            return rows, f"{mine.said} gives None: is there a `return` in every case?"
         return rows, f"what {mine.name} gives cannot be used ({type(error).__name__}: {error})"[:400]
     return rows, None
 
@@ -107,7 +110,7 @@ def parts_of(value, name=""):
     """[(name, class, plain data)] of what a function gave: each entry of a dict, each array or tensor of a list."""
     if isinstance(value, dict):
         return [part for key, each in value.items() for part in parts_of(each, str(key))]
-    if isinstance(value, list | tuple) and any(hasattr(each, "numpy") or hasattr(each, "dtype") for each in value):
+    if isinstance(value, list | tuple) and any(hasattr(each, "numpy") or getattr(each, "ndim", 0) for each in value):
         return [part for k, each in enumerate(value) for part in parts_of(each, f"{name}[{k}]")]
     if hasattr(value, "numpy"):
         return [(name, type(value).__name__, np.array(value.numpy()))]
@@ -124,11 +127,10 @@ class Solution:
             raise Wrong(f"expected a function, written with `def`, or a class with such methods, got {form(function)}")
         if all(map(is_blank, parts)):
             raise Blank
-        self.name, self.first = (
-            self.function.__name__,
-            parts[0],
-        )  # the first tells where it was written, with which names
+        self.name = self.function.__name__
+        self.first = parts[0]  # it tells where it was written, with which names
         self.said, self.deadline = "", math.inf  # of the call that runs
+        self.patience = 1  # how many times SECONDS a call may take: compiling takes its time on a busy machine
 
     def __getitem__(self, name):
         """A name of the notebook in which the function was written: its own Assembler, not that of a built level."""
@@ -156,7 +158,7 @@ class Solution:
 
     def call(self, said, function, *arguments, **named):
         """What the function gives; `said` is this call, in words."""
-        self.said, self.deadline = said, time.monotonic() + SECONDS
+        self.said, self.deadline = said, time.monotonic() + self.patience * SECONDS
         try:
             with np.errstate(all="ignore"):
                 result = function(*arguments, **named)
@@ -206,7 +208,7 @@ def in_time(mine, run):
         while thread.is_alive():
             left = mine.deadline - time.monotonic()
             if left <= 0:
-                raise Wrong(f"{mine.said} takes more than {SECONDS} s: does its loop come to an end?")
+                raise Wrong(f"{mine.said} takes more than {mine.patience * SECONDS} s: does its loop come to an end?")
             thread.join(min(left, SECONDS))
     finally:
         stop(thread)

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from course.practice.asking import Wrong, cases, question
+from course.practice.asking import KEPT, Wrong, cases, form, question
 
 
 @question
@@ -85,6 +85,8 @@ def line_slopes(mine, draw):
     ]
     for error, row, g in [(2.0, [1.0, 5.0], 0.1), *drawn]:
         said, (dw, de) = mine.on(error=error, row=row, g=g)
+        if not isinstance(dw, list | tuple):
+            raise Wrong(f"{said} gives {form(dw)} first; expected a list with one number for each number of the row")
         yield said, {"de": de, "dw": list(dw)}
     error, row, g = (Register(0.3), [Register(0.7), Register(-1.1)], Register(0.7))
     said, (dw, de) = mine.on("on registers", error, row, g)
@@ -92,23 +94,55 @@ def line_slopes(mine, draw):
 
 
 class Operand:
-    """A stand-in for a number that will be in a register: all that one can do with it is to hand it to `arithmetic`."""
+    """A stand-in for a number that will be in a register. It has a name, as the notebook's first registers have."""
 
     def __init__(self, number):
         self.number = number
+        self.name = f"%{id(self)}"
 
     def __getattr__(self, name):
-        raise Wrong(f"`{name}` is asked of an operand: hand both to `arithmetic`, which knows how each kind is written")
+        raise Wrong(f"`{name}` is asked of a register: hand both to `arithmetic`, which knows how each kind is written")
+
+
+class Instructions:
+    """Stand-ins for `arithmetic` and `Register` that compute at once, and know what they were asked for."""
+
+    KNOWN = {"fadd": operator.add, "fsub": operator.sub, "fmul": operator.mul, "fdiv": operator.truediv}
+
+    def __init__(self, *operands):
+        self.operands = {each.name: each for each in operands}
+        self.by_hand = False  # whether a text was written, and not by `arithmetic`
+
+    def arithmetic(self, name, x, y):
+        if name not in self.KNOWN:
+            raise Wrong(f"LLVM has no instruction {name!r} for two floats; it has {', '.join(self.KNOWN)}")
+        return Operand(self.KNOWN[name](number_of(x), number_of(y)))
+
+    def register(self, text):
+        match str(text).replace(",", " , ").split():
+            case [name, "double", x, ",", y] if {x, y} <= self.operands.keys():
+                self.by_hand = True
+                return self.arithmetic(name, self.operands[x], self.operands[y])
+        raise Wrong(f"{text!r} is no instruction on x and y; one reads `fadd double %x, %y`")
 
 
 @cases("01-subtract")
 def subtract(mine, draw):
-    """With an `arithmetic` that computes at once: what counts is what it is asked for, whichever assembler there is by now."""
-    known = {"fadd": operator.add, "fsub": operator.sub, "fmul": operator.mul, "fdiv": operator.truediv}
-    taken = mine.among(arithmetic=lambda name, x, y: Operand(known[name](number_of(x), number_of(y))))
+    """What counts is the instruction that is asked for, whichever assembler there is by now.
+
+    The notebook's first Register takes the text of an instruction, so that text is right. The whole assembler has values that
+    write themselves in other ways, so it does not go on.
+    """
+    kept = ""
     for x, y in [(5.0, 3.0), *draw.normal(size=(4, 2)).tolist()]:
         said = f"{x:.4g} - {y:.4g}"
-        yield said, number_of(mine.call(said, taken, Operand(x), Operand(y)))
+        x, y = Operand(x), Operand(y)
+        asked = Instructions(x, y)
+        taken = mine.among(arithmetic=asked.arithmetic, Register=asked.register)
+        yield said, number_of(mine.call(said, taken, x, y))
+        if asked.by_hand:
+            kept = "Later registers write themselves in other ways, and `arithmetic(\"fsub\", x, y)` knows them all."
+    yield KEPT, kept
 
 
 @cases("01-flat")

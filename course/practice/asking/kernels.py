@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from course.practice.asking import cases, question
+from course.practice.asking import Wrong, cases, question
 
 
 @question
@@ -63,10 +63,15 @@ def kinds_of_keys(mine, texts):
 @cases("02-planned")
 def planned(mine, draw):
     """Among plans that are only counted: which are made, which are found again."""
+    a = SimpleNamespace(spec="float64[3] on cpu:0", shape=(3,))
+    b = SimpleNamespace(spec="float64[2, 3] on cpu:0", shape=(2, 3))
+    add, multiply = ("add", [a], {}), ("multiply", [a], {})
+    by_rows, by_columns = (("reduce_sum", [b], {"axis": axis}) for axis in (0, 1))
     for said, *calls in (
-        ('two launches of "add" on one Spec', "add A", "add A"),
-        ("two ops, one after the other", "add A", "multiply A", "add A", "multiply A"),
-        ("two Specs", "add A", "add B", "add B", "add A"),
+        ('two launches of "add" on one Spec', add, add),
+        ("two ops, one after the other", add, multiply, add, multiply),
+        ("two Specs", add, ("add", [b], {}), ("add", [b], {}), add),
+        ("one op over axis 0, over axis 1, over axis 0", by_rows, by_columns, by_rows),
     ):
         made, plans = [], {}
 
@@ -74,12 +79,15 @@ def planned(mine, draw):
             made.append(SimpleNamespace(number=len(made)))  # noqa: B023
             return made[-1]  # noqa: B023
 
-        names = {"PLANS": plans, "plan": plan, "_key_of": lambda op, reads, attrs: (op, *reads)}
-        function, given = mine.among(**names), []
+        function, given = mine.among(PLANS=plans, plan=plan, _key_of=key_of), []
         for call in calls:
-            op, read = call.split()
-            given.append(mine.call(said, function, op, [read], {}).number)
+            given.append(mine.call(said, function, *call).number)
         yield said, {"plans made": len(made), "plans kept": len(plans), "which each launch gets": given}
+
+
+def key_of(op, reads, attrs):
+    """As the notebook's `_key_of`: what a plan depends on."""
+    return op, tuple(each.spec for each in reads), tuple(attrs.items())
 
 
 @cases("02-relu_grad")
@@ -104,17 +112,51 @@ def in_a_program(mine, said, rows):
     return y
 
 
+class Watched(np.ndarray):
+    """An array that notes where the elements lie that are read from it, or from its rows: `places`, in numbers from its start."""
+
+    def __array_finalize__(self, base):
+        self.places, self.start = getattr(base, "places", None), getattr(base, "start", 0)
+
+    def __getitem__(self, key):
+        if self.places is not None:
+            first = np.asarray(self)[*key, None] if isinstance(key, tuple) else np.asarray(self)[key, None]
+            place = (first.__array_interface__["data"][0] - self.start) // self.itemsize
+            if self.places[-1:] != [place]:
+                self.places.append(place)
+        return super().__getitem__(key)
+
+
+def watched(array):
+    result = array.view(Watched)
+    result.places, result.start = [], array.__array_interface__["data"][0]
+    return result
+
+
 @cases("02-matmul_ikj")
 def matmul_ikj(mine, draw):
-    """As Python, and compiled, with every index checked."""
+    """As Python, and compiled, with every index checked; and the order of the loops, by the numbers of x that are read."""
     x, w, out = np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]), np.array([[4.0]])
     mine.call("[[1, 2]] @ [[3], [4]], and out holds a 4", mine.function, out, x, w)
     yield "[[1, 2]] @ [[3], [4]], and out holds a 4", out
     for m, k, n in ((3, 4, 2), (2, 3, 4), (1, 40, 1), (2, 0, 2)):
-        said, out = f"x[{m}, {k}] @ w[{k}, {n}]", np.full((m, n), 7.0)
+        said, out = f"x of shape ({m}, {k}) @ w of shape ({k}, {n})", np.full((m, n), 7.0)
         mine.call(said, mine.function, out, draw.normal(size=(m, k)), draw.normal(size=(k, n)))
         yield said, out
-    said, out = "compiled, x[3, 5] @ w[5, 4]", np.full((3, 4), 7.0)
+    said, out = "compiled, x of shape (3, 5) @ w of shape (5, 4)", np.full((3, 4), 7.0)
+    mine.patience = 6
     program = mine.call(said, mine["compile_cpu"], mine.function, out.dtype, boundscheck=True)
     mine.call(said, program, out, draw.normal(size=(3, 5)), draw.normal(size=(5, 4)))
+    mine.patience = 1
     yield said, out
+    x = watched(draw.normal(size=(2, 3)))
+    mine.call("x of shape (2, 3)", mine.function, np.zeros((2, 2)), x, draw.normal(size=(3, 2)))
+    rows = [place // 3 for place in x.places]
+    if rows != sorted(rows) or len(x.places) > len({*x.places}):  # a column at a time, or a row more than once
+        order = ", ".join(map(str, x.places[:8]))
+        raise Wrong(
+            f"its numbers are right, but its loops are in another order: of the six numbers of an x of shape (2, 3) it reads "
+            f"{order}, …. With `for i`, `for k` and, innermost, `for j`, it reads them one after the other, and walks along the rows of w"
+        )
+
+

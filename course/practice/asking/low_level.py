@@ -188,6 +188,24 @@ def trained(mine, said, parts, start, rate, steps):
     return [v.numpy() for v in variables]
 
 
+def heard(tape, said, result, *given):
+    """Raise Wrong for a tensor that is none of those given and that no op made while this tape listened."""
+    made = [result] if isinstance(result, type(given[0])) else []
+    for each in made:
+        if all(each is not known for known in (*given, *(record[3] for record in tape.records))):
+            raise Wrong(
+                f"{said}: this was computed beside the door, so no tape heard of it, and in a program it has no numbers: "
+                "compute with the tensors' own operators and with functions such as `reduce_sum`"
+            )
+
+
+def tape_of(mine):
+    """The notebook's own tape, or level 3's where the notebook has not built one."""
+    from levels.low_level import GradientTape
+
+    return mine.first.__globals__.get("_Tape", GradientTape)()
+
+
 @cases("03-unbroadcast")
 @interpreted()
 def unbroadcast(mine, draw):
@@ -201,11 +219,13 @@ def unbroadcast(mine, draw):
         ((5, 3, 4), (3, 1)),
         ((3,), ()),
         ((3, 1), (1, 1)),
+        ((2, 3, 4), (1, 3, 1)),
     )
     for have, wanted in shapes:
         dx = mine["constant"](draw.normal(size=have))
         with mine["_Tape"]() as tape:
             told, found = mine.on(f"a gradient of shape {have}, an input of shape {wanted}", dx, wanted)
+        heard(tape, told, found, dx)
         idle = sum(inputs[0].spec.nbytes == y.spec.nbytes for _, inputs, _, y in tape.records)
         # the right numbers, but a sum over rows and then one of its result: no program by rows has a place for that
         yield told, {"": found, "ops that add nothing up": idle}
@@ -219,11 +239,13 @@ def hand_on(mine, draw):
     for shares in ((2.0,), (2.0, 2.0), (2.0, 2.0, 3.0), (0.0, -1.0), (0.1, 0.2, 0.3), (-0.0,)):  # 0.0 + -0.0 is 0.0
         x, other, gradients = constant(1.0, "f8"), constant(1.0, "f8"), {}
         gradients[other] = constant(5.0, "f8")
-        for share in shares:
-            mine.on("a share", gradients, x, constant(share, "f8"))
-        told = " and ".join(map(str, shares))
+        told, given = " and ".join(map(str, shares)), [constant(share, "f8") for share in shares]
+        with tape_of(mine) as tape:
+            for share in given:
+                mine.on("a share", gradients, x, share)
         yield f"x gets {told}: x has", float(gradients[x]) if x in gradients else None
         yield f"x gets {told}: another tensor has", float(gradients[other]) if other in gradients else None
+        heard(tape, f"x gets {told}", gradients.get(x), *given)
     gradients = {}
     for share in ([0.0, 1.0], [2.0, 3.0]):  # `if gradients.get(x)` asks of two numbers at once whether they are true
         mine.on("two shares of two numbers each", gradients, x, constant(share, "f8"))
@@ -245,7 +267,21 @@ def needed_by(mine, draw):
     deep = graph(("x",), ("w",), ("a", "x", "w"), ("b", "a"), ("dead", "b"), ("c", "b", "a"), ("end", "c"))
     for nodes, wanted in ((four, ["mean"]), (four, []), (deep, ["end"]), (deep, ["c", "dead"]), (deep, ["w"])):
         told = f"of {', '.join(nodes)}, wanted {', '.join(wanted) or 'nothing'}: left are"
-        _, left = mine.on(told, [*nodes.values()], [nodes[name] for name in wanted])
-        if not isinstance(left, list):
-            raise Wrong(f"{told} {form(left)}, expected a list of nodes")
-        yield told, " ".join(getattr(each, "op", form(each)) for each in left) or "none"
+        yield told, " ".join(getattr(each, "op", form(each)) for each in left_of(mine, told, nodes, wanted)) or "none"
+    long = [("x",), *((f"double {k}", f"double {k - 1}", f"double {k - 1}") for k in range(1, 2001))]
+    nodes = graph(*[(name, *("x" if each == "double 0" else each for each in inputs)) for name, *inputs in long])
+    told = "of x and 2,000 nodes, each the sum of the one before it and itself, wanted the last: how many are left"
+    yield told, len(left_of(mine, told, nodes, ["double 2000"]))
+
+
+def left_of(mine, told, nodes, wanted):
+    """The list of nodes that the function gives. Raises Wrong where it gives no list, or changes the lists that it got."""
+    given = [*nodes.values()], [nodes[name] for name in wanted]
+    before = [list(each) for each in given]
+    _, left = mine.on(told, *given)
+    if not isinstance(left, list):
+        raise Wrong(f"{told} {form(left)}, expected a list of nodes")
+    for name, now, then in zip(("nodes", "wanted"), given, before, strict=True):
+        if now != then:
+            raise Wrong(f"{told} the right ones, but it changes the list `{name}` that it is given: work on a copy")
+    return left

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.practice.asking import cases, question
+from course.practice.asking import Wrong, cases, question
 from course.practice.asking.low_level import interpreted
 
 
@@ -98,6 +98,23 @@ def constant(array):
     return constant(np.asarray(array))
 
 
+def check_slopes(mine, said, **arrays):
+    """Raise Wrong unless a tape finds a gradient of the function's result for each of these named arguments."""
+    from levels.low_level import GradientTape, Variable
+
+    variables = {name: Variable(array) for name, array in arrays.items()}
+    with GradientTape(persistent=True) as tape:
+        y = mine.call(said, mine.function, **variables)
+    for name, variable in variables.items():
+        try:
+            tape.gradient(y, variable)
+        except (TypeError, ValueError):  # it is no tensor, or does not depend on the variable
+            raise Wrong(
+                f"{said}: its numbers are right, but `{name}` gets no gradient, for part of it was computed beside the door: "
+                "use the operators of tensors (`+ - * / @`) and the functions of level 3, not those of NumPy"
+            ) from None
+
+
 @cases("04-affine")
 @interpreted()
 def affine(mine, draw):
@@ -111,6 +128,7 @@ def affine(mine, draw):
     from levels.low_level import Variable
 
     yield mine.on("an array, and variables of a layer", x, *map(Variable, owned))
+    check_slopes(mine, "variables", x=x, kernel=owned[0], bias=owned[1])
 
 
 @cases("04-squared_error")
@@ -119,6 +137,7 @@ def squared_error(mine, draw):
     yield mine.on("truth [1, 2], guess [1.5, 4]", np.array([1.0, 2.0]), np.array([1.5, 4.0]))
     for shape in ((3, 1), (2, 4)):
         yield mine.on(f"tensors of shape {shape}", *(constant(draw.normal(size=shape)) for _ in range(2)))
+    check_slopes(mine, "variables", y_true=draw.normal(size=(3, 1)), y_pred=draw.normal(size=(3, 1)))
 
 
 @cases("04-cross_entropy")
@@ -129,6 +148,7 @@ def cross_entropy(mine, draw):
     y, p = draw.integers(2, size=(20, 1)).astype("f8"), draw.uniform(0.01, 0.99, size=(20, 1))
     yield mine.on("20 drawn rows", constant(y), constant(p))
     yield mine.on("truth 0.5: a share", constant([[0.5]]), constant([[0.25]]))
+    check_slopes(mine, "variables", y_true=y, p=p)
 
 
 @cases("04-descend")

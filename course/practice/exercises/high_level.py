@@ -1,5 +1,7 @@
 """The checks of notebook 05: when to stop, a callback, dead relus, and rows that are held out."""
 
+import itertools
+
 import numpy as np
 
 from course.practice.asking import Wrong, called, form
@@ -10,18 +12,18 @@ from course.practice.exercises.trying import exercise
 @exercise("05-1", lines=5)
 def fit_until(mine, draw):
     """Train until an epoch's mean loss is below a bound, but for so many epochs at most; the number of epochs."""
-    for rows, momentum in ((30, 0.0), (45, 0.5)):
+    for rows, optimizer, rate in ((30, "SGD", 0.02), (45, "Adam", 0.1)):
         x = draw.uniform(0.5, 1.5, size=(rows, 1)) * draw.choice([-1.0, 1.0], size=(rows, 1))
         x[-5:] *= 0.01  # the last batch of an epoch has no loss to speak of
         y = 3.0 * x
-        losses, weights = epochs_of(x, y, momentum)  # losses[k - 1] is that of epoch k, weights[k] stand after it
+        losses, weights = epochs_of(x, y, STEPS[optimizer](rate))  # losses[k - 1] is that of epoch k, weights[k] stand after it
         for epochs, most in ((4, 8), (1, 8), (6, 6), (8, 3)):
             before = losses[epochs - 2] if epochs > 1 else 2 * losses[0]
             bound = float(before - 0.02 * (before - losses[epochs - 1]))  # nearly reached an epoch before
             right = min(epochs, most)
             listed = ", ".join(f"{loss:.4g}" for loss in losses[:6])
             said = f"{mine.name}(model, x, y, {bound:.5g}, {most}), where the losses would be {listed}, …,"
-            result, weight = mine.ask(fitted, said, x, y, momentum, bound, most)
+            result, left = mine.ask(fitted, said, x, y, optimizer, rate, bound, most)
             mistakes = {
                 "it stops too early: is it the mean loss of an epoch, as fit reports it?": weights[right - 1],
                 "it looks at the loss of the last step, not at the epoch's mean": weights[1],
@@ -29,22 +31,43 @@ def fit_until(mine, draw):
                 "it goes on when `most` epochs are over": weights[epochs],
                 "it trains on after the bound is reached": weights[most],
             }
-            mine.compare(f"{said} and leaves a weight that", weight, weights[right], mistakes, near=1e-9)
+            mine.compare(f"{said} and leaves weights [w, b] that", left, weights[right], mistakes, near=1e-9)
             mine.compare(said, result, right, {"it counts the epochs from 0": right - 1})
 
 
-def epochs_of(x, y, momentum):
-    """The mean losses of eight epochs of SGD at a rate of 0.02, and the weight before and after each: 0 at first."""
-    w, v, losses, weights = 0.0, 0.0, [], [np.zeros((1, 1))]
+def sgd(rate):
+    """A function of a gradient [w, b]: what a step of SGD takes off."""
+    return lambda slope: rate * slope
+
+
+def adam(rate):
+    """A function of a gradient [w, b]: what the next step of Adam takes off (https://arxiv.org/abs/1412.6980, Algorithm 1)."""
+    m, v, steps = np.zeros((2, 1)), np.zeros((2, 1)), itertools.count(1)
+
+    def step(slope):
+        t = next(steps)
+        m[:] = 0.9 * m + 0.1 * slope
+        v[:] = 0.999 * v + 0.001 * slope**2
+        return rate * (m / (1.0 - 0.9**t)) / (np.sqrt(v / (1.0 - 0.999**t)) + 1e-7)
+
+    return step
+
+
+STEPS = {"SGD": sgd, "Adam": adam}
+
+
+def epochs_of(x, y, step):
+    """The mean losses of eight epochs of batches of ten rows, and the weights [w, b] before and after each: 0 at first."""
+    now, losses, weights = np.zeros((2, 1)), [], [np.zeros((2, 1))]
     for _ in range(8):
         total = 0.0
         for k in range(0, len(x), 10):
-            error = w * x[k : k + 10] - y[k : k + 10]
+            rows = np.hstack([x[k : k + 10], np.ones_like(x[k : k + 10])])
+            error = rows @ now - y[k : k + 10]
             total += np.sum(error**2)
-            v = momentum * v - 0.02 * 2.0 * np.mean(error * x[k : k + 10])
-            w += v
+            now = now - step(2.0 * rows.T @ error / len(error))
         losses.append(total / len(x))
-        weights.append(np.full((1, 1), w))
+        weights.append(now)
     return losses, weights
 
 

@@ -49,10 +49,10 @@ launch("tanh", None, cpu.put(np.array([-20.0, 0.0, 0.5]))).numpy().round(4).toli
 page.source(moves.by_views, moves.plan_moves)
 
 # %% [markdown]
-# The four planners, then. Each says what the result's shape is, and which view goes to which.
+# Two of the planners. Each says what the result's shape is, and which view goes to which.
 
 # %%
-page.source(moves.plan_transpose, moves.plan_reshape, moves.plan_concat)
+page.source(moves.plan_transpose, moves.plan_concat)
 
 # %% [markdown]
 # The gradient of a slice is an array of zeros with `dy` where the slice was.

@@ -63,7 +63,8 @@ print("start: w", task.weights[0].ravel(), " b", task.weights[1].ravel())
 # ### Your turn: the slope
 #
 # Take one row. Its part of the loss is e·e/n, and where e grows by a little, that grows 2·e/n times as much. That is its slope,
-# `de`. The course writes it as `g * e + g * e`, with g = 1/n, because different ways round differently. And where w1 grows by a
+# `de`. Write it as `g * e + g * e`, with g = 1/n. (A division by n would round to another last digit now and then. All five
+# levels round in this one way, so that their numbers can be compared to the last bit.) And where w1 grows by a
 # little, e grows x1 times as much. So the row adds x1·de to the slope in w1, x2·de to that in w2, and de to that in b.
 
 
@@ -161,7 +162,7 @@ print("3·3 + 3 =", y[0])
 #| blank subtract
 def subtract(x, y):
     """Write the instruction that takes y from x, and give back its value."""
-    ...  # one instruction, as `+` and `*` write theirs
+    ...  # one call of `arithmetic`, as in `+` and `*`
 
 
 # %% [markdown]

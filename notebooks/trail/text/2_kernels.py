@@ -94,7 +94,8 @@ def matmul_ijk(out, x, w):
 
 # %% [markdown]
 # Its inner loop runs down a column of `w`. Memory hands out numbers in lines of 64 bytes, along the rows, so each step of that loop
-# fetches a line and uses one number of it. Write the other order: `i`, `k`, `j`. It sets `out` to 0.0 first, and then adds to it.
+# fetches a line and uses one number of it. Write the other order: for each `i`, each `k`, and innermost each `j`. It sets `out` to
+# 0.0 first, and then adds to it.
 
 
 # %%

@@ -141,8 +141,8 @@ checks.predict(
 )
 
 # %% [markdown]
-# So write the line that gives `x` its share, and loses nothing that it had before. (`constant` makes a tensor of `levels`: the
-# check uses some.)
+# So write the line that gives `x` its share, and loses nothing that it had before. The first share stays as it is, and the next ones
+# are added to it with `+`. (`constant` makes a tensor of `levels`: the check uses some.)
 
 # %%
 from levels.low_level import constant

@@ -105,7 +105,7 @@ print(layer(line.x[:3]).numpy().ravel(), layer.kernel.shape)
 # %% [markdown]
 # ## A loss and an optimizer (8 min)
 #
-# A **loss** says how wrong: here the mean of the squared errors. Write the square, number by number.
+# A **loss** says how wrong: here the mean of the squared errors. Take the difference, and multiply it by itself, number by number.
 
 
 # %%

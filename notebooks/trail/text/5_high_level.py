@@ -63,7 +63,7 @@ for level in (hardware, kernels, low_level, mid_level, high_level):
 # ## The loop (7 min)
 #
 # An **epoch** shows the model every row once. Each step gives the mean loss over its rows, and the last batch may be shorter than the
-# others. What is the mean over all rows?
+# others. What is the mean over all rows? Write it with `np.dot`, which multiplies two lists number by number and adds the products up.
 
 
 # %%

@@ -1,0 +1,196 @@
+"""Edges of the core that readers met: run once with the core alone, and once with `levels_more` beside it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from course import build
+
+START = """
+import logging
+import sys
+
+import numpy as np
+
+from levels.hardware import Assembler, pool, select
+from levels.kernels import scalar, use
+from levels.low_level import (
+    BACK_ENDS, VJPS, GradientTape, Tensor, Variable, apply, constant, function, nn, reduce_mean, reduce_sum, sqrt
+)
+
+def raised(python):
+    try:
+        return python()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+said = []
+handler = logging.Handler()
+handler.emit = lambda record: said.append(record.getMessage())
+logging.getLogger("levels").addHandler(handler)
+
+def kinds(step):
+    return [type(program).__name__ for program, _ in step.programs.values()]
+
+def step_of(predict):
+    w = Variable(np.ones((4, 1)))
+
+    @function
+    def step(x, y):
+        with GradientTape() as tape:
+            error = predict(x, w) - y
+            loss = reduce_mean(error * error)
+        w.assign(w - 0.01 * tape.gradient(loss, w))
+        return loss
+
+    return step
+
+x = np.random.default_rng(0).normal(size=(50, 4))
+batches = np.arange(50).reshape(5, 10)
+"""
+
+
+@pytest.fixture(params=["the core alone", "with levels_more"])
+def python(request):
+    """Run lines after START in a new process. Whatever they assert has to hold."""
+
+    def run(code):
+        env = {name: value for name, value in os.environ.items() if name != "LEVELS_CORE"}
+        env |= {"PYTHONPATH": str(build.ROOT)} | ({"LEVELS_CORE": "1"} if request.param == "the core alone" else {})
+        done = subprocess.run([sys.executable, "-c", START + code], env=env, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+
+    return run
+
+
+def test_a_sum_along_any_axis_and_a_root_have_gradients(python):
+    python("""
+a = np.arange(1.0, 25.0).reshape(2, 3, 4)
+for reduce, share in ((reduce_sum, lambda n: 1), (reduce_mean, lambda n: n)):
+    for axis in (0, 1, 2, -1, (0, 1), (1, 2), None):
+        for keepdims in (False, True):
+            v = Variable(a)
+            with GradientTape() as tape:
+                part = reduce(v, axis=axis, keepdims=keepdims)
+                loss = reduce_sum(part * part)
+            sums = np.sum(a, axis=axis, keepdims=True)
+            n = share(a.size // sums.size)
+            right = 2 * sums / n / n * np.ones_like(a)
+            assert np.allclose(tape.gradient(loss, v).numpy(), right, rtol=1e-12), (reduce, axis, keepdims)
+v = Variable(a)
+with GradientTape() as tape:
+    loss = reduce_sum(sqrt(v))
+assert np.allclose(tape.gradient(loss, v).numpy(), 0.5 / np.sqrt(a), rtol=1e-12)
+""")
+
+
+def test_a_step_with_a_sum_along_an_axis_trains(python):
+    python("""
+losses = step_of(lambda x, w: reduce_sum(x @ w, axis=1, keepdims=True)).over(x, x[:, :1], batches).numpy()
+same = step_of(lambda x, w: x @ w).over(x, x[:, :1], batches).numpy()
+assert losses.tolist() == same.tolist()
+step = step_of(lambda x, w: apply("reshape", reduce_sum(x @ w, axis=1), shape=(10, 1)))
+assert step.over(x, x[:, :1], batches).numpy().tolist() == same.tolist()
+""")
+
+
+def test_a_freed_tensor_says_so(python):
+    python("""
+t = constant(3.0)
+t.device.free(t)
+assert repr(t) == str(t) == f"{t}" == "Tensor(freed, shape=(), float32, cpu:0)", repr(t)
+for use_it in (t.numpy, lambda: float(t), lambda: t + 1.0, lambda: 1.0 - t, lambda: -t, lambda: np.ones(2) * t):
+    told = raised(use_it)
+    assert "freed" in told and "Recursion" not in told, told
+""")
+
+
+def test_what_numpy_cannot_do_with_a_tensor_is_told(python):
+    python("""
+t = constant(np.array([1.0, 2.0]))
+for name in ("log", "square", "exp", "maximum", "sqrt", "abs"):
+    told = raised(lambda: getattr(np, name)(*[t] * getattr(np, name).nin))
+    assert told.startswith(f"TypeError: np.{np.abs.__name__ if name == 'abs' else name} takes arrays and got a Tensor: write it"), told
+assert "x.numpy()" in raised(lambda: np.log(Variable(t)))
+array = np.array([3.0, 5.0])
+for op in ("+", "-", "*", "/"):
+    mine, theirs = eval(f"array {op} t"), eval(f"array {op} t.numpy()")
+    assert type(mine) is Tensor and mine.numpy().tolist() == theirs.tolist(), op
+assert (np.ones((2, 2)) @ constant(np.ones((2, 1)))).numpy().tolist() == [[2.0], [2.0]]
+assert (np.float64(2.0) * t).numpy().tolist() == [2.0, 4.0] and type(np.float64(2.0) * t) is Tensor
+told = raised(lambda: array.__iadd__(t))
+assert told.startswith("TypeError: np.add takes arrays"), told
+""")
+
+
+def test_abs_is_written_into_programs(python):
+    python("""
+scalar("softsquare")(lambda x: x * x / (1.0 + abs(x)))
+scalar("softsquare_grad")(lambda dy, x: dy * x * (2.0 + abs(x)) / ((1.0 + abs(x)) * (1.0 + abs(x))))
+VJPS["softsquare"] = (lambda dy, y, x: apply("softsquare_grad", dy, x),)
+step = step_of(lambda x, w: apply("softsquare", x @ w))
+step.over(x, x[:, :1], batches)
+assert kinds(step) == ["RowProgram"] and not said, said
+
+cpu = pool()["cpu:0"]
+a = Assembler("abs", "f8")
+given, found = a.array("x", "rows", 1), a.array("y", "rows", 1)
+with a.loop("rows") as r:
+    a.store(abs(a.load(given, r, 0)), found, r, 0)
+hard = np.array([[-np.inf], [-2.0], [-0.0], [0.0], [3.0], [np.inf], [np.nan], [-5e-324]])
+y = cpu.put(np.zeros_like(hard))
+a.assemble()(x=cpu.put(hard), y=y)
+assert np.array_equal(y.numpy(), np.abs(hard), equal_nan=True) and not np.signbit(y.numpy()[:6]).any()
+""")
+
+
+def test_a_function_says_once_that_it_replays_and_why(python):
+    python("""
+def mine(x):
+    return 0.0 if x <= 0.0 else x
+
+compiled = step_of(lambda x, w: nn.relu(x @ w))
+right = compiled.over(x, x[:, :1], batches).numpy()
+assert kinds(compiled) == ["RowProgram"] and not said
+with use("relu", "cpu", mine):
+    step = step_of(lambda x, w: nn.relu(x @ w))
+    losses = step.over(x, x[:, :1], batches).numpy()
+    assert losses.tolist() == right.tolist()
+    step(x[:10], x[:10, :1])
+    step(x[:7], x[:7, :1])
+assert set(kinds(step)) == {"Replay"} and len(said) == 1, said
+assert said[0].startswith("function step: its ops are replayed one by one, which is slower. "), said
+assert "the function of relu cannot be written as instructions" in said[0] and "use select(condition, x, y)" in said[0], said
+""")
+
+
+def test_a_bug_in_a_back_end_is_no_silent_slowdown(python):
+    python("""
+def broken(graph, batch, over):
+    return {}["no such key"]
+
+BACK_ENDS.insert(0, (broken, lambda graph: -9))
+step = step_of(lambda x, w: x @ w)
+assert raised(lambda: step.over(x, x[:, :1], batches)) == "KeyError: 'no such key'"
+""")
+
+
+def test_the_first_trace_of_notebook_03_leaves_the_door_free():
+    """It is run as it stands in the notebook, on a function that raises. Afterwards an op runs."""
+    cells = [cell.source for cell in build.from_text(build.ROOT, "03_low_level").cells]
+    (toy,) = [cell for cell in cells if cell.startswith("class Trace(Run)")]
+    code = f"""
+from levels.hardware import pool
+from levels.low_level import DOOR, RUN, Run, Tensor, constant
+{toy}
+try:
+    trace(lambda r, t: r @ t, (pool()["cpu:0"].spec((10, 2), "f8"), pool()["cpu:0"].spec((10, 1), "f8")))
+except ValueError as error:
+    print(error)
+assert float(constant(1.0) + constant(2.0)) == 3.0
+"""
+    env = os.environ | {"PYTHONPATH": str(build.ROOT), "LEVELS_CORE": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0 and "inner sizes" in done.stdout, done.stderr

@@ -1,0 +1,98 @@
+"""The solution of every exercise and of every blank is right in the kernel of its notebook, where a reader writes it.
+
+Cells that only show something are left out: what they print is compared elsewhere, and they take most of the time. (The five
+run whole, at the reader's desk, in `test_filled`.)
+"""
+
+import ast
+import inspect
+import re
+import textwrap
+
+import pytest
+
+from course import build
+from course.build import MINE
+from course.setup import desk
+from solutions import hardware, high_level, kernels, low_level, mid_level
+from solutions.answers import ANSWERS
+
+SOLUTIONS = {}
+for module in (hardware, kernels, low_level, mid_level, high_level):
+    SOLUTIONS |= module.SOLUTIONS
+CHECK = re.compile(r'^exercises\.check\("(.*?)"', re.MULTILINE)
+
+
+def asked(source):
+    """(the key of a cell's blank or "", the key of its exercise or "")"""
+    exercise = CHECK.search(source)
+    return build.blank_in(source), exercise[1] if exercise else ""
+
+
+NAMES = [name for name in build.all_in(build.ROOT) if any(any(asked(c.source)) for c in build.from_text(build.ROOT, name).cells)]
+PLACES = [("notebooks", name) for name in NAMES] + [(MINE, name) for name in NAMES if name.startswith("more/")]
+
+
+def only_shows(source):
+    """Whether a cell does nothing but show values: it binds no name, and calls nothing by a name of its own."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:  # a magic
+        return False
+    shown = ("checks.predict", "widgets.", "figures.", "print", "compare.", "page.")
+    return bool(body) and all(isinstance(each, ast.Expr) and ast.unparse(each).startswith(shown) for each in body)
+
+
+def answered(name, source):
+    """A cell with the course's answer in it."""
+    blank, exercise = asked(source)
+    if blank:
+        body = ANSWERS[f"{build.core_of(name)[:2]}-{blank}"].right[0].strip("\n")
+        return source[: source.rindex("    ...")] + textwrap.indent(body, "    ")
+    if exercise:
+        solution = SOLUTIONS[exercise]
+        begin = f'from course.practice import exercises\n\nexercises.begin("{exercise}")\n'
+        return f'{begin}{with_helpers(solution)}\n\nexercises.check("{exercise}", {solution.__name__})'
+    return source
+
+
+def with_helpers(solution):
+    """The source of a solution, behind that of the functions of its own module that it calls."""
+    used = getattr(solution, "__code__", None)
+    helpers = [vars(inspect.getmodule(solution)).get(name) for name in (used.co_names if used else ())]
+    own = [each for each in helpers if inspect.isfunction(each) and each.__module__ == solution.__module__]
+    return "\n\n".join(map(inspect.getsource, [*own, solution]))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A copy of the project, with all levels built, and with the reader's desk."""
+    levels = list(map(build.level_of, build.names_in(build.ROOT)))
+    root = build.copy_project(build.ROOT, tmp_path_factory.mktemp("solutions").resolve() / "copy", levels)
+    assert desk.open_desk(root) == []
+    return root
+
+
+@pytest.mark.parametrize("place, name", PLACES, ids=[f"{name} in {place}" for place, name in PLACES])
+def test_each_is_right_in_the_kernel_of_its_notebook(project, place, name):
+    notebook = build.from_text(project, name)
+    notebook.cells = [c for c in notebook.cells if c.cell_type == "code" and not only_shows(c.source)]
+    wanted = []
+    for cell in notebook.cells:
+        wanted += [key for key in asked(cell.source) if key]
+        cell.source = answered(name, cell.source)
+    run(notebook, project, project / place / f"{name}.ipynb")
+    said = "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", []))
+    assert re.findall(r"(\d\d-\d|\b\w+)(?: right:|: right\b)", said) == wanted, said
+
+
+def run(notebook, root, path):
+    """Run a notebook as the one at this path, up to the cell that compares it with its file."""
+    from jupyter_client.kernelspec import KernelSpecManager
+    from jupyter_client.manager import AsyncKernelManager
+    from nbclient import NotebookClient
+
+    notebook.cells = [cell for cell in notebook.cells if "build.level(" not in cell.source]
+    kernel = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
+    client = NotebookClient(notebook, km=kernel, timeout=500)
+    client.execute(cwd=str(path.parent), env=build.environment(root), cleanup_kc=True)
