@@ -6,7 +6,7 @@ import numpy as np
 
 from levels.low_level import Variable, cast, leaky_relu, maximum, reshape, sqrt
 from levels.mid_level import Dataset, Layer, positive
-from levels_more.checks import called, number, sizes
+from levels_more.checks import as_python, called, number, sizes
 
 
 class Normalization(Layer):
@@ -20,7 +20,7 @@ class Normalization(Layer):
         super().__init__(**options)
         if axis not in (-1, None):
             raise ValueError(f"Normalization: axis is {axis!r}; expected -1, the columns, or None, all numbers")
-        self.axis, self.given = axis, (mean, variance)
+        self.axis, self.given = as_python(axis), (mean, variance)
 
     def build(self, shape):
         columns = shape[-1:] if self.axis == -1 else ()

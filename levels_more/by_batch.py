@@ -40,9 +40,10 @@ def predict_on_batch(model, x):
 def to_categorical(x, num_classes=None):
     """Numbers of classes [rows] or [rows, 1] -> a float32 array [rows, classes], 1 at each row's class, else 0.
 
-    Without `num_classes` there is one class more than the largest number. Raises ValueError for what is no number of a class.
+    Without `num_classes` there is one class more than the largest number. Raises ValueError for what is no number of a class,
+    TypeError for words.
     """
-    (found,) = arrays_of(x)
+    (found,) = arrays_of(x, "y")
     found = found[..., 0] if found.ndim > 1 and found.shape[-1] == 1 else found
     found = found.astype(np.int64) if found.dtype.kind in "bu" else found
     wrong = (found % 1 != 0) | (found < 0) if found.dtype.kind in "biuf" else np.ones(found.shape, bool)

@@ -8,6 +8,7 @@ from levels.hardware import flag
 from levels.high_level import Callback
 from levels.low_level import Variable, dce, trace
 from levels.mid_level import at_least, positive
+from levels.support.checks import real
 from levels_more import checks, needed
 from levels_more.checks import called, file_name, takes, word
 from levels_more.inputs import alone
@@ -15,6 +16,12 @@ from levels_more.inputs import alone
 # what the name of a number contains of which more is better, or less
 RISING = "acc", "auc", "precision", "recall", "r2"
 FALLING = "loss", "error", "entropy", "mse", "mae"
+
+
+def spoken(name, value):
+    """Whether something is to be said: a bool, or Keras' 0, 1 or 2. Raises TypeError for anything else."""
+    found = real(value)
+    return flag(name, bool(found) if type(found) is int else value)
 
 
 class Monitor(Callback):
@@ -29,7 +36,7 @@ class Monitor(Callback):
             raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
         word(f"{type(self).__name__}: monitor", monitor)
         # its sign does not count, as in Keras
-        size = abs(min_delta) if type(min_delta) in (int, float) else min_delta
+        size = min_delta if real(min_delta) is None else abs(real(min_delta))
         self.monitor, self.min_delta = monitor, positive(f"{type(self).__name__}: min_delta", size, zero=True)
         rising, falling = (any(word in monitor for word in words) for words in (RISING, FALLING))
         self.rising, self.told = mode == "max" or mode == "auto" and rising, mode != "auto" or rising != falling
@@ -79,7 +86,7 @@ class EarlyStopping(Monitor):
         self.baseline = None if baseline is None else checks.number("EarlyStopping: baseline", baseline)
         self.start = at_least(0, "EarlyStopping: start_from_epoch", start_from_epoch)
         self.stopped_epoch = 0
-        self.verbose = flag("EarlyStopping: verbose", bool(verbose) if type(verbose) is int else verbose)
+        self.verbose = spoken("EarlyStopping: verbose", verbose)
         self.patience, self.restore_best_weights = (
             at_least(0, "EarlyStopping: patience", patience),
             flag("EarlyStopping: restore_best_weights", restore_best_weights),
@@ -120,7 +127,7 @@ class ModelCheckpoint(Monitor):
     ):
         super().__init__(monitor, mode)
         self.filepath = file_name("ModelCheckpoint: filepath", filepath)
-        self.verbose = flag("ModelCheckpoint: verbose", bool(verbose) if type(verbose) is int else verbose)
+        self.verbose = spoken("ModelCheckpoint: verbose", verbose)
         self.save_best_only = flag("ModelCheckpoint: save_best_only", save_best_only)
         self.save_weights_only = flag("ModelCheckpoint: save_weights_only", save_weights_only)
 
@@ -143,7 +150,7 @@ class ReduceLROnPlateau(Monitor):
         self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, min_lr=0.0, *, verbose=0
     ):
         super().__init__(monitor, mode, min_delta)
-        self.verbose = flag("ReduceLROnPlateau: verbose", bool(verbose) if type(verbose) is int else verbose)
+        self.verbose = spoken("ReduceLROnPlateau: verbose", verbose)
         self.factor = positive("ReduceLROnPlateau: factor", factor, 1.0)
         self.patience = at_least(0, "ReduceLROnPlateau: patience", patience)
         self.min_lr = positive("ReduceLROnPlateau: min_lr", min_lr, zero=True)
@@ -165,7 +172,7 @@ class LearningRateScheduler(Callback):
 
     def __init__(self, schedule, verbose=0):
         self.schedule = called("LearningRateScheduler", schedule, "a function of the epoch and the last rate")
-        self.verbose = flag("LearningRateScheduler: verbose", bool(verbose) if type(verbose) is int else verbose)
+        self.verbose = spoken("LearningRateScheduler: verbose", verbose)
 
     def on_epoch_begin(self, epoch):
         optimizer = self.model.training.optimizer

@@ -11,7 +11,7 @@ from types import FunctionType, MethodType
 
 import numpy as np
 
-from levels.support.checks import unmasked
+from levels.support.checks import real, unmasked
 
 
 def expect(fits, name, value, expected):
@@ -76,14 +76,18 @@ def sizes(name, value):
 
 
 def number(name, value, least=-np.inf):
-    """The value, if it is a number from there on, finite and no bool."""
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return expect(
-        real and value >= least and abs(value) < np.inf,
-        name,
-        value,
-        "a number" + f" from {least:g} on" * (least > -np.inf),
-    )
+    """The value as Python's number, if it is a number from there on, finite and no bool."""
+    found = real(value)
+    fits = found is not None and found >= least and abs(found) < np.inf
+    expect(fits, name, value, "a number" + f" from {least:g} on" * (least > -np.inf))
+    return found
+
+
+def as_python(value):
+    """NumPy's real numbers as Python's, in a list or a tuple, too; anything else as it is."""
+    if type(value) in (list, tuple):
+        return type(value)(map(as_python, value))
+    return real(value) if isinstance(value, np.number) and real(value) is not None else value
 
 
 def absent(told, name):

@@ -2,19 +2,25 @@
 
 from levels.low_level import as_tensor, clip, maximum, reduce_sum, sqrt
 from levels.mid_level import Made
+from levels.support.checks import real
+from levels_more.checks import as_python, expect, number
 
 
 class MinMaxNorm(Made):
     """Norms along the axis brought into min_value to max_value, by the share `rate` of the way."""
 
     def __init__(self, min_value=0.0, max_value=1.0, rate=1.0, axis=0):
-        self.bounds, self.rate, self.axis = (min_value, max_value), rate, axis
+        kind = type(self).__name__
+        for name, value in (("min_value", min_value), ("max_value", max_value)):  # the second may be infinite
+            expect(real(value) is not None and value >= 0, f"{kind}: {name}", value, "a number from 0 on")
+        self.bounds, self.rate = (float(min_value), float(max_value)), number(f"{kind}: rate", rate, 0.0)
+        self.axis = as_python(axis)
 
     def __call__(self, w):
         """The weights w[inputs, units], each column times one factor."""
         w = as_tensor(w)
         norms = sqrt(reduce_sum(w * w, self.axis, keepdims=True))
-        wanted = self.rate * clip(norms, *map(float, self.bounds)) + (1.0 - self.rate) * norms
+        wanted = self.rate * clip(norms, *self.bounds) + (1.0 - self.rate) * norms
         return w * (wanted / (norms + 1e-7))
 
 

@@ -2,6 +2,8 @@
 
 import math
 
+from levels_more.checks import as_python
+
 
 class Scheduler:
     """The rate that each group began with, times `factor(epoch)`, or times one of a list of such functions, one a group."""
@@ -15,7 +17,7 @@ class Scheduler:
 
     def _set(self):
         for group, first, factor in zip(self.optimizer.param_groups, self.base_lrs, self.factors, strict=True):
-            group["lr"] = first * factor(self.last_epoch)
+            group["lr"] = as_python(first * factor(self.last_epoch))
         self.last_rates = [group["lr"] for group in self.optimizer.param_groups]
 
     def step(self):
@@ -39,11 +41,18 @@ class Scheduler:
 
 def by_factor(factor):
     """What makes schedulers with rates times `factor(epoch, …)`, the options of which it is given."""
-    return lambda optimizer, *how, **options: Scheduler(optimizer, lambda epoch: factor(epoch, *how, **options))
+
+    def made(optimizer, *how, **options):
+        how, options = as_python(how), {name: as_python(x) for name, x in options.items()}
+        return Scheduler(optimizer, lambda epoch: factor(epoch, *how, **options))
+
+    return made
 
 
 def half_wave(optimizer, T_max, eta_min=0.0):
     """From each group's first rate down to `eta_min` along half a wave of `T_max` epochs (Loshchilov and Hutter, 2017)."""
+
+    T_max, eta_min = as_python(T_max), as_python(eta_min)
 
     def down(first):
         wave = lambda epoch: (1.0 + math.cos(math.pi * epoch / T_max)) / 2.0  # noqa: E731
@@ -54,6 +63,8 @@ def half_wave(optimizer, T_max, eta_min=0.0):
 
 def restarts(optimizer, T_0, T_mult=1, eta_min=0.0):
     """Half waves down to `eta_min` again and again, each `T_mult` times as long as the one before (Loshchilov and Hutter, 2017)."""
+
+    T_0, T_mult, eta_min = as_python(T_0), as_python(T_mult), as_python(eta_min)
 
     def down(first):
         def factor(epoch):
@@ -73,10 +84,12 @@ class OnPlateau:
     def __init__(
         self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, cooldown=0, min_lr=0.0, eps=1e-8
     ):
-        self.optimizer, self.factor = optimizer, factor
+        self.optimizer, self.factor = optimizer, as_python(factor)
         self.sign = {"min": 1.0, "max": -1.0}[mode]
-        self.patience, self.threshold, self.cooldown = patience, threshold, cooldown
-        self.min_lr, self.eps, self.best = min_lr, eps, math.inf
+        self.patience = as_python(patience)
+        self.threshold = as_python(threshold)
+        self.cooldown = as_python(cooldown)
+        self.min_lr, self.eps, self.best = as_python(min_lr), as_python(eps), math.inf
         self.bad = self.cooling = self.last_epoch = 0
 
     def step(self, metrics):
@@ -89,7 +102,7 @@ class OnPlateau:
         if self.bad > self.patience:
             self.cooling, self.bad = self.cooldown, 0
             for group in self.optimizer.param_groups:
-                rate = max(group["lr"] * self.factor, self.min_lr)
+                rate = as_python(max(group["lr"] * self.factor, self.min_lr))
                 group["lr"] = rate if group["lr"] - rate > self.eps else group["lr"]
 
     def get_last_lr(self):

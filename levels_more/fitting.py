@@ -15,7 +15,7 @@ from levels.high_level import Callback, Model, epoch_loss, loops, prepared
 from levels.low_level import DOOR, METHODS, RUN, as_tensor, function, reduce_mean
 from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, WIDER, Layer, Loss, at_least, known, positive
 from levels_more import metrics
-from levels_more.checks import takes
+from levels_more.checks import as_python, takes
 from levels_more.epochs_ahead import Ahead
 from levels_more.inputs import (
     Packing,
@@ -35,6 +35,7 @@ from levels_more.inputs import (
     y_as,
 )
 from levels_more.losses import weighted
+from levels_more.metrics import heed_logits
 from levels_more.pipeline import cut, in_rows
 from levels_more.retracing import WAY, Kept
 
@@ -54,7 +55,10 @@ def made(what, table, name):
     if what == "metric" and callable(name) and not isinstance(name, type) and not hasattr(name, "update_state"):
         return metrics.MeanLoss(name) if isinstance(name, Loss) else metrics.Calculated(name)
     found = known(what, table, name)
-    return found() if isinstance(name, (str, type)) else found
+    found = found() if isinstance(name, (str, type)) else found
+    if what == "metric" and isinstance(name, str):
+        found.by_name = True
+    return found
 
 
 def distinct(names):
@@ -94,9 +98,11 @@ class Training(loops.Training):
         super().__init__(spelled("optimizer", OPTIMIZERS, optimizer), spelled("loss", LOSSES, first))
         self.losses += [made("loss", LOSSES, each) for each in others]
         self.metrics = [made("metric", METRICS, each) for each in as_list([] if metrics is None else metrics)]
+        heed_logits(self.metrics, self.losses)
         self.loss_weights = loss_weights
-        for weight in loss_weights or ():
-            positive("compile: one of the loss_weights", weight, zero=True)
+        if loss_weights is not None:
+            name = "compile: one of the loss_weights"
+            self.loss_weights = [positive(name, weight, zero=True) for weight in loss_weights]
         self.names = distinct(["loss", *(metric.name for metric in self.metrics)])
         self.programs = {}  # (step, packing) -> its function
         self.row_weights = []  # of the rows of the batch that is traced
@@ -424,6 +430,8 @@ def fit_model(
     is that many batches, and the next one goes on behind them. `epochs` is the number of the last one, as in Keras: with
     `initial_epoch` there are fewer, in the orders that a seed gives epochs of that number. Raises TypeError, ValueError.
     """
+    if type(verbose) is not int:
+        verbose = as_python(verbose)
     if type(verbose) is not int:
         verbose = int(verbose == "auto" or flag("fit: verbose", verbose))
     shuffle, share = flag("fit: shuffle", shuffle), positive("fit: validation_split", validation_split, zero=True)

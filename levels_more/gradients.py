@@ -69,6 +69,10 @@ VJPS.update(
             lambda g, dx, dy, y: g * dy * (1.0 - 2.0 * y),
         ),
         "logits_crossentropy": (lambda dx, x, y, z: -dx * z, lambda dx, x, y, z: dx * (nn.sigmoid(z) - y)),
+        "multiply_no_nan": (
+            lambda g, xy, x, y: apply("multiply_no_nan", g, y),
+            lambda g, xy, x, y: apply("multiply_no_nan", x, g),
+        ),
         "softmax_grad": (
             lambda g, dx, dy, y: apply("softmax_grad", g, y),
             lambda g, dx, dy, y: g * (dy - reduce_sum(dy * y, -1, True)) - dy * reduce_sum(g * y, -1, True),

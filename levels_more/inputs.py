@@ -9,7 +9,7 @@ import numpy as np
 from levels import high_level
 from levels.low_level import Operators, as_tensor, constant, reshape
 from levels.mid_level import Dataset, Layer, Loss, at_least, positive
-from levels.support.checks import check_finite
+from levels.support.checks import check_finite, unmasked, words_in
 from levels_more.checks import expect
 from levels_more.layers import Beside
 from levels_more.reading import of_levels
@@ -73,11 +73,40 @@ def plain(values):
     return values.to_numpy(dtype=np.result_type(*whole), **({"na_value": np.nan} if gaps else {}))
 
 
-def arrays_of(x):
-    """One array, or a list of arrays, as a list of NumPy arrays. A list of numbers is one array."""
+CURES = {  # what is given -> what to do about words in it
+    "x": "make a column of 0 and 1 for each word, as in (column[:, None] == np.unique(column)) * 1.0, or give columns "
+    "with names to feature columns (DenseFeatures)",
+    "y": "number them with np.unique(y, return_inverse=True)[1], or use DNNClassifier, which takes words",
+    "sample_weight": "give a number for each row",
+}
+
+
+def arrays_of(x, name):
+    """One array, or a list of arrays, as a list of NumPy arrays. A list of numbers is one array.
+
+    `name` is what it is given as, a key of CURES. Raises TypeError for words.
+    """
     several = isinstance(x, (list, tuple)) and any(isinstance(a, (np.ndarray, Operators)) or of_pandas(a) for a in x)
-    arrays = x if several else [x]
-    return [a if isinstance(a, np.ndarray) else plain(a) if of_pandas(a) else constant(a).numpy() for a in arrays]
+    found = []
+    for a in x if several else [x]:
+        plain_numbers = type(a) is np.ndarray and a.dtype.kind in "fiub"  # as in most fits, which make few calls
+        found.append(a if plain_numbers else _array_of(a, name))
+    return found
+
+
+def _array_of(values, name):
+    try:
+        array = values if isinstance(values, np.ndarray) else None
+        if array is None:
+            array = plain(values) if of_pandas(values) else constant(values).numpy()
+        elif array.dtype.kind not in "biufc":
+            unmasked(array)
+    except TypeError:
+        words = words_in(values)
+        if not words or name == "x" and is_table(values):  # of a table the columns are told
+            raise
+        raise TypeError(f"{name} holds words ({words}); {CURES[name]}") from None
+    return array
 
 
 def dtype_for(model, x):
@@ -104,7 +133,7 @@ def inputs_of(model, x):
     if isinstance(x, dict) and hasattr(type(model), "ordered"):
         x = model.ordered(x)  # a graph, by names of its inputs
     names = tuple(x) if isinstance(x, dict) else ()
-    arrays = [array for value in (x.values() if names else [x]) for array in arrays_of(value)]
+    arrays = [array for value in (x.values() if names else [x]) for array in arrays_of(value, "x")]
     kinds = [a.dtype.kind for a in arrays]
     whole = not {"i", "u"}.isdisjoint(kinds) and takes_whole(model)
     dtype = dtype_for(model, arrays[kinds.index("f")] if "f" in kinds else None)
@@ -130,7 +159,7 @@ def takes_whole(model):
 def targets_of(model, y, x):
     """One array, or a list of arrays, as tensors: of the dtype of tensors x, or whole where a loss wants numbers of classes."""
     y = model.ordered(y) if isinstance(y, dict) and hasattr(type(model), "ordered") else y
-    arrays, losses = arrays_of(y), model.training.losses
+    arrays, losses = arrays_of(y, "y"), model.training.losses
     dtype = float_of(x) or dtype_for(model, None)
     kinds = [getattr(loss, "classes", False) for loss in losses * len(arrays)] + [False] * len(arrays)
     return [as_rows(whole_of(a) if kind else a, dtype, kind) for a, kind in zip(arrays, kinds, strict=False)]
@@ -154,7 +183,7 @@ def weights_of(y, sample_weight, class_weight, dtype):
     `class_weight` is {class: weight}, for one output; a class that is not in it weighs 1, as in Keras. Raises ValueError.
     """
     rows = (*y[0].spec.shape, 0)[0]
-    found = [] if sample_weight is None else [a.astype(np.float64) for a in arrays_of(sample_weight)]
+    found = [] if sample_weight is None else [a.astype(np.float64) for a in arrays_of(sample_weight, "sample_weight")]
     for weight in found:
         if weight.shape not in ((rows,), (rows, 1)):
             raise ValueError(f"sample_weight has the shape {weight.shape}; expected one weight a row, {(rows,)}")
@@ -191,7 +220,7 @@ def laid_out(model, x, y, sample_weight=None, class_weight=None):
     """(tensors side by side, their Packing) of rows x, y and what they weigh."""
     x, names, readers = inputs_of(model, x)
     y = targets_of(model, y, x)
-    dtype = float_of(y) or dtype_for(model, None)
+    dtype = float_of(y) or float_of(x) or dtype_for(model, None)
     weights = weights_of(y, sample_weight, class_weight, dtype)
     return (*x, *y, *weights), Packing(len(x), len(y), len(weights), names, readers)
 

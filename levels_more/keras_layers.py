@@ -7,9 +7,9 @@ import numpy as np
 
 from levels import mid_level
 from levels.low_level import DOOR, RUN, Operators, Variable, apply, cast, constant, reduce_sum
-from levels.mid_level import INITIALIZERS, known
+from levels.mid_level import INITIALIZERS, at_least, known
 from levels_more import constraints, functional, layers, more_layers
-from levels_more.checks import dtype_of
+from levels_more.checks import as_python, dtype_of
 from levels_more.keras_rules import by_rules, classes_of
 from levels_more.nested import numbers
 from levels_more.parts import get_config
@@ -57,7 +57,9 @@ class Layer(mid_level.Layer):
         super().__init__(*args, **options)
         given = activity_regularizer
         self.activity_regularizer = given and known("regularizer", layers.REGULARIZERS, given)
-        self.dtype, self.input_size = np.dtype(dtype or FLOAT[0]), (input_dim,) if input_dim else input_shape
+        self.dtype, self.input_size = np.dtype(dtype or FLOAT[0]), as_python(input_shape)
+        if input_dim is not None:
+            self.input_size = (at_least(1, f"{type(self).__name__}: input_dim", input_dim),)
         if not trainable:  # True would thaw the parts that a model is made of
             self.trainable = False
 
@@ -177,6 +179,8 @@ def drawn_by(name):
     """An initializer: called with Keras' arguments of it, it gives a function of a shape, whose numbers are a tensor."""
 
     def make(*given, seed=None, **options):
+        given, options = as_python(given), {option: as_python(x) for option, x in options.items()}
+
         def drawn(shape, dtype=None):
             return numbers(np.reshape(draw(name, tuple(shape), *given, **options), tuple(shape)), dtype or FLOAT[0])
 

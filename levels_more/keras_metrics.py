@@ -136,7 +136,9 @@ def called(metric):
     """A metric that was asked for by name has that name."""
     if isinstance(metric, str):
         word = spelled("metric", mid_level.METRICS, metric)
-        return BY_NAME[word](name=metric) if word in BY_NAME else made("metric", mid_level.METRICS, word)
+        found = BY_NAME[word](name=metric) if word in BY_NAME else made("metric", mid_level.METRICS, word)
+        found.by_name = True
+        return found
     if callable(metric) and not isinstance(metric, (type, mid_level.Loss)) and not hasattr(metric, "update_state"):
         return Calculated(metric)
     return metric() if isinstance(metric, type) else metric

@@ -40,7 +40,7 @@ from levels.mid_level import (
     layers,
     positive,
 )
-from levels_more.checks import called, expect
+from levels_more.checks import as_python, called, expect
 from levels_more.joined import joins
 from levels_more.reading import of_levels
 
@@ -229,6 +229,12 @@ METHODS["Layer.non_trainable_weights"] = METHODS["Layer.non_trainable_variables"
 METHODS["Layer.count_params"] = lambda layer: layer.count()
 
 
+def check_softmax(name, activation, units):
+    """Raise ValueError for a softmax over one unit, which is always 1, and its logarithm 0."""
+    if units == 1 and getattr(activation, "__name__", "") in ("softmax", "log_softmax"):  # in any spelling
+        raise ValueError(f"{name}: a softmax over one unit is always 1; use a sigmoid, or 2 units")
+
+
 class Dense(layers.Dense):
     """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units]), with a penalty or without a bias.
 
@@ -253,6 +259,7 @@ class Dense(layers.Dense):
             )
         initializers = dict(kernel_initializer=kernel_initializer, bias_initializer=bias_initializer)
         super().__init__(units, activation, **initializers, name=name, dtype=dtype)
+        check_softmax("Dense", self.activation, self.units)
         self.penalties = []  # functions without arguments, to be added to the loss
         self.use_bias = flag("Dense: use_bias", use_bias)
         self.regularizer = kernel_regularizer
@@ -290,6 +297,8 @@ class Activation(Layer):
         self.activation = called("Activation", known("activation", ACTIVATIONS, activation), "a name or a function")
 
     def call(self, x):
+        if len(x.spec.shape) == 2:
+            check_softmax(type(self).__name__, self.activation, x.spec.shape[-1])
         return self.activation(x)
 
 
@@ -305,7 +314,7 @@ class Concatenate(Layer):
 
     def __init__(self, axis=-1, **options):
         super().__init__(**options)
-        self.axis = axis
+        self.axis = as_python(axis)
 
     def call(self, x):
         if not isinstance(x, list):

@@ -2,6 +2,7 @@
 
 from levels.hardware import flag
 from levels.low_level import (
+    Symbol,
     Tensor,
     absolute,
     apply,
@@ -22,10 +23,14 @@ from levels_more.ranges import surely_within
 
 
 def weighted(loss, each, sample_weight):
-    """What each sample gives, [batch, …], times its weight [batch] or [batch, 1]. Raises ValueError for other shapes."""
+    """What each sample gives, [batch, …], times its weight [batch] or [batch, 1], in the dtype of what it gives, as in Keras.
+
+    Raises ValueError for other shapes.
+    """
     weight, samples = as_tensor(sample_weight, each), each.spec.shape[:1]
     if weight.spec.shape not in (samples, (*samples, 1)):
         raise ValueError(f"{loss}: sample_weight is {weight.spec}; expected one weight a sample, {samples}")
+    weight = weight if weight.dtype == each.dtype else cast(weight, each.dtype)
     return each * reshape(weight, samples + (1,) * (len(each.spec.shape) - 1))
 
 
@@ -102,6 +107,24 @@ class Huber(Reduced):
         return 0.5 * (near * near) + self.delta * (size - near)
 
 
+def check_bent_once(loss, y_pred):
+    """Raise ValueError for a sigmoid or a softmax in the place of the logits that this loss bends itself.
+
+    While a function is traced, as in `fit`, each tensor knows its op. Outside nobody knows where numbers come from: they pass.
+    """
+    op = y_pred.node.op if type(y_pred) is Symbol else ""
+    if op in ("sigmoid", "softmax"):
+        cure = "leave that activation away, or from_logits=True"
+        raise ValueError(f"{loss}: from_logits=True, but y_pred is a {op}, and would be bent twice; {cure}")
+
+
+def check_several(loss, y_pred):
+    """Raise ValueError for one column of classes y_pred[batch, 1]: its share of itself is always 1, and the loss 0."""
+    if y_pred.spec.shape[-1:] == (1,):
+        cure = "use BinaryCrossentropy with one sigmoid, or give a column for each class"
+        raise ValueError(f"{loss}: y_pred is {y_pred.spec}, and of one class the loss is always 0; {cure}")
+
+
 class Crossentropy(Reduced):
     """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
 
@@ -116,6 +139,7 @@ class Crossentropy(Reduced):
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
         if self.from_logits:
+            check_bent_once(self, y_pred)
             self.check_probabilities("y_true", y_true)
 
 
@@ -139,12 +163,18 @@ WIDER.update(
 class CategoricalCrossentropy(Crossentropy):
     """The mean of -Σ y_true·log p over samples, for y_true and p [batch, classes], p scaled to a sum of 1.
 
-    `from_logits=True` takes the z of p = softmax(z) in the place of p.
+    `from_logits=True` takes the z of p = softmax(z) in the place of p. A z of -inf rules a class out: where y_true is 0, it
+    costs nothing.
     """
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        if y_true is not y_pred:  # targets alone are checked as if they were predicted
+            check_several(self, y_pred)
 
     def call(self, y_true, y_pred):
         if self.from_logits:
-            return -reduce_sum(y_true * nn.log_softmax(y_pred), -1)
+            return -reduce_sum(apply("multiply_no_nan", nn.log_softmax(y_pred), y_true), -1)
         p = clip(y_pred / reduce_sum(y_pred, -1, keepdims=True), 1e-7, 1.0 - 1e-7)
         return -reduce_sum(y_true * log(p), -1)
 
@@ -168,6 +198,9 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
 
     def check(self, y_true, y_pred):
         check_classes(self, y_true, y_pred)
+        check_several(self, y_pred)
+        if self.from_logits:
+            check_bent_once(self, y_pred)
         if self.probabilities:
             self.check_probabilities("y_pred", y_pred)
 

@@ -15,10 +15,11 @@ from levels.low_level import (
     cast,
     concat,
     maximum,
+    nn,
     reduce_sum,
     reshape,
 )
-from levels.mid_level import INITIALIZERS, LOSSES, Loss, Made, at_least, known, positive
+from levels.mid_level import INITIALIZERS, LOSSES, Loss, Made, at_least, known, losses, positive
 from levels_more.checks import called, dtype_of, expect, sizes
 
 from .losses import check_classes, weighted
@@ -27,6 +28,22 @@ from .losses import check_classes, weighted
 def snake_case(name):
     """Keras' names of things: BinaryAccuracy -> binary_accuracy, KLDivergence -> kl_divergence."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def bend_of(loss):
+    """What makes probabilities of the logits that this loss takes."""
+    return nn.sigmoid if isinstance(loss, losses.BinaryCrossentropy) else nn.softmax
+
+
+def heed_logits(metrics, losses):
+    """Let the metrics that were asked for by name expect logits [batch, …], where the loss beside them takes those.
+
+    sigmoid(z) > 0.5 is z > 0. A metric that is given as an object has a threshold of the reader's, and keeps it, as in Keras.
+    """
+    for metric in metrics:
+        loss = losses[getattr(metric, "output", 0) if len(losses) > 1 else 0]
+        if getattr(metric, "by_name", False) and getattr(loss, "from_logits", False):
+            metric.of_logits(loss)
 
 
 def ratio(part, whole):
@@ -41,6 +58,8 @@ class Metric(Made, Module):
     """
 
     apart = True  # a model may hold its metrics: what they count is none of the model's variables
+    by_name = False  # whether `compile` was given its name: then it heeds whether the loss takes logits
+    bend = None  # what makes probabilities of logits
 
     def __init__(self, name=None):
         self.name = snake_case(type(self).__name__) if name is None else name
@@ -64,6 +83,7 @@ class Metric(Made, Module):
         """Add a batch. Each row counts once, or as often as its `sample_weight` [batch] says."""
         y_pred = as_tensor(y_pred)
         y_pred = y_pred if y_pred.dtype.kind == "f" else cast(y_pred, "float32")
+        y_pred = y_pred if self.bend is None else self.bend(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         if y_true.spec.shape == y_pred.spec.shape:  # else it holds the numbers of classes
@@ -77,6 +97,9 @@ class Metric(Made, Module):
             self.state = [Variable(np.zeros(x.spec.shape, x.dtype), trainable=False) for x in new]
         for variable, value in zip(self.state, self.merged(*new), strict=True):
             variable.assign(value)
+
+    def of_logits(self, loss):
+        """Expect the logits that this loss takes, where it matters: the largest of them is that of the largest probability."""
 
     def sums(self, weight, *parts):
         """What a batch has to say: count, and the sum of each part."""
@@ -115,12 +138,15 @@ class BinaryAccuracy(Metric):
     def __init__(self, threshold=0.5, **options):
         super().__init__(**options)
         if not isinstance(threshold, np.ndarray) or not isinstance(self, AUC):  # which has several
-            positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
+            threshold = positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
         self.threshold = threshold
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
         self.check_probabilities("y_true", y_true)
+
+    def of_logits(self, loss):
+        self.threshold, self.bend = (0.0, None) if isinstance(loss, losses.BinaryCrossentropy) else (0.5, nn.softmax)
 
     def said(self, y_pred):
         return cast(y_pred > self.threshold, y_pred.dtype)
@@ -148,6 +174,10 @@ class MeanLoss(Metric):
         super().__init__(name or snake_case(type(loss).__name__))
         expect(isinstance(loss, Loss), "MeanLoss: loss", loss, "a loss, such as MeanSquaredError()")
         self.loss, self.check = loss, loss.check
+
+    def of_logits(self, loss):
+        if self.loss.probabilities and not getattr(self.loss, "from_logits", False):
+            self.bend = bend_of(loss)
 
     def parts(self, y_true, y_pred):
         return (self.loss.call(y_true, y_pred),)
@@ -240,6 +270,9 @@ class AUC(BinaryAccuracy):
         inner = np.arange(1, last) / last
         super().__init__(np.array([-1e-7, *inner, 1.0 + 1e-7]), **options)
 
+    def of_logits(self, loss):
+        self.bend = bend_of(loss)
+
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
         if y_pred.spec.shape[1:] not in ((), (1,)):
@@ -285,10 +318,15 @@ class R2Score(Metric):
 class AccuracyByShape(Metric):
     """Binary accuracy for one column, categorical accuracy for equal shapes, else sparse categorical accuracy."""
 
+    threshold = 0.5
+
+    def of_logits(self, loss):
+        self.threshold = 0.0  # of one column there is a sigmoid only
+
     def check(self, y_true, y_pred):
         shape = y_pred.spec.shape
         several = CategoricalAccuracy if y_true.spec.shape == shape else SparseCategoricalAccuracy
-        fitting = BinaryAccuracy() if shape[1:] in ((), (1,)) else several()
+        fitting = BinaryAccuracy(self.threshold) if shape[1:] in ((), (1,)) else several()
         fitting.check(y_true, y_pred)
         self.parts = fitting.parts
 

@@ -5,7 +5,7 @@ import types
 import numpy as np
 
 from levels import low_level
-from levels.low_level import DOOR, RUN, Operators, Tensor, Trace, Variable, as_tensor, constant, stack
+from levels.low_level import DOOR, RUN, NoProgram, Operators, Tensor, Trace, Variable, as_tensor, constant, stack
 
 
 def traced():
@@ -139,6 +139,17 @@ class Function(low_level.Function):
         program, _ = super().compile(args, over)
         return program, self.form
 
+    def traced(self, signature, over):
+        """As in any function. Raises NoProgram where it needs the numbers, or assigns to a part of a variable."""
+        try:
+            return super().traced(signature, over)
+        except TypeError as error:
+            raise NoProgram(f"{self.__name__}: {error}") from error
+        except AttributeError as error:
+            if not isinstance(error.obj, Operators) or error.name[:6] != "assign":
+                raise
+            raise NoProgram(f"{self.__name__}: {error}") from error
+
     def __get__(self, owner, kind=None):
         return self if owner is None else types.MethodType(self, owner)
 
@@ -150,16 +161,21 @@ class Function(low_level.Function):
         try:
             tensors = []
             form = _apart((args, options), tensors)
-            program, result = self.program([form, *tensors], (form, *[x.spec for x in tensors]), False)
-        except (TypeError, AttributeError) as error:
-            if isinstance(error, AttributeError) and not (
-                isinstance(error.obj, Operators) and error.name[:6] == "assign"
-            ):
-                raise  # else it assigns to a part of a variable
-            result = self.whole(*args, **options)
-            self.eager = True
-            return result
+            key = (form, *[x.spec for x in tensors])
+            hash(key)  # an argument of the reader's may be none
+        except TypeError:
+            return self.at_each_call(args, options)
+        try:
+            program, result = self.program([form, *tensors], key, False)
+        except NoProgram:
+            return self.at_each_call(args, options)
         return _together(result, iter(program.run([form, *tensors])))
+
+    def at_each_call(self, args, options):
+        """What the function gives, op by op; from now on always."""
+        result = self.whole(*args, **options)
+        self.eager = True
+        return result
 
     def get_concrete_function(self, *specs):
         """The function for arguments of these `TensorSpec`s only."""

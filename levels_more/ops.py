@@ -46,8 +46,18 @@ scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
 STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
 STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
 scalar("absolute", takes="fi")(lambda x: maximum(x, -x))
-# minus the logarithm of what p = 1 / (1 + exp(-z)) gave to y, without overflow
-scalar("logits_crossentropy")(lambda y, z: maximum(z, 0.0) - y * z + log(1.0 + exp(-maximum(z, -z))))
+# x·y, and 0 where y is 0, whatever x is: the share of a class that is masked by a logit of -inf (TensorFlow's name)
+scalar("multiply_no_nan")(lambda x, y: select(y == 0.0, 0.0, x * y))
+
+
+@scalar("logits_crossentropy")
+def logits_crossentropy(y, z):
+    """Minus the logarithm of what p = 1 / (1 + exp(-z)) gave to y, two numbers, without overflow. An infinite z may be right: 0."""
+    between = maximum(z, 0.0) - y * z  # NaN for an infinite z, where y says what the difference is
+    cost = select(y == 0.0, maximum(z, 0.0), select(y == 1.0, maximum(-z, 0.0), between))
+    return cost + log(1.0 + exp(-maximum(z, -z)))
+
+
 STANDS[sin], STANDS[cos] = SIN.get, COS.get
 scalar("sin")(lambda x: sin(x))
 scalar("cos")(lambda x: cos(x))

@@ -27,11 +27,10 @@ class _Clipped(Optimizer):
 
     def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
         super().__init__(*args, **options)
-        self.name, self.clipvalue, self.programs = name, clipvalue, None
-        self.clipnorm, self.global_clipnorm = clipnorm, global_clipnorm
-        for name, value in (("clipnorm", clipnorm), ("global_clipnorm", global_clipnorm), ("clipvalue", clipvalue)):
-            if value is not None:
-                positive(f"{type(self).__name__}: {name}", value)
+        self.name, self.programs = name, None
+        given = {"clipnorm": clipnorm, "global_clipnorm": global_clipnorm, "clipvalue": clipvalue}
+        for name, value in given.items():
+            setattr(self, name, None if value is None else positive(f"{type(self).__name__}: {name}", value))
 
     def clipped(self, gradients):
         """The gradients, as long as they may be."""
@@ -184,9 +183,13 @@ class PiecewiseConstantDecay(Made):
     """
 
     def __init__(self, boundaries, values):
-        for name, given in (("boundaries", boundaries), ("values", values)):
-            for x in several(f"PiecewiseConstantDecay: {name}", given, "a list of numbers"):
+        boundaries, values = (
+            [
                 number(f"PiecewiseConstantDecay: one of the {name}", x, 0.0)
+                for x in several(f"PiecewiseConstantDecay: {name}", given, "a list of numbers")
+            ]
+            for name, given in (("boundaries", boundaries), ("values", values))
+        )
         if len(values) != len(boundaries) + 1 or sorted(boundaries) != [*boundaries]:
             given = f"{len(boundaries)} boundaries and {len(values)} values"
             raise ValueError(f"PiecewiseConstantDecay: {given}; expected one more value, and ascending boundaries")

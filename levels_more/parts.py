@@ -6,7 +6,7 @@ import json
 from levels.high_level import Sequential
 from levels.low_level import METHODS
 from levels.mid_level import Layer, Made
-from levels_more.checks import expect, word
+from levels_more.checks import as_python, expect, word
 from levels_more.functional import Functional, Input, dry_run
 from levels_more.saving import made_again, reader, written
 
@@ -94,7 +94,7 @@ def get_config(part):
     found = {}
     for name, value in [*bound.arguments.items()][1:]:
         found |= value if kinds[name] is inspect.Parameter.VAR_KEYWORD else {name: value}
-    return found
+    return {name: as_python(value) for name, value in found.items()}
 
 
 def cloned(value, done):

@@ -15,7 +15,7 @@ import numpy as np
 from levels.hardware import PLACE, flag
 from levels.low_level import DOOR, DTYPES, RUN, Operators, Tensor, as_tensor, constant, gather
 from levels.mid_level import RANDOM, WIDER, Dataset, at_least, known
-from levels.support.checks import unmasked
+from levels.support.checks import unmasked, words_in
 from levels_more.checks import called, expect, file_name, without_mask, word
 
 AT_ONCE = 2**16  # bytes of rows
@@ -72,7 +72,8 @@ def as_array(value):
     except ValueError:
         raise ValueError("a list of parts that differ in shape is no array; several arrays go into a tuple") from None
     if array.dtype.kind not in "biufU":
-        raise TypeError(f"expected numbers or text, got {reprlib.repr(value)}")
+        cure = "; make an array of text of it, such as np.array(x, str)" * bool(words_in(array))
+        raise TypeError(f"expected numbers or text, got {reprlib.repr(value)}{cure}")
     return array.astype(np.float32) if type(value) in (float, list) and array.dtype == np.float64 else array
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from levels_more.arguments import sizes_of
+from levels_more.checks import as_python
 from levels_more.recorded import FUNCTIONS
 from levels_more.recorded_modules import Module, Parameter
 from levels_more.recording import switched
@@ -71,7 +72,7 @@ class Linear(Module):
 
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
-        self.in_features, self.out_features = in_features, out_features
+        self.in_features, self.out_features = as_python((in_features, out_features))
         limit = 1.0 / math.sqrt(in_features)
         self.weight = Parameter(FUNCTIONS["zeros"](out_features, in_features, dtype=dtype).uniform_(-limit, limit))
         self.bias = Parameter(FUNCTIONS["zeros"](out_features, dtype=dtype).uniform_(-limit, limit)) if bias else None
@@ -95,7 +96,9 @@ class BatchNorm1d(Module):
         self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None
     ):
         super().__init__()
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.num_features = as_python(num_features)
+        self.eps = as_python(eps)
+        self.momentum = as_python(momentum)
         self.weight = Parameter(FUNCTIONS["ones"](num_features, dtype=dtype)) if affine else None
         self.bias = Parameter(FUNCTIONS["zeros"](num_features, dtype=dtype)) if affine else None
         self.running_mean = self.running_var = None
@@ -127,7 +130,7 @@ class LayerNorm(Module):
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
         super().__init__()
-        self.normalized_shape, self.eps = sizes_of((normalized_shape,)), eps
+        self.normalized_shape, self.eps = sizes_of((normalized_shape,)), as_python(eps)
         self.weight = Parameter(FUNCTIONS["ones"](self.normalized_shape, dtype=dtype)) if elementwise_affine else None
         self.bias = (
             Parameter(FUNCTIONS["zeros"](self.normalized_shape, dtype=dtype)) if elementwise_affine and bias else None
@@ -171,7 +174,7 @@ class Bilinear(Module):
 
     def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
-        self.sizes, limit = (in1_features, in2_features, out_features), 1.0 / math.sqrt(in1_features)
+        self.sizes, limit = as_python((in1_features, in2_features, out_features)), 1.0 / math.sqrt(in1_features)
         shape = out_features, in1_features, in2_features
         self.weight = Parameter(FUNCTIONS["zeros"](shape, dtype=dtype).uniform_(-limit, limit))
         self.bias = Parameter(FUNCTIONS["zeros"](out_features, dtype=dtype).uniform_(-limit, limit)) if bias else None
@@ -195,7 +198,7 @@ class Embedding(Module):
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, device=None, dtype=None):
         super().__init__()
-        self.padding_idx = padding_idx
+        self.padding_idx = as_python(padding_idx)
         self.weight = Parameter(FUNCTIONS["randn"](num_embeddings, embedding_dim, dtype=dtype))
         if padding_idx is not None:
             self.weight.data[padding_idx] = 0.0
@@ -242,7 +245,8 @@ class Calling(Module):
             raise TypeError(
                 f"{type(self).__name__}: got {args!r:.60} {given!r:.60}; its options are {', '.join(self.options)}"
             )
-        self.options = {**self.options, **dict(zip(self.options, args, strict=False)), **given}
+        given = {**dict(zip(self.options, args, strict=False)), **given}
+        self.options = self.options | {name: as_python(value) for name, value in given.items()}
 
     def forward(self, *args):
         """What the function gives."""

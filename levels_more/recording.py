@@ -14,7 +14,7 @@ import threading
 from levels import low_level, more
 from levels.low_level import VJPS, GradientTape, Operators, renamed
 from levels_more import own_rules  # noqa: F401 (the rule of hooks)
-from levels_more.checks import expect
+from levels_more.checks import as_python, expect
 from levels_more.views import Viewing
 from levels_more.walks import walk_back
 
@@ -92,7 +92,9 @@ def noted(value, parents, records):
             if value.node.leaf is None and held is not value.known:
                 records.append(("broadcast_to", (value.known,), {"shape": held.shape}, held))
         return held
-    return type(value)(noted(x, parents, records) for x in value) if type(value) in (list, tuple) else value
+    if type(value) in (list, tuple):
+        return type(value)(noted(x, parents, records) for x in value)
+    return as_python(value)  # of NumPy a number is one of Python, as in PyTorch
 
 
 def _given(result, kind, node):

@@ -82,7 +82,8 @@ def of_classes(input, target, weight=None, reduction="mean", label_smoothing=0.0
     if target.dtype.kind == "i":
         return of_log_probabilities(logs, target, weight, reduction, label_smoothing, ignore_index)
     target = target * (1.0 - label_smoothing) + label_smoothing / input.shape[1]
-    return reduced(-low.reduce_sum(logs * target * (1.0 if weight is None else weight), 1), reduction)
+    each = low.apply("multiply_no_nan", logs, target)
+    return reduced(-low.reduce_sum(each * (1.0 if weight is None else weight), 1), reduction)
 
 
 def divergence(input, target):

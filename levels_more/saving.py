@@ -19,7 +19,7 @@ from levels.high_level import Model, Sequential, Training
 from levels.low_level import METHODS, Variable, constant
 from levels.mid_level import ACTIVATIONS, INITIALIZERS, Layer, Made
 from levels_more import adapting, combining, feature_columns, layers, losses, metrics, needed, optimizers
-from levels_more.checks import expect, file_name
+from levels_more.checks import as_python, expect, file_name
 from levels_more.functional import Call, Functional, Input, dry_run
 from levels_more.inputs import Packing, as_list, readers_of
 
@@ -32,6 +32,7 @@ def written(value, seen):
 
     Raises ValueError for what it cannot hold.
     """
+    value = as_python(value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):

@@ -6,7 +6,10 @@ import types
 import numpy as np
 
 from levels import mid_level
+from levels.hardware import flag
 from levels.low_level import Operators, constant, maximum, sqrt
+from levels.support.checks import real
+from levels_more.checks import as_python
 from levels_more.recorded import FUNCTIONS, Recorded
 from levels_more.recording import Switch, switched
 
@@ -57,7 +60,8 @@ class Optimizer:
                 raise ValueError(
                     f"{kind}: a parameter of shape {tuple(p.shape)} stands in two groups; it would step twice"
                 )
-        self.param_groups.append({**self.defaults, **group, "params": found})
+        options = {name: as_python(x) for name, x in group.items()}
+        self.param_groups.append({**self.defaults, **options, "params": found})
 
     @switched(False)
     def step(self, closure=None):
@@ -69,7 +73,8 @@ class Optimizer:
                 if p.grad is not None:
                     state = self.state.setdefault(p, {"step": 0})
                     state["step"] += 1
-                    p.write(self.update(types.SimpleNamespace(**group), state["step"], p.grad.held, p.held, state))
+                    how = types.SimpleNamespace(**{name: as_python(x) for name, x in group.items() if name != "params"})
+                    p.write(self.update(how, state["step"], p.grad.held, p.held, state))
         return loss
 
     def state_dict(self):
@@ -207,6 +212,21 @@ def radam(how, t, dw, w, state):
     return w - step * share * math.sqrt(1.0 - b2**t) / (sqrt(v) + how.eps)
 
 
+def _option(name, value, default):
+    """An option as Python's number, or as so many as the default has, or as a bool. Raises ValueError for others."""
+    if isinstance(default, bool):
+        return flag(name, value)
+    several = isinstance(default, tuple)
+    below = 1.0 if several else math.inf
+    found = list(value) if several and isinstance(value, (list, tuple, np.ndarray)) else [value]
+    found = [float(x) if hasattr(x, "held") and x.ndim == 0 else real(x) for x in found]
+    fits = len(found) == (len(default) if several else 1)
+    if not fits or any(x is None or not 0.0 <= x < below for x in found):
+        expected = f"{len(default)} numbers from 0 on, below 1" if several else "a number from 0 on"
+        raise ValueError(f"{name} is {value!r:.60}; expected {expected}")
+    return tuple(found) if several else found[0]
+
+
 def optimizer(kind, update, **defaults):
     """A class of optimizers of that name, whose rule is `update`, with these options in this order, and `maximize`."""
     defaults["maximize"] = False
@@ -215,11 +235,7 @@ def optimizer(kind, update, **defaults):
         given = {**dict(zip(defaults, args, strict=False)), **given}
         if unknown := given.keys() - defaults.keys():
             raise TypeError(f"{kind}: there is no {', '.join(sorted(unknown))} here; there are {', '.join(defaults)}")
-        for name, value in given.items():
-            if not all(0.0 <= x < (1.0 if name == "betas" else np.inf) for x in np.atleast_1d(value)):
-                raise ValueError(
-                    f"{kind}: {name} is {value!r:.60}; expected numbers from 0 on" + ", below 1" * (name == "betas")
-                )
+        given = {name: _option(f"{kind}: {name}", x, defaults[name]) for name, x in given.items()}
         Optimizer.__init__(self, params, {**defaults, **given})
 
     return type(

@@ -7,7 +7,7 @@ from operator import is_
 
 import numpy as np
 
-from levels.low_level import DOOR, RUN, VJPS, GradientTape, Replay
+from levels.low_level import DOOR, RUN, VJPS, GradientTape, NoProgram, Replay
 from levels.low_level import walk_back as op_by_op
 from levels_more.fused import ShortFunction
 from levels_more.reading import of_levels
@@ -60,13 +60,20 @@ class _Walk(ShortFunction):
         self.ops = _asked(op for op, *_ in told)
         self.rules, self.fails = [*map(VJPS.get, self.ops)], False
 
+    def traced(self, signature, over):
+        """As in any function. Raises NoProgram where a rule refuses, or needs the numbers: the walk op by op hears of it."""
+        try:
+            return super().traced(signature, over)
+        except (LookupError, TypeError, ValueError) as why:
+            raise NoProgram(f"{type(why).__name__}: {why}") from why
+
     def gradients(self, tensors):
         """What the walk gives for these tensors; None where that is no program."""
         if self.fails or not all(map(is_, map(VJPS.get, self.ops), self.rules)):
             return None
         try:
             program, _ = self.program(tensors, None, False)
-        except Exception:  # the walk op by op says what is wrong, or needs the numbers
+        except NoProgram:  # the walk op by op says what is wrong, or needs the numbers
             self.fails = True
             return None
         return None if isinstance(program, Replay) else program.run(tensors)

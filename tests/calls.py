@@ -431,7 +431,7 @@ CLASSES = made(lambda: np.array([0, 2]))
 call("Huber of", M.Huber, delta=POSITIVE)
 for kind in (M.MeanSquaredError, M.MeanAbsoluteError, M.Huber, M.BinaryCrossentropy, M.CategoricalCrossentropy):
     call(kind.__name__, kind(), y_true=TRUE, y_pred=ROWS, sample_weight=WEIGHTS)
-call("SparseCategoricalCrossentropy", M.SparseCategoricalCrossentropy(), y_true=CLASSES, y_pred=ROWS, sample_weight=WEIGHTS)
+call("SparseCategoricalCrossentropy", M.SparseCategoricalCrossentropy(), y_true=CLASSES, y_pred=ROWS + "float64", sample_weight=WEIGHTS)
 call("from_logits", lambda **options: M.BinaryCrossentropy(**options)(ONES, ONES), from_logits=FLAG)
 
 for kind in (M.BinaryAccuracy, M.CategoricalAccuracy, M.Precision, M.Recall, M.R2Score):

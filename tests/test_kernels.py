@@ -41,6 +41,7 @@ ELEMENTWISE = {
     "add": np.add,
     "subtract": np.subtract,
     "multiply": np.multiply,
+    "multiply_no_nan": lambda x, y: np.where(y == 0, 0, x * y),
     "divide": np.divide,
     "maximum": np.maximum,
     "minimum": np.minimum,

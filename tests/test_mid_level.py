@@ -661,7 +661,7 @@ def test_a_loss_refuses_shapes_that_would_broadcast(kind):
     with pytest.raises(ValueError, match=r"y_true is float64\[2\].* and y_pred is float64\[2, 1\]"):
         kind()(np.ones(2), COLUMN)
     with pytest.raises(ValueError, match=r"sample_weight is float64\[3\].*one weight a sample, \(2,\)"):
-        kind()(COLUMN, COLUMN, np.ones(3))
+        kind()(*[np.c_[COLUMN, 1.0 - COLUMN]] * 2, np.ones(3))  # two columns: of one class there is no loss
 
 
 @pytest.mark.parametrize("wrong", [1.5, -1e-9, -math.inf])

@@ -13,6 +13,7 @@ import numpy as np
 from levels import more, plugged
 from levels.hardware import PLACE, flag
 from levels.low_level import Module, Variable, as_tensor, nn
+from levels.support.checks import real
 from levels.support.locks import MAKING
 
 
@@ -54,11 +55,11 @@ def at_least(least, name, value):
 
 
 def positive(name, value, below=math.inf, zero=False):
-    """The value, if it is a number above 0 (or 0, where `zero` says so) and below that. Else raises ValueError."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not number or not (0.0 < value < below or (zero and value == 0)):
+    """The value as Python's number, if it is above 0 (or 0, where `zero` says so) and below that. Else raises ValueError."""
+    number = real(value)
+    if number is None or not (0.0 < number < below or (zero and number == 0)):
         raise ValueError(f"{name} is {value!r}; expected a positive number" + f" below {below:g}" * (below < math.inf))
-    return value
+    return number
 
 
 WIDER = {}  # a class or function of the core -> that of `levels_more` which stands in for it

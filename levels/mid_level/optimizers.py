@@ -33,7 +33,8 @@ class _Rated(Made, Module):
     def learning_rate(self, value):
         first = value(constant(0.0)) if callable(value) else value  # of a function only the first number is known
         first = float(first) if isinstance(first, Operators) else first
-        positive(f"{type(self).__name__}: learning_rate", first, zero=True)
+        first = positive(f"{type(self).__name__}: learning_rate", first, zero=True)
+        value = value if callable(value) else first
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
         else:

@@ -16,8 +16,29 @@ def unmasked(values):
     except (TypeError, ValueError):  # rows of different lengths
         array = np.empty((), object)
     if array.dtype.kind not in "biufc":
-        raise TypeError(f"{values!r:.60}: expected an array of numbers; others have no kernels")
+        words = words_in(values)
+        told = (
+            f"these are words ({words}): number them with np.unique(y, return_inverse=True)[1], where they are classes"
+        )
+        raise TypeError(f"{values!r:.60}: expected an array of numbers; {told if words else 'others have no kernels'}")
     return array
+
+
+def words_in(values):
+    """The first different words among these values, for an error, such as "'a', 'b', …"; "" where there are none."""
+    try:
+        found = dict.fromkeys(x for x in np.asarray(values, object).flat if isinstance(x, (str, bytes)))
+    except (TypeError, ValueError):  # no array at all
+        found = {}
+    shown = [repr(x[:20] if isinstance(x, bytes) else str(x[:20])) for x in found]
+    return ", ".join([*shown[:3], *["…"] * (len(shown) > 3)])
+
+
+def real(value):
+    """A real number, Python's or NumPy's, as Python's int or float of the same value; None for anything else, bools too."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
+        return int(value)
+    return float(value) if isinstance(value, (float, np.floating)) else None
 
 
 def check_finite(name, array):
@@ -57,7 +78,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
     for row in (rows.min(), rows.max()):
         if not 0 <= row < len(x):
             raise IndexError(f"batches hold row {row}; x has {len(x)} rows")
-    if not isinstance(learning_rate, (int, float)) or not 0 < learning_rate < np.inf:
+    if real(learning_rate) is None or not 0 < learning_rate < np.inf:
         raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
 
 

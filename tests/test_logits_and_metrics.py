@@ -1,0 +1,208 @@
+"""Logits beside accuracy, a bend before a loss that bends itself, a softmax of one unit: right, or refused with the cure."""
+
+import numpy as np
+import pytest
+
+from levels import low_level, mid_level
+from levels.high_level import Model, Sequential, load_model
+from levels.low_level import GradientTape, nn
+from levels.mid_level import Dense, losses
+from levels_more import tensorflow as tf
+
+K = tf.keras
+DRAW = np.random.default_rng(0)
+X = DRAW.normal(size=(200, 2)).astype("f4")
+Y = (X @ [1.0, -0.5] + DRAW.normal(size=200) > 0.2).astype(int)
+KINDS = {"levels": (Sequential, Dense, mid_level, losses), "keras": (K.Sequential, K.layers.Dense, K.layers, K.losses)}
+SPELLINGS = pytest.mark.parametrize("spelling", KINDS)
+
+
+def of_names(spelling, names, y=Y, units=1, loss="BinaryCrossentropy"):
+    """(the logits of a trained model [rows, units], {metric: what `evaluate` says of it})"""
+    sequential, dense, _, rooms = KINDS[spelling]
+    model = sequential([dense(units)])
+    model.compile("sgd", getattr(rooms, loss)(from_logits=True), metrics=list(names))
+    model.fit(X, y, epochs=2, verbose=0)
+    return model.predict(X), dict(zip(names, model.evaluate(X, y, verbose=0)[1:], strict=True))
+
+
+def area(score, y):
+    """The area under the ROC curve: the share of pairs of a 1 and a 0 in which the 1 scores more (Hanley and McNeil, 1982)."""
+    return (score[y == 1][:, None] > score[y == 0]).mean()
+
+
+@SPELLINGS
+def test_metrics_by_name_take_logits_where_the_loss_does(spelling):
+    names = [
+        "accuracy",
+        "binary_accuracy",
+        "precision",
+        "recall",
+        "binary_crossentropy",
+        "auc",
+        *["acc"] * (spelling == "keras"),
+    ]
+    z, found = of_names(spelling, names)
+    z, p = z[:, 0].astype("f8"), 1.0 / (1.0 + np.exp(-z[:, 0].astype("f8")))
+    right = {
+        "accuracy": ((z > 0) == Y).mean(),
+        "precision": Y[z > 0].mean() if (z > 0).any() else 0.0,
+        "recall": (z > 0)[Y == 1].mean(),
+        "binary_crossentropy": -np.log(np.where(Y == 1, p, 1.0 - p)).mean(),
+    }
+    right["binary_accuracy"] = right["acc"] = right["accuracy"]
+    for name in found.keys() - {"auc"}:
+        assert found[name] == pytest.approx(right[name], abs=1e-5), name
+    assert found["auc"] == pytest.approx(area(z, Y), abs=0.01)
+
+
+@SPELLINGS
+@pytest.mark.parametrize("loss", ["CategoricalCrossentropy", "SparseCategoricalCrossentropy"])
+def test_accuracy_of_several_classes_is_that_of_the_largest_logit(loss, spelling):
+    classes = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+    y = np.eye(3)[classes] if loss[0] == "C" else classes
+    z, found = of_names(spelling, ["accuracy"], y, 3, loss)
+    assert found["accuracy"] == pytest.approx((z.argmax(1) == classes).mean(), abs=1e-6)
+    if loss[0] == "C":  # a threshold on probabilities is one on the softmax
+        z, found = of_names(spelling, ["binary_accuracy"], y, 3, loss)
+        p = np.exp(z) / np.exp(z).sum(1, keepdims=True)
+        assert found["binary_accuracy"] == pytest.approx(((p > 0.5) == y).mean(), abs=1e-6)
+
+
+@SPELLINGS
+def test_what_takes_probabilities_and_objects_are_as_before(spelling):
+    sequential, dense, _, rooms = KINDS[spelling]
+    metrics = mid_level if spelling == "levels" else K.metrics
+    model = sequential([dense(1, "sigmoid")])
+    model.compile("sgd", "binary_crossentropy", metrics=["accuracy", "precision"])
+    model.fit(X, Y, epochs=1, verbose=0)
+    p = model.predict(X)[:, 0]
+    assert model.evaluate(X, Y, verbose=0)[1] == pytest.approx(((p > 0.5) == Y).mean(), abs=1e-6)
+    model = sequential([dense(1)])  # a threshold of the reader's is one on what the model gives, as in Keras
+    model.compile("sgd", rooms.BinaryCrossentropy(from_logits=True), metrics=[metrics.BinaryAccuracy(threshold=0.25)])
+    model.fit(X, Y, epochs=1, verbose=0)
+    z = model.predict(X)[:, 0]
+    assert model.evaluate(X, Y, verbose=0)[1] == pytest.approx(((z > 0.25) == Y).mean(), abs=1e-6)
+
+
+def test_each_output_heeds_its_own_loss():
+    x = K.layers.Input((2,))
+    outputs = [K.layers.Dense(1, name="logit")(x), K.layers.Dense(1, "sigmoid", name="share")(x)]
+    model = K.Model(x, outputs)
+    bce = K.losses.BinaryCrossentropy
+    model.compile("sgd", [bce(from_logits=True), bce()], metrics={"logit": ["accuracy"], "share": ["accuracy"]})
+    model.fit(X, [Y, Y], epochs=1, verbose=0)
+    told = dict(zip(model.metrics_names, model.evaluate(X, [Y, Y], verbose=0), strict=True))
+    z, p = (found[:, 0] for found in model.predict(X))
+    assert told["logit_accuracy"] == pytest.approx(((z > 0.0) == Y).mean(), abs=1e-6)
+    assert told["share_accuracy"] == pytest.approx(((p > 0.5) == Y).mean(), abs=1e-6)
+
+
+def test_a_model_that_was_saved_goes_on_with_logits(tmp_path):
+    model = Sequential([Dense(1)])
+    model.compile("sgd", losses.BinaryCrossentropy(from_logits=True), metrics=["accuracy"])
+    model.fit(X, Y, epochs=1, verbose=0)
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").evaluate(X, Y) == model.evaluate(X, Y)
+
+
+class Own(Model):
+    """A model whose `call` bends at the end."""
+
+    def __init__(self, bend):
+        super().__init__()
+        self.inner, self.bend = Dense(3), bend
+
+    def call(self, x):
+        return self.bend(self.inner(x))
+
+
+@SPELLINGS
+def test_a_bend_before_a_loss_that_bends_is_refused(spelling):
+    sequential, dense, room, rooms = KINDS[spelling]
+    binary, sparse = rooms.BinaryCrossentropy, rooms.SparseCategoricalCrossentropy
+    one_hot = np.eye(3)[Y]
+    cases = [
+        (lambda: sequential([dense(1, "sigmoid")]), binary, Y, "sigmoid"),
+        (lambda: sequential([dense(1), room.Activation("sigmoid")]), binary, Y, "sigmoid"),
+        (lambda: sequential([dense(3, "softmax")]), sparse, Y, "softmax"),
+        (lambda: sequential([dense(3, "sigmoid")]), sparse, Y, "sigmoid"),
+        (lambda: sequential([dense(3, "softmax")]), rooms.CategoricalCrossentropy, one_hot, "softmax"),
+        *[(lambda: Own(nn.softmax), sparse, Y, "softmax")] * (spelling == "levels"),
+    ]
+    for make, loss, y, bend in cases:
+        for act in ("fit", "evaluate"):
+            model = make()
+            model.compile("sgd", loss(from_logits=True))
+            with pytest.raises(
+                ValueError, match=f"from_logits=True, but y_pred is a {bend}, .*leave that activation away"
+            ):
+                getattr(model, act)(X, y, verbose=0)
+
+
+def test_a_bend_in_a_traced_step_of_the_readers_is_refused():
+    layer, loss = Dense(1, "sigmoid"), losses.BinaryCrossentropy(from_logits=True)
+    y = Y[:, None].astype("f4")
+    layer(X)
+
+    @low_level.function
+    def step(x, y):
+        with GradientTape() as tape:
+            value = loss(y, layer(x))
+        return tape.gradient(value, layer.trainable_variables)
+
+    with pytest.raises(ValueError, match="BinaryCrossentropy: from_logits=True, but y_pred is a sigmoid"):
+        step(X, y)
+    with pytest.raises(ValueError, match="from_logits=True, but y_pred is a softmax"):
+        tf.function(lambda z: K.losses.CategoricalCrossentropy(from_logits=True)(np.eye(3), tf.nn.softmax(z)))(
+            tf.eye(3)
+        )
+
+
+@SPELLINGS
+def test_no_bend_or_one_that_is_undone_is_taken(spelling):
+    sequential, dense, room, rooms = KINDS[spelling]
+    for layers in ([dense(1)], [dense(4, "sigmoid"), dense(1)], [dense(1, "tanh")], [dense(1, "relu")]):
+        model = sequential(layers)
+        model.compile("sgd", rooms.BinaryCrossentropy(from_logits=True))
+        assert np.isfinite(model.fit(X, Y, epochs=1, verbose=0).history["loss"]).all()
+    model = sequential([dense(3), room.Lambda(nn.log_softmax)])  # its softmax is that of the logits
+    model.compile("sgd", rooms.SparseCategoricalCrossentropy(from_logits=True))
+    assert np.isfinite(model.fit(X, Y, epochs=1, verbose=0).history["loss"]).all()
+
+
+@SPELLINGS
+def test_a_softmax_of_one_unit_is_refused(spelling):
+    sequential, dense, room, _ = KINDS[spelling]
+    cure = "a softmax over one unit is always 1; use a sigmoid, or 2 units"
+    for activation in ("softmax", nn.softmax, tf.nn.softmax, "log_softmax"):
+        with pytest.raises(ValueError, match=f"^Dense: {cure}"):
+            dense(1, activation)
+        assert dense(2, activation)(X).shape == (200, 2)
+    with pytest.raises(ValueError, match=f"^Activation: {cure}"):
+        sequential([dense(1), room.Activation("softmax")])(X)
+    scores = room.Activation("softmax")(np.zeros((4, 3, 1), "f4"))  # of one key, in attention
+    assert (scores.numpy() == 1.0).all()
+
+
+@SPELLINGS
+def test_a_loss_of_classes_wants_more_than_one(spelling):
+    sequential, dense, _, _ = KINDS[spelling]
+    for loss, y in (("categorical_crossentropy", Y[:, None] * 1.0), ("sparse_categorical_crossentropy", 0 * Y)):
+        model = sequential([dense(1, "sigmoid")])
+        model.compile("sgd", loss)
+        with pytest.raises(
+            ValueError, match="of one class the loss is always 0; use BinaryCrossentropy with one sigmoid, or"
+        ):
+            model.fit(X, y, verbose=0)
+
+
+def test_weights_of_losses_may_be_numpys():
+    x = K.layers.Input((2,))
+    told = []
+    for weights in ([0.5, 2.0], [np.float64(0.5), np.float32(2.0)]):
+        mid_level.RANDOM.seed(0)
+        model = K.Model(x, [K.layers.Dense(1)(x), K.layers.Dense(1)(x)])
+        model.compile("sgd", "mse", loss_weights=weights)
+        told.append(model.fit(X, [Y, Y], epochs=1, verbose=0, shuffle=False).history["loss"])
+    assert told[0] == told[1]

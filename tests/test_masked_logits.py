@@ -1,0 +1,159 @@
+"""A logit of -inf rules a class out. What the losses of logits give then is finite, and so are their gradients."""
+
+import numpy as np
+import pytest
+
+from levels.high_level import Sequential
+from levels.low_level import GradientTape, Variable, apply, eager, function, nn
+from levels.mid_level import BinaryCrossentropy, Dense, losses
+from levels_more import tensorflow as tf
+from levels_more import torch
+from levels_more.torch.nn import functional as F
+
+INF = np.inf
+LOGITS = np.array([[0.0, -INF, 1.0], [2.0, 1.0, -INF], [-INF, 0.5, -INF]])
+CLASSES = np.array([0, 1, 1])
+ONE_HOT = np.eye(3)[CLASSES]
+
+
+def log_probabilities(z):
+    """log softmax(z) by NumPy, z[rows, classes] float64."""
+    return z - np.log(np.exp(z - z.max(-1, keepdims=True)).sum(-1, keepdims=True)) - z.max(-1, keepdims=True)
+
+
+EACH = -log_probabilities(LOGITS)[np.arange(3), CLASSES]
+SLOPE = (np.exp(log_probabilities(LOGITS)) - ONE_HOT) / 3.0
+DTYPES = pytest.mark.parametrize("dtype", ["float32", "float64"])
+
+
+def close(found, expected, dtype):
+    """Whether these numbers are those, up to the dtype's rounding; infinities and NaN stand where they should."""
+    np.testing.assert_allclose(found, expected, 1e-5 if dtype == "float32" else 1e-13, 1e-7, equal_nan=True)
+
+
+def slope_of(loss, z):
+    """(loss(z), d loss / dz) of an array z, at once and by a compiled function: both have to agree."""
+    w = Variable(z)
+
+    def both():
+        with GradientTape() as tape:
+            value = loss(w)
+        return value, tape.gradient(value, w)
+
+    with eager():
+        at_once = [x.numpy() for x in both()]
+    compiled = [x.numpy() for x in function(both)()]
+    for x, y in zip(at_once, compiled, strict=True):
+        np.testing.assert_allclose(x, y, 1e-5, 1e-6, equal_nan=True)
+    return at_once
+
+
+@DTYPES
+@pytest.mark.parametrize(
+    "loss, target",
+    [
+        (losses.SparseCategoricalCrossentropy, CLASSES),
+        (losses.CategoricalCrossentropy, ONE_HOT),
+        (tf.keras.losses.SparseCategoricalCrossentropy, CLASSES),
+        (tf.keras.losses.CategoricalCrossentropy, ONE_HOT),
+    ],
+)
+def test_a_class_that_is_ruled_out_costs_nothing_and_has_no_slope(loss, target, dtype):
+    target = target if target.dtype.kind == "i" else target.astype(dtype)
+    value, slope = slope_of(lambda z: loss(from_logits=True)(target, z), LOGITS.astype(dtype))
+    close(value, EACH.mean(), dtype)
+    close(slope, SLOPE, dtype)
+    assert (slope[LOGITS == -INF] == 0.0).all()
+
+
+@DTYPES
+def test_ops_of_tensorflow_give_a_number_for_each_row(dtype):
+    z = LOGITS.astype(dtype)
+    close(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=CLASSES, logits=z).numpy(), EACH, dtype)
+    close(tf.nn.softmax_cross_entropy_with_logits(labels=ONE_HOT.astype(dtype), logits=z).numpy(), EACH, dtype)
+    close(nn.log_softmax(z).numpy(), log_probabilities(LOGITS), dtype)
+    close(nn.softmax(z).numpy(), np.exp(log_probabilities(LOGITS)), dtype)
+
+
+@DTYPES
+@pytest.mark.parametrize("target", [CLASSES, ONE_HOT])
+def test_cross_entropy_of_pytorch(target, dtype):
+    target = torch.tensor(target if target.dtype.kind == "i" else target.astype(dtype))
+    z = torch.tensor(LOGITS.astype(dtype), requires_grad=True)
+    loss = F.cross_entropy(z, target)
+    loss.backward()
+    close(loss.item(), EACH.mean(), dtype)
+    close(z.grad.numpy(), SLOPE, dtype)
+    close(torch.nn.CrossEntropyLoss(reduction="none")(z, target).detach().numpy(), EACH, dtype)
+    close(F.log_softmax(z, -1).detach().numpy(), log_probabilities(LOGITS), dtype)
+    close(F.softmax(z, -1).detach().numpy(), np.exp(log_probabilities(LOGITS)), dtype)
+
+
+@DTYPES
+def test_what_smoothing_gives_to_a_class_that_is_ruled_out_costs_infinitely_much(dtype):
+    """So it does in PyTorch and TensorFlow: each class is to have a share, and this one cannot have any."""
+    z, row = LOGITS.astype(dtype), [INF] * 3
+    keras = tf.keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1, reduction="none")
+    assert keras(ONE_HOT.astype(dtype), z).numpy().tolist() == row
+    for target in (CLASSES, ONE_HOT.astype(dtype)):
+        smooth = F.cross_entropy(torch.tensor(z), torch.tensor(target), label_smoothing=0.1, reduction="none")
+        assert smooth.numpy().tolist() == row
+
+
+@DTYPES
+@pytest.mark.parametrize("row, right", [([-INF, 0.0, 1.0], INF), ([-INF] * 3, np.nan), ([INF, 0.0, 1.0], np.nan)])
+def test_what_has_no_finite_answer_is_as_in_the_real_libraries(row, right, dtype):
+    """The label's own class ruled out: infinitely much. All of them, or an infinite logit: NaN, as inf - inf is."""
+    z, label = np.array([row], dtype), np.array([0])
+    one_hot = np.eye(3, dtype=dtype)[:1]
+    with np.errstate(all="ignore"):
+        for found in (
+            losses.SparseCategoricalCrossentropy(from_logits=True)(label, z),
+            losses.CategoricalCrossentropy(from_logits=True)(one_hot, z),
+            F.cross_entropy(torch.tensor(z), torch.tensor(label)),
+            F.cross_entropy(torch.tensor(z), torch.tensor(one_hot)),
+        ):
+            np.testing.assert_equal(float(found), right)
+
+
+@DTYPES
+def test_an_infinite_logit_of_two_classes_costs_nothing_where_it_is_right(dtype):
+    y, z = np.array([[0.0], [1.0], [0.0], [1.0]], dtype), np.array([[-INF], [INF], [INF], [-INF]], dtype)
+    with np.errstate(all="ignore"):
+        each = apply("logits_crossentropy", y, z).numpy()
+    assert each.ravel().tolist() == [0.0, 0.0, INF, INF]
+    value, slope = slope_of(lambda w: BinaryCrossentropy(from_logits=True)(y[:2], w), z[:2])
+    assert value == 0.0 and (slope == 0.0).all()
+
+
+@DTYPES
+def test_a_net_whose_logits_are_masked_learns(dtype):
+    """As an action that is not allowed: the mask is added to what the net says."""
+    x, y = np.random.default_rng(0).normal(size=(64, 2)).astype(dtype), np.arange(64) % 2
+    net, mask = Sequential([Dense(3)]), np.array([0.0, 0.0, -INF], dtype)
+    loss, w = losses.SparseCategoricalCrossentropy(from_logits=True), None
+    before, after = [], []
+    for step in range(20):
+        with GradientTape() as tape:
+            value = loss(y, net(x) + mask)
+        w = w or net.trainable_variables
+        for v, dv in zip(w, tape.gradient(value, w), strict=True):
+            v.assign(v - 0.1 * dv)
+        (before if step == 0 else after).append(float(value))
+    assert np.isfinite(after).all() and after[-1] < before[0]
+
+
+@DTYPES
+def test_a_product_without_nan(dtype):
+    """`multiply_no_nan`, TensorFlow's: 0 wherever the second factor is 0. Its rule is TensorFlow's, too."""
+    x = np.array([INF, -INF, np.nan, 2.0, np.nan, INF], dtype)
+    y = np.array([0.0, -0.0, 0.0, 3.0, 1.0, 2.0], dtype)
+    with np.errstate(all="ignore"):
+        found = apply("multiply_no_nan", x, y).numpy()
+        np.testing.assert_array_equal(found, np.array([0.0, 0.0, 0.0, 6.0, np.nan, INF], dtype))
+        a, b = Variable(x), Variable(y)
+        with GradientTape() as tape:
+            z = apply("multiply_no_nan", a, b)
+        da, db = tape.gradient(z, [a, b])
+    np.testing.assert_array_equal(da.numpy(), y)
+    np.testing.assert_array_equal(db.numpy(), x)

@@ -1,0 +1,388 @@
+"""NumPy's scalars are numbers, as a search over np.logspace gives them: every hyperparameter takes them, and keeps Python's.
+
+The tables are made of the classes themselves: each argument whose default is a number, or that has a row in NEEDED.
+"""
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+
+from levels import hardware, high_level, kernels, low_level, mid_level
+from levels.high_level import DNNClassifier, DNNRegressor, LinearRegressor
+from levels.low_level import Operators
+from levels.mid_level import SGD, Adam, Dataset, Dense, Dropout, Made, at_least, positive
+from levels.support.checks import real
+from levels_more import CONTENTS, torch
+from levels_more import tensorflow as tf
+from levels_more.checks import as_python, number
+from levels_more.saving import CLASSES, written_part
+
+K = tf.keras
+FLOATS, WHOLES = (np.float64, np.float32, np.float16), (np.int64, np.int32, np.uint8)
+NEEDED = {  # arguments without a default, or whose default is None -> a value
+    "units": 3, "rate": 0.5, "input_dim": 5, "output_dim": 2, "stddev": 0.25, "n": 2, "scale": 2.0, "offset": 0.5,
+    "initial_learning_rate": 0.125, "decay_steps": 10, "decay_rate": 0.5, "num_features": 3, "in_features": 3,
+    "out_features": 2, "in1_features": 3, "in2_features": 3, "num_embeddings": 5, "embedding_dim": 2,
+    "normalized_shape": 3, "clipnorm": 0.5, "global_clipnorm": 0.5, "clipvalue": 0.5, "baseline": 0.5, "seed": 7,
+    "padding_idx": 1,
+}  # fmt: skip
+OTHERS = {  # arguments that are no numbers -> a value
+    "monitor": "loss", "filepath": "m", "filename": "m.csv", "schedule": lambda epoch: 0.1, "boundaries": [2, 4],
+    "values": [0.5, 0.25, 0.125], "activation": "relu", "function": abs, "target_shape": (3,), "dims": (1,), "loss": "mse",
+}  # fmt: skip
+ROOMS = [
+    mid_level, high_level, K.layers, K.losses, K.metrics, K.optimizers, K.optimizers.schedules, K.callbacks, K.regularizers,
+    K.constraints, torch.nn, torch.optim,
+]  # fmt: skip
+SKIPPED = {  # no hyperparameters of a reader's: what is made by others, or wants files, ranks and graphs
+    "AUC.threshold", "Precision.threshold", "Recall.threshold", "FalseNegatives.threshold", "FalsePositives.threshold",
+    "TrueNegatives.threshold", "TruePositives.threshold", "DistributedDataParallel", "TensorBoard", "Bucket", "Staged",
+    "BinaryFocalCrossentropy.alpha", "Cut", "First", "Alone", "DenseFeatures", "MeanLoss", "Call", "Functional", "Training", "Beside", "Arithmetic", "Calculated", "Parameter",
+}  # fmt: skip
+
+
+def is_number(value):
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def arguments_of(kind):
+    """{argument: a number for it} of a class, and what else it needs."""
+    found, needed = {}, {}
+    table = getattr(kind, "options", None)
+    if isinstance(table, dict):  # torch.nn's, and its losses
+        return {name: x for name, x in table.items() if is_number(x)}, {}
+    for base in kind.__mro__:
+        if "__init__" not in vars(base) or base is object:
+            continue
+        parameters = inspect.signature(base.__init__).parameters
+        for name, parameter in parameters.items():
+            default = parameter.default
+            empty = default is inspect.Parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+            if is_number(default) or (name in NEEDED and (empty or default is None)):
+                found.setdefault(name, NEEDED.get(name, default) if default in (0, None) or empty else default)
+            if empty and name in NEEDED:
+                needed.setdefault(name, NEEDED[name])
+            elif empty and name in OTHERS:
+                needed.setdefault(name, OTHERS[name])
+        if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters.values()):
+            break  # what its bases take nobody can say
+    return found, needed
+
+
+def public(room):
+    """The classes of a module, by name, those that are only entered in CONTENTS too."""
+    names = {*dir(room)}.union(*(row.split() for row in CONTENTS.get(room.__name__, {}).values()))
+    kinds = {name: getattr(room, name) for name in sorted(names) if name[0] != "_"}
+    return {name: kind for name, kind in kinds.items() if isinstance(kind, type)}
+
+
+def cases():
+    """(room, class, argument, its number, what else is needed) of all classes that take numbers."""
+    for room in ROOMS:
+        for name, kind in public(room).items():
+            if (
+                name in SKIPPED
+                or kind is K.layers.Embedding
+                or issubclass(kind, high_level.Estimator | Dataset | torch.optim.Optimizer)
+            ):
+                continue
+            found, needed = arguments_of(kind)
+            for argument, value in found.items():
+                if f"{name}.{argument}" not in SKIPPED:
+                    yield room.__name__.rpartition(".")[-1], kind, argument, value, needed
+
+
+CASES = [*cases()]
+IDS = [f"{room}.{kind.__name__}({argument})" for room, kind, argument, *_ in CASES]
+
+
+def as_numpy(value):
+    """The same number as each of NumPy's scalars that holds it."""
+    kinds = WHOLES if isinstance(value, int) else FLOATS
+    return [kind(value) for kind in kinds if value >= 0 or kind is not np.uint8]
+
+
+def scalars_in(thing, seen=None, path=""):
+    """Where NumPy's scalars lie in the attributes of a thing, and in what these hold. (`again` is what was given.)"""
+    seen = set() if seen is None else seen
+    if isinstance(thing, np.generic):
+        return [path]
+    if id(thing) in seen or isinstance(thing, np.ndarray | Operators | type) or path.count(".") > 4:
+        return []
+    seen.add(id(thing))
+    inside = thing.items() if isinstance(thing, dict) else enumerate(thing) if isinstance(thing, list | tuple) else ()
+    inside = inside or [(name, x) for name, x in getattr(thing, "__dict__", {}).items() if name != "again"]
+    return [found for name, x in inside for found in scalars_in(x, seen, f"{path}.{name}")]
+
+
+def test_the_table_covers_what_it_should():
+    kinds = {kind.__name__ for _, kind, *_ in CASES}
+    assert len(CASES) > 150 and kinds >= {
+        *[
+            "SGD",
+            "Adam",
+            "RMSprop",
+            "Huber",
+            "Dropout",
+            "EarlyStopping",
+            "ReduceLROnPlateau",
+            "MaxNorm",
+            "L1L2",
+            "BatchNorm1d",
+            "GaussianNoise",
+        ],
+        *["LeakyReLU", "ELU", "CosineDecay", "LinearRegressor", "ConstantDecay"][:-2],
+    }
+
+
+@pytest.mark.parametrize("room, kind, argument, value, needed", CASES, ids=IDS)
+def test_a_hyperparameter_is_kept_as_pythons_number(room, kind, argument, value, needed):
+    plain = kind(**needed | {argument: value})
+    for given in as_numpy(value):
+        if not given and value:  # float16 has no such small number
+            continue
+        made = kind(**needed | {argument: given})
+        assert scalars_in(made) == []
+        if isinstance(made, Made) and type(made).__name__ in CLASSES:
+            assert json.loads(json.dumps(written_part(made, {}))) == written_part(made, {})
+        if hasattr(made, "get_config"):
+            assert scalars_in(made.get_config()) == []
+        if given == value:
+            assert vars(made).keys() == vars(plain).keys()
+
+
+@pytest.mark.parametrize("room, kind, argument, value, needed", CASES, ids=IDS)
+def test_what_is_no_number_is_refused_where_it_is_given(room, kind, argument, value, needed):
+    if argument in ("seed", "axis", "axes", "verbose", "input_dim") or room == "nn" or argument == "normalized_shape":
+        pytest.skip("it may be something else, or PyTorch's, which takes tensors")
+    for wrong in ("0.1", True):
+        with pytest.raises((TypeError, ValueError), match=argument.removesuffix("s")):
+            kind(**needed | {argument: wrong})
+
+
+def test_one_rule():
+    for value in (3, 0.1, np.float64(0.1), np.float32(0.1), np.float16(0.1), np.int64(3), np.uint8(3)):
+        assert real(value) == value and type(real(value)) in (int, float)
+        assert number("x", value) == value and type(positive("x", value)) in (int, float)
+    assert positive("x", np.float32(0.1)) == float(np.float32(0.1)) != 0.1
+    for wrong in (True, np.bool_(True), "0.1", None, 1j, np.complex64(1), np.array(0.1), [0.1], np.timedelta64(3)):
+        assert real(wrong) is None
+        for check in (number, positive):
+            with pytest.raises((TypeError, ValueError), match="the rate is "):
+                check("the rate", wrong)
+    assert at_least(1, "n", np.uint8(3)) == 3 and as_python([np.float32(0.5), (np.int8(1), "a")]) == [0.5, (1, "a")]
+
+
+X = np.random.default_rng(0).normal(size=(24, 3)).astype("f4")
+Y = (X @ [[1.0], [2.0], [-1.0]]).astype("f4")
+
+
+def trained(optimizer, x=X, y=Y, **how):
+    """The losses of a short training by this optimizer, of core parts."""
+    model = high_level.Sequential([Dense(2, "relu", kernel_initializer="ones"), Dense(1, kernel_initializer="ones")])
+    model.compile(optimizer, "mse")
+    return model.fit(x, y, **{"batch_size": 8, "epochs": 2, "verbose": 0, "shuffle": False} | how).losses
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", FLOATS[:2])
+def test_trainings_of_both_kinds_of_numbers_are_one(kind, dtype):
+    x, y, rate = X.astype(dtype), Y.astype(dtype), float(np.float32(0.0625))
+    for make in (
+        lambda f: SGD(f(rate)),
+        lambda f: SGD(f(rate), momentum=f(0.5), nesterov=True),
+        lambda f: SGD(rate, clipnorm=f(0.5)),
+        lambda f: SGD(rate, clipvalue=f(0.5)),
+        lambda f: SGD(rate, global_clipnorm=f(0.5)),
+        lambda f: Adam(f(rate), f(0.5), beta_2=f(0.75), epsilon=f(0.125)),
+        lambda f: mid_level.AdamW(f(rate), weight_decay=f(0.25)),
+        lambda f: mid_level.RMSprop(f(rate), f(0.5), f(0.125)),
+        lambda f: mid_level.Adagrad(f(rate), f(0.5), f(0.125)),
+        lambda f: SGD(mid_level.ExponentialDecay(f(rate), 4, f(0.5))),
+        lambda f: SGD(mid_level.CosineDecay(f(rate), 4, f(0.25))),
+        lambda f: SGD(mid_level.PolynomialDecay(f(rate), 4, f(0.25), f(2.0))),
+        lambda f: SGD(mid_level.InverseTimeDecay(f(rate), 4, f(0.5))),
+        lambda f: SGD(mid_level.PiecewiseConstantDecay([2, 4], [f(0.25), f(0.125), f(0.0625)])),
+        lambda f: SGD(mid_level.PiecewiseConstantDecay([np.int64(2), np.int32(4)], [f(0.25), f(0.125), f(0.0625)])),
+    ):
+        assert trained(make(kind), x, y).tolist() == trained(make(float), x, y).tolist()
+    whole = dict(batch_size=np.int64(8), epochs=np.int64(2), verbose=np.int64(0))
+    assert trained(SGD(rate), x, y, **whole).tolist() == trained(SGD(rate), x, y).tolist()
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_a_rate_may_be_assigned(kind):
+    for make in (SGD, Adam, K.optimizers.SGD, K.optimizers.Adam):
+        optimizer = make(kind(0.5))
+        optimizer.learning_rate = kind(0.25)
+        assert float(optimizer.learning_rate) == 0.25
+        assert trained(optimizer).size  # now it is a variable
+        optimizer.learning_rate = kind(0.125)
+        assert float(optimizer.learning_rate) == 0.125
+    with pytest.raises(ValueError, match="SGD: learning_rate is '0.1'"):
+        SGD(0.1).learning_rate = "0.1"
+
+
+def test_a_schedule_of_numpy_gives_rates():
+    """What a callback's schedule gives is NumPy's, where it is made by NumPy."""
+    for schedule in (lambda epoch: np.float64(0.5) ** epoch * 0.1, lambda epoch: np.logspace(-1, -2, 3)[epoch]):
+        losses = trained(SGD(0.1), callbacks=[high_level.LearningRateScheduler(schedule)])
+        assert np.isfinite(losses).all()
+
+
+TORCH = {  # optimizer -> its options
+    "SGD": {"lr": 0.125, "momentum": 0.5, "weight_decay": 0.25, "dampening": 0.0, "nesterov": True},
+    "Adam": {"lr": 0.125, "betas": (0.5, 0.75), "eps": 0.125, "weight_decay": 0.25},
+    "AdamW": {"lr": 0.125, "betas": (0.5, 0.75), "eps": 0.125, "weight_decay": 0.25},
+    "Adamax": {"lr": 0.125, "betas": (0.5, 0.75), "eps": 0.125, "weight_decay": 0.25},
+    "NAdam": {"lr": 0.125, "betas": (0.5, 0.75), "eps": 0.125, "momentum_decay": 0.25},
+    "RAdam": {"lr": 0.125, "betas": (0.5, 0.75), "eps": 0.125, "weight_decay": 0.25},
+    "Adadelta": {"lr": 0.125, "rho": 0.5, "eps": 0.125, "weight_decay": 0.25},
+    "RMSprop": {"lr": 0.125, "alpha": 0.5, "eps": 0.125, "momentum": 0.5, "weight_decay": 0.25},
+    "Adagrad": {"lr": 0.125, "lr_decay": 0.5, "weight_decay": 0.25, "eps": 0.125},
+}
+
+
+def stepped(optimizer, scheduler=None):
+    """Where a parameter is after three steps of a PyTorch optimizer, given as a function of the parameters."""
+    w = torch.tensor([1.0, -2.0], requires_grad=True)
+    made = optimizer([w])
+    schedule = scheduler and scheduler(made)
+    for _ in range(3):
+        made.zero_grad()
+        (w * w).sum().backward()
+        made.step()
+        if schedule:
+            schedule.step()
+    assert all(scalars_in({n: x for n, x in group.items() if n != "params"}) == [] for group in made.param_groups)
+    return w.tolist()
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.parametrize("name", TORCH)
+def test_optimizers_of_pytorch(name, kind):
+    options = {
+        key: tuple(map(kind, x)) if isinstance(x, tuple) else x if isinstance(x, bool) else kind(x)
+        for key, x in TORCH[name].items()
+    }
+    make = getattr(torch.optim, name)
+    expected = stepped(lambda w: make(w, **TORCH[name]))
+    assert stepped(lambda w: make(w, **options)) == expected
+    assert stepped(lambda w: make([{"params": w, **options}])) == expected
+    if "betas" in options:
+        assert stepped(lambda w: make(w, **options | {"betas": np.array(options["betas"])})) == expected
+    for key in options.keys() - {"nesterov"}:
+        for wrong in ("0.1", None, -0.5, True):
+            with pytest.raises(ValueError, match=f"{name}: {key} is {wrong!r}"):
+                stepped(lambda w, key=key, wrong=wrong: make(w, **TORCH[name] | {key: wrong}))
+
+
+@pytest.mark.parametrize("kind", FLOATS[:2])
+def test_schedulers_of_pytorch(kind):
+    rates, sgd = torch.optim.lr_scheduler, lambda w: torch.optim.SGD(w, lr=0.125)
+    for make in (
+        lambda f, i: lambda o: rates.StepLR(o, i(1), gamma=f(0.5)),
+        lambda f, i: lambda o: rates.MultiStepLR(o, [i(1), i(2)], f(0.5)),
+        lambda f, i: lambda o: rates.ExponentialLR(o, f(0.5)),
+        lambda f, i: lambda o: rates.PolynomialLR(o, i(4), f(2.0)),
+        lambda f, i: lambda o: rates.ConstantLR(o, f(0.5), i(2)),
+        lambda f, i: lambda o: rates.LinearLR(o, f(0.5), f(1.0), i(2)),
+        lambda f, i: lambda o: rates.CosineAnnealingLR(o, i(4), f(0.0625)),
+        lambda f, i: lambda o: rates.CosineAnnealingWarmRestarts(o, i(2), i(2), f(0.0625)),
+        lambda f, i: lambda o: rates.LambdaLR(o, lambda epoch: f(0.5) ** epoch),
+    ):
+        assert stepped(sgd, make(kind, np.int64)) == stepped(sgd, make(float, int))
+
+    w = torch.tensor([1.0], requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.5)
+    w.sum().backward()
+    for group in optimizer.param_groups:  # as a loop of the reader's may set it
+        group["lr"] = kind(0.25)
+    optimizer.step()
+    assert w.tolist() == [0.75]
+    plateau = rates.ReduceLROnPlateau(optimizer, factor=kind(0.5), patience=np.int64(0), min_lr=kind(0.0))
+    plateau.step(kind(1.0)), plateau.step(kind(1.0))
+    assert optimizer.param_groups[0]["lr"] == 0.125 and scalars_in(plateau.get_last_lr()) == []
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_layers_and_losses_compute_in_their_own_dtype(dtype):
+    x, f = X.astype(dtype), np.float64
+    L = K.layers
+    for layer in (
+        L.Dropout(f(0.5)), L.BatchNormalization(momentum=f(0.5), epsilon=f(0.125)), L.LayerNormalization(epsilon=f(0.5)),
+        L.GaussianNoise(f(0.5)), L.LeakyReLU(f(0.5)), L.ELU(f(0.5)), L.ThresholdedReLU(f(0.5)), L.Rescaling(f(0.5), f(1.0)),
+        L.ActivityRegularization(f(0.5), f(0.5)), L.RepeatVector(np.int64(2)), L.Dense(np.int64(2)),
+        L.Dense(np.int32(2), kernel_regularizer=K.regularizers.l2(f(0.5)), kernel_constraint=K.constraints.MaxNorm(f(1.0))),
+        L.Dense(2, kernel_initializer=K.initializers.RandomNormal(f(0.0), f(0.5))),
+    ):  # fmt: skip
+        assert layer(x, training=True).dtype == "float32"
+    for layer in (Dense(np.int64(2)), Dropout(f(0.5)), mid_level.LeakyReLU(f(0.5))):
+        assert layer(x, training=True).dtype == dtype
+    for loss in (
+        mid_level.Huber(f(0.5)), K.losses.Huber(delta=f(0.5)), K.losses.BinaryCrossentropy(label_smoothing=f(0.25)),
+        K.losses.BinaryFocalCrossentropy(True, f(0.5), f(2.0)), K.losses.CategoricalCrossentropy(label_smoothing=f(0.5)),
+    ):  # fmt: skip
+        p = np.full((4, 2), 0.5, dtype)
+        assert loss(p, p).dtype == dtype
+    F = torch.nn.functional
+    t = torch.tensor(x)
+    for y in (
+        F.leaky_relu(t, f(0.5)), F.elu(t, f(0.5)), F.dropout(t, f(0.5)), F.huber_loss(t, t, delta=f(0.5)), t * f(0.5),
+        F.smooth_l1_loss(t, t, beta=f(0.5)), torch.nn.BatchNorm1d(np.int64(3), f(0.5), f(0.5), dtype=t.dtype)(t),
+        torch.nn.LayerNorm(np.int64(3), f(0.5), dtype=t.dtype)(t), torch.nn.Dropout(f(0.5))(t), torch.nn.CELU(f(0.5))(t),
+        F.cross_entropy(t, torch.tensor(np.zeros(24, int)), label_smoothing=f(0.5)), torch.clamp(t, f(0.0), f(1.0)),
+    ):  # fmt: skip
+        assert str(y.dtype) == f"torch.{dtype}"
+
+
+def test_pipelines_and_estimators_take_whole_numbers():
+    i = np.int64
+    data = Dataset.from_tensor_slices((X, Y)).shuffle(i(24), seed=i(0)).batch(i(8))
+    assert len(data) == 3 and len(data.take(i(2))) == 2 and len(data.repeat(i(2))) == 6
+    assert len([*tf.data.Dataset.from_tensor_slices(X).batch(i(8)).prefetch(i(1))]) == 3
+    for make in (LinearRegressor, DNNRegressor, DNNClassifier):
+        y = (Y[:, 0] > 0).astype(int) if make is DNNClassifier else Y[:, 0]
+        how = dict(learning_rate=0.0625, epochs=3, batch_size=8, n_iter_no_change=2, random_state=0)
+        numpy_how = dict(
+            learning_rate=np.float32(0.0625), epochs=i(3), batch_size=i(8), n_iter_no_change=i(2), random_state=0
+        )
+        with pytest.warns(Warning):
+            both = [make(**given).fit(X, y).loss_curve_ for given in (how, numpy_how)]
+        assert both[0] == both[1]
+
+
+def test_a_saved_model_holds_plain_numbers(tmp_path):
+    f = np.float32
+    layers = [
+        Dropout(f(0.5)),
+        Dense(np.int64(2), kernel_regularizer=mid_level.L2(f(0.25))),
+        mid_level.LeakyReLU(f(0.5)),
+        Dense(1),
+    ]
+    model = high_level.Sequential(layers)
+    model.compile(
+        SGD(mid_level.ExponentialDecay(f(0.125), np.int64(4), f(0.5)), momentum=f(0.5)), mid_level.Huber(f(0.5))
+    )
+    model.fit(X, Y, epochs=1, verbose=0)
+    model.save(tmp_path / "model")
+    told = (tmp_path / "model").rglob("*.json")
+    assert "float32(" not in "".join(path.read_text() for path in told)
+    again = high_level.load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.layers[0].rate == 0.5 and again.training.optimizer.momentum == 0.5
+
+
+@pytest.mark.parametrize("kind", FLOATS[:2])
+def test_the_tasks_of_all_levels_take_a_rate_of_numpy(kind):
+    x, batches = X.astype("f8"), np.arange(24).reshape(3, 8)
+    weights = [np.ones((3, 1)), np.zeros((1, 1))]
+    for dtype in ("float32", "float64"):
+        given = [x.astype(dtype), Y.astype(dtype), [w.astype(dtype) for w in weights], batches]
+        for level in (hardware, kernels, low_level, mid_level, high_level):
+            task = level.tasks.linear_regression
+            assert task(*given, kind(0.0625)).losses.tolist() == task(*given, 0.0625).losses.tolist()
+    with pytest.raises(ValueError, match="learning_rate is True"):
+        high_level.tasks.linear_regression(*given, True)

@@ -1,0 +1,93 @@
+"""A model that nobody has built takes the dtype of the rows, and so do their weights: as StandardScaler's float64."""
+
+import numpy as np
+import pytest
+
+from levels.high_level import Sequential
+from levels.mid_level import SGD, Dataset, Dense, Embedding, Flatten
+from levels_more import tensorflow as tf
+
+DRAW = np.random.default_rng(0)
+ROWS, WEIGHTS = DRAW.normal(size=(40, 3)), DRAW.uniform(0.5, 2.0, 40)
+CLASSES = np.arange(40) % 3
+LOSSES = {  # loss -> (units, activation, targets)
+    "sparse_categorical_crossentropy": (3, "softmax", CLASSES),
+    "categorical_crossentropy": (3, "softmax", np.eye(3)[CLASSES]),
+    "binary_crossentropy": (1, "sigmoid", CLASSES % 2),
+    "mse": (1, None, 2.0 * ROWS.sum(1)),
+    "mae": (1, None, 2.0 * ROWS.sum(1)),
+}
+SPELLINGS = {
+    "levels": (Sequential, Dense, SGD),
+    "keras": (tf.keras.Sequential, tf.keras.layers.Dense, tf.keras.optimizers.SGD),
+}
+
+
+def made(spelling, loss, built=None):
+    """A compiled model of that spelling, which is built for rows of that dtype, or not at all."""
+    sequential, dense, sgd = SPELLINGS[spelling]
+    units, activation, _ = LOSSES[loss]
+    model = sequential([dense(units, activation, kernel_initializer="zeros", dtype=built)])
+    model.compile(sgd(0.0625), loss)
+    if built:
+        model.build((None, 3), built) if spelling == "levels" else model.build((None, 3))
+    return model
+
+
+def close(found, expected):
+    """Whether these are the same numbers, up to the rounding of float32."""
+    np.testing.assert_allclose(found, expected, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_first_fit_weighs_rows_as_one_of_a_model_that_was_built(loss, dtype, spelling):
+    x, y = ROWS.astype(dtype), LOSSES[loss][2]
+    by_class = {} if y.dtype.kind == "f" and y.ndim == 1 else {"class_weight": {0: 0.5, 1: 2.0, 2: 1.0}}
+    for how in ({"sample_weight": WEIGHTS}, {"sample_weight": WEIGHTS.astype(dtype)}, by_class):
+        told = []
+        for model in (made(spelling, loss), made(spelling, loss, dtype)):
+            options = how | {"epochs": 2, "batch_size": 8, "verbose": 0, "shuffle": False}
+            first = model.fit(x, y, **options).history["loss"]
+            told.append(first + model.fit(x, y, **options).history["loss"])  # the second finds a dtype
+            assert spelling == "keras" or model.predict(x).dtype == dtype
+        close(*told)
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_evaluate_weighs_rows_before_any_fit(loss, dtype, spelling):
+    x, y = ROWS.astype(dtype), LOSSES[loss][2]
+    fresh, built = (made(spelling, loss, built) for built in (None, dtype))
+    close(*(model.evaluate(x, y, sample_weight=WEIGHTS, verbose=0) for model in (fresh, built)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_dataset_of_rows_and_weights(dtype):
+    x = ROWS.astype(dtype)
+    told = []
+    for built in (None, dtype):
+        model = made("levels", "sparse_categorical_crossentropy", built)
+        data = Dataset.from_tensor_slices((x, CLASSES, WEIGHTS.astype(dtype))).batch(8)
+        told.append(model.fit(data, epochs=2, verbose=0).history["loss"])
+    close(*told)
+
+
+def test_rows_of_ids_are_weighed_in_the_dtype_of_the_model():
+    x = CLASSES[:, None]
+    for dtype in ("float32", "float64"):
+        layers = [Embedding(3, 4, dtype=dtype), Flatten(), Dense(3, "softmax", dtype=dtype)]
+        model = Sequential(layers)
+        model.compile(SGD(0.125), "sparse_categorical_crossentropy")
+        assert np.isfinite(model.fit(x, CLASSES, sample_weight=WEIGHTS, epochs=1, verbose=0).losses).all()
+        assert model.predict(x).dtype == dtype
+
+
+def test_weights_in_lists_and_of_whole_numbers():
+    told = []
+    for weight in (WEIGHTS.round().tolist(), WEIGHTS.round().astype(int), WEIGHTS.round()[:, None]):
+        model = made("levels", "sparse_categorical_crossentropy")
+        told.append(model.fit(ROWS, CLASSES.tolist(), sample_weight=weight, epochs=1, verbose=0, shuffle=False).losses)
+    assert told[0].tolist() == told[1].tolist() == told[2].tolist()
