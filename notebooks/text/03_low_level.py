@@ -1853,8 +1853,8 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
             error = prediction - target  # loss
             loss = reduce_mean(error * error)
         dw, db = tape.gradient(loss, [w, b])  # backward
-        w.assign(w - learning_rate * dw)  # update
-        b.assign(b - learning_rate * db)
+        w.assign(w - float(learning_rate) * dw)  # update
+        b.assign(b - float(learning_rate) * db)
         return loss
 
     losses = step.over(constant(x), constant(y), batches).numpy()
@@ -1902,7 +1902,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
             loss = -reduce_mean(target * log(c) + (1.0 - target) * log(1.0 - c))
         gradients = tape.gradient(loss, weights)  # backward
         for w, dw in zip(weights, gradients):  # update
-            w.assign(w - learning_rate * dw)
+            w.assign(w - float(learning_rate) * dw)
         return loss
 
     losses = step.over(constant(x), constant(y), batches).numpy()

@@ -190,6 +190,7 @@ import inspect
 from levels import more
 from levels.hardware import PLACE, flag
 from levels.low_level import Module, Operators
+from levels.support.checks import real
 from levels.support.locks import MAKING
 
 
@@ -213,11 +214,11 @@ def at_least(least, name, value):
 
 
 def positive(name, value, below=math.inf, zero=False):
-    """The value, if it is a number above 0 (or 0, where `zero` says so) and below that. Else raises ValueError."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not number or not (0.0 < value < below or (zero and value == 0)):
+    """The value as Python's number, if it is above 0 (or 0, where `zero` says so) and below that. Else raises ValueError."""
+    number = real(value)
+    if number is None or not (0.0 < number < below or (zero and number == 0)):
         raise ValueError(f"{name} is {value!r}; expected a positive number" + f" below {below:g}" * (below < math.inf))
-    return value
+    return number
 
 
 WIDER = {}  # a class or function of the core -> that of `levels_more` which stands in for it
@@ -683,7 +684,8 @@ class _Rated(Made, Module):
     def learning_rate(self, value):
         first = value(constant(0.0)) if callable(value) else value  # of a function only the first number is known
         first = float(first) if isinstance(first, Operators) else first
-        positive(f"{type(self).__name__}: learning_rate", first, zero=True)
+        first = positive(f"{type(self).__name__}: learning_rate", first, zero=True)
+        value = value if callable(value) else first
         if isinstance(self.rate, Variable):
             self.rate.assign(value)
         else:
