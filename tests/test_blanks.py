@@ -24,7 +24,13 @@ from solutions.answers import ANSWERS
 NAMES = build.names_in(build.ROOT)
 RIGHT = [(key, body) for key, answers in ANSWERS.items() for body in answers.right]
 OTHER = [(key, body) for key, answers in ANSWERS.items() for body in answers.other_bits]
-NO_DIGITS = {"01-flat", "02-planned", "03-needed_by", "05-run_epochs", "05-ended"}  # right or wrong, and nothing to round
+NO_DIGITS = {
+    "01-flat",
+    "02-planned",
+    "03-needed_by",
+    "05-run_epochs",
+    "05-ended",
+}  # right or wrong, and nothing to round
 WRONG = [(key, body) for key, answers in ANSWERS.items() for body in answers.wrong]
 
 

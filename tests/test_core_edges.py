@@ -59,7 +59,9 @@ def python(request):
     def run(code):
         env = {name: value for name, value in os.environ.items() if name != "LEVELS_CORE"}
         env |= {"PYTHONPATH": str(build.ROOT)} | ({"LEVELS_CORE": "1"} if request.param == "the core alone" else {})
-        done = subprocess.run([sys.executable, "-c", START + code], env=env, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            [sys.executable, "-c", START + code], env=env, capture_output=True, text=True, timeout=300
+        )
         assert done.returncode == 0, done.stderr
 
     return run

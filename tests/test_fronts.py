@@ -28,7 +28,19 @@ SPELLED = (
     "tensorflow",
     "torchkeras",
 )
-KERAS = "activations callbacks datasets initializers layers losses metrics models optimizers regularizers utils".split()
+KERAS = [
+    "activations",
+    "callbacks",
+    "datasets",
+    "initializers",
+    "layers",
+    "losses",
+    "metrics",
+    "models",
+    "optimizers",
+    "regularizers",
+    "utils",
+]
 
 
 def called(value):

@@ -29,7 +29,11 @@ def asked(source):
     return build.blank_in(source), exercise[1] if exercise else ""
 
 
-NAMES = [name for name in build.all_in(build.ROOT) if any(any(asked(c.source)) for c in build.from_text(build.ROOT, name).cells)]
+NAMES = [
+    name
+    for name in build.all_in(build.ROOT)
+    if any(any(asked(c.source)) for c in build.from_text(build.ROOT, name).cells)
+]
 PLACES = [("notebooks", name) for name in NAMES] + [(MINE, name) for name in NAMES if name.startswith("more/")]
 
 

@@ -121,9 +121,9 @@ import numpy as np
 
 from levels import more
 from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, flag, pool
+from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 from levels.support.arrays import array_ufunc
 from levels.support.checks import unmasked
-from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 
 METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
 

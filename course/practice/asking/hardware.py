@@ -141,7 +141,7 @@ def subtract(mine, draw):
         taken = mine.among(arithmetic=asked.arithmetic, Register=asked.register)
         yield said, number_of(mine.call(said, taken, x, y))
         if asked.by_hand:
-            kept = "Later registers write themselves in other ways, and `arithmetic(\"fsub\", x, y)` knows them all."
+            kept = 'Later registers write themselves in other ways, and `arithmetic("fsub", x, y)` knows them all.'
     yield KEPT, kept
 
 

@@ -158,5 +158,3 @@ def matmul_ikj(mine, draw):
             f"its numbers are right, but its loops are in another order: of the six numbers of an x of shape (2, 3) it reads "
             f"{order}, …. With `for i`, `for k` and, innermost, `for j`, it reads them one after the other, and walks along the rows of w"
         )
-
-

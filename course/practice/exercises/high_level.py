@@ -16,7 +16,9 @@ def fit_until(mine, draw):
         x = draw.uniform(0.5, 1.5, size=(rows, 1)) * draw.choice([-1.0, 1.0], size=(rows, 1))
         x[-5:] *= 0.01  # the last batch of an epoch has no loss to speak of
         y = 3.0 * x
-        losses, weights = epochs_of(x, y, STEPS[optimizer](rate))  # losses[k - 1] is that of epoch k, weights[k] stand after it
+        losses, weights = epochs_of(
+            x, y, STEPS[optimizer](rate)
+        )  # losses[k - 1] is that of epoch k, weights[k] stand after it
         for epochs, most in ((4, 8), (1, 8), (6, 6), (8, 3)):
             before = losses[epochs - 2] if epochs > 1 else 2 * losses[0]
             bound = float(before - 0.02 * (before - losses[epochs - 1]))  # nearly reached an epoch before
