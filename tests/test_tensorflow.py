@@ -140,7 +140,7 @@ def test_shapes_are_tuples_and_numpys_functions_take_arrays():
     assert "list(x.shape)" in tf.__doc__ and "np.exp(x.numpy())" in tf.__doc__
     assert list(x.shape) == [2, 2] and len(x.shape) == 2
     for each in (x, tf.Variable(x)):
-        with pytest.raises(TypeError, match="takes arrays and got a"))::
+        with pytest.raises(TypeError, match="takes arrays and got a"):
             np.exp(each)
         assert np.exp(each.numpy()).tobytes() == np.exp(array).tobytes()
         assert isinstance(array + each, tf.Tensor) and isinstance(np.float32(2.0) * each, tf.Tensor)
