@@ -222,7 +222,10 @@ CONTENTS = {
         "joined": "affine affine_relu mean_logits_crossentropy mean_squared_error",
         "machines": "all_gather all_reduce broadcast",
         "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
-        "ops": "absolute copy cos elu equal erf less less_equal logits_crossentropy maximum minimum not_equal power sin tanh where",
+        "ops": (
+            "absolute copy cos elu equal erf less less_equal logits_crossentropy maximum minimum not_equal power "
+            "probabilities_crossentropy probabilities_slope sin tanh where"
+        ),
         "random_numbers": "random_normal random_uniform",
         "reductions": "arg_max arg_min log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
     },
@@ -237,7 +240,10 @@ CONTENTS = {
     },
     "rule": {
         "joined": "affine affine_relu mean_logits_crossentropy mean_squared_error",
-        "gradients": "clip_grad copy log_softmax_grad logits_crossentropy relu_grad sigmoid_grad softmax_grad",
+        "gradients": (
+            "clip_grad copy log_softmax_grad logits_crossentropy probabilities_crossentropy probabilities_slope "
+            "relu_grad sigmoid_grad softmax_grad"
+        ),
         "machines": "all_gather all_reduce broadcast",
         "placing": "to",
         "tensor_ops": (

@@ -139,6 +139,8 @@ CASES = {
     "exp": [(exp, (3, 2))],
     "log": [(log, (3, 2))],
     "logits_crossentropy": pairs(lambda y, z: apply("logits_crossentropy", y, z)),
+    "probabilities_crossentropy": pairs(lambda y, z: apply("probabilities_crossentropy", y, 0.2 * z)),
+    "probabilities_slope": pairs(lambda y, z: apply("probabilities_slope", y, 0.2 * z)),
     "sqrt": [(sqrt, (3, 2))],
     "tanh": [(tanh, (3, 2))],
     "absolute": [(lambda x: absolute(x - 1.0), (3, 2))],
