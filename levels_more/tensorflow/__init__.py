@@ -125,6 +125,10 @@ train = room("train", rotating.TRAIN)
 UnconnectedGradients = room("UnconnectedGradients", NONE="none", ZERO="zero")
 
 
+def __dir__():
+    return sorted({*globals(), *FUNCTIONS, *DTYPES, *NN})
+
+
 def __getattr__(name):
     for table in (FUNCTIONS, DTYPES, NN):
         if name in table:
