@@ -1,7 +1,8 @@
 """PyTorch's names on what the five notebooks build: `import levels_more.torch as torch`.
 
-Programs for small dense nets run with only that line changed. Tensors remember what they were made from
-(`levels_more.recorded`), weights are [out, in], losses take the prediction first. A name that is missing says so.
+Here is what small dense nets call; chapter 3 of "eat pytorch in 20 days" runs with only such lines changed. Tensors
+remember what they were made from (`levels_more.recorded`), weights are [out, in], losses take the prediction first. A
+name that is missing says so.
 """
 
 import functools
