@@ -224,7 +224,7 @@ CONTENTS = {
         "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
         "ops": (
             "absolute copy cos elu equal erf less less_equal logits_crossentropy maximum minimum multiply_no_nan "
-            "not_equal power sin tanh where"
+            "not_equal power probabilities_crossentropy probabilities_slope sin tanh where"
         ),
         "random_numbers": "random_normal random_uniform",
         "reductions": "arg_max arg_min log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
@@ -240,7 +240,10 @@ CONTENTS = {
     },
     "rule": {
         "joined": "affine affine_relu mean_logits_crossentropy mean_squared_error",
-        "gradients": "clip_grad copy log_softmax_grad logits_crossentropy multiply_no_nan relu_grad sigmoid_grad softmax_grad",
+        "gradients": (
+            "clip_grad copy log_softmax_grad logits_crossentropy multiply_no_nan probabilities_crossentropy "
+            "probabilities_slope relu_grad sigmoid_grad softmax_grad"
+        ),
         "machines": "all_gather all_reduce broadcast",
         "placing": "to",
         "tensor_ops": (

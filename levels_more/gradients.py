@@ -2,7 +2,21 @@
 
 import math
 
-from levels.low_level import DOOR, METHODS, VJPS, GradientTape, Operators, Symbol, apply, as_tensor, exp, nn, reduce_sum
+from levels.low_level import (
+    DOOR,
+    METHODS,
+    VJPS,
+    GradientTape,
+    Operators,
+    Symbol,
+    apply,
+    as_tensor,
+    exp,
+    log,
+    maximum,
+    nn,
+    reduce_sum,
+)
 from levels_more.checks import expect
 
 VJPS["copy"] = (None,)
@@ -60,6 +74,26 @@ def backward(loss):
 
 METHODS["Operators.backward"] = backward
 
+
+def _slope_at_target(dx, x, y, p):
+    """What y is multiplied by in -(y·log p + (1 - y)·log(1 - p)), with both logarithms cut at -100, times dx."""
+    return dx * (maximum(log(1.0 - p), -100.0) - maximum(log(p), -100.0))
+
+
+def _slope_at_probability(dx, x, y, p):
+    """dx·(p - y) / (p·(1 - p)), in which no divisor counts as less than 1e-12: finite where p is 0 or 1, as in PyTorch.
+
+    The chain of the cut logarithms would be NaN there: it divides the slope 0 of what was cut by p = 0.
+    """
+    return dx * apply("probabilities_slope", y, p)
+
+
+def _slope_of_slope(dx, x, y, p):
+    """dx·(p² - 2·p·y + y) / (p·(1 - p))², with 1e-12 added to both factors: 0 where p is 0 or 1 and right, as in PyTorch."""
+    room = (p + 1e-12) * (1.0 - p + 1e-12)
+    return dx * (p * p - 2.0 * p * y + y) / (room * room)
+
+
 VJPS.update(
     {
         "relu_grad": (lambda g, dx, dy, y: apply("relu_grad", g, y), None),
@@ -73,6 +107,8 @@ VJPS.update(
             lambda g, xy, x, y: apply("multiply_no_nan", g, y),
             lambda g, xy, x, y: apply("multiply_no_nan", x, g),
         ),
+        "probabilities_crossentropy": (_slope_at_target, _slope_at_probability),
+        "probabilities_slope": (lambda dx, x, y, p: -dx / maximum(p * (1.0 - p), 1e-12), _slope_of_slope),
         "softmax_grad": (
             lambda g, dx, dy, y: apply("softmax_grad", g, y),
             lambda g, dx, dy, y: g * (dy - reduce_sum(dy * y, -1, True)) - dy * reduce_sum(g * y, -1, True),

@@ -1,7 +1,9 @@
 """What a spelling has of a name, and what is said of one that it lacks, also where a `from … import …` asks for it."""
 
+import difflib
 import dis
 import sys
+from types import ModuleType
 
 _USE = {  # names of PyTorch -> what to use instead
     "float16 half bfloat16": "float32",
@@ -44,13 +46,32 @@ def missing(told, name):
     return ImportError(told, name=name) if importing else AttributeError(told, name=name)
 
 
-def room(place, *tables):
-    """The `__getattr__` of a module: the row of that name in one of these tables, or `missing`, which says what to use."""
+def room(place, own, *tables):
+    """`__getattr__` and `__dir__` of a module whose names are its `own`, from globals(), and the rows of these tables.
+
+    What is in neither is `missing`: it is said what to use, which name is the nearest, or how all names are listed.
+    """
+
+    def names():
+        found = {name for table in tables for name in table if not name.endswith("_")}
+        found |= {name for name, value in own.items() if not isinstance(value, ModuleType) or place in value.__name__}
+        return sorted(name for name in found if not name.startswith("_"))
 
     def find(name):
         for table in tables:
             if name in table and not name.endswith("_"):
                 return table[name]
-        raise missing(f"{place} has no {name!r} here" + f"; use {CURES.get(name)}" * (name in CURES), name)
+        near = difflib.get_close_matches(name, names(), 1) if name not in CURES else []
+        cure = f"use {CURES.get(name)}" if name in CURES else f"dir({place}) lists what it has"
+        cure = f"the nearest is {near[0]!r}" if near else cure
+        raise missing(f"{place} has no {name!r} here; {cure}", name)
 
-    return find
+    return find, names
+
+
+def small_room(place, **names):
+    """A module of PyTorch's place, such as "torch.cuda", that has these names alone; `import` finds it below `levels_more`."""
+    module = sys.modules[f"levels_more.{place}"] = ModuleType(f"levels_more.{place}", f"`{place}`.")
+    vars(module).update(names)
+    module.__getattr__, _ = room(place, vars(module))
+    return module

@@ -58,6 +58,11 @@ def logits_crossentropy(y, z):
     return cost + log(1.0 + exp(-maximum(z, -z)))
 
 
+# the same of p itself; no logarithm counts as less than -100, as in PyTorch
+scalar("probabilities_crossentropy")(
+    lambda y, p: -(y * maximum(log(p), -100.0) + (1.0 - y) * maximum(log(1.0 - p), -100.0))
+)
+scalar("probabilities_slope")(lambda y, p: (p - y) / maximum(p * (1.0 - p), 1e-12))  # its slope at p
 STANDS[sin], STANDS[cos] = SIN.get, COS.get
 scalar("sin")(lambda x: sin(x))
 scalar("cos")(lambda x: cos(x))

@@ -3,11 +3,20 @@
 import numpy as np
 
 from levels_more import torch
+from levels_more.checks import expect
 
 
-def summary(model, input_shape, batch_size=-1):
-    """Print the parts of a model that hold no others: what each gives for rows of this shape, and its parameters. Returns the text."""
-    dtype = next((p.dtype for p in model.parameters()), torch.float32)
+def summary(model, input_data=None, input_shape=None, batch_size=-1):
+    """Print the parts of a model that hold no others: what each gives, and its parameters. Returns the text.
+
+    It runs the model once, on `input_data`, a tensor, or on two rows of `input_shape`. Raises TypeError for neither.
+    (torchkeras adds four lines about megabytes.)
+    """
+    if input_data is None:
+        expect(input_shape is not None, "summary: input_shape", input_shape, "it, or input_data, a batch of features")
+        dtype = next((p.dtype for p in model.parameters()), torch.float32)
+        input_data = torch.rand(2, *input_shape).to(dtype)
+    expect(isinstance(input_data, torch.Tensor), "summary: input_data", input_data, "a tensor; a shape is input_shape")
     lines, parts = [], [part for part in model.modules() if len([*part.modules()]) == 1]
 
     def noted(part, forward):
@@ -23,7 +32,7 @@ def summary(model, input_shape, batch_size=-1):
         part.forward = noted(part, part.forward)
     try:
         with torch.no_grad():
-            model(torch.rand(2, *input_shape).to(dtype))
+            model(input_data)
     finally:
         for part in parts:
             del part.forward

@@ -33,8 +33,7 @@ def loss(each):
 def of_probabilities(input, target):
     """-(target·log p + (1 - target)·log(1 - p)), p = input; no logarithm counts as less than -100. Raises ValueError for no p."""
     losses.BinaryCrossentropy().check_probabilities("input", input)
-    logs = [low.maximum(low.log(p), -100.0) for p in (input, 1.0 - input)]
-    return -(target * logs[0] + (1.0 - target) * logs[1])
+    return low.apply("probabilities_crossentropy", target, input)
 
 
 def of_logits(input, target, pos_weight=None):
@@ -107,8 +106,11 @@ def ranking(input1, input2, target, margin=0.0, reduction="mean"):
 
 
 def of_normals(input, target, var, eps=1e-6, reduction="mean"):
-    """(log var + (input - target)² / var) / 2, of a normal distribution: three tensors […]; no var counts as less than eps."""
-    var = low.maximum(var, eps)
+    """(log var + (input - target)² / var) / 2, of a normal distribution: three tensors […]; no var counts as less than eps.
+
+    Its slope passes the cut, as in PyTorch: a var of 0 still learns.
+    """
+    var = var + low.stop_gradient(low.maximum(var, eps) - var)
     return reduced((low.log(var) + losses.squared_error(target, input) / var) / 2.0, reduction)
 
 

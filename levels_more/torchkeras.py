@@ -1,8 +1,11 @@
 """torchkeras' names on levels_more.torch: a training loop for a net, and a table of what it told, a DataFrame of pandas.
 
-`KerasModel` is that of torchkeras 3 and 4, `Model` that of torchkeras 1.
+`KerasModel` is that of torchkeras 3.9 and 4, which shortens gradients, `LightModel` that of torchkeras 3.2 to 3.8, on
+`levels_more.pytorch_lightning`, and `Model` that of torchkeras 1. ("eat pytorch in 20 days" asks for 3.2.2, whose
+`KerasModel` shortens nothing and starts at a rate of 0.01.)
 """
 
+import copy
 import random
 import sys
 from types import ModuleType
@@ -10,7 +13,12 @@ from types import ModuleType
 import numpy as np
 
 from levels_more import needed, torch
+from levels_more.checks import expect
+from levels_more.missing import missing
 from levels_more.outlines import AUC, KS, SHARES, one_pass, summary
+from levels_more.pytorch_lightning import LightningModule
+
+__version__ = "4.0, its names on levels"
 
 
 def seed_everything(seed=42):
@@ -22,6 +30,14 @@ def seed_everything(seed=42):
 
 metrics = sys.modules[f"{__name__}.metrics"] = ModuleType(f"{__name__}.metrics", "`torchkeras.metrics`.")
 vars(metrics).update(SHARES, AUC=AUC, KS=KS)
+
+
+def _missing_metric(name):
+    told = f"here are {', '.join(SHARES)}, AUC and KS, of yes and no"
+    raise missing(f"{metrics.__name__} has no {name!r}; {told}; torchmetrics has MeanAbsoluteError", name)
+
+
+metrics.__getattr__ = _missing_metric
 
 
 class Model(torch.nn.Module):
@@ -41,7 +57,7 @@ class Model(torch.nn.Module):
 
     def summary(self, input_shape):
         """Print its parts: see `summary`."""
-        return summary(self, input_shape)
+        return summary(self, input_shape=input_shape)
 
     def _step(self, loss):
         self.optimizer.zero_grad()
@@ -107,11 +123,17 @@ class KerasModel(Model):
         self.optimizer.zero_grad()
 
     def fit(self, train_data, val_data=None, epochs=10, ckpt_path="checkpoint", patience=5, monitor="val_loss",
-            mode="min", callbacks=None, plot=False, quiet=False):  # fmt: skip
+            mode="min", callbacks=None, plot=False, wandb=False, quiet=False, mixed_precision="no", cpu=True,
+            gradient_accumulation_steps=1):  # fmt: skip
         """Train, keep the best weights in `ckpt_path`, and go back to them at the end. Returns a table, a row for each epoch.
 
-        It ends when `monitor` was not better for `patience` epochs. `plot` draws nothing. Raises ValueError for another `monitor`.
+        It ends when `monitor` was not better for `patience` epochs. `plot` draws nothing, and `cpu` changes nothing: here is
+        the CPU. Raises ValueError for another `monitor`, TypeError for what is not done here.
         """
+        expect(not wandb, "fit: wandb", wandb, "False: nothing is sent anywhere")
+        expect(mixed_precision == "no", "fit: mixed_precision", mixed_precision, "'no': each dtype is its own")
+        once = gradient_accumulation_steps
+        expect(once == 1, "fit: gradient_accumulation_steps", once, "1: each batch is a step")
 
         def tell(event):
             for callback in callbacks or ():
@@ -139,6 +161,88 @@ class KerasModel(Model):
         return _table(self.history)
 
 
+class LightModel(LightningModule):
+    """A net, a loss, metrics with `compute` and `reset`, an optimizer (Adam at 1e-2), and maybe a schedule for each epoch.
+
+    A `pytorch_lightning.Trainer` trains it. Override `shared_step` where batches are no pairs (features, labels).
+    """
+
+    def __init__(self, net, loss_fn, metrics_dict=None, optimizer=None, lr_scheduler=None):
+        super().__init__()
+        self.net, self.loss_fn, self.history = net, loss_fn, {}
+        self.metrics_of = {stage: copy.deepcopy(metrics_dict or {}) for stage in ("train", "val", "test")}
+        self.optimizer = optimizer or torch.optim.Adam(net.parameters(), lr=1e-2)
+        self.lr_scheduler = lr_scheduler
+
+    def forward(self, x):
+        return self.net(x)
+
+    def configure_optimizers(self):
+        """The optimizer and the schedule."""
+        return {"optimizer": self.optimizer, "lr_scheduler": self.lr_scheduler}
+
+    def shared_step(self, batch, batch_idx):
+        """{"loss": one number, "preds": what the net gives, "y": the labels} of a batch."""
+        features, labels = batch
+        preds = self(features)
+        return {"loss": self.loss_fn(preds, labels), "preds": preds.detach(), "y": labels.detach()}
+
+    def _counted(self, stage, batch, batch_idx):
+        """The loss of a batch, which all metrics of this stage have counted."""
+        found = self.shared_step(batch, batch_idx)
+        for metric in self.metrics_of[stage].values():
+            metric(found["preds"], found["y"])
+        return {"loss": found["loss"].mean()}
+
+    def training_step(self, batch, batch_idx):
+        return self._counted("train", batch, batch_idx)
+
+    def validation_step(self, batch, batch_idx):
+        return self._counted("val", batch, batch_idx)
+
+    def test_step(self, batch, batch_idx):
+        return self._counted("test", batch, batch_idx)
+
+    def predict_step(self, batch, batch_idx):
+        """What the net gives for the features of a batch."""
+        return self(batch[0] if isinstance(batch, list | tuple) else batch)
+
+    def _ended(self, stage, outputs):
+        """The means of an epoch, or of a test: printed, logged, and kept in the history but for a test."""
+        found = {f"{stage}_loss": sum(each["loss"].item() for each in outputs) / len(outputs)}
+        for name, metric in self.metrics_of[stage].items():
+            found[f"{stage}_{name}"] = metric.compute().item()
+            metric.reset()
+        row = {"epoch": self.trainer.current_epoch, **found}
+        if stage != "test":
+            self.history.setdefault(row["epoch"], {}).update(row)
+        self.print(", ".join(f"{name} {value:.5g}" for name, value in row.items()))
+        self.log_dict(found)
+
+    def training_epoch_end(self, outputs):
+        self._ended("train", outputs)
+
+    def validation_epoch_end(self, outputs):
+        self._ended("val", outputs)
+
+    def test_epoch_end(self, outputs):
+        self._ended("test", outputs)
+
+    def get_history(self):
+        """A table, a row for each epoch."""
+        return _table([*self.history.values()])
+
+    @classmethod
+    def load_from_checkpoint(cls, checkpoint_path, net=None, loss_fn=None, **more):
+        """A new one of this net and loss that has the numbers of a checkpoint. Raises TypeError without a net and a loss.
+
+        (torchkeras keeps both in the file, as pickled code. A file here holds numbers only.)
+        """
+        for name, given in (("net", net), ("loss_fn", loss_fn)):
+            expect(given is not None, f"load_from_checkpoint: {name}", given, "it, since a file holds numbers only")
+        return super().load_from_checkpoint(checkpoint_path, net=net, loss_fn=loss_fn, **more)
+
+
 def __getattr__(name):
-    told = "here are KerasModel, Model, summary, seed_everything and metrics"
-    raise AttributeError(f"{__name__} has no {name!r}; {told}", name=name)
+    told = "here are KerasModel, LightModel, Model, summary, seed_everything and metrics"
+    raise missing(f"{__name__} has no {name!r}; {told}", name)

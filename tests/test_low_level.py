@@ -140,6 +140,8 @@ CASES = {
     "log": [(log, (3, 2))],
     "multiply_no_nan": pairs(lambda x, y: apply("multiply_no_nan", x, y)),
     "logits_crossentropy": pairs(lambda y, z: apply("logits_crossentropy", y, z)),
+    "probabilities_crossentropy": pairs(lambda y, z: apply("probabilities_crossentropy", y, 0.2 * z)),
+    "probabilities_slope": pairs(lambda y, z: apply("probabilities_slope", y, 0.2 * z)),
     "sqrt": [(sqrt, (3, 2))],
     "tanh": [(tanh, (3, 2))],
     "absolute": [(lambda x: absolute(x - 1.0), (3, 2))],

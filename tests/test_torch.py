@@ -536,6 +536,74 @@ def test_losses(name):
     close(loss(torch.tensor(x), torch.tensor(y)), expected)
 
 
+SURE = {  # (probability, label) -> the slope of the loss, and its slope, as PyTorch 2.13 gives them in float64
+    (0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (-1e12, 1e24), (0.0, 0.25): (-0.25e12, 0.25e24),
+    (1.0, 1.0): (0.0, 0.0), (1.0, 0.0): (1e12, 1e24), (1.0, 0.25): (0.75e12, 0.75e24),
+    (1e-13, 1.0): (-1e12, 8.26446280990083e23), (1e-300, 1.0): (-1e12, 1e24), (0.5, 1.0): (-2.0, 4.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("p, y", SURE)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weight", [None, 3.0])
+def test_a_probability_of_0_or_1_has_a_slope_that_is_a_number(p, y, reduction, weight):
+    """No logarithm counts as less than -100. What was cut has PyTorch's slope, not its own, 0, divided by p = 0."""
+    x, label = leaf([p, 0.5]), torch.tensor([y, y], dtype=torch.float64)
+    scales = None if weight is None else torch.tensor([weight, 1.0], dtype=torch.float64)
+    found = F.binary_cross_entropy(x, label, weight=scales, reduction=reduction).sum()
+    (slope,) = torch.autograd.grad(found, x, create_graph=True)
+    (second,) = torch.autograd.grad(slope.sum(), x)
+    factor = (weight or 1.0) / (2.0 if reduction == "mean" else 1.0)
+    close(slope[0], factor * SURE[p, y][0])
+    close(second[0], factor * SURE[p, y][1], 1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_same_in_float32_and_of_no_number(dtype):
+    x = leaf([0.0, 1.0, 0.0, 1.0, math.nan], dtype)
+    loss = nn.BCELoss(reduction="none")(x, torch.tensor([0.0, 1.0, 1.0, 0.0, 1.0], dtype=dtype))
+    close(loss, [0.0, 0.0, 100.0, 100.0, math.nan])
+    loss.sum().backward()
+    close(x.grad, [0.0, 0.0, -1e12, 1e12, math.nan], 1e-6)
+
+
+def test_a_sure_net_still_learns():
+    """A sigmoid that has come to exactly 0 and 1: the weights stay numbers, and stay where nothing is wrong."""
+    net = nn.Sequential(nn.Linear(1, 1), nn.Sigmoid())
+    with torch.no_grad():
+        net[0].weight.fill_(100.0)
+        net[0].bias.fill_(0.0)
+    sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(3):
+        sgd.zero_grad()
+        nn.BCELoss()(net(torch.tensor([[1.0], [-2.0]])), torch.tensor([[1.0], [0.0]])).backward()
+        sgd.step()
+    assert net[0].weight.item() == 100.0 and net[0].bias.item() == 0.0
+
+
+def test_the_slope_of_probabilities_is_the_same_in_a_compiled_function():
+    y = low_level.constant(np.array([0.0, 1.0, 0.0, 1.0, 0.25]))
+
+    def step(p):
+        with low_level.GradientTape() as tape:
+            loss = low_level.apply("probabilities_crossentropy", y, p)
+        return loss, tape.gradient(loss, p)
+
+    p = low_level.constant(np.array([0.0, 1.0, 1.0, 0.0, 0.25]))
+    compiled = low_level.function(step)
+    for run in (step, compiled, compiled):
+        loss, slope = run(p)
+        close(loss.numpy(), [0.0, 0.0, 100.0, 100.0, -(0.25 * math.log(0.25) + 0.75 * math.log(0.75))])
+        close(slope.numpy(), [0.0, 0.0, 1e12, -1e12, 0.0])
+
+
+def test_a_variance_that_is_cut_still_learns():
+    """As in PyTorch 2.13, whose slope passes where a variance counts as eps."""
+    var = leaf([0.0, 1e-300, 4.0])
+    F.gaussian_nll_loss(torch.ones(3).double(), 2.0 * torch.ones(3).double(), var, reduction="sum").backward()
+    close(var.grad, [-499999500000.0, -499999500000.0, 0.09375])
+
+
 def test_losses_say_what_does_not_fit():
     with pytest.raises(ValueError, match=r"\(3, 1\), target \(3,\)"):
         nn.MSELoss()(torch.ones(3, 1), torch.ones(3))

@@ -1,11 +1,15 @@
-"""torchkeras' spelling: the loop of a net and its table, with numbers worked out by NumPy."""
+"""torchkeras' spelling: the loop of a net and its table, with numbers worked out by NumPy; and Lightning's and torchmetrics'."""
 
 import importlib
+import pkgutil
+import sys
 
 import numpy as np
 import pytest
 
-from levels_more import torch, torchkeras
+import levels_more
+from levels_more import pytorch_lightning as pl
+from levels_more import tensorflow, torch, torchkeras, torchmetrics
 from levels_more.torch import nn
 from levels_more.torch.utils.data import DataLoader, TensorDataset
 from levels_more.torchkeras import KerasModel, Model, metrics, summary
@@ -144,11 +148,201 @@ def test_a_summary_tells_what_each_part_gives(capsys):
     assert net(torch.tensor(X)).shape == (12, 1)  # its parts are as they were
 
 
+def test_a_summary_takes_a_batch_or_a_shape():
+    net = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 1)).double()
+    assert summary(net, input_data=torch.tensor(X)) == summary(net, input_shape=(2,)) == summary(net, torch.tensor(X))
+    with pytest.raises(TypeError, match=r"summary: input_data is \(2,\); expected a tensor; a shape is input_shape"):
+        summary(net, (2,))
+    with pytest.raises(TypeError, match="summary: input_shape is None; expected it, or input_data"):
+        summary(net)
+
+
+@pytest.mark.parametrize("cpu", [True, False])
+def test_fit_takes_what_torchkeras_4_takes_and_refuses_what_is_not_done(cpu, tmp_path):
+    model = KerasModel(line(), nn.MSELoss())
+    how = {"epochs": 1, "ckpt_path": str(tmp_path / "best.pt"), "quiet": True}
+    table = model.fit(DATA, HELD, **how, cpu=cpu, wandb=False, mixed_precision="no", gradient_accumulation_steps=1)
+    assert len(table) == 1 and (tmp_path / "best.pt").exists()
+    for name, value in {"wandb": "mine", "mixed_precision": "fp16", "gradient_accumulation_steps": 4}.items():
+        with pytest.raises(TypeError, match=f"fit: {name} is {value!r}; expected "):
+            model.fit(DATA, HELD, **how, **{name: value})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'learning_rate'"):
+        model.fit(DATA, HELD, learning_rate=0.1)
+
+
+# torchmetrics, and PyTorch Lightning ---------------------------------------------------------------------------------
+
+
+def test_a_mean_absolute_error_counts_over_batches():
+    metric = torchmetrics.MeanAbsoluteError()
+    assert metric(torch.tensor([1.0, 3.0]), torch.tensor([0.0, 0.0])).item() == 2.0
+    metric.update(torch.tensor([[5.0]]), torch.tensor([[0.0]]))
+    assert metric.compute().item() == 3.0
+    metric.reset()
+    assert np.isnan(metric.compute().item())
+    with pytest.raises(ValueError, match=r"preds is \(2, 1\), target \(2,\); expected equal shapes"):
+        metric(torch.ones(2, 1), torch.ones(2))
+
+
+def light(rate=0.05, schedule=None, net=None):
+    net = net or line()
+    optimizer = torch.optim.SGD(net.parameters(), lr=rate)
+    metrics = {"mae": torchmetrics.MeanAbsoluteError()}
+    return torchkeras.LightModel(net, nn.MSELoss(), metrics, optimizer, schedule and schedule(optimizer))
+
+
+def test_a_light_model_is_trained_by_a_trainer(tmp_path, capsys):
+    """As in torchkeras 3.2, it shortens no gradient, and its table has the held-out rows first."""
+    model = light()
+    trainer = pl.Trainer(max_epochs=3, default_root_dir=tmp_path)
+    trainer.fit(model, DATA, HELD)
+    table, (losses, held, (w, b)) = model.get_history(), trained(3, 0.05)
+    assert [*table.columns] == ["epoch", "val_loss", "val_mae", "train_loss", "train_mae"]
+    assert [*table["epoch"]] == [0, 1, 2] and trainer.global_step == 9
+    np.testing.assert_allclose(table["train_loss"], losses, rtol=1e-12)
+    np.testing.assert_allclose(table["val_loss"], held, rtol=1e-12)
+    assert capsys.readouterr().out.count("val_mae") == 3
+    expected = X[:4] @ w.T + b
+    mae = np.abs(expected - Y[:4]).mean()
+    (told,) = trainer.test(dataloaders=HELD)
+    assert told == {"test_loss": pytest.approx(held[-1]), "test_mae": pytest.approx(mae)}
+    assert "test_loss" in capsys.readouterr().out
+    np.testing.assert_allclose(torch.cat(trainer.predict(model, HELD)).numpy(), expected, rtol=1e-12)
+    assert str(model.device) == "cpu"
+
+
+def test_the_best_is_kept_and_enough_is_enough(tmp_path):
+    """On held-out rows that lie half the way: training ends `patience` epochs after the best, and not before `min_epochs`."""
+    half = (X[:4] @ W.T + B + Y[:4]) / 2.0
+    halfway = DataLoader(TensorDataset(torch.tensor(X[:4]), torch.tensor(half)), batch_size=4)
+    best = pl.callbacks.ModelCheckpoint(monitor="val_loss", mode="min", save_top_k=1)
+    enough = pl.callbacks.EarlyStopping(monitor="val_loss", patience=2, mode="min")
+    model, start = light(0.04), line()
+    trainer = pl.Trainer(max_epochs=30, gpus=0, callbacks=[best, enough], default_root_dir=tmp_path)
+    trainer.fit(model, DATA, halfway)
+    scores = model.get_history()["val_loss"]
+    at = int(np.argmin(scores))
+    assert 3 < len(scores) == at + 3 < 30
+    path = trainer.checkpoint_callback.best_model_path
+    assert path.endswith(f"version_0/checkpoints/epoch={at}-step={3 * at + 3}.ckpt")
+    assert len([*tmp_path.rglob("*.ckpt")]) == 1 and best.best_model_score.item() == pytest.approx(scores[at])
+    assert trainer.test(ckpt_path="best", dataloaders=halfway, verbose=False)[0]["test_loss"] == pytest.approx(
+        scores[at]
+    )
+    again = torchkeras.LightModel.load_from_checkpoint(path, net=start, loss_fn=nn.MSELoss())
+    assert again.net.weight.tolist() == model.net.weight.tolist() and again.net is start
+    with pytest.raises(
+        TypeError, match="load_from_checkpoint: net is None; expected it, since a file holds numbers only"
+    ):
+        torchkeras.LightModel.load_from_checkpoint(path)
+    longer = light(0.04)
+    pl.Trainer(min_epochs=20, max_epochs=30, callbacks=[enough], default_root_dir=tmp_path).fit(longer, DATA, halfway)
+    assert len(longer.get_history()) == 20
+
+
+def test_a_schedule_steps_once_per_epoch(tmp_path):
+    model = light(0.1, lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5))
+    pl.Trainer(max_epochs=3, default_root_dir=tmp_path).fit(model, DATA)
+    assert model.optimizer.param_groups[0]["lr"] == 0.05
+
+
+def test_a_lightning_module_says_its_own_steps(tmp_path):
+    class Line(pl.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.line, self.told = line(), []
+
+        def forward(self, x):
+            return self.line(x)
+
+        def training_step(self, batch, k):
+            loss = nn.MSELoss()(self(batch[0]), batch[1])
+            self.log("train_loss", loss)
+            return loss
+
+        def training_epoch_end(self, outputs):
+            self.told.append(np.mean([each["loss"].item() for each in outputs]))
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.05)
+
+    model = Line()
+    trainer = pl.Trainer(max_epochs=3, default_root_dir=tmp_path)
+    trainer.fit(model, DATA)
+    np.testing.assert_allclose(model.told, trained(3, 0.05)[0], rtol=1e-12)
+    again = Line.load_from_checkpoint(trainer.checkpoint_callback.best_model_path)
+    assert again.line.weight.tolist() == model.line.weight.tolist()
+
+
+def test_what_lightning_does_not_do_here_is_said(tmp_path):
+    fresh, empty = (pl.Trainer(max_epochs=1, default_root_dir=tmp_path) for _ in range(2))
+    watching = pl.Trainer(max_epochs=1, callbacks=[pl.callbacks.EarlyStopping("val_acc")], default_root_dir=tmp_path)
+    cases = [
+        (lambda: pl.Trainer(gpus=1), TypeError, "Trainer: gpus is 1; expected 0: here is the CPU"),
+        (lambda: pl.Trainer(accelerator="gpu"), TypeError, "Trainer: accelerator is 'gpu'; expected 'cpu'"),
+        (lambda: pl.Trainer(devices=2), TypeError, "Trainer: devices is 2; expected 1"),
+        (lambda: pl.Trainer(precision=16), TypeError, "unexpected keyword argument 'precision'"),
+        (lambda: pl.callbacks.ModelCheckpoint(save_top_k=3), TypeError, "save_top_k is 3; expected 1"),
+        (lambda: pl.callbacks.EarlyStopping("loss", mode="best"), ValueError, "EarlyStopping: mode is 'best'"),
+        (lambda: fresh.fit(line(), DATA), TypeError, "Trainer.fit: model is .*; expected a LightningModule"),
+        (lambda: fresh.test(light(), HELD, "best"), ValueError, "ckpt_path is 'best', and no checkpoint was kept"),
+        (lambda: empty.test(dataloaders=HELD), TypeError, "Trainer.test: model is None"),
+        (
+            lambda: watching.fit(light(), DATA, HELD),
+            ValueError,
+            "monitor is 'val_acc'; this training has logged val_loss",
+        ),
+        (lambda: pl.LightningModule().training_step(None, 0), NotImplementedError, "has no training_step; write"),
+        (lambda: pl.LightningModule().configure_optimizers(), NotImplementedError, "has no configure_optimizers"),
+    ]
+    for call, kind, told in cases:
+        with pytest.raises(kind, match=told):
+            call()
+
+
+# Names ---------------------------------------------------------------------------------------------------------------
+
+
 def test_seeds_and_missing_names():
     torchkeras.seed_everything(3)
     first = np.random.random(), torch.rand(2).tolist()
     torchkeras.seed_everything(3)
     assert (np.random.random(), torch.rand(2).tolist()) == first
     assert importlib.import_module("levels_more.torchkeras.metrics") is metrics
+    assert torchkeras.__version__.startswith("4.0")
     with pytest.raises(AttributeError, match="VLog.*KerasModel"):
         torchkeras.VLog  # noqa: B018
+
+
+OWN = {"torch.functions", "tensorflow.functions", "tensorflow.rooms"}  # what the spellings are made of
+
+
+def spelled():
+    """The names of all modules that spell another library's names."""
+    for library in (torch, tensorflow):
+        for module in pkgutil.walk_packages(library.__path__, f"{library.__name__}."):
+            importlib.import_module(module.name)
+    libraries = "torch", "tensorflow", "torchkeras", "torchmetrics", "pytorch_lightning"
+    names = [name.removeprefix(f"{levels_more.__name__}.") for name in sys.modules]
+    return sorted({name for name in names if name.partition(".")[0] in libraries} - OWN)
+
+
+@pytest.mark.parametrize("name", spelled())
+def test_a_name_that_is_not_there_is_refused_in_words(name):
+    """By each module, where it is asked for and where it is imported: which name, of what, and what is there instead."""
+    module = importlib.import_module(f"levels_more.{name}")
+    told = rf"{name} has no 'no_such_name'.*(here is|here are|lists|nearest) "
+    assert not hasattr(module, "no_such_name")
+    with pytest.raises(AttributeError, match=told):
+        module.no_such_name  # noqa: B018
+    with pytest.raises(ImportError, match=told):
+        exec(f"from levels_more.{name} import no_such_name")
+
+
+def test_the_nearest_name_is_told_and_all_are_listed():
+    with pytest.raises(AttributeError, match="torch has no 'sigmod' here; the nearest is 'sigmoid'"):
+        torch.sigmod  # noqa: B018
+    assert {"sigmoid", "float64", "nn", "tensor", "no_grad"} <= {*dir(torch)} and "np" not in dir(torch)
+    assert {"mse_loss", "relu"} <= {*dir(nn.functional)} and {"reduce_mean", "float64"} <= {*dir(tensorflow)}
+    assert importlib.import_module("levels_more.torch.backends.cudnn") is torch.backends.cudnn
+    torch.backends.cudnn.deterministic = True  # as programs write it; it changes nothing

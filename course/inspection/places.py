@@ -106,6 +106,7 @@ RULES = {
     "nested",
     "outlines",
     "printed",
+    "pytorch_lightning",
     "recorded_making",
     "solving",
     "stepping",
@@ -114,6 +115,7 @@ RULES = {
     "tensor_places",
     "tensor_rules",
     "torchkeras",
+    "torchmetrics",
     "watching",
 }
 

@@ -1,12 +1,12 @@
 """PyTorch's names on what the five notebooks build: `import levels_more.torch as torch`.
 
-Programs for small dense nets run with only that line changed. Tensors remember what they were made from
-(`levels_more.recorded`), weights are [out, in], losses take the prediction first. A name that is missing says so.
+Here is what small dense nets call; chapter 3 of "eat pytorch in 20 days" runs with only such lines changed. Tensors
+remember what they were made from (`levels_more.recorded`), weights are [out, in], losses take the prediction first. A
+name that is missing says so.
 """
 
 import functools
 import math
-import types
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from levels.low_level import set_seed
 from levels_more import checkpoints
 from levels_more.checkpoints import save  # noqa: F401
 from levels_more.generators import Generator
-from levels_more.missing import room
+from levels_more.missing import room, small_room
 from levels_more.printed import set_printoptions  # noqa: F401
 from levels_more.recorded import Recorded as Tensor  # noqa: F401
 from levels_more.recorded import Size, device, dtype  # noqa: F401
@@ -36,9 +36,11 @@ from levels_more.recording import switched
 from .functions import FUNCTIONS, KINDS
 
 pi, inf, nan = math.pi, math.inf, math.nan
-cuda = types.SimpleNamespace(is_available=lambda: False, device_count=lambda: 0)
-cuda.manual_seed = cuda.manual_seed_all = lambda seed: None
-accelerator, backends = cuda, types.SimpleNamespace(mps=cuda, cudnn=types.SimpleNamespace())
+_no_device = {"is_available": lambda: False, "device_count": lambda: 0}
+_no_device |= dict.fromkeys(["manual_seed", "manual_seed_all"], lambda seed: None)
+cuda, accelerator = small_room("torch.cuda", **_no_device), small_room("torch.accelerator", **_no_device)
+_mps, _cudnn = small_room("torch.backends.mps", **_no_device), small_room("torch.backends.cudnn")
+backends = small_room("torch.backends", mps=_mps, cudnn=_cudnn)
 __version__, finfo = "2.15, its names on levels", lambda kind: np.finfo(np.dtype(kind))
 no_grad, enable_grad = functools.partial(switched, False), functools.partial(switched, True)
 inference_mode = no_grad
@@ -55,7 +57,7 @@ def load(f, map_location=None, weights_only=True):
     return checkpoints.load(f, tensor)
 
 
-__getattr__ = room("torch", KINDS, FUNCTIONS)
+__getattr__, __dir__ = room("torch", globals(), KINDS, FUNCTIONS)
 
 
 from . import autograd, linalg, nn, optim, utils  # noqa: E402, F401

@@ -10,4 +10,6 @@ from .functions import FUNCTIONS
 inv, solve = FUNCTIONS["inverse"], FUNCTIONS["solve"]
 det, vector_norm = FUNCTIONS["det"], FUNCTIONS["norm"]
 norm = recorded("norm", arguments.spelled(arguments.length))
-__getattr__ = room("torch.linalg", {name: without_memory(name, run) for name, run in solving.PLAIN.items()})
+__getattr__, __dir__ = room(
+    "torch.linalg", globals(), {name: without_memory(name, run) for name, run in solving.PLAIN.items()}
+)

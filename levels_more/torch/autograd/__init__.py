@@ -12,4 +12,4 @@ from levels_more.recording import grad, switched  # noqa: F401
 from . import functional  # noqa: F401
 
 no_grad, enable_grad = functools.partial(switched, False), functools.partial(switched, True)
-__getattr__ = room("torch.autograd")
+__getattr__, __dir__ = room("torch.autograd", globals())

@@ -32,4 +32,4 @@ CALLS = {  # class -> the function of `functional` that it calls, and its option
 globals().update(
     {kind: recorded_layers.calling(kind, getattr(functional, name), options) for kind, (name, options) in CALLS.items()}
 )
-__getattr__ = room("torch.nn")
+__getattr__, __dir__ = room("torch.nn", globals())

@@ -23,4 +23,4 @@ LOSSES = {
     "nll_loss": reduced_losses.of_log_probabilities, "cross_entropy": reduced_losses.of_classes,
 }  # fmt: skip
 functions.FUNCTIONS.update({name: recorded(name, function) for name, function in LOSSES.items()})
-__getattr__ = room("torch.nn.functional", functions.FUNCTIONS)
+__getattr__, __dir__ = room("torch.nn.functional", globals(), functions.FUNCTIONS)

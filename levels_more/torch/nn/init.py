@@ -24,4 +24,4 @@ def ones_(tensor):
     return constant_(tensor, 1.0)
 
 
-__getattr__ = room("torch.nn.init")
+__getattr__, __dir__ = room("torch.nn.init", globals())

@@ -5,4 +5,4 @@ from levels_more.stepping import clip_grad_norm_, clip_grad_value_  # noqa: F401
 from levels_more.stepping import from_one_row as vector_to_parameters  # noqa: F401
 from levels_more.stepping import in_one_row as parameters_to_vector  # noqa: F401
 
-__getattr__ = room("torch.nn.utils")
+__getattr__, __dir__ = room("torch.nn.utils", globals())

@@ -19,4 +19,4 @@ RMSprop = optimizer(
 )
 Adagrad = optimizer("Adagrad", stepping.adagrad, lr=1e-2, lr_decay=0.0, weight_decay=0.0, eps=1e-10)
 
-__getattr__ = room("torch.optim")
+__getattr__, __dir__ = room("torch.optim", globals())

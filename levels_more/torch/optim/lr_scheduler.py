@@ -18,4 +18,4 @@ LinearLR = by_factor(
     )
 )
 
-__getattr__ = room("torch.optim.lr_scheduler")
+__getattr__, __dir__ = room("torch.optim.lr_scheduler", globals())

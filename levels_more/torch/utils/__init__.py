@@ -4,4 +4,4 @@ from levels_more.missing import room
 
 from . import data  # noqa: F401
 
-__getattr__ = room("torch.utils")
+__getattr__, __dir__ = room("torch.utils", globals())

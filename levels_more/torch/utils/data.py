@@ -26,4 +26,4 @@ class DataLoader(Batches):
         super().__init__(dataset, batch_size, shuffle, collate, drop_last, sampler, generator, batch_sampler)
 
 
-__getattr__ = room("torch.utils.data")
+__getattr__, __dir__ = room("torch.utils.data", globals())
