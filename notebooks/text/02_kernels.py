@@ -968,8 +968,8 @@ REDUCTIONS["reduce_sum"] = 0.0
 def plan_reshape(op, function, x, shape=()):
     """The same numbers in the same order, in another shape. Raises ValueError for a shape of more or fewer numbers."""
     row = (math.prod(x.shape),)
-    if (math.prod(shape),) != row or min(shape, default=0) < 0:
-        raise ValueError(f"{op}: {x.shape} does not fit into {shape}: {row[0]} numbers")
+    if not isinstance(shape, tuple) or (math.prod(shape),) != row or min(shape, default=0) < 0:
+        raise ValueError(f"{op}: {x.shape} does not fit into {shape!r}: {row[0]} numbers")
     loop = lowered(element_loop(function, x, ["i", "i"]), x)
     return make(op, shape, x.dtype, [x], loop, [row, row])
 
