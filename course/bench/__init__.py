@@ -44,7 +44,14 @@ LIBRARIES = {  # what `--peer` installs; nothing: it is here
 }
 ONLY_PROGRAMS = {
     "torchkeras": [
-        "torchkeras", "torch", "accelerate", "pandas", "scikit-learn", "matplotlib", "torchmetrics", "ipython",
+        "torchkeras",
+        "torch",
+        "accelerate",
+        "pandas",
+        "scikit-learn",
+        "matplotlib",
+        "torchmetrics",
+        "ipython",
     ]  # fmt: skip
 }  # not timed
 APIS = "by hand", "eager", "step", "epoch", "fit", "again", "kernel"
