@@ -43,7 +43,16 @@ LIBRARIES = {  # what `--peer` installs; nothing: it is here
     "micrograd": ["micrograd", "numpy"],
 }
 ONLY_PROGRAMS = {
-    "torchkeras": ["torchkeras", "torch", "accelerate", "pandas", "scikit-learn", "matplotlib"]
+    "torchkeras": [
+        "torchkeras",
+        "torch",
+        "accelerate",
+        "pandas",
+        "scikit-learn",
+        "matplotlib",
+        "torchmetrics",
+        "ipython",
+    ]  # fmt: skip
 }  # not timed
 APIS = "by hand", "eager", "step", "epoch", "fit", "again", "kernel"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC")
