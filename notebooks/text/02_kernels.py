@@ -842,7 +842,7 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #
 # **A good place to stop.** Seventeen ops stand in the table: a scalar function each, one loop for all.
 #
-# ## Many numbers become one (6 min)
+# ## Many numbers become one (7 min)
 #
 # A sum is not elementwise: many numbers become one. A loop begins at a number, `start`, and takes in one more with a function,
 # `combine`. So an op needs no loop of its own. It gives the number and the function, and gets the loop:
@@ -1026,7 +1026,7 @@ table = cpu.put(np.arange(6.0).reshape(3, 2))
 launch("gather", None, table, cpu.put(np.array([2, 0, 2]))).numpy().tolist()
 
 # %% [markdown]
-# ## The product, and the order of its loops (12 min)
+# ## The product, and the order of its loops (13 min)
 #
 # The matrix product has three loops, over the rows `i` and the columns `j` of the result and over `k`. For each result the sum
 # runs over `k` upwards from 0.0; that is the record's order. Here is the definition, as it stands in books:

@@ -1010,7 +1010,7 @@ print(f"a step {t_step:.0f} µs")
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
-# ## Written down, not run (13 min)
+# ## Written down, not run (14 min)
 #
 # The third guest computes nothing. A plan tells the result's shape before any number is known. So he writes each op down, and
 # gives back a tensor that has a shape and no numbers (it names a `source`, and so gets no memory). In the smallest form:
@@ -1568,8 +1568,10 @@ class RowProgram:
         if "row" not in self.parts.values():
             raise NoProgram("it reads no rows")
         work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
-        if work > _LARGEST_ROW or "row" in {self.parts[x] for x in graph.updates.values()}:
-            raise NoProgram(f"{work:,} numbers for a row; a program takes {_LARGEST_ROW:,}, and keeps none of a row's")
+        if work > _LARGEST_ROW:
+            raise NoProgram(f"it has {work:,} numbers for each row, and a program by rows takes {_LARGEST_ROW:,}")
+        if "row" in {self.parts[x] for x in graph.updates.values()}:
+            raise NoProgram("a variable keeps a number of each row")
         self.program, owners = _write(graph, self.parts, batch)
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [of for of in owners if type(of) is int]

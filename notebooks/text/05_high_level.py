@@ -814,7 +814,7 @@ figures.by_heart(by_heart.history.history, patient.best_epoch, patient.patience)
 # %% [markdown]
 # Left of *best* the net learns about penguins, right of it about these sixty; the stopped net has the weights of *stop*. But
 # look at what was asked: the held-out penguins chose the epoch, so their loss is no longer a fair one. For a number to report,
-# keep a third part aside.
+# keep a third part aside. (`function` of level 3 says above that it replays: a layer of 64 units is too wide for its program by rows.)
 #
 # Eight callbacks like Keras', `EarlyStopping` and `ModelCheckpoint` among them, stand in *more/05_callbacks*.
 

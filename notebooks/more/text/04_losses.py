@@ -77,7 +77,7 @@ print(
 # The squares are 0.25 and 4, and their mean is 2.125. Without the 4 the mean is 0.125, and not 0.25: it is still one over two
 # samples. (The `reshape` made [2, 1] of the weights [2], so that each goes with a row and not with a column.)
 #
-# ## Errors and classes (6 min)
+# ## Errors and classes (7 min)
 #
 # The absolute error counts a large mistake less than its square does. And for more than two classes there is one probability for
 # each. The truth is then one of two things. It may be a row that says how much of each class it is:

@@ -35,7 +35,7 @@ from levels_more.metrics import (
 )
 
 # %% [markdown]
-# ## How good is it? (14 min)
+# ## How good is it? (15 min)
 #
 # A loss is made for its gradient. People ask another thing: how many are right? That is the **accuracy**. Nothing could be
 # trained on it, for it does not change when a weight changes a little, and so its gradient is 0.
@@ -101,7 +101,7 @@ judge.over(truth, said, [*np.arange(100).reshape(10, 10), [100]])
 print(f"accuracy {accuracy.result():.3f}")
 
 # %% [markdown]
-# ## The same pattern again (17 min)
+# ## The same pattern again (18 min)
 #
 # The same pattern again. `Mean` adds up what it is given. And every loss can be a metric: its mean over all samples, however
 # they came in batches.

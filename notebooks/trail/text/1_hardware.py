@@ -45,7 +45,7 @@ print(f"cumsum {x.cumsum()[-1]:.0f}")
 # loops, and five programs will agree to the last bit.
 
 # %% [markdown]
-# ## The line (4 min)
+# ## The line (5 min)
 #
 # Four hundred points. Each has two inputs and one answer `y`, made as `2·x1 - 3·x2 + 3` plus noise. We pretend not to know
 # the 2, the -3 and the 3.

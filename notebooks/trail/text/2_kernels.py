@@ -211,7 +211,8 @@ with use("matmul", "cpu", matmul_ikj):
 print(f"last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% [markdown]
-# `fit` has trained on a kernel of yours, and ends on the same bits, for you add in the same order.
+# `fit` has trained on a kernel of yours, and ends on the same bits, for you add in the same order. (It says that it runs op by op:
+# the program that notebook 3 will write for a step knows the products of the course, and a product of yours is called as it is.)
 #
 # **A good place to stop.** An op is a name, a kernel is a program for it, one table joins them, and a step costs its launches.
 #
