@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 
-from levels.low_level import Variable, cast, leaky_relu, maximum, reshape, sqrt
+from levels.low_level import Variable, sqrt
 from levels.mid_level import Dataset, Layer, positive
 from levels_more.checks import as_python, called, number, sizes
+from levels_more.curves import leaky_relu
+from levels_more.tensor_ops import cast, maximum, reshape
 
 
 class Normalization(Layer):

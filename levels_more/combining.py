@@ -4,9 +4,10 @@ import functools
 
 import numpy as np
 
-from levels.low_level import apply, maximum, minimum
+from levels.low_level import apply
 from levels.mid_level import Layer
 from levels_more.checks import expect, word
+from levels_more.tensor_ops import maximum, minimum
 
 ARITHMETIC = "add", "subtract", "multiply", "divide", "power", "matmul", "negative"
 

@@ -1,9 +1,10 @@
 """What weights are brought back to after each step: norms, signs. Each is a function of a tensor; an axis says what is one norm."""
 
-from levels.low_level import as_tensor, clip, maximum, reduce_sum, sqrt
+from levels.low_level import as_tensor, clip, reduce_sum, sqrt
 from levels.mid_level import Made
 from levels.support.checks import real
 from levels_more.checks import as_python, expect, number
+from levels_more.tensor_ops import maximum
 
 
 class MinMaxNorm(Made):

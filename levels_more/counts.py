@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from levels.low_level import absolute, arg_max, cast, one_hot, reduce_max, reduce_sum, reshape
+from levels.low_level import reduce_sum
 from levels.mid_level import at_least
 from levels_more import metrics
 from levels_more.checks import expect
 from levels_more.losses import check_classes
 from levels_more.metrics import BinaryAccuracy, Mean, Metric
+from levels_more.tensor_ops import absolute, arg_max, cast, one_hot, reduce_max, reshape
 
 
 class _Counted(BinaryAccuracy):

@@ -1,8 +1,9 @@
 """More bends between layers, each made of functions that are there already, and so is its gradient."""
 
-from levels.low_level import as_tensor, clip, exp, log, log_softmax, maximum, minimum, tanh, where
+from levels.low_level import as_tensor, clip, exp, log
 from levels.mid_level import ACTIVATIONS
 from levels_more.checks import number
+from levels_more.tensor_ops import log_softmax, maximum, minimum, tanh, where
 
 
 def leaky_relu(x, alpha=0.2):
@@ -82,7 +83,7 @@ def softshrink(x, lambd=0.5):
 
 def tanhshrink(x):
     """x - tanh(x) of each number of a float tensor."""
-    from levels.low_level import tanh
+    from levels_more.tensor_ops import tanh
 
     return x - tanh(x)
 
@@ -101,7 +102,8 @@ def softmin(x, axis=-1):
 
 def glu(x, axis=-1):
     """The first half of floats x[…] along an axis times the sigmoid of the second (Dauphin et al., 2017)."""
-    from levels.low_level import nn, split
+    from levels.low_level import nn
+    from levels_more.arranging import split
 
     a, b = split(x, 2, axis)
     return a * nn.sigmoid(b)

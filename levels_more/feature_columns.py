@@ -6,10 +6,11 @@ import reprlib
 
 import numpy as np
 
-from levels.low_level import Operators, concat, constant, gather, one_hot
+from levels.low_level import Operators, constant, gather
 from levels.mid_level import Layer, Made, at_least, known
 from levels_more.checks import called, number, several, without_mask, word
 from levels_more.layers import Beside
+from levels_more.tensor_ops import concat, one_hot
 
 
 class FeatureColumn(Made):

@@ -13,7 +13,7 @@ from levels import more
 from levels.hardware import flag
 from levels.high_level import Callback, Model, epoch_loss, loops, prepared
 from levels.low_level import DOOR, METHODS, RUN, as_tensor, function, reduce_mean
-from levels.mid_level import LOSSES, METRICS, OPTIMIZERS, WIDER, Layer, Loss, at_least, known, positive
+from levels.mid_level import LOSSES, OPTIMIZERS, WIDER, Layer, Loss, at_least, known, positive
 from levels_more import metrics
 from levels_more.checks import as_python, takes
 from levels_more.epochs_ahead import Ahead
@@ -35,7 +35,7 @@ from levels_more.inputs import (
     y_as,
 )
 from levels_more.losses import weighted
-from levels_more.metrics import heed_logits
+from levels_more.metrics import METRICS, heed_logits
 from levels_more.pipeline import cut, in_rows
 from levels_more.retracing import WAY, Kept
 

@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from levels.hardware import select
-from levels.kernels import KERNELS, REDUCTIONS, as_slices, reduced
+from levels.kernels import KERNELS, REDUCTIONS, reduced
 from levels.low_level import FORMS, NoProgram
+from levels_more.moves import as_slices
 
 
 def _cast_values(node, shape, x):

@@ -6,9 +6,10 @@ from contextlib import ExitStack, nullcontext
 import numpy as np
 
 from levels.hardware import REAL, Assembler, Index, Value, named, select
-from levels.kernels import KERNELS, as_slices, reduced
+from levels.kernels import KERNELS, reduced
 from levels.low_level import NoProgram
 from levels.support.locks import once
+from levels_more.moves import as_slices
 
 from .fused_parts import PARTS, check_small, whole
 from .random_numbers import ELEVEN, HIGH, LOW, philox

@@ -11,9 +11,10 @@ from contextlib import nullcontext
 import numpy as np
 
 from levels.hardware import Assembler, Index
-from levels.kernels import KERNELS, TILE_ROWS, TILE_VECTORS, WORTH_PACKING, reduced
+from levels.kernels import KERNELS, reduced
 from levels.low_level import NoProgram
 from levels.support.locks import once
+from levels_more.products import TILE_ROWS, TILE_VECTORS, WORTH_PACKING
 
 from .fused_threads import grid, shares
 from .wholes import all_lanes, assembler

@@ -4,9 +4,9 @@ import functools
 import math
 
 from levels.hardware import Value
-from levels.kernels import as_slices
 from levels.low_level import NoProgram
 from levels.support.locks import once
+from levels_more.moves import as_slices
 
 from .fused_parts import PARTS, check_small, whole
 from .wholes import all_lanes, assembler

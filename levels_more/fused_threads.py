@@ -16,8 +16,8 @@ import sys
 import numpy as np
 
 from levels.hardware import Assembler, Index
-from levels.kernels import WORTH_PACKING
 from levels.support.locks import once
+from levels_more.products import WORTH_PACKING
 
 WORTH_SHARING = 2**14  # numbers in the largest array of a program; one with fewer is a single part
 

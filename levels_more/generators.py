@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from levels.low_level import constant, normal, uniform
+from levels.low_level import constant
+from levels_more.making import normal, uniform
 
 _DRAWN = {
     "uniform": (uniform, "random"),

@@ -7,13 +7,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from levels.hardware import COS, EXP, LOG, SIN, cos, exp, exponent, log, rint, scaled, select, sin, sqrt
+from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
 from levels.kernels.cache import described, specialised
 from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel
 from levels_more.gpu import launch_kernel
 from levels_more.gpu_memory import cuda
 from levels_more.moves import plan_one_hot, plan_scatter_add
 from levels_more.random_numbers import normal, uniform
+from levels_more.waves import COS, SIN, cos, sin
 
 # A compiler: who calls a scalar function, and what a GPU has for the functions of level 1.
 

@@ -7,13 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from levels import high_level
-from levels.low_level import Operators, as_tensor, constant, reshape
+from levels.low_level import Operators, as_tensor, constant
 from levels.mid_level import Dataset, Layer, Loss, at_least, positive
 from levels.support.checks import check_finite, unmasked, words_in
 from levels_more.checks import expect
 from levels_more.layers import Beside
 from levels_more.reading import of_levels
 from levels_more.retracing import Kept
+from levels_more.tensor_ops import reshape
 
 
 def as_list(x):

@@ -6,13 +6,14 @@ import math
 import numpy as np
 
 from levels import mid_level
-from levels.low_level import DOOR, RUN, Operators, Variable, apply, cast, constant, reduce_sum
+from levels.low_level import DOOR, RUN, Operators, Variable, apply, constant, reduce_sum
 from levels.mid_level import INITIALIZERS, at_least, known
 from levels_more import constraints, functional, layers, more_layers
 from levels_more.checks import as_python, dtype_of
 from levels_more.keras_rules import by_rules, classes_of
 from levels_more.nested import numbers
 from levels_more.parts import get_config
+from levels_more.tensor_ops import cast
 from levels_more.watching import Assigned
 
 FLOAT = ["float32"]  # what layers compute in that do not say it

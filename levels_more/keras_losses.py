@@ -3,12 +3,13 @@
 import functools
 
 from levels import mid_level
-from levels.low_level import as_tensor, cast, reshape
+from levels.low_level import as_tensor
 from levels_more import losses, more_losses
 from levels_more.checks import expect
 from levels_more.keras_rules import by_rules, classes_of
 from levels_more.metrics import snake_case
 from levels_more.nested import numbers
+from levels_more.tensor_ops import cast, reshape
 
 
 def alike(y_true, y_pred):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from levels import mid_level
-from levels.low_level import apply, as_tensor, cast, constant, reduce_mean
+from levels.low_level import apply, as_tensor, constant, reduce_mean
 from levels_more import counts, metrics
 from levels_more.fitting import made, spelled
 from levels_more.inputs import as_list
@@ -12,6 +12,7 @@ from levels_more.keras_losses import LOSSES, SHORT, Loss, alike
 from levels_more.keras_rules import by_rules, classes_of
 from levels_more.metrics import snake_case
 from levels_more.nested import Later, traced
+from levels_more.tensor_ops import cast
 from levels_more.watching import Assigned
 
 

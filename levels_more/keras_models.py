@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from levels import high_level
-from levels.low_level import METHODS, Operators, reshape
+from levels.low_level import METHODS, Operators
 from levels.mid_level import OPTIMIZERS, WIDER
 from levels.support.locks import once
 from levels_more import constraints, functional, keras_optimizers, keras_steps, saving
@@ -21,6 +21,7 @@ from levels_more.keras_layers import LAYERS, Input, Layer
 from levels_more.keras_losses import LOSSES, chosen, no_loss
 from levels_more.keras_metrics import METRICS, CompileMetrics, Metric, losses_of, of_outputs
 from levels_more.nested import each_leaf, leaves, numbers
+from levels_more.tensor_ops import reshape
 from levels_more.watching import WatchingTape
 
 REGISTERED = {}  # classes and functions of the reader's that load_model knows

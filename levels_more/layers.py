@@ -14,19 +14,13 @@ from levels.low_level import (
     Operators,
     Tensor,
     Variable,
-    absolute,
     apply,
     as_tensor,
-    cast,
-    concat,
     gather,
     nn,
     reduce_mean,
     reduce_sum,
-    reshape,
     sqrt,
-    tanh,
-    where,
 )
 from levels.mid_level import (
     ACTIVATIONS,
@@ -43,6 +37,7 @@ from levels.mid_level import (
 from levels_more.checks import as_python, called, expect
 from levels_more.joined import joins
 from levels_more.reading import of_levels
+from levels_more.tensor_ops import absolute, cast, concat, reshape, tanh, where
 
 _NORMAL = statistics.NormalDist()
 _SPREAD = 0.87962566103423978  # the standard deviation of a normal number that is cut off at ±2

@@ -1,25 +1,11 @@
 """Further losses: of absolute errors, of logits, of several classes, and with a weight for each sample."""
 
 from levels.hardware import flag
-from levels.low_level import (
-    Symbol,
-    Tensor,
-    absolute,
-    apply,
-    as_tensor,
-    cast,
-    clip,
-    log,
-    minimum,
-    nn,
-    one_hot,
-    reduce_mean,
-    reduce_sum,
-    reshape,
-)
+from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, nn, reduce_mean, reduce_sum
 from levels.mid_level import LOSSES, WIDER, Loss, losses, positive
 from levels_more.joined import joins
 from levels_more.ranges import surely_within
+from levels_more.tensor_ops import absolute, cast, minimum, one_hot, reshape
 
 
 def weighted(loss, each, sample_weight):

@@ -5,22 +5,10 @@ import re
 
 import numpy as np
 
-from levels.low_level import (
-    Module,
-    Symbol,
-    Variable,
-    apply,
-    arg_max,
-    as_tensor,
-    cast,
-    concat,
-    maximum,
-    nn,
-    reduce_sum,
-    reshape,
-)
+from levels.low_level import Module, Symbol, Variable, apply, as_tensor, nn, reduce_sum
 from levels.mid_level import INITIALIZERS, LOSSES, Loss, Made, at_least, known, losses, positive
 from levels_more.checks import called, dtype_of, expect, sizes
+from levels_more.tensor_ops import arg_max, cast, concat, maximum, reshape
 
 from .losses import check_classes, weighted
 

@@ -1,20 +1,11 @@
 """Layers without a matrix that programs for Keras use: bends with numbers of their own, noise, and other shapes."""
 
-from levels.low_level import (
-    absolute,
-    exp,
-    expand_dims,
-    maximum,
-    minimum,
-    reduce_sum,
-    sqrt,
-    tile,
-    transpose,
-    where,
-)
+from levels.low_level import exp, reduce_sum, sqrt
 from levels.mid_level import Layer, at_least, positive
+from levels_more.arranging import expand_dims, tile
 from levels_more.checks import expect
 from levels_more.layers import TRAINING, Drawing
+from levels_more.tensor_ops import absolute, maximum, minimum, transpose, where
 
 
 class ELU(Layer):

@@ -2,10 +2,11 @@
 
 import math
 
-from levels.low_level import absolute, cast, clip, log, maximum, nn, reduce_max, reduce_min, reduce_sum, sqrt
+from levels.low_level import clip, log, nn, reduce_sum, sqrt
 from levels.mid_level import positive
 from levels_more import losses
 from levels_more.losses import Reduced
+from levels_more.tensor_ops import absolute, cast, maximum, reduce_max, reduce_min
 
 _LEAST = 1e-7  # Keras' ε
 

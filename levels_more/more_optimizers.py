@@ -2,9 +2,10 @@
 
 import math
 
-from levels.low_level import absolute, exp, maximum, sqrt
+from levels.low_level import exp, sqrt
 from levels.mid_level import Optimizer, positive
 from levels_more import optimizers
+from levels_more.tensor_ops import absolute, maximum
 
 
 class Nadam(optimizers.Adam):

@@ -5,7 +5,8 @@ import types
 import numpy as np
 
 from levels import low_level
-from levels.low_level import DOOR, RUN, NoProgram, Operators, Tensor, Trace, Variable, as_tensor, constant, stack
+from levels.low_level import DOOR, RUN, NoProgram, Operators, Tensor, Trace, Variable, as_tensor, constant
+from levels_more.arranging import stack
 
 
 def traced():

@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from levels.hardware import COS, SIN, cos, exp, log, maximum, minimum, select, sin
+from levels.hardware import exp, log, select
 from levels.kernels import STANDS, scalar
+from levels_more.extremes import maximum, minimum
 from levels_more.intrinsics import larger, smaller
+from levels_more.waves import COS, SIN, cos, sin
 
 scalar("copy", takes="fib")(lambda x: x)
 scalar("power")(lambda x, y: x**y)

@@ -5,10 +5,11 @@ import math
 import operator
 
 from levels.hardware import flag
-from levels.low_level import cast, clip, cos, exp, maximum, minimum, reduce_sum, sqrt, where
+from levels.low_level import clip, exp, reduce_sum, sqrt
 from levels.mid_level import OPTIMIZERS, WIDER, Made, Optimizer, optimizers, positive
 from levels_more.checks import number, several
 from levels_more.eager_steps import EagerStep
+from levels_more.tensor_ops import cast, cos, maximum, minimum, where
 
 
 def shortened(gradients, norm):

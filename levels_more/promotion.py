@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from levels.low_level import DTYPES, Operators, as_tensor, cast, constant
+from levels.low_level import DTYPES, Operators, as_tensor, constant
+from levels_more.tensor_ops import cast
 
 ORDER = sorted(DTYPES, key=lambda dtype: ("bif".index(dtype.kind), dtype.itemsize))  # each fits into those after it
 NUMBERS = {

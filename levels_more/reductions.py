@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from levels.hardware import exp, log, maximum, minimum
+from levels.hardware import exp, log
 from levels.kernels import (
     KINDS,
     PLANNERS,
@@ -16,6 +16,7 @@ from levels.kernels import (
     same_dtype,
 )
 from levels_more import ops  # noqa: F401 (what stands for `maximum` in kernels)
+from levels_more.extremes import maximum, minimum
 from levels_more.trials import TRIALS
 
 

@@ -6,30 +6,12 @@ import math
 
 import numpy as np
 
-from levels.low_level import (
-    abs,
-    argmax,
-    argmin,
-    as_tensor,
-    concat,
-    constant,
-    exp,
-    gather,
-    log,
-    matmul,
-    maximum,
-    reduce_max,
-    reduce_mean,
-    reduce_sum,
-    reshape,
-    sqrt,
-    squeeze,
-    stop_gradient,
-    take,
-    transpose,
-    zeros_like,
-)
+from levels.low_level import as_tensor, constant, exp, gather, log, reduce_mean, reduce_sum, sqrt
+from levels_more.arranging import squeeze, take
 from levels_more.checks import axis_of, expect
+from levels_more.gradients import stop_gradient
+from levels_more.making import zeros_like
+from levels_more.tensor_ops import abs, argmax, argmin, concat, matmul, maximum, reduce_max, reshape, transpose
 
 
 def reduce_variance(x, axis=None, keepdims=False, ddof=0):

@@ -7,11 +7,12 @@ import numpy as np
 
 from levels import mid_level
 from levels.hardware import flag
-from levels.low_level import Operators, constant, maximum, sqrt
+from levels.low_level import Operators, constant, sqrt
 from levels.support.checks import real
 from levels_more.checks import as_python
 from levels_more.recorded import FUNCTIONS, Recorded
 from levels_more.recording import Switch, switched
+from levels_more.tensor_ops import maximum
 
 
 class Optimizer:

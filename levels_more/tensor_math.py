@@ -6,24 +6,12 @@ import operator
 
 import numpy as np
 
-from levels.low_level import (
-    METHODS,
-    Operators,
-    as_tensor,
-    broadcast_to,
-    cast,
-    constant,
-    gather,
-    maximum,
-    norm,
-    reduce_sum,
-    reshape,
-    sqrt,
-    squeeze,
-    take,
-)  # fmt: skip
+from levels.low_level import METHODS, Operators, as_tensor, constant, gather, reduce_sum, sqrt
+from levels_more.arranging import squeeze, take  # fmt: skip
 from levels_more.checks import dtype_of, expect, number, sizes
 from levels_more.own_rules import by_numpy
+from levels_more.statistics import norm
+from levels_more.tensor_ops import broadcast_to, cast, maximum, reshape
 
 
 def floor(x):

@@ -6,21 +6,12 @@ import math
 import numpy as np
 
 from levels import low_level, more
-from levels.low_level import (
-    METHODS,
-    VJPS,
-    Module,
-    Operators,
-    Tensor,
-    Variable,
-    as_tensor,
-    hand_on,
-    reshape,
-    zeros_like,
-)
+from levels.low_level import METHODS, VJPS, Module, Operators, Tensor, Variable, as_tensor, hand_on
 from levels_more.arranging import stack
+from levels_more.making import zeros_like
 from levels_more.nested import each_leaf, leaves, numbers
 from levels_more.own_rules import told
+from levels_more.tensor_ops import reshape
 from levels_more.walks import walk_back
 
 

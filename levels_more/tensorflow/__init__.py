@@ -17,8 +17,7 @@ import numpy as np
 from levels import hardware, mid_level
 from levels import low_level as low
 from levels.low_level import Tensor  # noqa: F401
-from levels.mid_level import feature_columns
-from levels_more import nested, rotating, summaries
+from levels_more import feature_columns, nested, rotating, summaries
 from levels_more.custom_gradients import custom_gradient  # noqa: F401
 from levels_more.nested import function, known_now  # noqa: F401
 from levels_more.tensor_curves import ASSERTED

@@ -8,7 +8,8 @@ import numpy as np
 
 from levels import low_level as low
 from levels.low_level import Operators
-from levels.mid_level import BinaryCrossentropy, CategoricalCrossentropy, SparseCategoricalCrossentropy
+from levels.mid_level import BinaryCrossentropy
+from levels_more.losses import CategoricalCrossentropy, SparseCategoricalCrossentropy
 from levels_more.nested import known_now, known_shape, numbers, whole
 from levels_more.tensor_curves import CURVES
 from levels_more.tensor_places import PLACES

@@ -3,13 +3,13 @@
 import numpy as np
 
 from levels import high_level, mid_level
-from levels.low_level import set_seed
 from levels_more import constraints as limits
 from levels_more import keras_layers, keras_losses, keras_metrics, keras_models, keras_optimizers
 from levels_more.by_batch import to_categorical
 from levels_more.keras_callbacks import Callback, History
 from levels_more.keras_layers import LAYERS, Input
 from levels_more.keras_models import Model, Sequential  # noqa: F401
+from levels_more.making import set_seed
 
 from .functions import FUNCTIONS, NN, constant
 from .rooms import missing, room

@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from levels.low_level import set_seed
 from levels_more import checkpoints
 from levels_more.checkpoints import save  # noqa: F401
 from levels_more.generators import Generator
+from levels_more.making import set_seed
 from levels_more.missing import room, small_room
 from levels_more.printed import set_printoptions  # noqa: F401
 from levels_more.recorded import Recorded as Tensor  # noqa: F401
