@@ -11,257 +11,257 @@ import importlib
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
 CONTENTS = {
     "activation": {
-        "curves": "exponential hard_sigmoid leaky_relu log_sigmoid log_softmax mish relu6 selu softplus softsign",
-        "layers": "elu gelu silu softmax swish tanh",
+        "low_level.activations": "exponential hard_sigmoid leaky_relu log_sigmoid log_softmax mish relu6 selu softplus softsign",
+        "mid_level.layers": "elu gelu silu softmax swish tanh",
     },
     "back end": {
-        "fused_replay": "all",
+        "compiler.fused.replay": "all",
     },
     "device": {
-        "devices": "all",
+        "hardware.all_devices": "all",
     },
     "faster": {
-        "intrinsics": "exp log sigmoid",
-        "products": "matmul",
-        "reductions": "reduce_mean reduce_sum",
+        "kernels.intrinsics": "exp log sigmoid",
+        "kernels.matmul": "matmul",
+        "kernels.reductions": "reduce_mean reduce_sum",
     },
     "form": {
-        "forms": (
+        "compiler.rowwise_ops": (
             "cast concat log_softmax log_softmax_grad reduce_max reduce_mean reduce_min reduce_sum reshape slice "
             "slice_grad softmax softmax_grad"
         ),
-        "prefetching": "rows",
-        "totals": "totals",
+        "compiler.prefetching": "rows",
+        "compiler.lane_reduction": "totals",
     },
     "guard": {
-        "guards": "all",
-        "trials": "use",
+        "compiler.guards": "all",
+        "kernels.verify": "use",
     },
     "initializer": {
-        "layers": "glorot_normal he_normal he_uniform lecun_normal lecun_uniform ones random_normal random_uniform truncated_normal",
+        "mid_level.layers": "glorot_normal he_normal he_uniform lecun_normal lecun_uniform ones random_normal random_uniform truncated_normal",
     },
     "kind": {
-        "gpu_kernels": "gpu",
-        "tpu_kernels": "tpu",
+        "kernels.gpu": "gpu",
+        "kernels.tpu": "tpu",
     },
     "levels.hardware": {
-        "extremes": "maximum minimum",
-        "gpu": "Gpu RealGpu launch_kernel make_gpu real_cuda translated",
-        "gpu_memory": (
+        "hardware.minmax": "maximum minimum",
+        "hardware.gpu.device": "Gpu RealGpu launch_kernel make_gpu real_cuda translated",
+        "hardware.gpu.memory": (
             "ATOMIC READ SHARED UNUSED WRITE BarrierError Block Cuda Dim3 Endless GpuError OutOfBounds Race "
             "Thread Uninitialised View cuda every_place index_text note position race shared_array source_line used "
             "uses_of"
         ),
-        "gpu_threads": "LAUNCH_LIMITS SEGMENT WARP SimulatedLaunch Traffic as_size count_traffic simulate",
-        "listing": "trimmed",
-        "measuring": "Pool amount chase_program measure_latency measure_reading read_program",
-        "placed": "placed_on",
-        "pooling": "MAKERS copy fill",
-        "waves": "COS SIN cos sin",
-        "tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
+        "hardware.gpu.scheduler": "LAUNCH_LIMITS SEGMENT WARP SimulatedLaunch Traffic as_size count_traffic simulate",
+        "hardware.disassembly": "trimmed",
+        "hardware.benchmark": "Pool amount chase_program measure_latency measure_reading read_program",
+        "hardware.device_scope": "placed_on",
+        "hardware.devices": "MAKERS copy fill",
+        "hardware.elementary": "COS SIN cos sin",
+        "hardware.tpu": "SIDE Activate Multiply ReadWeights Tpu Write bfloat16 dense_program run_program systolic",
     },
     "levels.high_level": {
-        "by_batch": "on_batch predict_on_batch test_on_batch to_categorical train_on_batch",
-        "callbacks": (
+        "high_level.batch_methods": "on_batch predict_on_batch test_on_batch to_categorical train_on_batch",
+        "high_level.callbacks": (
             "CSVLogger EarlyStopping LambdaCallback LearningRateScheduler ModelCheckpoint Monitor ReduceLROnPlateau TensorBoard "
             "TerminateOnNaN graph_of"
         ),
         "checks": "",
-        "estimators": "DNNClassifier DNNRegressor Estimator LinearRegressor",
-        "exporting": "ONNX OnnxWriter export onnx_graph onnx_model",
-        "fitting": "",
-        "hub": "from_pretrained push_to_hub save_pretrained",
-        "inputs": "",
-        "launch": "launched mpiexec",
-        "functional": "Call Functional Input Placeholder",
-        "machines_fit": "DistributedDataParallel First check_equal from_first likeness spread_state",
-        "machines_spread": "BY_ROWS SUMS WHOLE_BESIDE Cut shares spread",
-        "machines_stages": "EARLY LARGE Alone Bucket Rows Staged argument_rows messages_of places_of stages_of",
-        "pages": "export_page",
-        "parts": (
+        "high_level.sklearn": "DNNClassifier DNNRegressor Estimator LinearRegressor",
+        "saving.onnx": "ONNX OnnxWriter export onnx_graph onnx_model",
+        "high_level.fit": "",
+        "saving.hub": "from_pretrained push_to_hub save_pretrained",
+        "high_level.data_adapter": "",
+        "distributed.launch": "launched mpiexec",
+        "high_level.functional": "Call Functional Input Placeholder",
+        "distributed.data_parallel": "DistributedDataParallel First check_equal from_first likeness spread_state",
+        "distributed.partition": "BY_ROWS SUMS WHOLE_BESIDE Cut shares spread",
+        "distributed.backend": "EARLY LARGE Alone Bucket Rows Staged argument_rows messages_of places_of stages_of",
+        "saving.webpage": "export_page",
+        "high_level.introspection": (
             "clone_model cloned ends get_config get_layer input_of layers_of model_from_json one_call output_of places "
             "pop to_json"
         ),
-        "saving": "Checkpoint load_model load_weights save save_weights",
+        "saving.model": "Checkpoint load_model load_weights save save_weights",
     },
     "levels.kernels": {
-        "gpu_kernels": (
+        "kernels.gpu": (
             "BLOCK_THREADS LAYOUTS ON_GPU by_numbers compile_gpu each_row gather_threads kernel_for "
             "matmul_threads mover normal_threads plan_blocks reduce_block reduce_thread rows_checked scatter_threads "
             "thread threads_for tiled uniform_threads"
         ),
-        "intrinsics": "exponent_bits intrinsic larger ldexp llvm_function scaled_bits smaller",
-        "moves": (
+        "kernels.intrinsics": "exponent_bits intrinsic larger ldexp llvm_function scaled_bits smaller",
+        "kernels.layout": (
             "as_slices by_views enter_move one_hot one_loop plan_cast plan_concat plan_moves plan_one_hot "
             "plan_scatter_add plan_slice plan_slice_grad plan_transpose scatter_add sliced"
         ),
-        "ops": "elu erf small_tanh tanh",
-        "products": (
+        "kernels.elementwise": "elu erf small_tanh tanh",
+        "kernels.matmul": (
             "LOW_TILE_VECTORS PACKED_ROWS STRIP_BYTES TILE_ROWS TILE_VECTORS VECTOR_BYTES WORKERS WORTH_PACKING "
             "ceil_div fill_columns matmul_rows matmul_small matmul_tiles pack pack_square plan_tiles tile_shape "
             "vectors write_tile"
         ),
-        "random_numbers": (
+        "kernels.random": (
             "ELEVEN HIGH LOW MIX STEP cos_sin normal philox plan_random random_normal random_uniform two_uniform "
             "uniform"
         ),
-        "reductions": (
+        "kernels.reductions": (
             "arg_max arg_min log_softmax log_softmax_grad on_rows plan_arg_max plan_rows softmax softmax_grad "
             "plan_extreme reduce_by_fours reduction"
         ),
-        "reading": "changed read_outside watch",
-        "tpu_kernels": "matmul_array plan_array",
-        "trials": "SPECIAL TRIALS bounds_checked counter_example drawn outcome trials_of try_kernel try_on_all",
+        "compiler.dependencies": "changed read_outside watch",
+        "kernels.tpu": "matmul_array plan_array",
+        "kernels.verify": "SPECIAL TRIALS bounds_checked counter_example drawn outcome trials_of try_kernel try_on_all",
     },
     "levels.low_level": {
-        "arranging": "expand_dims pick pieces split squeeze stack take tile",
-        "curves": "hard_sigmoid leaky_relu log1p log_sigmoid mish relu6 selu softplus softsign",
-        "generators": "Generator",
-        "gradients": "backward grad stop_gradient",
-        "machines": (
+        "low_level.shape": "expand_dims pick pieces split squeeze stack take tile",
+        "low_level.activations": "hard_sigmoid leaky_relu log1p log_sigmoid mish relu6 selu softplus softsign",
+        "low_level.generator": "Generator",
+        "low_level.autodiff": "backward grad stop_gradient",
+        "distributed.collectives": (
             "COLLECTIVES World all_gather all_gather_kernel all_reduce all_reduce_kernel broadcast broadcast_kernel meet "
             "rows_back time_limit world"
         ),
-        "making": "arange normal ones ones_like range set_seed shuffle tensor uniform zeros zeros_like",
-        "passes": "cse constant_fold",
-        "placing": "device moved",
-        "statistics": (
+        "low_level.creation": "arange normal ones ones_like range set_seed shuffle tensor uniform zeros zeros_like",
+        "compiler.passes": "cse constant_fold",
+        "low_level.device": "device moved",
+        "low_level.statistics": (
             "argsort cosine_similarity cumsum diag flip largest norm ranked reduce_logsumexp reduce_prod reduce_std reduce_variance smallest sort "
             "take_along top_k"
         ),
-        "tensor_ops": (
+        "low_level.ops": (
             "abs absolute arg_max arg_min argmax argmin boolean_mask broadcast_to cast cat concat cos dot elu equal erf gelu log_softmax "
             "logical_and logical_not logical_or matmul "
             "maximum minimum one_hot reduce_all reduce_any reduce_max reduce_min reshape silu sin slice_of softmax "
             "square swapaxes swish tanh transpose where"
         ),
-        "tensor_math": (
+        "low_level.math": (
             "ceil clip_by_global_norm clip_by_norm confusion_matrix divide eye fill floor floordiv gather_nd global_norm is_nan l2_normalize linspace mod repeat "
             "rounded sign unstack"
         ),
     },
     "levels.low_level.nn": {
-        "curves": "hard_sigmoid leaky_relu log_sigmoid mish relu6 selu softplus softsign",
-        "tensor_ops": "elu gelu log_softmax silu softmax swish tanh",
+        "low_level.activations": "hard_sigmoid leaky_relu log_sigmoid mish relu6 selu softplus softsign",
+        "low_level.ops": "elu gelu log_softmax silu softmax swish tanh",
     },
     "levels.mid_level": {
-        "adapting": "Lambda LeakyReLU Normalization Rescaling Reshape",
-        "combining": "ARITHMETIC Add Arithmetic Average Maximum Minimum Multiply Subtract beside sides",
-        "feature_columns": (
+        "mid_level.preprocessing": "Lambda LeakyReLU Normalization Rescaling Reshape",
+        "mid_level.merging": "ARITHMETIC Add Arithmetic Average Maximum Minimum Multiply Subtract beside sides",
+        "mid_level.feature_columns": (
             "BucketizedColumn CategoricalColumn DenseFeatures EmbeddingColumn FeatureColumn IndicatorColumn "
             "NumericColumn bucket_of bucketized_column categorical_column_with_hash_bucket "
             "categorical_column_with_identity categorical_column_with_vocabulary_list crossed_column "
             "embedding_column fingerprint indicator_column is_missing numeric_column own_tensors recipe row_by_row values_of"
         ),
-        "layers": (
+        "mid_level.layers": (
             "Activation BatchNormalization Beside Concatenate Dropout Embedding Flatten L1 L1L2 L2 LayerNormalization "
             "REGULARIZERS TRAINING truncated_normal"
         ),
-        "losses": (
+        "mid_level.losses": (
             "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError Reduced SparseCategoricalCrossentropy check_classes "
             "weighted"
         ),
-        "metrics": (
+        "mid_level.metrics": (
             "METRICS AUC Accuracy AccuracyByShape BinaryAccuracy Calculated CategoricalAccuracy Mean MeanLoss Metric Precision "
             "R2Score Recall RootMeanSquaredError SparseCategoricalAccuracy ratio snake_case"
         ),
-        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop shortened",
-        "pipeline": (
+        "mid_level.optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop shortened",
+        "mid_level.dataset": (
             "DataLoader Pipeline Stream as_array as_element batched cached column cut each_array filtered in_rows "
             "mapped packed prefetched read_columns repeated shuffled stack taken"
         ),
     },
     "levels.mid_level.data": {
-        "pipeline": "DataLoader",
+        "mid_level.dataset": "DataLoader",
     },
     "levels.mid_level.layers": {
-        "adapting": "Lambda LeakyReLU Normalization Rescaling Reshape",
-        "combining": "Add Average Maximum Minimum Multiply Subtract",
-        "feature_columns": "DenseFeatures",
-        "layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L1L2 L2 LayerNormalization "
+        "mid_level.preprocessing": "Lambda LeakyReLU Normalization Rescaling Reshape",
+        "mid_level.merging": "Add Average Maximum Minimum Multiply Subtract",
+        "mid_level.feature_columns": "DenseFeatures",
+        "mid_level.layers": "Activation BatchNormalization Concatenate Dropout Embedding Flatten L1 L1L2 L2 LayerNormalization "
         "truncated_normal",
     },
     "levels.mid_level.losses": {
-        "losses": "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError SparseCategoricalCrossentropy",
+        "mid_level.losses": "CategoricalCrossentropy Crossentropy Huber MeanAbsoluteError SparseCategoricalCrossentropy",
     },
     "levels.mid_level.optimizers": {
-        "optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop",
+        "mid_level.optimizers": "Adagrad AdamW CosineDecay ExponentialDecay InverseTimeDecay PiecewiseConstantDecay PolynomialDecay RMSprop",
     },
     "loss": {
-        "losses": "categorical_crossentropy huber mae mean_absolute_error sparse_categorical_crossentropy",
+        "mid_level.losses": "categorical_crossentropy huber mae mean_absolute_error sparse_categorical_crossentropy",
     },
     "method": {
-        "by_batch": "Model.predict_on_batch Model.test_on_batch Model.train_on_batch",
-        "exporting": "Model.export",
-        "fitting": "Model.summary Model.test_step",
-        "functional": "Model.begin",
-        "gradients": "Operators.backward",
-        "hub": "Model.push_to_hub Model.save_pretrained",
-        "layers": (
+        "high_level.batch_methods": "Model.predict_on_batch Model.test_on_batch Model.train_on_batch",
+        "saving.onnx": "Model.export",
+        "high_level.fit": "Model.summary Model.test_step",
+        "high_level.functional": "Model.begin",
+        "low_level.autodiff": "Operators.backward",
+        "saving.hub": "Model.push_to_hub Model.save_pretrained",
+        "mid_level.layers": (
             "Layer.add_loss Layer.count_params Layer.losses Layer.non_trainable_variables Layer.non_trainable_weights "
             "Layer.trainable_weights Layer.weights"
         ),
-        "parts": (
+        "high_level.introspection": (
             "Layer.get_config Layer.input Layer.output Model.get_layer Model.layers Model.to_json Sequential.inputs Sequential.outputs "
             "Sequential.pop"
         ),
-        "placing": "Operators.to",
-        "saving": "Model.load_weights Model.save Model.save_weights",
-        "states": (
+        "low_level.device": "Operators.to",
+        "saving.model": "Model.load_weights Model.save Model.save_weights",
+        "low_level.module": (
             "Module.count Module.load_state_dict Module.named_parameters Module.parameters Module.state_dict "
             "Variable.assign_add Variable.assign_sub"
         ),
-        "tensor_math": "Operators.__floordiv__ Operators.__mod__ Operators.ndim",
-        "tensor_ops": (
+        "low_level.math": "Operators.__floordiv__ Operators.__mod__ Operators.ndim",
+        "low_level.ops": (
             "Operators.__abs__ Operators.__and__ Operators.__eq__ Operators.__ge__ Operators.__getitem__ Operators.__gt__ "
             "Operators.__invert__ Operators.__iter__ Operators.__le__ Operators.__len__ Operators.__lt__ Operators.__ne__ "
             "Operators.__or__ Operators.__rpow__ Operators._power Operators.item"
         ),
     },
     "op": {
-        "joined": "affine affine_relu mean_logits_crossentropy mean_squared_error",
-        "machines": "all_gather all_reduce broadcast",
-        "moves": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
-        "ops": (
+        "mid_level.composite_ops": "affine affine_relu mean_logits_crossentropy mean_squared_error",
+        "distributed.collectives": "all_gather all_reduce broadcast",
+        "kernels.layout": "cast concat one_hot reshape scatter_add slice slice_grad transpose",
+        "kernels.elementwise": (
             "absolute copy cos elu equal erf less less_equal logits_crossentropy maximum minimum multiply_no_nan "
             "not_equal power probabilities_crossentropy probabilities_slope sin tanh where"
         ),
-        "random_numbers": "random_normal random_uniform",
-        "reductions": "arg_max arg_min log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
+        "kernels.random": "random_normal random_uniform",
+        "kernels.reductions": "arg_max arg_min log_softmax log_softmax_grad reduce_max reduce_min softmax softmax_grad",
     },
     "optimizer": {
-        "optimizers": "adagrad adamw rmsprop",
+        "mid_level.optimizers": "adagrad adamw rmsprop",
     },
     "pass": {
-        "passes": "all",
+        "compiler.passes": "all",
     },
     "plan": {
-        "small_kernels": "all",
+        "compiler.eager.small_ops": "all",
     },
     "rule": {
-        "joined": "affine affine_relu mean_logits_crossentropy mean_squared_error",
-        "gradients": (
+        "mid_level.composite_ops": "affine affine_relu mean_logits_crossentropy mean_squared_error",
+        "low_level.autodiff": (
             "clip_grad copy log_softmax_grad logits_crossentropy multiply_no_nan probabilities_crossentropy "
             "probabilities_slope relu_grad sigmoid_grad softmax_grad"
         ),
-        "machines": "all_gather all_reduce broadcast",
-        "placing": "to",
-        "tensor_ops": (
+        "distributed.collectives": "all_gather all_reduce broadcast",
+        "low_level.device": "to",
+        "low_level.ops": (
             "absolute arg_max arg_min broadcast_to cast concat cos elu equal erf gather less less_equal log_softmax "
             "maximum minimum not_equal one_hot power reduce_max reduce_min reshape scatter_add sin slice slice_grad "
             "softmax spread sqrt tanh transpose where"
         ),
     },
     "walk": {
-        "walks": "all",
+        "compiler.eager.backward": "all",
     },
     "wider": {
-        "fitting": "Training evaluate fit predict prepared",
-        "functional": "Model",
-        "layers": "Dense Layer",
-        "losses": "BinaryCrossentropy Loss MeanSquaredError",
-        "optimizers": "Adam SGD",
-        "pipeline": "Dataset",
+        "high_level.fit": "Training evaluate fit predict prepared",
+        "high_level.functional": "Model",
+        "mid_level.layers": "Dense Layer",
+        "mid_level.losses": "BinaryCrossentropy Loss MeanSquaredError",
+        "mid_level.optimizers": "Adam SGD",
+        "mid_level.dataset": "Dataset",
     },
 }
 WORDS = "activation", "initializer", "loss", "optimizer"  # tables whose rows are words that a reader writes
@@ -287,7 +287,11 @@ def not_installed(package):
 @functools.cache
 def _modules(what):
     """{row: the name of the module that enters it}"""
-    return {name: module for module, names in CONTENTS.get(what, {}).items() for name in (module, *names.split())}
+    return {
+        name: module
+        for module, names in CONTENTS.get(what, {}).items()
+        for name in (module.rpartition(".")[2], *names.split())
+    }
 
 
 def enter(what, name):

@@ -3,9 +3,9 @@
 import numpy as np
 
 from levels.low_level import *
-from levels_more.gradients import stop_gradient
-from levels_more.passes import rebuilt
-from levels_more.tensor_ops import maximum, minimum, reshape, tanh, transpose, where  # noqa: F401
+from levels_more.compiler.passes import rebuilt
+from levels_more.low_level.autodiff import stop_gradient
+from levels_more.low_level.ops import maximum, minimum, reshape, tanh, transpose, where  # noqa: F401
 
 # 03-1
 

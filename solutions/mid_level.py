@@ -14,7 +14,7 @@ from levels.low_level import (  # noqa: F401
     where,
 )
 from levels.mid_level import *
-from levels_more.metrics import BinaryAccuracy, Precision, ratio  # noqa: F401
+from levels_more.mid_level.metrics import BinaryAccuracy, Precision, ratio  # noqa: F401
 
 # 04-1
 

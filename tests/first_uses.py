@@ -23,8 +23,9 @@ def of_kernels():
     from levels.kernels import ELEMENTWISE, KERNELS, UPDATES, launch
     from levels.kernels.tasks import linear_regression
     from levels.low_level import Tensor  # noqa: F401 (with it come the ops of `levels_more`)
-    from levels_more import ops, small_kernels  # noqa: F401
-    from levels_more.trials import drawn, trials_of
+    from levels_more.compiler.eager import small_ops  # noqa: F401
+    from levels_more.kernels import elementwise  # noqa: F401
+    from levels_more.kernels.verify import drawn, trials_of
 
     cpu = pool()["cpu:0"]
 

@@ -7,8 +7,8 @@ from back_ends import kinds
 from levels.kernels import PLANS
 from levels.low_level import GradientTape, constant, function
 from levels.mid_level import SGD, Adam, BinaryCrossentropy, Dense
-from levels_more import walks
-from levels_more.small_kernels import ProgramPlan
+from levels_more.compiler.eager import backward
+from levels_more.compiler.eager.small_ops import ProgramPlan
 
 pytestmark = pytest.mark.versions
 
@@ -55,12 +55,12 @@ def test_a_step(make, dtype, back_end):
 @pytest.mark.parametrize("make", [SGD, Adam])
 def test_a_loop_op_by_op(make, dtype):
     """The walk back is a fused program, so is the optimizer's step, and each small launch runs a program of the assembler."""
-    walks._WALKS.clear(), PLANS.clear()
+    backward._WALKS.clear(), PLANS.clear()
     optimizer = make()
     step, x, y = stepping(dtype, optimizer)
     for _ in range(12):
         step(x, y)
-    walked = [walk for walk in walks._WALKS.values() if type(walk) is not int]
+    walked = [walk for walk in backward._WALKS.values() if type(walk) is not int]
     assert [kinds(walk) for walk in walked] == [{"FusedProgram"}]
     assert kinds(optimizer.programs) == {"FusedProgram"}
     launched = {plan.op: plan for plan in PLANS.values() if plan.launches and plan.op in ("matmul", "add", "relu")}

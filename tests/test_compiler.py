@@ -54,7 +54,9 @@ from levels.low_level import (
     transpose,
     where,
 )
-from levels_more import fused, fused_parts, fused_threads
+from levels_more.compiler.fused import backend
+from levels_more.compiler.fused import programs as fused_parts
+from levels_more.compiler.fused import threads as fused_threads
 
 
 @pytest.fixture(params=["RowProgram", "FusedProgram", "Replay"])
@@ -1456,9 +1458,9 @@ def test_empty_arrays_are_left_to_replay(monkeypatch):
 def on_threads(monkeypatch, threads):
     """From here on a fused program runs on so many threads, however small it is and however many cores there are."""
     choose(monkeypatch, "FusedProgram")
-    monkeypatch.setattr(fused, "WORTH_SHARING", 1)
-    monkeypatch.setattr(fused, "most_threads", lambda graph: 100)
-    monkeypatch.setattr(fused, "threads_for", lambda most: threads)
+    monkeypatch.setattr(backend, "WORTH_SHARING", 1)
+    monkeypatch.setattr(backend, "most_threads", lambda graph: 100)
+    monkeypatch.setattr(backend, "threads_for", lambda most: threads)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -1546,7 +1548,7 @@ def test_several_threads_call_a_program_of_several_threads(monkeypatch):
 def test_as_many_threads_as_are_worth_it(monkeypatch):
     """Each has WORTH_PACKING products or more, and numba says how many there may be: at every call."""
     made, before = [], numba.get_num_threads()
-    monkeypatch.setattr(fused, "threads_for", lambda most: made.append(most) or 1)
+    monkeypatch.setattr(backend, "threads_for", lambda most: made.append(most) or 1)
     choose(monkeypatch, "FusedProgram")
     for units in (64, 512, 1024):
         w = constant(np.ones((512, units), "f4"))

@@ -11,8 +11,9 @@ from course import tasks
 from levels.hardware import placed_on, pool
 from levels.kernels import ELEMENTWISE, KERNELS, drawn, kernel, kernel_of, launch, outcome, trials_of, use
 from levels.low_level import GradientTape, Variable, constant, device, function, reduce_mean
-from levels_more import joined, moves, ops, random_numbers, reductions  # noqa: F401 (all ops enter the tables)
-from levels_more.walks import MADE_OF
+from levels_more.compiler.eager.backward import MADE_OF
+from levels_more.kernels import elementwise, layout, random, reductions  # noqa: F401 (all ops enter the tables)
+from levels_more.mid_level import composite_ops  # noqa: F401 (its ops enter the tables)
 
 for kind in ("gpu", "tpu"):
     kernel_of("add", kind)  # who asks first has levels_more enter the column

@@ -23,15 +23,15 @@ TOLD = (
 FORMULAS = {
     "levels/mid_level/layers.py": "glorot_uniform",
     "levels/mid_level/optimizers.py": "Adam",
-    "levels_more/extremes.py": "maximum minimum",
-    "levels_more/feature_columns.py": "fingerprint",
-    "levels_more/layers.py": "BatchNormalization Dropout LayerNormalization he_uniform",
-    "levels_more/losses.py": "Huber",
-    "levels_more/ops.py": "erf tanh",
-    "levels_more/optimizers.py": "AdamW CosineDecay RMSprop",
-    "levels_more/random_numbers.py": "normal philox",
-    "levels_more/tensor_ops.py": "elu gelu swish",
-    "levels_more/tpu.py": "bfloat16",
+    "levels_more/hardware/minmax.py": "maximum minimum",
+    "levels_more/mid_level/feature_columns.py": "fingerprint",
+    "levels_more/mid_level/layers.py": "BatchNormalization Dropout LayerNormalization he_uniform",
+    "levels_more/mid_level/losses.py": "Huber",
+    "levels_more/kernels/elementwise.py": "erf tanh",
+    "levels_more/mid_level/optimizers.py": "AdamW CosineDecay RMSprop",
+    "levels_more/kernels/random.py": "normal philox",
+    "levels_more/low_level/ops.py": "elu gelu swish",
+    "levels_more/hardware/tpu.py": "bfloat16",
 }
 
 

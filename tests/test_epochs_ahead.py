@@ -11,7 +11,7 @@ from course import tasks
 from levels.high_level import Callback, Sequential
 from levels.low_level import eager
 from levels.mid_level import RANDOM, SGD, Dataset, Dense, Dropout
-from levels_more.epochs_ahead import Ahead
+from levels_more.high_level.multi_epoch import Ahead
 
 RINGS = tasks.rings()
 X, Y = RINGS.x[:400], RINGS.y[:400]

@@ -14,7 +14,8 @@ from course.build import ROOT, environment
 from levels import low_level as ll
 from levels.hardware import program
 from levels.low_level import Function, Replay, Variable, function
-from levels_more import small_kernels, wholes
+from levels_more.compiler import typed_assembler
+from levels_more.compiler.eager import small_ops
 
 X = np.random.default_rng(1).standard_normal((3, 20, 5)).astype("f4")
 MOVES = {
@@ -115,7 +116,7 @@ def test_only_the_numbers_that_are_used_are_checked(monkeypatch):
 
 def test_a_fraction_is_no_constant_of_whole_numbers():
     """A kernel that computes with 0.5 in between is left as it is: cut off to 0 it would be another one."""
-    a = wholes.Wholes("halves", np.dtype("i8"))
+    a = typed_assembler.Wholes("halves", np.dtype("i8"))
     with pytest.raises(TypeError, match="halves: 0.5 is no constant of a program on whole numbers"):
         a.load(a.array("x", 1), 0) * 0.5
 
@@ -133,7 +134,7 @@ def graphs(seed):
 
 def count():
     """Print ({back end: how many random graphs}, {why: how many are replayed, and not empty}). Programs are not compiled."""
-    small_kernels.SMALL = 0
+    small_ops.SMALL = 0
     program.machine_code = lambda text: (None, 1)  # so no program may run in this process
     found, why = collections.Counter(), collections.Counter()
     with np.errstate(all="ignore"):

@@ -21,7 +21,7 @@ import levels.hardware.machine as machine
 from course.build import ROOT, environment
 from levels.hardware import Assembler, Buffer, copy, pool, select
 from levels.hardware.tasks import net_program
-from levels_more.listing import listing, trimmed
+from levels_more.hardware.disassembly import listing, trimmed
 
 CPU = pool()["cpu:0"]
 DTYPES = ["f4", "f8"]

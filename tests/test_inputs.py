@@ -43,8 +43,8 @@ from levels.mid_level import (
     metrics,
     numeric_column,
 )
-from levels_more.fitting import distinct
-from levels_more.pipeline import cut
+from levels_more.high_level.fit import distinct
+from levels_more.mid_level.dataset import cut
 
 DRAWS = np.random.RandomState(0)
 X = DRAWS.normal(size=(100, 3)).astype("f4")

@@ -11,14 +11,15 @@ from levels.hardware import pool
 from levels.kernels import counted, launch, use
 from levels.low_level import VJPS, GradientTape, Variable, apply, constant, eager, function, nn, walk_back
 from levels.mid_level import SGD, BinaryCrossentropy, Dense, MeanSquaredError, affine
-from levels_more import losses, walks
+from levels_more.compiler.eager import backward
+from levels_more.mid_level import losses
 
 
 @pytest.fixture(autouse=True)
 def forgotten():
-    walks._WALKS.clear()
+    backward._WALKS.clear()
     yield
-    walks._WALKS.clear()
+    backward._WALKS.clear()
 
 
 def layer_of(activation, dtype):
@@ -29,7 +30,7 @@ def layer_of(activation, dtype):
     return layer, constant(draw.normal(size=(7, 3)).astype(dtype))
 
 
-def met(run, times=walks._SELDOM + 2):
+def met(run, times=backward._SELDOM + 2):
     """(the ops on the tape, the value, its gradients) of the first tape, walked op by op, and of a later one, by a program."""
     found = []
     for _ in range(times):
@@ -170,7 +171,7 @@ def test_a_joined_op_takes_a_kernel_too():
         pass
 
 
-@pytest.mark.parametrize("often", [1, walks._SELDOM + 3])
+@pytest.mark.parametrize("often", [1, backward._SELDOM + 3])
 @pytest.mark.parametrize("op, which", [("relu", 0), ("add", 1), ("matmul", 1)])
 def test_a_rule_that_is_replaced_is_heard(op, which, often, monkeypatch):
     """Before the forward pass, and between it and the gradient; of few tapes, and of many, whose walk is a program."""
@@ -265,7 +266,7 @@ def test_what_a_kernel_reads_is_watched_in_a_walk_and_in_a_step(monkeypatch):
     here = sys.modules[__name__]
     w, optimizer = Variable(np.array([1.0])), SGD(0.5)
     with use("multiply", "cpu", lambda x, y: x * y * FACTOR):
-        for _ in range(walks._SELDOM + 3):
+        for _ in range(backward._SELDOM + 3):
             with GradientTape() as tape:
                 y = w * 6.0
             (dw,) = tape.gradient(y, [w])

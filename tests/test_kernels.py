@@ -18,10 +18,11 @@ from course.build import ROOT, environment
 from levels import hardware, kernels, low_level
 from levels.hardware import pool
 from levels.kernels import KERNELS, PLANS, counted, kernel, launch, loop_source, places_of, use
-from levels_more import joined, moves, ops, random_numbers, reductions  # noqa: F401 (all ops enter the tables)
-from levels_more import products as tiles
-from levels_more.machines import COLLECTIVES
-from levels_more.walks import MADE_OF
+from levels_more.compiler.eager.backward import MADE_OF
+from levels_more.distributed.collectives import COLLECTIVES
+from levels_more.kernels import elementwise, layout, random, reductions  # noqa: F401 (all ops enter the tables)
+from levels_more.kernels import matmul as tiles
+from levels_more.mid_level import composite_ops  # noqa: F401 (its ops enter the tables)
 
 CPU = pool()["cpu:0"]
 DTYPES = st.sampled_from([np.dtype("f4"), np.dtype("f8")])
@@ -652,10 +653,10 @@ def test_the_tiles_for_other_processors_give_the_same_bits(machine, features):
         import numpy as np
         from llvmlite import binding
         from levels import hardware
-        import levels_more.intrinsics
+        import levels_more.kernels.intrinsics
         found = binding.get_host_cpu_features
         platform.machine, binding.get_host_cpu_features = lambda: {machine!r}, lambda: dict.fromkeys({features!r}, True)
-        import levels_more.products  # which alone is told of another machine
+        import levels_more.kernels.matmul  # which alone is told of another machine
         binding.get_host_cpu_features = found
         from levels.kernels import compile_cpu, launch, matmul_ikj, matmul_rows
         plain, packed = (compile_cpu(function, np.dtype("f8")) for function in (matmul_ikj, matmul_rows))

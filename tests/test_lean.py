@@ -53,11 +53,11 @@ def test_both_tasks_run_on_all_levels_with_levels_more_in_reach(absent):
 MISSING = {  # what a reader asks for, and the package that it needs
     "from levels.high_level import load_model": "safetensors",
     "from levels.high_level import LinearRegressor": "s(cipy|klearn)",
-    "from levels_more.exporting import onnx_model": "onnx|safetensors",
-    "from levels_more.summaries import FileWriter; FileWriter('logs')": "tensorboardX",
+    "from levels_more.saving.onnx import onnx_model": "onnx|safetensors",
+    "from levels_more.tensorflow.summaries import FileWriter; FileWriter('logs')": "tensorboardX",
     "from levels_more.torchkeras import _table; _table({})": "pandas",
-    "import numpy as np; from levels.hardware import launch_kernel, pool; from levels_more.gpu_threads import simulate; "
-    "from levels_more.gpu_memory import Dim3; simulate(lambda x: None, Dim3(1, 1, 1), Dim3(1, 1, 1), [np.zeros(1)])": "greenlet",
+    "import numpy as np; from levels.hardware import launch_kernel, pool; from levels_more.hardware.gpu.scheduler import simulate; "
+    "from levels_more.hardware.gpu.memory import Dim3; simulate(lambda x: None, Dim3(1, 1, 1), Dim3(1, 1, 1), [np.zeros(1)])": "greenlet",
 }
 
 

@@ -60,8 +60,8 @@ from levels.low_level import (
     transpose,
     where,
 )
-from levels_more import joined  # noqa: F401 (whose rules are there once it was asked for)
-from levels_more.machines import COLLECTIVES
+from levels_more.distributed.collectives import COLLECTIVES
+from levels_more.mid_level import composite_ops  # noqa: F401 (whose rules are there once it was asked for)
 
 
 def tapes():

@@ -40,12 +40,12 @@ from levels.low_level import (
     world,
 )
 from levels.mid_level import Adam, Dataset, Dense
-from levels_more import machines, machines_stages
-from levels_more.machines_spread import shares, spread
+from levels_more.distributed import backend, collectives
+from levels_more.distributed.partition import shares, spread
 
 MPIEXEC = next(filter(Path.exists, (Path(sys.executable).with_name(name) for name in ("mpiexec", "mpiexec.exe"))), None)
 there = pytest.mark.skipif(
-    not (MPIEXEC and importlib.util.find_spec("mpi4py")), reason=f"MPI is not here: {machines.INSTALL}"
+    not (MPIEXEC and importlib.util.find_spec("mpi4py")), reason=f"MPI is not here: {collectives.INSTALL}"
 )
 
 
@@ -151,12 +151,12 @@ def test_float32_stays_near_and_messages_that_overlap_change_nothing():
     script = (
         NETS
         + """
-    from levels_more import machines_stages
+    from levels_more.distributed import backend
     name = "784-512-512-10, SGD"
     if world().comm:
-        before, found = machines_stages.world, []
+        before, found = backend.world, []
         for cores in (1, 2):
-            machines_stages.world = lambda: before()._replace(cores=cores)
+            backend.world = lambda: before()._replace(cores=cores)
             found.append(train(name, "float32", DistributedDataParallel))
         assert digest(*found[0]) == digest(*found[1])
     (net, history, *_) = found[0] if world().comm else train(name, "float32")
@@ -237,7 +237,7 @@ def test_the_launcher_says_what_to_do(tmp_path):
     script = tmp_path / "dies.py"
     script.write_text("import os, sys\nos._exit(3 if sys.argv[1] == 'dies' else 0)")
     for word, expected in (("dies", 3), ("lives", 0)):
-        command = [sys.executable, "-m", "levels_more.launch", "2", script, word]
+        command = [sys.executable, "-m", "levels_more.distributed.launch", "2", script, word]
         result = subprocess.run(command, env=build.environment(build.ROOT), capture_output=True, text=True, timeout=60)
         assert (result.returncode == 0) == (expected == 0), result.stderr
         assert ("Start it again, with any number of ranks" in result.stderr) == (expected != 0)
@@ -249,8 +249,8 @@ def test_without_mpi_a_sentence_says_how_to_install_it():
         "from levels.high_level import DistributedDataParallel as D, Sequential; from levels.mid_level import Dense; "
     )
     alone += "m = D(Sequential([Dense(1)])); m.compile('sgd', 'mse'); m.fit([[1.0], [2.0]], [[1.0], [2.0]], verbose=0); print(m)"
-    here = {name: value for name, value in build.environment(build.ROOT).items() if name not in machines.STARTED}
-    for more, expected in (({}, "rank 0 of 1"), ({"PMI_RANK": "0"}, machines.INSTALL)):
+    here = {name: value for name, value in build.environment(build.ROOT).items() if name not in collectives.STARTED}
+    for more, expected in (({}, "rank 0 of 1"), ({"PMI_RANK": "0"}, collectives.INSTALL)):
         command = [sys.executable, "-c", hidden + alone]
         result = subprocess.run(command, env=here | more, capture_output=True, text=True, timeout=60)
         assert expected in result.stdout + result.stderr
@@ -441,7 +441,7 @@ def test_an_interrupt_ends_all_ranks_behind_one_step_and_what_catches_it_goes_on
             print(f"caught {int(net.optimizer.iterations.numpy()) % 3000} {len(model.history.losses) % 3000}\\n", end="")
         """)
     )
-    command = [str(MPIEXEC), "-n", "3", sys.executable] if by == "mpiexec" else [sys.executable, "-m", "levels_more.launch", "3"]  # fmt: skip
+    command = [str(MPIEXEC), "-n", "3", sys.executable] if by == "mpiexec" else [sys.executable, "-m", "levels_more.distributed.launch", "3"]  # fmt: skip
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     here = build.environment(build.ROOT) | {"NUMBA_NUM_THREADS": "1"}
     process = subprocess.Popen(
@@ -688,8 +688,8 @@ def test_messages_of_a_stage_travel_together_and_large_sums_early(monkeypatch):
 
     for cores, messages in ((1, [2]), (2, [1, 1])):
         graph = spread(trace(step, [constant(X.astype("f4")).spec])[0], 10, World(0, 2))
-        monkeypatch.setattr(machines_stages, "world", lambda cores=cores: World(0, 2, None, cores))
-        assert [len(sent) for _, _, sent, _ in machines_stages.Staged(graph, 10).parts if sent] == messages
+        monkeypatch.setattr(backend, "world", lambda cores=cores: World(0, 2, None, cores))
+        assert [len(sent) for _, _, sent, _ in backend.Staged(graph, 10).parts if sent] == messages
 
 
 def test_ranks_whose_shares_differ_by_a_row_send_the_same_messages():
@@ -701,7 +701,7 @@ def test_ranks_whose_shares_differ_by_a_row_send_the_same_messages():
         return reduce_sum(exp(y)) + reduce_sum(x * x)
 
     graph = trace(step, [constant(np.ones((31, 4))).spec])[0]
-    parts = [machines_stages.Staged(spread(graph, 31, World(rank, 2)), 31).parts for rank in (0, 1)]
+    parts = [backend.Staged(spread(graph, 31, World(rank, 2)), 31).parts for rank in (0, 1)]
     first, second = ([[(m.op, type(m)) for m in messages] for _, _, messages, _ in each] for each in parts)
     assert first == second and any(first)
 

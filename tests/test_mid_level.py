@@ -72,7 +72,7 @@ from levels.mid_level import (
     known,
     metrics,
 )
-from levels_more.fused import FusedProgram
+from levels_more.compiler.fused.backend import FusedProgram
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "golden.json").read_text(encoding="utf-8"))
 GOLDEN["metrics"] = [case for case in GOLDEN["metrics"] if "curve" not in case["arguments"]]  # here AUC is that of ROC
@@ -513,7 +513,7 @@ def test_dropout_drops_its_share_and_keeps_the_mean():
 
 def test_what_is_drawn_is_of_record():
     """The same numbers, to the bit, as the key and the counter give them."""
-    from levels_more.more_layers import GaussianNoise
+    from levels_more.tensorflow.more_layers import GaussianNoise
 
     drop, noise, x = Dropout(0.5, seed=7), GaussianNoise(1.0, seed=7), constant(np.zeros((2, 3)))
     for k in range(2):

@@ -131,18 +131,18 @@ def test_source_that_is_shown_counts(tmp_path):
         "'''Text.'''\n\n\n@cached\ndef f(x):\n    # why\n    return x\n\n\nclass C:\n    def g(self):\n        return 1\n"
     )
     ways = {
-        "from levels_more.gpu import f\npage.source(f)": 3,
-        "from levels_more import gpu\npage.source(gpu.f, gpu.C.g)": 3 + 2,
-        "from levels_more.gpu import C as K\npage.source(K)": 3,
-        "from levels_more import gpu\npage.source(gpu)": 6,
-        "import levels_more.gpu\npage.source(levels_more.gpu.f)": 3,
+        "from levels_more.hardware.gpu.device import f\npage.source(f)": 3,
+        "from levels_more.hardware.gpu import device\npage.source(device.f, device.C.g)": 3 + 2,
+        "from levels_more.hardware.gpu.device import C as K\npage.source(K)": 3,
+        "from levels_more.hardware.gpu import device\npage.source(device)": 6,
+        "import levels_more.hardware.gpu.device\npage.source(levels_more.hardware.gpu.device.f)": 3,
         "from levels_more import f\npage.source(f)": 3,  # which its front hands on
         "def h():\n    pass\npage.source(h)": 1,  # shown above
     }
     for source, lines in ways.items():
         assert section(source, root=tmp_path).lines == 2 + lines, source
     with pytest.raises(BuildError, match="gpu.nothing: no function or class is called so in levels_more"):
-        section("from levels_more import gpu\npage.source(gpu.nothing)", root=tmp_path)
+        section("from levels_more.hardware.gpu import device\npage.source(device.nothing)", root=tmp_path)
 
 
 def test_minutes_are_written_beside_the_headings():

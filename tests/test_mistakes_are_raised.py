@@ -19,10 +19,12 @@ from levels.low_level import (
     row_program,
 )
 from levels.mid_level import layers
-from levels_more import fused, joined, small_kernels, walks
 from levels_more import tensorflow as tf
-from levels_more.fused import FusedProgram
-from levels_more.fused_replay import FusedReplay
+from levels_more.compiler.eager import backward, small_ops
+from levels_more.compiler.fused import backend
+from levels_more.compiler.fused.backend import FusedProgram
+from levels_more.compiler.fused.replay import FusedReplay
+from levels_more.mid_level import composite_ops
 
 MISTAKES = pytest.mark.parametrize(
     "mistake", [AttributeError("x"), ZeroDivisionError("x"), TypeError("x"), KeyError("x")]
@@ -47,7 +49,7 @@ def program_of(python, *args):
 
 
 @MISTAKES
-@pytest.mark.parametrize("back_end", [fused.FusedProgram, row_program.RowProgram, FusedReplay])
+@pytest.mark.parametrize("back_end", [backend.FusedProgram, row_program.RowProgram, FusedReplay])
 def test_a_mistake_in_a_back_end_is_raised(back_end, mistake, monkeypatch):
     monkeypatch.setattr(back_end, "__init__", raising(mistake))
     first = [(back_end, lambda graph: -1)]
@@ -67,7 +69,7 @@ def walked(x, times=1):
 
 @MISTAKES
 def test_a_mistake_in_the_program_of_a_walk_is_raised(mistake, monkeypatch):
-    monkeypatch.setattr(walks, "_WALKS", {})
+    monkeypatch.setattr(backward, "_WALKS", {})
     x = Variable(np.full((3, 7), 2.0))
     walked(x, 8)
     monkeypatch.setattr(FusedProgram, "__init__", raising(mistake))
@@ -76,19 +78,19 @@ def test_a_mistake_in_the_program_of_a_walk_is_raised(mistake, monkeypatch):
 
 
 def test_a_walk_that_is_no_program_goes_op_by_op(monkeypatch):
-    monkeypatch.setattr(walks, "_WALKS", {})
+    monkeypatch.setattr(backward, "_WALKS", {})
     x = Variable(np.full((3, 5), 2.0))
     for error in (NoProgram("none"), ValueError("refused"), TypeError("its numbers are not known")):
         with monkeypatch.context() as patch:
-            patch.setattr(walks.ShortFunction, "traced", raising(error))
+            patch.setattr(backward.ShortFunction, "traced", raising(error))
             assert (walked(x, 12).numpy() == 4.0).all()
-        walks._WALKS.clear()
+        backward._WALKS.clear()
 
 
 @MISTAKES
 def test_a_mistake_in_a_small_kernel_is_raised(mistake, monkeypatch):
-    monkeypatch.setattr(small_kernels, "LoopWriter", raising(mistake))
-    monkeypatch.setattr(small_kernels, "_LOOPS", {})
+    monkeypatch.setattr(small_ops, "LoopWriter", raising(mistake))
+    monkeypatch.setattr(small_ops, "_LOOPS", {})
     x = np.ones((3, 11, 13))
     with pytest.raises(type(mistake)):
         apply("multiply", x, 3.0 * x)
@@ -132,25 +134,25 @@ def test_odd_graphs_find_a_program(python, args):
 
 @MISTAKES
 def test_a_mistake_in_a_joined_op_is_raised_or_heard_of_apart(mistake, monkeypatch):
-    joined._stands_for.cache_clear()
-    monkeypatch.setattr(joined, "trace", raising(mistake))
+    composite_ops._stands_for.cache_clear()
+    monkeypatch.setattr(composite_ops, "trace", raising(mistake))
     try:
         if isinstance(mistake, ZeroDivisionError | AttributeError):
             with pytest.raises(type(mistake)):
-                joined._stands_for("affine")
+                composite_ops._stands_for("affine")
         else:
-            assert not joined._stands_for("affine")
+            assert not composite_ops._stands_for("affine")
     finally:
-        joined._stands_for.cache_clear()
+        composite_ops._stands_for.cache_clear()
 
 
 def test_a_layer_of_the_readers_that_has_more_than_a_kernel_is_not_joined(monkeypatch):
-    joined._stands_for.cache_clear()
+    composite_ops._stands_for.cache_clear()
     monkeypatch.setattr(layers.Dense, "call", lambda self, x: self.activation(x @ self.kernel + self.bias * self.scale))
     try:
-        assert not joined._stands_for("affine")
+        assert not composite_ops._stands_for("affine")
     finally:
-        joined._stands_for.cache_clear()
+        composite_ops._stands_for.cache_clear()
 
 
 @MISTAKES

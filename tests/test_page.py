@@ -11,7 +11,7 @@ import sklearn.datasets
 from course.figures import page
 from levels.high_level import Input, Model, Sequential, export_page, load_model
 from levels.mid_level import Adam, Dense, Dropout, Embedding, Flatten, Layer, LayerNormalization
-from levels_more import pages
+from levels_more.saving import webpage
 
 POINTS = np.concatenate([np.random.default_rng(0).uniform(-11, 11, (300, 2)), [[0, 0], [11, -11], [-0.0, 1e-300]]])
 
@@ -27,7 +27,7 @@ def chromium(launched):
 def packed_once():
     """onnxruntime-web is compressed once for all of these tests: 14 MB take a second."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "packed", functools.cache(pages.packed))
+        patch.setattr(webpage, "packed", functools.cache(webpage.packed))
         yield
 
 
@@ -336,7 +336,7 @@ def test_a_digit_is_drawn(opened, digits, tell):
 
 def onnxruntime_web():
     try:
-        return pages.onnxruntime_web()
+        return webpage.onnxruntime_web()
     except FileNotFoundError as error:
         return pytest.skip(str(error))
 
@@ -383,7 +383,7 @@ def test_what_onnxruntime_has_for_float32_alone_is_told_at_home(opened, activati
 
 def test_without_onnxruntime_web_the_cure_is_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pages, "TEMPLATE", tmp_path / "a" / "page.html")
+    monkeypatch.setattr(webpage, "TEMPLATE", tmp_path / "a" / "page.html")
     model = built(Dense(2), Dropout(0.5), Dense(1, "sigmoid"))
     with pytest.raises(FileNotFoundError, match="more than Dense layers .* npm install onnxruntime-web"):
         export_page(model, tmp_path / "net.html")
@@ -440,7 +440,7 @@ def test_words_that_do_not_fit_are_told(given, why, rings, tmp_path):
 
 
 def test_the_source_of_functions_methods_and_classes_is_shown():
-    shown = page.source(pages.plain, Dropout.call, numba.njit(pages.activation_of)).data
+    shown = page.source(webpage.plain, Dropout.call, numba.njit(webpage.activation_of)).data
     assert shown.startswith("```python\ndef plain(model):\n") and shown.endswith("\n```")
     assert "\n\ndef call(self," in shown and "\n\ndef activation_of(layer):" in shown
     assert "class Dropout(Drawing):" in page.source(Dropout).data

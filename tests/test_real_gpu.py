@@ -23,7 +23,7 @@ from course import build, tasks
 from levels.hardware import GpuError, RealGpu, cuda, placed_on, pool, real_cuda
 from levels.kernels import KERNELS, drawn, kernel_of, launch, outcome, trials_of
 from levels.low_level import GradientTape, Variable, constant, device, function, reduce_mean, reshape
-from levels_more import moves, ops, random_numbers, reductions  # noqa: F401 (all ops enter the tables)
+from levels_more.kernels import elementwise, layout, reductions  # noqa: F401 (all ops enter the tables)
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"  # by numba, whose threads take a millisecond
 GPU = pool()["gpu:0"]
@@ -268,7 +268,8 @@ import numpy as np
 from numba import cuda
 from levels.hardware import pool
 from levels.kernels import KERNELS, drawn, outcome, trials_of
-from levels_more import gpu, gpu_kernels, moves, ops, random_numbers, reductions
+from levels_more.hardware.gpu import device as gpu
+from levels_more.kernels import elementwise, gpu as gpu_kernels, layout, random as random_numbers, reductions
 
 pool()  # as long as devices are what they are; from here on there is one that a compiler can ask about
 for module in [m for name, m in sys.modules.items() if "cuda" in name and hasattr(m, "get_current_device")]:

@@ -13,7 +13,7 @@ from course.figures import host_caches
 from levels.hardware import Device, host_lanes, pool
 from levels.hardware.device import MEASURES
 from levels.hardware.roofline import _measure_bandwidth, _measure_launch
-from levels_more.measuring import Pool, amount, measure_latency, measure_reading
+from levels_more.hardware.benchmark import Pool, amount, measure_latency, measure_reading
 
 CPU = pool()["cpu:0"]
 KIB, MIB = 2**10, 2**20

@@ -109,12 +109,12 @@ def test_every_public_name_has_its_place(site):
 
 def test_a_module_that_no_notebook_shows_leads_to_what_is_beneath_it_or_above():
     apart = names.taken_apart()
-    leads = {name: apart[f"levels_more.{name}"] for name in ("fused", "fused_rows", "angles")}
+    leads = {name: apart[f"levels_more.{name}"] for name in ("compiler.fused.backend", "compiler.fused.gather", "low_level.special")}
     words = "Taken apart", "What it stands on is taken apart", "What stands on it is taken apart"
     places = "more/03 fused", "more/03 fused", "more/03 torch"
     assert [lead[0] for lead in leads.values()] == [f"{w} in {p}" for w, p in zip(words, places, strict=True)]
-    assert leads["angles"][1] == "../notebooks/more/03_torch.html"
-    assert "levels_more.waves" not in apart  # nobody's text names it: it stays plain
+    assert leads["low_level.special"][1] == "../notebooks/more/03_torch.html"
+    assert "levels_more.hardware.elementary" not in apart  # nobody's text names it: it stays plain
 
 
 def test_every_name_that_is_handed_on_is_told(site):

@@ -18,15 +18,16 @@ from levels import kernels
 from levels.hardware import Buffer, pool
 from levels.kernels import ELEMENTWISE, KERNELS, KINDS, PLANNERS, PLANS, UPDATES, counted, launch, planned, scalar, use
 from levels.low_level import Tensor, apply, constant
-from levels_more import CONTENTS, ranges, small_kernels
-from levels_more.trials import drawn, trials_of
+from levels_more import CONTENTS
+from levels_more.compiler.eager import bounds_check, small_ops
+from levels_more.kernels.verify import drawn, trials_of
 
 CPU = pool()["cpu:0"]
 
 
 def is_program(plan):
     """Whether this plan runs a program, and not what numba has compiled."""
-    return getattr(plan.run, "__module__", None) == small_kernels.__name__
+    return getattr(plan.run, "__module__", None) == small_ops.__name__
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def by_numba(monkeypatch):
 
     def run(op, arrays, attrs):
         with monkeypatch.context() as patch:
-            patch.setattr(small_kernels, "SMALL", -1)
+            patch.setattr(small_ops, "SMALL", -1)
             PLANS.clear()
             result, plan = launched(op, arrays, attrs)
             assert not is_program(plan)
@@ -318,13 +319,13 @@ def test_first_eager_steps_wait_for_no_numba(tmp_path):
 def test_numbers_that_are_no_probabilities_are_found(count, dtype):
     least = np.nextafter(np.array(0.0, dtype), -1, dtype=dtype), np.nextafter(np.array(1.0, dtype), 2, dtype=dtype)
     x = np.linspace(0.0, 1.0, count).astype(dtype)
-    assert ranges.surely_within(constant(x))
+    assert bounds_check.surely_within(constant(x))
     for wrong in (*least, -np.inf, np.inf):
         for place in {0, count // 2, count - 1}:
             y = x.copy()
             y[place] = wrong
-            assert not ranges.surely_within(constant(y))
-    assert ranges.surely_within(constant(np.full(count, np.nan, dtype)))  # as the core takes it
+            assert not bounds_check.surely_within(constant(y))
+    assert bounds_check.surely_within(constant(np.full(count, np.nan, dtype)))  # as the core takes it
 
 
 def test_a_copy_of_a_buffer_has_an_address_of_its_own():

@@ -10,8 +10,7 @@ import pytest
 
 import levels_more.tensorflow as tf
 from course.build import ROOT, environment
-from levels_more import keras_steps
-from levels_more.tensorflow import keras
+from levels_more.tensorflow import keras, keras_steps
 from levels_more.tensorflow.keras import layers
 
 X = np.array([[1.0, 2.0], [3.0, -1.0], [0.5, 0.25], [-2.0, 1.5]])

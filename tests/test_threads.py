@@ -36,7 +36,7 @@ from levels.low_level import (
     relu,
 )
 from levels.mid_level import layers, optimizers
-from levels_more.fused import FusedProgram
+from levels_more.compiler.fused.backend import FusedProgram
 
 CPU = pool()["cpu:0"]
 THREADS = 8

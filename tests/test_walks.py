@@ -22,21 +22,21 @@ from levels.low_level import (
 )
 from levels.low_level.tasks import dnn_classifier, linear_regression
 from levels_more import tensorflow as tf
-from levels_more import walks
+from levels_more.compiler.eager import backward
 
-OFTEN = walks._SELDOM + 2
+OFTEN = backward._SELDOM + 2
 
 
 @pytest.fixture(autouse=True)
 def forgotten():
-    walks._WALKS.clear()
+    backward._WALKS.clear()
     yield
-    walks._WALKS.clear()
+    backward._WALKS.clear()
 
 
 def programs():
     """The walks that are programs now."""
-    return [walk for walk in walks._WALKS.values() if type(walk) is walks._Walk and walk.programs]
+    return [walk for walk in backward._WALKS.values() if type(walk) is backward._Walk and walk.programs]
 
 
 def gradients(forward, sources, times=1):
@@ -63,8 +63,8 @@ def test_a_task_trains_as_before_and_in_float64_to_the_bit(task, dtype, monkeypa
     with eager():
         quick = train(*given)
         assert len(programs()) == 1
-        monkeypatch.setattr(walks, "_SELDOM", 10**9)
-        walks._WALKS.clear()
+        monkeypatch.setattr(backward, "_SELDOM", 10**9)
+        backward._WALKS.clear()
         slow = train(*given)
     assert not programs()
     same = np.array_equal if dtype == "f8" else lambda a, b: np.allclose(a, b, 1e-4, 1e-6)
@@ -111,7 +111,9 @@ def test_a_gradient_of_the_readers_runs_in_each_walk():
             y = tf.reduce_sum(shifted(w) * 2.0)
         found.append(float(tape.gradient(y, w).numpy()[0]))
     assert found == [2.0 * k for k in range(1, OFTEN + 1)]
-    assert not any(isinstance(walk, walks._Walk) for walk in walks._WALKS.values())  # its function would stay alive
+    assert not any(
+        isinstance(walk, backward._Walk) for walk in backward._WALKS.values()
+    )  # its function would stay alive
 
 
 def test_a_kernel_that_is_swapped_is_heard():
@@ -179,13 +181,13 @@ def test_no_numbers_are_kept():
         gradients(lambda: reduce_sum(w * w), [w], times)
         if times == 5:
             assert cpu.used == used
-    assert len(programs()) == 1 and RUN is walks.RUN
+    assert len(programs()) == 1 and RUN is backward.RUN
 
 
 def test_so_many_shapes_are_remembered(monkeypatch):
-    monkeypatch.setattr(walks, "_MOST", 3)
+    monkeypatch.setattr(backward, "_MOST", 3)
     w = Variable([1.0])
     for k in range(10):
         x = constant(np.ones(k + 1, "f4"))
         gradients(lambda x=x: reduce_sum(w * x), [w])
-    assert len(walks._WALKS) <= 3
+    assert len(backward._WALKS) <= 3

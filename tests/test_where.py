@@ -37,20 +37,20 @@ def read_once():
         ("tf.keras.layers.Dense", "Dense", "mid_level", "layers"),
         ("torch.nn.Linear", "Dense", "mid_level", "layers"),
         ("torch.nn.ReLU", "relu", "low_level", "nn"),
-        ("loss.backward", "backward", "levels_more", "gradients"),
-        ("torch.utils.data.DataLoader", "DataLoader", "levels_more", "pipeline"),
+        ("loss.backward", "backward", "levels_more", "low_level/autodiff"),
+        ("torch.utils.data.DataLoader", "DataLoader", "levels_more", "mid_level/dataset"),
         ("torch.optim.Adam", "Adam", "mid_level", "optimizers"),
         ("optimizer.step", "Optimizer.apply_gradients", "mid_level", "optimizers"),
         ("torch.compile", "function", "low_level", "functions"),
         ("tf.keras.Model.compile", "Trainable.compile", "high_level", "models"),
         ("model.fit", "Model.fit", "high_level", "models"),
-        ("torch.onnx.export", "export", "levels_more", "exporting"),
-        ("torch.randn", "normal", "levels_more", "making"),
-        ("tf.random.set_seed", "set_seed", "levels_more", "making"),
-        ("torch.index_select", "take", "levels_more", "arranging"),
-        ("tf.argmax", "argmax", "levels_more", "tensor_ops"),
-        ("model.load_state_dict", "load_state_dict", "levels_more", "states"),
-        ("torch.nn.LayerNorm", "LayerNormalization", "levels_more", "layers"),
+        ("torch.onnx.export", "export", "levels_more", "saving/onnx"),
+        ("torch.randn", "normal", "levels_more", "low_level/creation"),
+        ("tf.random.set_seed", "set_seed", "levels_more", "low_level/creation"),
+        ("torch.index_select", "take", "levels_more", "low_level/shape"),
+        ("tf.argmax", "argmax", "levels_more", "low_level/ops"),
+        ("model.load_state_dict", "load_state_dict", "levels_more", "low_level/module"),
+        ("torch.nn.LayerNorm", "LayerNormalization", "levels_more", "mid_level/layers"),
         ("VJPS", "VJPS", "low_level", "autodiff"),
         ("subtract", "subtract", "kernels", "elementwise"),
     ],
@@ -101,7 +101,7 @@ def test_what_is_added_to_a_level_is_shown_beside_it():
             for name in names.split():
                 here = [place for place in INDEX if place.level == "levels_more" and place.name == name]
                 assert here, name
-                levels = {place.adds_to for place in here if place.room == module}  # (a module hands some names on)
+                levels = {place.adds_to for place in here if place.room == module.replace(".", "/")}  # (a module hands some names on)
                 assert levels <= {front.split(".")[1]}, (module, name)
 
 

@@ -17,8 +17,8 @@ from levels.high_level import Sequential
 from levels.kernels import counted
 from levels.low_level import DOOR, RUN, Replay, constant, device, eager, function, functions
 from levels.mid_level import SGD, Adam, BatchNormalization, Dataset, Dense, Dropout
-from levels_more import walks
-from levels_more.inputs import batches_for
+from levels_more.compiler.eager import backward
+from levels_more.high_level.data_adapter import batches_for
 
 pytestmark = pytest.mark.versions
 
@@ -104,7 +104,7 @@ def test_a_step_goes_from_fit_down_to_the_device(line):
 
 @pytest.mark.parametrize("make, rows", [(line_model, TEN), (net_model, HUNDRED)])
 def test_launches_and_bytes_are_those_that_level_2_counts(make, rows, monkeypatch):
-    monkeypatch.setattr(walks, "_WALKS", {})  # a shape that other tests met often is walked by one program
+    monkeypatch.setattr(backward, "_WALKS", {})  # a shape that other tests met often is walked by one program
     model = make()
     data = batches_for(
         model, Dataset.from_batches(*rows, [range(len(rows[0]))])
@@ -175,7 +175,7 @@ def test_a_fused_replay_is_shown_part_by_part(by_parts, by_launches):
     launched = [row for row in replay.walk() if row.kind == "launch"]
     assert [row.name for row in launched] == [*map(repr, program.units)] and compiling.launches == 0
     assert repr(replay) == f"replay {len(program.plans)} ops in {len(launched)} launches"
-    assert replay.place.file == "levels_more/fused_replay.py" and repr(replay) in repr(compiled)
+    assert replay.place.file == "levels_more/compiler/fused/replay.py" and repr(replay) in repr(compiled)
     usual = {(row.name, row.bytes) for row in rows_of(by_launches[1], "kernel")}
     for row, unit in zip(launched, program.units, strict=True):
         (kernel,) = row.rows
@@ -185,7 +185,7 @@ def test_a_fused_replay_is_shown_part_by_part(by_parts, by_launches):
         moved = sum(x.spec.nbytes for x in {x for node in inside for x in node.inputs} - inside | inside & wanted)
         assert kernel.name == f"{row.name} on cpu:0" and kernel.device is pool()["cpu:0"]
         if unit.loop:
-            assert row.name.startswith("loop: ") and row.place.file == "levels_more/fused_replay.py"
+            assert row.name.startswith("loop: ") and row.place.file == "levels_more/compiler/fused/replay.py"
             assert kernel.bytes == moved
         else:
             assert (kernel.name, kernel.bytes) in usual and "kernels" in (row.place.level, row.place.adds_to)
@@ -210,7 +210,10 @@ def test_a_list_of_programs_is_one_launch_that_moves_what_they_move():
         read = {x for node in inside for x in node.inputs} - inside
         moved += sum(x.spec.nbytes for x in read | {node for node in inside if node in program.words})
     assert (launched.name, launched.bytes) == ("list of programs on cpu:0", moved)
-    assert launched.place.file == "levels_more/fused.py" and "levels_more/fused.py" in repr(picture)
+    assert (
+        launched.place.file == "levels_more/compiler/fused/backend.py"
+        and "levels_more/compiler/fused/backend.py" in repr(picture)
+    )
 
 
 def test_the_loss_is_that_of_record_opened_and_compiled(line, net):
@@ -310,7 +313,7 @@ def test_it_prints_what_is_the_same_every_time(line):
     assert text == repr(xray.opened(line_model(), *TEN)) and "µs" not in text
     head, first, *rest = text.split("\n")
     assert head.split() == ["launches", "bytes", "defined", "in"]
-    assert first.startswith("fit sequential") and first.endswith("levels_more/fitting.py")
+    assert first.startswith("fit sequential") and first.endswith("levels_more/high_level/fit.py")
     assert len(rest) == sum(row.kind not in ("fit", "launch", "kernel") for row in line[0].root.walk())
 
 

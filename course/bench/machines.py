@@ -102,7 +102,7 @@ def trained(library, python, ranks, file, environment):
     """What the first of so many ranks says of a training. Raises RuntimeError, with what a rank says, where it fails."""
     command = [python, str(Path(__file__).resolve()), library, str(ranks), file]
     if library == "levels" and ranks > 1:
-        from levels_more.launch import mpiexec
+        from levels_more.distributed.launch import mpiexec
 
         command = [mpiexec(), "-n", str(ranks), *command]
     environment |= {"MEET": Path(f"{file}.{time.time_ns()}").as_uri()}

@@ -91,7 +91,7 @@ class Reader:
     def __init__(self, root: Path):
         self.root = root
         self.seen = {}  # a function's or class's name -> the lines that it had
-        self.imported = {}  # a name -> where it comes from: "levels_more.gpu.launch_kernel"
+        self.imported = {}  # a name -> where it comes from: "levels_more.hardware.gpu.device.launch_kernel"
 
     def counted(self, cell) -> dict[str, int]:
         """What a code cell adds to its section."""
@@ -140,7 +140,7 @@ class Reader:
         files = sorted(folder.glob("*.py"))  # a front may hand on what stands in any of them
         if path and folder / f"{path[0]}.py" in files:
             files = [folder / f"{path.pop(0)}.py"]
-        files += sorted((self.root / "levels_more").glob("*.py"))  # which adds names to the fronts of `levels`
+        files += sorted((self.root / "levels_more").rglob("*.py"))  # which adds names to the fronts of `levels`
         for file in files:
             if lines := lines_of(file.read_text(encoding="utf-8"), path):
                 return length(lines)

@@ -89,35 +89,8 @@ class Place(NamedTuple):
         return f'<a href="{up}{self.notebook}.ipynb{anchor}" title="{self.lines}">{html.escape(text)}</a>'
 
 
-# what other frameworks' spellings stand on: `where` leads to what `levels` itself has of that name
-RULES = {
-    "angles",
-    "arguments",
-    "jacobians",
-    "keras_callbacks",
-    "keras_layers",
-    "keras_losses",
-    "keras_metrics",
-    "keras_models",
-    "keras_optimizers",
-    "keras_rules",
-    "letters",
-    "missing",
-    "nested",
-    "outlines",
-    "printed",
-    "pytorch_lightning",
-    "recorded_making",
-    "solving",
-    "stepping",
-    "tensor_curves",
-    "tensor_pipeline",
-    "tensor_places",
-    "tensor_rules",
-    "torchkeras",
-    "torchmetrics",
-    "watching",
-}
+# rooms of other frameworks' spellings: `where` leads to what `levels` itself has of a name
+SPELLINGS = {"torch", "tensorflow", "torchkeras", "pytorch_lightning", "torchmetrics", "missing"}
 
 
 def places(root=ROOT):
@@ -155,20 +128,30 @@ def places_of_more(root):
         heading, text = "", path.read_text(encoding="utf-8")
         homes = {
             name: module
-            for module, names in re.findall(r"^from levels_more\.(\w+) import (\([^)]*\)|.*)", text, re.MULTILINE)
+            for module, names in re.findall(r"^from levels_more\.([\w.]+) import (\([^)]*\)|.*)", text, re.MULTILINE)
             for name in re.findall(r"\w+", names)
         }
         for title, names in re.findall(r"^# ## (.*)$|page\.source\(([^)]*)\)", text, re.MULTILINE):
             heading = title or heading
             for name in re.findall(r"\w+", names):
                 shown.setdefault((homes.get(name), name), (f"more/{path.stem}", heading))
-    files = [path for path in sorted(root.glob("levels_more/[a-z]*.py")) if path.stem not in RULES]
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in files}
+    folder = root / MORE
+    files = {path.relative_to(folder).with_suffix(""): path for path in sorted(folder.rglob("[a-z]*.py"))}
+    texts = {
+        ".".join(module.parts): path.read_text(encoding="utf-8")
+        for module, path in files.items()
+        if module.parts[0] not in SPELLINGS
+    }
 
     @functools.cache
     def height(module):
-        imported = re.findall(r"^from (?:levels|levels_more|)\.(\w+)", texts.get(module, ""), re.MULTILINE)
-        return max([LEVELS.index(name) if name in LEVELS else height(name) for name in imported], default=0)
+        imported = re.findall(r"^from (levels|levels_more)\.([\w.]+)", texts.get(module, ""), re.MULTILINE)
+        heights = [
+            LEVELS.index(name.split(".")[0])
+            for package, name in imported
+            if package == "levels" and name.split(".")[0] in LEVELS
+        ]
+        return max(heights + [height(name) for package, name in imported if package == MORE], default=0)
 
     fronts = {module: front.split(".")[1] for front, module in plugged(root) if front.startswith("levels.")}
     for module, text in texts.items():
@@ -181,7 +164,7 @@ def places_of_more(root):
                 Place(
                     name,
                     MORE,
-                    module,
+                    module.replace(".", "/"),
                     notebook,
                     heading,
                     "",
@@ -290,7 +273,8 @@ def where(name):
     Of a dotted name the longest end counts that is known here: "tf.keras.layers.Dense" is Dense. First comes the line of
     `levels_more` that spells it so. Raises LookupError, with the nearest names, for what the course does not have.
     """
-    index, spelling, modules = places(), spelling_of(name), {module for _, module in plugged()}
+    index, spelling = places(), spelling_of(name)
+    modules = {module.replace(".", "/") for _, module in plugged()}
     index = [place for place in index if place.level != MORE or place.room in modules]
     known = dict.fromkeys(
         place.name for place in sorted(index, key=lambda place: place.level == MORE)

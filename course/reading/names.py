@@ -132,7 +132,7 @@ def exported(cell):
 
 
 def taken_apart(root=ROOT):
-    """{"levels_more.layers.Dropout": (words, address)}: the section that takes a name apart; of a module, the notebook.
+    """{"levels_more.mid_level.layers.Dropout": (words, address)}: the section that takes a name apart; of a module, the notebook.
 
     Of a module that no notebook shows it is the one that shows what the module stands on or, failing that, what stands on it.
     """

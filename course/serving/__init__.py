@@ -106,7 +106,7 @@ def base_python():
 
 def named(models):
     """{name: path} of what stands behind the command, MODEL or NAME=MODEL. Raises ServingError for what is no model."""
-    from levels_more.saving import MODELS, WEIGHTS
+    from levels_more.saving.model import MODELS, WEIGHTS
 
     found = {}
     for text in models:
@@ -133,7 +133,7 @@ def write_onnx(path, target):
     import onnx
 
     from levels.high_level import load_model
-    from levels_more.saving import replace
+    from levels_more.saving.model import replace
 
     try:
         if path.is_dir():

@@ -17,14 +17,15 @@ import numpy as np
 from levels import hardware, mid_level
 from levels import low_level as low
 from levels.low_level import Tensor  # noqa: F401
-from levels_more import feature_columns, nested, rotating, summaries
-from levels_more.custom_gradients import custom_gradient  # noqa: F401
-from levels_more.nested import function, known_now  # noqa: F401
-from levels_more.tensor_curves import ASSERTED
-from levels_more.tensor_pipeline import TensorStream
-from levels_more.watching import Assigned as Variable  # noqa: F401
-from levels_more.watching import SortedModule as Module  # noqa: F401
-from levels_more.watching import WatchingTape as GradientTape  # noqa: F401
+from levels_more.mid_level import feature_columns
+from levels_more.tensorflow import checkpoint_manager, nested, summaries
+from levels_more.tensorflow.custom_gradients import custom_gradient  # noqa: F401
+from levels_more.tensorflow.data_pipeline import TensorStream
+from levels_more.tensorflow.math_ops import ASSERTED
+from levels_more.tensorflow.nested import function, known_now  # noqa: F401
+from levels_more.tensorflow.variables import Assigned as Variable  # noqa: F401
+from levels_more.tensorflow.variables import SortedModule as Module  # noqa: F401
+from levels_more.tensorflow.variables import WatchingTape as GradientTape  # noqa: F401
 
 from .functions import DTYPES, FUNCTIONS, NN, constant, dtype_of, shown
 from .keras import initializers, losses, metrics, optimizers  # noqa: F401
@@ -120,7 +121,7 @@ strings = room(
 summary = room(
     "summary", create_file_writer=summaries.FileWriter, scalar=summaries.scalar, histogram=summaries.histogram
 )
-train = room("train", rotating.TRAIN)
+train = room("train", checkpoint_manager.TRAIN)
 UnconnectedGradients = room("UnconnectedGradients", NONE="none", ZERO="zero")
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from levels import low_level as low
 from levels.low_level import Operators
 from levels.mid_level import BinaryCrossentropy
-from levels_more.losses import CategoricalCrossentropy, SparseCategoricalCrossentropy
-from levels_more.nested import known_now, known_shape, numbers, whole
-from levels_more.tensor_curves import CURVES
-from levels_more.tensor_places import PLACES
-from levels_more.tensor_rules import RULES, moments
+from levels_more.mid_level.losses import CategoricalCrossentropy, SparseCategoricalCrossentropy
+from levels_more.tensorflow.array_ops import PLACES
+from levels_more.tensorflow.math_ops import CURVES
+from levels_more.tensorflow.nested import known_now, known_shape, numbers, whole
+from levels_more.tensorflow.op_arguments import RULES, moments
 
 DTYPES = {"float32": np.dtype("f4"), "float64": np.dtype("f8"), "double": np.dtype("f8"), "int64": np.dtype("i8"),
           "int32": np.dtype("i8"), "bool": np.dtype(bool)}  # int32 is int64 here: there are no other whole numbers  # fmt: skip

@@ -1,15 +1,15 @@
-"""`tf.keras`: levels 4 and 5 by Keras' names, in rooms. Where Keras' rules differ, they are in levels_more.keras_layers and others."""
+"""`tf.keras`: levels 4 and 5 by Keras' names, in rooms. Where Keras' rules differ, they are in levels_more.tensorflow.keras_layers and others."""
 
 import numpy as np
 
 from levels import high_level, mid_level
-from levels_more import constraints as limits
-from levels_more import keras_layers, keras_losses, keras_metrics, keras_models, keras_optimizers
-from levels_more.by_batch import to_categorical
-from levels_more.keras_callbacks import Callback, History
-from levels_more.keras_layers import LAYERS, Input
-from levels_more.keras_models import Model, Sequential  # noqa: F401
-from levels_more.making import set_seed
+from levels_more.high_level.batch_methods import to_categorical
+from levels_more.low_level.creation import set_seed
+from levels_more.tensorflow import constraints as limits
+from levels_more.tensorflow import keras_layers, keras_losses, keras_metrics, keras_models, keras_optimizers
+from levels_more.tensorflow.keras_callbacks import Callback, History
+from levels_more.tensorflow.keras_layers import LAYERS, Input
+from levels_more.tensorflow.keras_models import Model, Sequential  # noqa: F401
 
 from .functions import FUNCTIONS, NN, constant
 from .rooms import missing, room

@@ -1,7 +1,7 @@
 """PyTorch's names on what the five notebooks build: `import levels_more.torch as torch`.
 
 Here is what small dense nets call; chapter 3 of "eat pytorch in 20 days" runs with only such lines changed. Tensors
-remember what they were made from (`levels_more.recorded`), weights are [out, in], losses take the prediction first. A
+remember what they were made from (`levels_more.torch.recorded`), weights are [out, in], losses take the prediction first. A
 name that is missing says so.
 """
 
@@ -10,15 +10,14 @@ import math
 
 import numpy as np
 
-from levels_more import checkpoints
-from levels_more.checkpoints import save  # noqa: F401
-from levels_more.generators import Generator
-from levels_more.making import set_seed
+from levels_more.low_level.creation import set_seed
+from levels_more.low_level.generator import Generator
 from levels_more.missing import room, small_room
-from levels_more.printed import set_printoptions  # noqa: F401
-from levels_more.recorded import Recorded as Tensor  # noqa: F401
-from levels_more.recorded import Size, device, dtype  # noqa: F401
-from levels_more.recorded_making import (  # noqa: F401
+from levels_more.torch import serialization
+from levels_more.torch.printing import set_printoptions  # noqa: F401
+from levels_more.torch.recorded import Recorded as Tensor  # noqa: F401
+from levels_more.torch.recorded import Size, device, dtype  # noqa: F401
+from levels_more.torch.recorded_making import (  # noqa: F401
     as_tensor,
     cartesian_prod,
     from_numpy,
@@ -29,9 +28,10 @@ from levels_more.recorded_making import (  # noqa: F401
     set_default_dtype,
     tensor,
 )
-from levels_more.recording import Switch as set_grad_enabled  # noqa: F401
-from levels_more.recording import recording as is_grad_enabled  # noqa: F401
-from levels_more.recording import switched
+from levels_more.torch.recording import Switch as set_grad_enabled  # noqa: F401
+from levels_more.torch.recording import recording as is_grad_enabled  # noqa: F401
+from levels_more.torch.recording import switched
+from levels_more.torch.serialization import save  # noqa: F401
 
 from .functions import FUNCTIONS, KINDS
 
@@ -54,7 +54,7 @@ def manual_seed(seed):
 
 def load(f, map_location=None, weights_only=True):
     """What `save` wrote. There is nothing but numbers, texts, dicts and lists in it."""
-    return checkpoints.load(f, tensor)
+    return serialization.load(f, tensor)
 
 
 __getattr__, __dir__ = room("torch", globals(), KINDS, FUNCTIONS)

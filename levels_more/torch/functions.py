@@ -8,13 +8,15 @@ import numpy as np
 
 from levels import low_level as low
 from levels.low_level import nn
-from levels_more import angles, arguments, curves, letters, recorded_making, solving, statistics
-from levels_more.arguments import sizes_of, spelled
-from levels_more.generators import drawn, shuffled
-from levels_more.own_rules import without_gradient
-from levels_more.promotion import beside, both, floats, of_kinds
-from levels_more.recorded import FUNCTIONS, Recorded, cut_out, only_view, recorded
-from levels_more.recorded_making import BOOL, DOUBLE, FLOAT, KINDS, LONG, like, maker, shaped, to, whole
+from levels_more.low_level import activations, linalg, special, statistics
+from levels_more.low_level import einsum as letters
+from levels_more.low_level.custom_rules import without_gradient
+from levels_more.low_level.generator import drawn, shuffled
+from levels_more.low_level.promotion import beside, both, floats, of_kinds
+from levels_more.torch import op_arguments, recorded_making
+from levels_more.torch.op_arguments import sizes_of, spelled
+from levels_more.torch.recorded import FUNCTIONS, Recorded, cut_out, only_view, recorded
+from levels_more.torch.recorded_making import BOOL, DOUBLE, FLOAT, KINDS, LONG, like, maker, shaped, to, whole
 
 
 def _rows(names, row):
@@ -26,24 +28,24 @@ _divide = without_gradient(np.floor_divide)
 PLAIN = {  # functions of `levels` and of NumPy, before they remember
     **_rows("exp log log1p sqrt sin cos tanh erf sigmoid", lambda name: lambda x: getattr(low, name)(floats(x))),
     **_rows("relu selu silu softsign relu6 mish elu softmax log_softmax", functools.partial(getattr, nn)),
-    **_rows("eq ne lt le gt ge", lambda name: both(getattr(operator, name))), **_rows("add sub", arguments.scaled),
+    **_rows("eq ne lt le gt ge", lambda name: both(getattr(operator, name))), **_rows("add sub", op_arguments.scaled),
     "mul": of_kinds(operator.mul, low.logical_and),
-    **_rows("mean prod logsumexp", lambda name: arguments.over(getattr(low, f"reduce_{name}"))),
-    **_rows("sinh cosh asin acos atan asinh acosh atanh expm1 frac hypot fmod atan2", functools.partial(getattr, angles)),
-    **_rows("celu hardswish hardshrink softshrink tanhshrink threshold softmin glu logit", functools.partial(getattr, curves)),
+    **_rows("mean prod logsumexp", lambda name: op_arguments.over(getattr(low, f"reduce_{name}"))),
+    **_rows("sinh cosh asin acos atan asinh acosh atanh expm1 frac hypot fmod atan2", functools.partial(getattr, special)),
+    **_rows("celu hardswish hardshrink softshrink tanhshrink threshold softmin glu logit", functools.partial(getattr, activations)),
     **_rows("cumprod cummax cummin cov corrcoef mode", functools.partial(getattr, statistics)),
-    **_rows("index_fill broadcast_tensors median div nan_to_num addcmul addcdiv pad hardtanh", functools.partial(getattr, arguments)),
+    **_rows("index_fill broadcast_tensors median div nan_to_num addcmul addcdiv pad hardtanh", functools.partial(getattr, op_arguments)),
     **_rows("stack cumsum argmax argmin argsort abs square cosine_similarity", functools.partial(getattr, low)),
     **_rows("sign floor ceil trunc round isnan isinf isfinite unique bincount count_nonzero logical_and logical_or "
             "logical_not logical_xor isclose isin searchsorted quantile argwhere bitwise_and bitwise_or bitwise_xor bitwise_not", lambda name: without_gradient(getattr(np, name))),
     **_rows("float double long int bool", lambda name: lambda x: to(x, KINDS[name])),
-    **_rows("any all", lambda name: arguments.of_truths(getattr(low, f"reduce_{name}"))),
-    "cat": low.concat, "topk": low.top_k, "amax": arguments.over(low.reduce_max), "amin": arguments.over(low.reduce_min),
-    **_rows("solve inverse det trace", functools.partial(getattr, solving)),
-    **_rows("scatter diff lerp roll cdist addmm prelu", functools.partial(getattr, arguments)),
+    **_rows("any all", lambda name: op_arguments.of_truths(getattr(low, f"reduce_{name}"))),
+    "cat": low.concat, "topk": low.top_k, "amax": op_arguments.over(low.reduce_max), "amin": op_arguments.over(low.reduce_min),
+    **_rows("solve inverse det trace", functools.partial(getattr, linalg)),
+    **_rows("scatter diff lerp roll cdist addmm prelu", functools.partial(getattr, op_arguments)),
     "matmul": letters.matmul, "einsum": letters.einsum, "bmm": letters.products, "repeat_interleave": low.repeat, "diag": low.diag, "masked_select": low.boolean_mask, "neg": operator.neg,
     "where": lambda m, *xy: low.where(m, *beside(*xy)) if xy else without_gradient(np.nonzero)(m),
-    "clamp": arguments.clamp, "to": to, "type": recorded_making.kind_of,
+    "clamp": op_arguments.clamp, "to": to, "type": recorded_making.kind_of,
     "cpu": lambda x: x, "clone": lambda x: low.reshape(x, x.shape), "logsigmoid": nn.log_sigmoid,
     "softplus": lambda x, beta=1.0, threshold=20.0: nn.softplus(beta * x) / beta,
     "floor_divide": both(_divide), "hardsigmoid": nn.hard_sigmoid,
@@ -54,14 +56,14 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     "leaky_relu": lambda x, negative_slope=0.01: nn.leaky_relu(x, negative_slope),
     "gelu": lambda x, approximate="none": nn.gelu(x, approximate == "tanh"),
     "norm": lambda x, p=2, *a, **k: low.norm(x, p, *a, **k),
-    "maximum": both(arguments.shared_at_ties(low.maximum)), "minimum": both(arguments.shared_at_ties(low.minimum)),
-    "max": arguments.extreme(low.reduce_max, low.largest, both(arguments.shared_at_ties(low.maximum))),
-    "min": arguments.extreme(low.reduce_min, low.smallest, both(arguments.shared_at_ties(low.minimum))),
-    "var": arguments.spread(low.reduce_variance), "std": arguments.spread(low.reduce_std),
-    "sort": lambda x, axis=-1, descending=False, stable=True: low.ranked(x, axis, descending), "pow": arguments.power,
-    "sum": arguments.over(lambda x, *how: low.reduce_sum(low.cast(x, LONG) if x.dtype == BOOL else x, *how)),
+    "maximum": both(op_arguments.shared_at_ties(low.maximum)), "minimum": both(op_arguments.shared_at_ties(low.minimum)),
+    "max": op_arguments.extreme(low.reduce_max, low.largest, both(op_arguments.shared_at_ties(low.maximum))),
+    "min": op_arguments.extreme(low.reduce_min, low.smallest, both(op_arguments.shared_at_ties(low.minimum))),
+    "var": op_arguments.spread(low.reduce_variance), "std": op_arguments.spread(low.reduce_std),
+    "sort": lambda x, axis=-1, descending=False, stable=True: low.ranked(x, axis, descending), "pow": op_arguments.power,
+    "sum": op_arguments.over(lambda x, *how: low.reduce_sum(low.cast(x, LONG) if x.dtype == BOOL else x, *how)),
     "outer": lambda x, y: low.expand_dims(x, 1) * low.expand_dims(y, 0),
-    "flip": lambda x, *dims: low.flip(x, sizes_of(dims)), "repeat": arguments.repeat,
+    "flip": lambda x, *dims: low.flip(x, sizes_of(dims)), "repeat": op_arguments.repeat,
     "tile": lambda x, *sizes: low.tile(x, (1,) * (len(x.shape) - len(sizes_of(sizes))) + sizes_of(sizes)),
     "gather": lambda x, axis, index: low.take_along(x, index, axis),
     "index_select": lambda x, axis, index: low.take(x, index, axis), "type_as": lambda x, y: to(x, y.dtype),
@@ -77,7 +79,7 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
 VIEWS = {  # functions whose results look at the memory of their argument
     "reshape": lambda x, *sizes: low.reshape(x, sizes_of(sizes)),
     "transpose": low.swapaxes, "t": lambda x: low.transpose(x) if len(x.shape) > 1 else x,
-    "permute": lambda x, *axes: low.transpose(x, sizes_of(axes)), "unsqueeze": low.expand_dims, "expand": arguments.expand,
+    "permute": lambda x, *axes: low.transpose(x, sizes_of(axes)), "unsqueeze": low.expand_dims, "expand": op_arguments.expand,
     "squeeze": lambda x, axis=None: x if axis is not None and x.shape[axis] != 1 else low.squeeze(x, axis),
     "split": lambda x, size, axis=0: tuple((low.pieces if isinstance(size, int) else low.split)(x, size, axis)),
     "chunk": lambda x, chunks, axis=0: low.pieces(x, -(-x.shape[axis] // chunks), axis),
@@ -106,8 +108,8 @@ ASKED = {  # methods that are no functions of `levels`
     "uniform_": lambda x, a=0.0, b=1.0: a + (b - a) * MAKERS["rand_like"](x),
     "normal_": lambda x, mean=0.0, std=1.0: mean + std * MAKERS["randn_like"](x),
     "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim], "equal": lambda x, y: bool((x == y).all()),
-    "svd": recorded_making.without_memory("svd", solving.turned),
-    "qr": recorded_making.without_memory("qr", solving.PLAIN["qr"]),
+    "svd": recorded_making.without_memory("svd", linalg.turned),
+    "qr": recorded_making.without_memory("qr", linalg.PLAIN["qr"]),
     "new_tensor": lambda x, data: recorded_making.tensor(data, x.dtype),
     "is_tensor": lambda x: isinstance(x, Recorded),
     "contiguous": lambda x: x if x.is_contiguous() else x.clone(),

@@ -1,10 +1,19 @@
 """`torch.nn`: modules whose `forward` is written, parameters, layers and losses."""
 
-from levels_more import recorded_layers
 from levels_more.missing import room
-from levels_more.recorded_containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential  # noqa: F401
-from levels_more.recorded_layers import BatchNorm1d, Bilinear, Dropout, Embedding, LayerNorm, Linear, PReLU, RMSNorm  # noqa: F401
-from levels_more.recorded_modules import Module, Parameter  # noqa: F401
+from levels_more.torch import recorded_layers
+from levels_more.torch.recorded_containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential  # noqa: F401
+from levels_more.torch.recorded_layers import (  # noqa: F401
+    BatchNorm1d,
+    Bilinear,
+    Dropout,
+    Embedding,
+    LayerNorm,
+    Linear,
+    PReLU,
+    RMSNorm,
+)
+from levels_more.torch.recorded_modules import Module, Parameter  # noqa: F401
 
 from . import functional, init, parameter, utils  # noqa: F401
 

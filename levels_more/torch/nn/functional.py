@@ -3,11 +3,11 @@
 from levels import low_level as low
 from levels.low_level import nn
 from levels.mid_level import losses
-from levels_more import reduced_losses
 from levels_more.missing import room
-from levels_more.recorded import recorded
-from levels_more.recorded_layers import batch_norm, dropout, layer_norm, linear, rms_norm  # noqa: F401
-from levels_more.reduced_losses import loss
+from levels_more.torch import reduced_losses
+from levels_more.torch.recorded import recorded
+from levels_more.torch.recorded_layers import batch_norm, dropout, layer_norm, linear, rms_norm  # noqa: F401
+from levels_more.torch.reduced_losses import loss
 
 from .. import functions
 

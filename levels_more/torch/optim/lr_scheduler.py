@@ -1,11 +1,11 @@
 """`torch.optim.lr_scheduler`: rates that depend on how often `step` was called, once an epoch."""
 
-from levels_more.epoch_rates import OnPlateau as ReduceLROnPlateau  # noqa: F401
-from levels_more.epoch_rates import Scheduler as LambdaLR  # noqa: F401
-from levels_more.epoch_rates import by_factor
-from levels_more.epoch_rates import half_wave as CosineAnnealingLR  # noqa: F401
-from levels_more.epoch_rates import restarts as CosineAnnealingWarmRestarts  # noqa: F401
 from levels_more.missing import room
+from levels_more.torch.rate_schedules import OnPlateau as ReduceLROnPlateau  # noqa: F401
+from levels_more.torch.rate_schedules import Scheduler as LambdaLR  # noqa: F401
+from levels_more.torch.rate_schedules import by_factor
+from levels_more.torch.rate_schedules import half_wave as CosineAnnealingLR  # noqa: F401
+from levels_more.torch.rate_schedules import restarts as CosineAnnealingWarmRestarts  # noqa: F401
 
 StepLR = by_factor(lambda epoch, step_size, gamma=0.1: gamma ** (epoch // step_size))
 MultiStepLR = by_factor(lambda epoch, milestones, gamma=0.1: gamma ** sum(epoch >= m for m in milestones))

@@ -1,18 +1,18 @@
 """`torch.utils.data`: data sets by number, and loaders of batches."""
 
 from levels_more.missing import room
-from levels_more.recorded_making import default_collate
-from levels_more.samples import Among as SubsetRandomSampler  # noqa: F401
-from levels_more.samples import AnyOrder as RandomSampler  # noqa: F401
-from levels_more.samples import Batches, Sampler, random_split  # noqa: F401
-from levels_more.samples import Flow as IterableDataset  # noqa: F401
-from levels_more.samples import InGroups as BatchSampler  # noqa: F401
-from levels_more.samples import InOrder as SequentialSampler  # noqa: F401
-from levels_more.samples import Joined as ConcatDataset  # noqa: F401
-from levels_more.samples import Rows as TensorDataset
-from levels_more.samples import Samples as Dataset  # noqa: F401
-from levels_more.samples import Some as Subset  # noqa: F401
-from levels_more.samples import Weighted as WeightedRandomSampler  # noqa: F401
+from levels_more.torch.datasets import Among as SubsetRandomSampler  # noqa: F401
+from levels_more.torch.datasets import AnyOrder as RandomSampler  # noqa: F401
+from levels_more.torch.datasets import Batches, Sampler, random_split  # noqa: F401
+from levels_more.torch.datasets import Flow as IterableDataset  # noqa: F401
+from levels_more.torch.datasets import InGroups as BatchSampler  # noqa: F401
+from levels_more.torch.datasets import InOrder as SequentialSampler  # noqa: F401
+from levels_more.torch.datasets import Joined as ConcatDataset  # noqa: F401
+from levels_more.torch.datasets import Rows as TensorDataset
+from levels_more.torch.datasets import Samples as Dataset  # noqa: F401
+from levels_more.torch.datasets import Some as Subset  # noqa: F401
+from levels_more.torch.datasets import Weighted as WeightedRandomSampler  # noqa: F401
+from levels_more.torch.recorded_making import default_collate
 
 
 class DataLoader(Batches):

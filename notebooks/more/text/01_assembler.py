@@ -3,7 +3,7 @@
 #
 # **In this notebook you open what notebook 01 folded: how lanes are written, how a call is checked, and what LLVM makes of it.**
 #
-# It needs notebook 01 and takes `levels/hardware/` apart: `values`, `assembler`, `program`, `machine`, and `levels_more/listing.py`.
+# It needs notebook 01 and takes `levels/hardware/` apart: `values`, `assembler`, `program`, `machine`, and `levels_more/hardware/disassembly.py`.
 # Nothing is exported here.
 
 # %%
@@ -134,7 +134,7 @@ page.source(machine.optimised, machine.machine_code, machine.kept)
 # stands the load, behind it the store; the rest is counting and jumping.
 
 # %% tags=["nbval-ignore-output"]
-from levels_more.listing import listing
+from levels_more.hardware.disassembly import listing
 
 a = Assembler("square", "f8")
 x, y = a.array("x", "rows"), a.array("y", "rows")

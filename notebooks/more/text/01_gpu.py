@@ -3,7 +3,7 @@
 #
 # **In this notebook a program runs as a thousand threads, and a simulator names the two that race.**
 #
-# It needs notebook 01 (the line, and what a device is) and `levels_more/gpu.py`, with `gpu_memory.py` and `gpu_threads.py`
+# It needs notebook 01 (the line, and what a device is) and `levels_more/hardware/gpu/device.py`, with `gpu_memory.py` and `gpu_threads.py`
 # beneath it: levels_more holds what grows on the five levels. Nothing is exported here. About 42 minutes.
 #
 # It uses greenlet, which `python3 -m course setup` adds.
@@ -20,9 +20,10 @@ import numpy as np
 from course.figures import gpu_figures, page, widgets
 from course.practice import checks
 from levels.hardware import Pool, linear_regression, pool
-from levels_more import gpu_memory, gpu_threads
-from levels_more.gpu import GpuError, cuda, launch_kernel
-from levels_more.gpu_threads import count_traffic
+from levels_more.hardware.gpu import memory as gpu_memory
+from levels_more.hardware.gpu import scheduler
+from levels_more.hardware.gpu.device import GpuError, cuda, launch_kernel
+from levels_more.hardware.gpu.scheduler import count_traffic
 
 # %% [markdown]
 # ## A hundred thousand threads (3 min)
@@ -119,7 +120,7 @@ page.source(gpu_memory.note)
 # rest. So a block runs in turns:
 
 # %%
-page.source(gpu_threads.SimulatedLaunch.block)
+page.source(scheduler.SimulatedLaunch.block)
 
 # %% [markdown]
 # ## A warp goes to memory together (4 min)
@@ -161,10 +162,10 @@ gpu_figures.segments(
 
 # %%
 for piece in (128, 32):
-    gpu_threads.SEGMENT = piece
+    scheduler.SEGMENT = piece
     counts = {s: count_traffic(gather_every, 1, 32, source, one_warp, s)[0].transactions for s in (1, 2, 8, 32)}
     print(f"pieces of {piece:3} bytes:", {f"every {s}": f"{count * piece:,} bytes" for s, count in counts.items()})
-gpu_threads.SEGMENT = 128
+scheduler.SEGMENT = 128
 
 # %% [markdown]
 # Quarters help those whose neighbours lie far apart, up to four times. They help nobody else.
@@ -412,7 +413,7 @@ print("equal to the last bit:", (losses.numpy() == on_cpu).all(), "  within 1e-5
 
 # %%
 from course.practice import exercises
-from levels_more.gpu import GpuError, cuda, launch_kernel  # noqa: F811
+from levels_more.hardware.gpu.device import GpuError, cuda, launch_kernel  # noqa: F811
 
 exercises.begin("01-6")
 
@@ -433,7 +434,7 @@ except GpuError as error:
 
 # %%
 from course.practice import exercises
-from levels_more.gpu import cuda, launch_kernel  # noqa: F401, F811
+from levels_more.hardware.gpu.device import cuda, launch_kernel  # noqa: F401, F811
 
 exercises.begin("01-6")
 

@@ -3,7 +3,7 @@
 #
 # **In this notebook you ask your machine how far away its memory is, and how fast it can compute.**
 #
-# It needs notebook 01: the assembler, lanes, and what a step costs. It takes `levels_more/measuring.py` apart. Nothing is
+# It needs notebook 01: the assembler, lanes, and what a step costs. It takes `levels_more/hardware/benchmark.py` apart. Nothing is
 # exported here.
 
 # %%
@@ -13,8 +13,8 @@ from course import build, compare, figures, tasks
 from course.figures import page
 from course.practice import checks
 from levels.hardware import Assembler, host_lanes, line_program, net_program, pool, roofline, seconds
-from levels_more import measuring
-from levels_more.measuring import Pool, measure_latency, measure_reading
+from levels_more.hardware import benchmark
+from levels_more.hardware.benchmark import Pool, measure_latency, measure_reading
 
 build.watch("more/01_measuring")
 cpu = pool()["cpu:0"]
@@ -38,7 +38,7 @@ page.source(seconds)
 # sum keeps its number; these lines of LLVM we write ourselves.
 
 # %%
-page.source(measuring.chase_program, measure_latency)
+page.source(benchmark.chase_program, measure_latency)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -91,7 +91,7 @@ del x
 # **bandwidth**. This program reads everything, 16 lanes at a time or however many there are, in eight independent sums.
 
 # %%
-page.source(measuring.read_program, measure_reading)
+page.source(benchmark.read_program, measure_reading)
 
 # %% tags=["nbval-ignore-output"]
 figures.bandwidths(sizes, [measure_reading(cpu, size) for size in sizes], figures.host_caches())
@@ -202,7 +202,7 @@ figures.roofline(cpu.peak, cpu.bandwidth, points)
 # Here are the two tasks, in float32, beside the two products. One step reads ten rows or a hundred of 20 bytes each.
 
 # %%
-from levels_more.listing import listing
+from levels_more.hardware.disassembly import listing
 
 
 def program_of(program, task):

@@ -3,7 +3,7 @@
 #
 # **In this notebook you take apart a machine that does one thing, and watch a matrix flow through it, cycle by cycle.**
 #
-# It needs notebook 01 (both tasks, and what a device is) and `levels_more/tpu.py`, which you see here in pieces. Nothing is
+# It needs notebook 01 (both tasks, and what a device is) and `levels_more/hardware/tpu.py`, which you see here in pieces. Nothing is
 # exported. About 42 minutes.
 #
 # Google's Tensor Processing Unit does one thing: it multiplies matrices. Here is one that runs cycle by
@@ -22,8 +22,8 @@ import numpy as np
 from course.figures import page, tpu_figures, widgets
 from course.practice import checks
 from levels.hardware import Pool, dnn_classifier, linear_regression, pool
-from levels_more import tpu as machine
-from levels_more.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloat16, dense_program, systolic
+from levels_more.hardware import tpu as machine
+from levels_more.hardware.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloat16, dense_program, systolic
 
 # %% [markdown]
 # ## Why a machine for one thing (1 min)

@@ -3,7 +3,7 @@
 #
 # **In this notebook a compiled program gets a name that differs whenever the program could.**
 #
-# Needs notebook 02: `compile_cpu`, `launch`. It takes `levels/kernels/cache.py` and `levels_more/reading.py` apart.
+# Needs notebook 02: `compile_cpu`, `launch`. It takes `levels/kernels/cache.py` and `levels_more/compiler/dependencies.py` apart.
 
 # %%
 from course import build
@@ -16,7 +16,7 @@ import numpy as np
 
 from course.practice import exercises
 from levels.kernels import cache, compile_cpu, described, globals_read
-from levels_more import reading
+from levels_more.compiler import dependencies
 
 w1 = 2.0
 
@@ -100,7 +100,7 @@ print(halved(np.float32(3.0)), again is halved)
 # number that it reads:
 
 # %%
-page.source(reading.read_outside, reading.read_by, reading.changed)
+page.source(dependencies.read_outside, dependencies.read_by, dependencies.changed)
 
 # %% [markdown]
 # ## Exercises (optional)

@@ -4,7 +4,7 @@
 # **In this notebook your ops run on a GPU and on a TPU, and not one scalar function changes.**
 #
 # It needs notebook 02 (the table, `launch`, one scalar function and one loop) and the words of `more/01_gpu` and `more/01_tpu`. It
-# takes apart `levels_more/gpu_kernels.py` and `levels_more/tpu_kernels.py`. Nothing is exported. About 28 minutes.
+# takes apart `levels_more/kernels/gpu.py` and `levels_more/kernels/tpu.py`. Nothing is exported. About 28 minutes.
 #
 # It uses greenlet, which `python3 -m course setup` adds.
 
@@ -22,7 +22,8 @@ from course.practice import checks
 from levels.hardware import pool
 from levels.kernels import KERNELS, KINDS, PLANS, launch
 from levels.kernels.elementwise import loop_source, places_of
-from levels_more import gpu_kernels, tpu_kernels
+from levels_more.kernels import gpu as gpu_kernels
+from levels_more.kernels import tpu as tpu_kernels
 
 # %% [markdown]
 # ## Who calls the function (4 min)

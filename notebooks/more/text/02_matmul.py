@@ -4,7 +4,7 @@
 # **In this notebook a matrix product climbs from plain Python to the peak of the machine, and keeps its bits.**
 #
 # Needs notebook 02: `kernel`, `launch`, plans, `matmul_ikj` and its picture of cache lines; and lanes from notebook 01. It takes
-# `levels_more/products.py` apart, which plans large products as soon as a launch asks for one.
+# `levels_more/kernels/matmul.py` apart, which plans large products as soon as a launch asks for one.
 
 # %%
 from course import build
@@ -22,8 +22,8 @@ from course import figures
 from course.practice import checks, exercises
 from levels.hardware import pool
 from levels.kernels import compile_cpu, launch, matmul_ikj
-from levels_more import products
-from levels_more.products import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, matmul_rows
+from levels_more.kernels import matmul as products
+from levels_more.kernels.matmul import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, matmul_rows
 
 cpu = pool()["cpu:0"]
 

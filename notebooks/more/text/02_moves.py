@@ -3,7 +3,7 @@
 #
 # **In this notebook the table gets more rows: comparisons, transposes, slices, casts, rows added up by number.**
 #
-# Needs notebook 02: `scalar`, `kernel`, `make`, `launch`. It takes `levels_more/ops.py` and `levels_more/moves.py` apart.
+# Needs notebook 02: `scalar`, `kernel`, `make`, `launch`. It takes `levels_more/kernels/elementwise.py` and `levels_more/kernels/layout.py` apart.
 
 # %%
 from course import build
@@ -18,7 +18,8 @@ import numpy as np
 
 from levels.hardware import pool
 from levels.kernels import launch
-from levels_more import moves, ops
+from levels_more.kernels import elementwise as ops
+from levels_more.kernels import layout
 
 cpu = pool()["cpu:0"]
 table = cpu.put(np.arange(6.0).reshape(3, 2))
@@ -46,31 +47,31 @@ launch("tanh", None, cpu.put(np.array([-20.0, 0.0, 0.5]))).numpy().round(4).toli
 # none of it: the numbers stay in order.)
 
 # %%
-page.source(moves.by_views, moves.plan_moves)
+page.source(layout.by_views, layout.plan_moves)
 
 # %% [markdown]
 # Two of the planners. Each says what the result's shape is, and which view goes to which.
 
 # %%
-page.source(moves.plan_transpose, moves.plan_concat)
+page.source(layout.plan_transpose, layout.plan_concat)
 
 # %% [markdown]
 # The gradient of a slice is an array of zeros with `dy` where the slice was.
 
 # %%
-page.source(moves.as_slices, moves.plan_slice, moves.plan_slice_grad)
+page.source(layout.as_slices, layout.plan_slice, layout.plan_slice_grad)
 
 # %% [markdown]
 # A cast is a copy into a result of another dtype. A number that has no place there is refused.
 
 # %%
-page.source(moves.plan_cast)
+page.source(layout.plan_cast)
 
 # %% [markdown]
 # All of them have the same scalar function, x itself; the work was in the planners.
 
 # %%
-page.source(moves.enter_move)
+page.source(layout.enter_move)
 
 # %%
 print(launch("transpose", None, table).numpy().tolist())
@@ -89,7 +90,7 @@ except ValueError as error:
 # is that of the batch. And `one_hot` makes rows of zeros with a single one.
 
 # %%
-page.source(moves.plan_scatter_add, moves.scatter_add)
+page.source(layout.plan_scatter_add, layout.scatter_add)
 
 # %%
 launch("scatter_add", None, table, cpu.put(np.array([1, 1, 0])), count=2).numpy().tolist()
@@ -98,7 +99,7 @@ launch("scatter_add", None, table, cpu.put(np.array([1, 1, 0])), count=2).numpy(
 # Rows 0 and 1 of `table` were added up in row 1, and row 2 went to row 0. Now `one_hot`:
 
 # %%
-page.source(moves.one_hot)
+page.source(layout.one_hot)
 
 # %%
 launch("one_hot", None, cpu.put(np.array([1, 0])), depth=3).numpy().tolist()

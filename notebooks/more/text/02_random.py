@@ -3,7 +3,7 @@
 #
 # **In this notebook number one million of a random sequence is made without those before it.**
 #
-# Needs notebook 02: `kernel`, `make`, `launch`. It takes `levels_more/random_numbers.py` apart.
+# Needs notebook 02: `kernel`, `make`, `launch`. It takes `levels_more/kernels/random.py` apart.
 
 # %%
 from course import build
@@ -16,8 +16,8 @@ import numpy as np
 
 from levels.hardware import pool
 from levels.kernels import launch
-from levels_more import random_numbers
-from levels_more.random_numbers import philox
+from levels_more.kernels import random as random_numbers
+from levels_more.kernels.random import philox
 
 cpu = pool()["cpu:0"]
 

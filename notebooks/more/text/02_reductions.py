@@ -3,7 +3,7 @@
 #
 # **In this notebook a reduction gives the largest number, or its place, or makes probabilities of a row.**
 #
-# Needs notebook 02: `reduce_rows`, `reduced`, `launch`. It takes `levels_more/reductions.py` apart.
+# Needs notebook 02: `reduce_rows`, `reduced`, `launch`. It takes `levels_more/kernels/reductions.py` apart.
 
 # %%
 from course import build
@@ -17,7 +17,7 @@ import numpy as np
 from course.practice import exercises
 from levels.hardware import pool
 from levels.kernels import launch
-from levels_more import reductions
+from levels_more.kernels import reductions
 
 cpu = pool()["cpu:0"]
 table = cpu.put(np.arange(6.0).reshape(3, 2))

@@ -3,7 +3,7 @@
 #
 # **In this notebook a kernel of your own is tried on hard inputs, and refused with a counter-example.**
 #
-# Needs notebook 02: `use`, `launch`. It takes `levels_more/trials.py` apart.
+# Needs notebook 02: `use`, `launch`. It takes `levels_more/kernels/verify.py` apart.
 
 # %%
 from course import build
@@ -15,7 +15,7 @@ build.watch("more/02_trial")
 
 from levels.hardware import pool
 from levels.kernels import KERNELS, use
-from levels_more import trials
+from levels_more.kernels import verify
 
 cpu = pool()["cpu:0"]
 
@@ -27,14 +27,14 @@ cpu = pool()["cpu:0"]
 # is tried on follows from what it is; for a product and for rows by number it is written down, an empty array among them.
 
 # %%
-page.source(trials.trials_of, trials.drawn)
+page.source(verify.trials_of, verify.drawn)
 
 # %% [markdown]
 # One trial: your function takes the kernel's place in the table, and is launched like it. Before that the result is filled with
 # sevens. Fresh memory often holds zeros, and would hide a number that your kernel forgot.
 
 # %%
-page.source(trials.outcome)
+page.source(verify.outcome)
 
 # %% [markdown]
 # ## Right or refused (8 min)
@@ -44,13 +44,13 @@ page.source(trials.outcome)
 # last bits. The first difference, or the first error, ends the trials:
 
 # %%
-page.source(trials.try_on_all)
+page.source(verify.try_on_all)
 
 # %% [markdown]
 # And where the two differ, you get a counter-example in words:
 
 # %%
-page.source(trials.counter_example)
+page.source(verify.counter_example)
 
 
 # %%

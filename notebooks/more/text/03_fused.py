@@ -4,7 +4,7 @@
 # **In this notebook a graph that does not split into rows becomes a list of programs, and runs without Python in between.**
 #
 # It needs notebook 03: the graph, its replay, the program by rows; and the product in tiles of `more/02_matmul`. It takes
-# `levels_more/fused_loops.py`, `fused_parts.py`, `fused_threads.py`, `fused.py` and `small_kernels.py` apart. Nothing is exported here.
+# `levels_more/compiler/fused/loops.py`, `fused_parts.py`, `fused_threads.py`, `fused.py` and `small_kernels.py` apart. Nothing is exported here.
 
 # %%
 from course import build, figures
@@ -36,7 +36,12 @@ from levels.low_level import (
     sigmoid,
     trace,
 )
-from levels_more import fused, fused_loops, fused_parts, fused_threads, passes, small_kernels
+from levels_more.compiler import passes
+from levels_more.compiler.eager import small_ops
+from levels_more.compiler.fused import backend
+from levels_more.compiler.fused import loops as fused_loops
+from levels_more.compiler.fused import programs as fused_parts
+from levels_more.compiler.fused import threads as fused_threads
 
 cpu = pool()["cpu:0"]
 
@@ -148,7 +153,7 @@ page.source(fused_parts.sum_program)
 
 # %% [markdown]
 # A table says which program an op is; an op that is neither a loop nor in the table is left to its kernel, as is a kernel of
-# your own. Such a graph is replayed, and only its loops are programs (`levels_more/fused_replay.py`). With dropout a step took
+# your own. Such a graph is replayed, and only its loops are programs (`levels_more/compiler/fused/replay.py`). With dropout a step took
 # 85 µs that way. Since random numbers are in the table it takes 3.
 
 # %%
@@ -176,11 +181,11 @@ page.source(fused_parts.list_program)
 # each number before it writes it.
 
 # %%
-page.source(fused.overwritten)
+page.source(backend.overwritten)
 
 # %%
-places = fused.shared_buffers(units, {*graph.outputs, *graph.updates.values()})
-print("written over the old value:", [variable.name for variable in fused.overwritten(graph, units).values()])
+places = backend.shared_buffers(units, {*graph.outputs, *graph.updates.values()})
+print("written over the old value:", [variable.name for variable in backend.overwritten(graph, units).values()])
 print(f"{len(places)} values pass between units, in {len({id(b) for b in places.values()})} buffers")
 
 # %% [markdown]
@@ -193,7 +198,7 @@ rows, target = constant(draw.normal(size=(320, 8))), constant(draw.integers(0, 2
 order = np.arange(3200).reshape(100, 32) % 320
 starts = wide.value, narrow.value
 losses = []
-for program in (Replay(graph), fused.FusedProgram(graph, 32, over=True)):
+for program in (Replay(graph), backend.FusedProgram(graph, 32, over=True)):
     wide.assign(starts[0]), narrow.assign(starts[1])
     losses.append(program.over([rows, target], order)[0].numpy().tolist())
 print("losses equal:", losses[0] == losses[1])
@@ -208,7 +213,7 @@ checks.predict(
 
 # %% tags=["nbval-ignore-output"]
 given = [gather(rows, order[0]), gather(target, order[0])]
-replay, single, many = Replay(graph), fused.FusedProgram(graph, 32), fused.FusedProgram(graph, 32, over=True)
+replay, single, many = Replay(graph), backend.FusedProgram(graph, 32), backend.FusedProgram(graph, 32, over=True)
 t_replay, t_single = (min(timeit.repeat(lambda p=p: p.run(given), number=50, repeat=5)) / 50 for p in (replay, single))
 t_many = min(timeit.repeat(lambda: many.over([rows, target], order), number=1, repeat=5)) / len(order)
 print(
@@ -232,7 +237,7 @@ page.source(fused_threads.most_threads)
 # %%
 specs = cpu.spec((1000, 256), "f8"), cpu.spec((256, 256), "f8")
 graph = trace(lambda x, w: [relu(relu(x @ w) @ w)], specs)[0]
-large = fused.FusedProgram(graph, 1000)
+large = backend.FusedProgram(graph, 1000)
 print("threads that are worth it:", fused_threads.most_threads(graph))
 
 # %% tags=["nbval-ignore-output"]
@@ -257,14 +262,14 @@ print("different results:", len(results))
 # the last one are the last one again, so that eight can always be computed at once.)
 
 # %%
-page.source(small_kernels.product_program)
+page.source(small_ops.product_program)
 
 # %% [markdown]
 # The second stays. A call finds the address of each array, writes the words of the program into a block of its own, and jumps. The
 # block is new in each call: with one block for all, another thread could write its words there before the program has read them.
 
 # %%
-page.source(small_kernels.caller)
+page.source(small_ops.caller)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -277,8 +282,8 @@ checks.predict(
 
 # %% tags=["nbval-ignore-output"]
 a, b = (constant(np.ones(100, "f4")) for _ in range(2))
-small, out = small_kernels.SMALL, cpu.alloc((100,), "f4")
-for how, small_kernels.SMALL in (("numba's", -1), ("program", small)):
+small, out = small_ops.SMALL, cpu.alloc((100,), "f4")
+for how, small_ops.SMALL in (("numba's", -1), ("program", small)):
     PLANS.clear()
     launch("add", out, a, b)
     run, x, y, z = planned("add", (a, b), {}).run, out.data, a.data, b.data
@@ -299,7 +304,7 @@ for how, small_kernels.SMALL in (("numba's", -1), ("program", small)):
 # of dtype and shapes decides. Its figures stand with it:
 
 # %%
-page.source(fused.rank)
+page.source(backend.rank)
 
 # %%
 for dtype, width in (("f8", 1), ("f8", 8), ("f4", 8), ("f4", 512)):

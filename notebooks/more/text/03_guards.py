@@ -3,8 +3,8 @@
 #
 # **In this notebook a compiled function hears that a global has changed, and you see what it cannot hear.**
 #
-# It needs notebook 03: `function`, and that a trace reads Python's values once. It takes `levels_more/reading.py` and
-# `levels_more/guards.py` apart. Nothing is exported here.
+# It needs notebook 03: `function`, and that a trace reads Python's values once. It takes `levels_more/compiler/dependencies.py` and
+# `levels_more/compiler/guards.py` apart. Nothing is exported here.
 
 # %%
 import numpy as np
@@ -14,7 +14,7 @@ from course.figures import page
 from course.practice import checks
 from levels import kernels
 from levels.low_level import Variable, constant, function, reduce_sum, where
-from levels_more import guards, reading
+from levels_more.compiler import dependencies, guards
 
 build.watch("more/03_guards")
 figures.you_are_here(3)
@@ -43,10 +43,10 @@ print(f"{before:.3f} {float(scaled_sum(constant([1.0, 2.0]))):.3f} - traced {sca
 # modules do not change.
 
 # %%
-page.source(reading.read_outside)
+page.source(dependencies.read_outside)
 
 # %%
-for _, key, value in reading.read_by([scaled_sum.python], guards.of_the_reader):
+for _, key, value in dependencies.read_by([scaled_sum.python], guards.of_the_reader):
     print(key if isinstance(key, str) else "a cell", "=", value if isinstance(value, float) else type(value).__name__)
 
 # %% [markdown]
@@ -54,7 +54,7 @@ for _, key, value in reading.read_by([scaled_sum.python], guards.of_the_reader):
 # compares: a number that is assigned anew may be the old one.)
 
 # %%
-page.source(reading.changed)
+page.source(dependencies.changed)
 
 # %% [markdown]
 # ## What is not watched (2 min)

@@ -3,7 +3,7 @@
 #
 # **In this notebook tensors are joined, cut, chosen and cast, and every new rule meets its nudge.**
 #
-# It needs notebook 03: the door, `VJPS`, and how a rule meets a nudge. It takes `levels_more/tensor_ops.py` apart. Nothing is
+# It needs notebook 03: the door, `VJPS`, and how a rule meets a nudge. It takes `levels_more/low_level/ops.py` apart. Nothing is
 # exported here.
 
 # %%
@@ -12,7 +12,7 @@ import numpy as np
 from course import build, figures
 from course.figures import page
 from course.practice import checks, exercises
-from levels_more import tensor_ops
+from levels_more.low_level import ops
 
 build.watch("more/03_more_ops")
 figures.you_are_here(3)
@@ -64,7 +64,7 @@ from levels.low_level import (
 # Each is a call at the door, with what it needs in the right form:
 
 # %%
-page.source(tensor_ops.transpose, tensor_ops.reshape, tensor_ops.concat, tensor_ops.where, tensor_ops.cast)
+page.source(ops.transpose, ops.reshape, ops.concat, ops.where, ops.cast)
 
 # %%
 x = constant([[3.0, 1.0, 2.0], [1.0, 5.0, 4.0]])
@@ -76,7 +76,7 @@ print(concat([x[:, ::-1], x[:1]]), where(x > 2.0, x, 0.0), sep="\n")
 # each axis has its slice. An integer is a slice of one, whose axis is dropped; `None` is a new axis of one.
 
 # %%
-page.source(tensor_ops._without_dots, tensor_ops.slice_of)
+page.source(ops._without_dots, ops.slice_of)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -95,7 +95,7 @@ print(constant(np.zeros((4, 3, 2)))[..., None, 0].shape)
 # is true.
 
 # %%
-page.source(tensor_ops.boolean_mask)
+page.source(ops.boolean_mask)
 
 # %%
 x = constant([3.0, -1.0, 2.0, -5.0])
@@ -130,7 +130,7 @@ for choose in (maximum, minimum):
 # And what was joined gets its part of `dy` back.
 
 # %%
-page.source(tensor_ops._share_back, tensor_ops._part_of_join)
+page.source(ops._share_back, ops._part_of_join)
 
 # %%
 x = constant([1.0, 4.0, 4.0, 2.0])

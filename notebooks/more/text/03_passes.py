@@ -3,7 +3,7 @@
 #
 # **In this notebook nine ops become five: what is done twice is done once, and what can be known now is computed now.**
 #
-# It needs notebook 03: nodes, `trace` and `dce`, which throws away what nothing needs. It takes `levels_more/passes.py` apart.
+# It needs notebook 03: nodes, `trace` and `dce`, which throws away what nothing needs. It takes `levels_more/compiler/passes.py` apart.
 # Nothing is exported here.
 
 # %%
@@ -25,7 +25,7 @@ from levels.low_level import (
     reduce_sum,
     trace,
 )
-from levels_more import passes
+from levels_more.compiler import passes
 
 build.watch("more/03_passes")
 cpu = pool()["cpu:0"]
@@ -141,7 +141,7 @@ graph_drawing(graph, ["rows", "target"])
 
 # %%
 from course.practice import exercises
-from levels_more.passes import PASSES, Node, rebuilt  # noqa: F401 (the stub uses none of them yet)
+from levels_more.compiler.passes import PASSES, Node, rebuilt  # noqa: F401 (the stub uses none of them yet)
 
 exercises.begin("03-4")
 

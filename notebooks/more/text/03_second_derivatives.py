@@ -3,7 +3,7 @@
 #
 # **In this notebook a tape listens to a tape, and a gradient has a gradient of its own.**
 #
-# It needs notebook 03: the tape, the walk back, the rules and their nudges. It takes `levels_more/gradients.py` apart. Nothing is
+# It needs notebook 03: the tape, the walk back, the rules and their nudges. It takes `levels_more/low_level/autodiff.py` apart. Nothing is
 # exported here.
 
 # %%
@@ -15,7 +15,7 @@ from course import build, figures
 from course.figures import page
 from course.practice import checks, exercises
 from levels.low_level import VJPS, GradientTape, Variable, apply, constant, exp, grad, stop_gradient
-from levels_more import gradients
+from levels_more.low_level import autodiff
 
 build.watch("more/03_second_derivatives")
 figures.you_are_here(3)
@@ -62,7 +62,7 @@ with GradientTape(persistent=True) as outer:
 # Sometimes a value shall count as given, whatever it was made from. `stop_gradient` is a copy whose rule is that nothing passes:
 
 # %%
-page.source(gradients.stop_gradient)
+page.source(autodiff.stop_gradient)
 
 # %%
 print("the rule of copy:", VJPS["copy"])
@@ -150,7 +150,7 @@ for n in range(6):
 # added, so that several losses can share a step.
 
 # %%
-page.source(gradients.backward)
+page.source(autodiff.backward)
 
 # %%
 x = Variable(np.array(2.0))

@@ -3,7 +3,7 @@
 #
 # **In this notebook a table of numbers, words and gaps becomes one matrix.**
 #
-# Needs notebook 04: `Layer`, `Dense`, `function`, the surprise. It takes `levels_more/feature_columns.py` apart.
+# Needs notebook 04: `Layer`, `Dense`, `function`, the surprise. It takes `levels_more/mid_level/feature_columns.py` apart.
 
 # %%
 from course import build, figures, tasks
@@ -17,7 +17,7 @@ import numpy as np
 
 from levels.low_level import GradientTape, function
 from levels.mid_level import RANDOM, SGD, Dense, MeanSquaredError
-from levels_more.feature_columns import (
+from levels_more.mid_level.feature_columns import (
     BucketizedColumn,
     CategoricalColumn,
     DenseFeatures,

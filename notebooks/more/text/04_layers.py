@@ -3,7 +3,7 @@
 #
 # **In this notebook layers start in other ways, forget, standardise and look things up.**
 #
-# Needs notebook 04: `Layer`, `build`, `call`, `add_weight`. It takes `levels_more/layers.py` apart.
+# Needs notebook 04: `Layer`, `build`, `call`, `add_weight`. It takes `levels_more/mid_level/layers.py` apart.
 
 # %%
 from course import build
@@ -15,7 +15,7 @@ build.watch("more/04_layers")
 import numpy as np
 
 from levels.mid_level import INITIALIZERS, Dense, Layer
-from levels_more.layers import (
+from levels_more.mid_level.layers import (
     L1,
     L2,
     Activation,

@@ -3,7 +3,7 @@
 #
 # **In this notebook a loss takes logits, absolute errors, several classes and weights of samples.**
 #
-# Needs notebook 04: `Loss`, `call`, `BinaryCrossentropy`. It takes `levels_more/losses.py` apart.
+# Needs notebook 04: `Loss`, `call`, `BinaryCrossentropy`. It takes `levels_more/mid_level/losses.py` apart.
 
 # %%
 from course import build
@@ -16,8 +16,8 @@ import numpy as np
 
 from levels.low_level import GradientTape, Variable
 from levels.mid_level import LOSSES, BinaryCrossentropy, Loss, MeanSquaredError, known
-from levels_more import losses
-from levels_more.losses import (
+from levels_more.mid_level import losses
+from levels_more.mid_level.losses import (
     CategoricalCrossentropy,
     Crossentropy,
     MeanAbsoluteError,

@@ -3,7 +3,7 @@
 #
 # **In this notebook a metric adds up over batches, and divides when somebody asks.**
 #
-# Needs notebook 04: losses, `Variable`, `function`. It takes `levels_more/metrics.py` apart.
+# Needs notebook 04: losses, `Variable`, `function`. It takes `levels_more/mid_level/metrics.py` apart.
 
 # %%
 from course import build
@@ -17,7 +17,7 @@ import numpy as np
 
 from levels.low_level import function
 from levels.mid_level import MeanSquaredError
-from levels_more.metrics import (
+from levels_more.mid_level.metrics import (
     AUC,
     METRICS,
     AccuracyByShape,
@@ -203,7 +203,7 @@ print(*METRICS, sep=", ")
 
 # %%
 from course.practice import exercises
-from levels_more.metrics import BinaryAccuracy, ratio
+from levels_more.mid_level.metrics import BinaryAccuracy, ratio
 
 exercises.begin("04-4")
 

@@ -3,7 +3,7 @@
 #
 # **In this notebook a step remembers the one before, and a valley says how fast anybody can be.**
 #
-# Needs notebook 04: `Optimizer`, `update`, the race. It takes `levels_more/optimizers.py` apart.
+# Needs notebook 04: `Optimizer`, `update`, the race. It takes `levels_more/mid_level/optimizers.py` apart.
 
 # %%
 from course import build, tasks
@@ -16,8 +16,8 @@ import numpy as np
 
 from levels.low_level import GradientTape, Variable, constant, function
 from levels.mid_level import SGD, Adam, Dense, MeanSquaredError, Optimizer
-from levels_more import optimizers
-from levels_more.optimizers import AdamW, ExponentialDecay, PiecewiseConstantDecay, RMSprop, shortened
+from levels_more.mid_level import optimizers
+from levels_more.mid_level.optimizers import AdamW, ExponentialDecay, PiecewiseConstantDecay, RMSprop, shortened
 
 # %% [markdown]
 # ## Momentum (3 min)

@@ -3,7 +3,7 @@
 #
 # **In this notebook data comes from functions, files and threads, one element after the other.**
 #
-# Needs notebook 04: `Dataset`, row numbers, recipes. It takes `levels_more/pipeline.py` apart.
+# Needs notebook 04: `Dataset`, row numbers, recipes. It takes `levels_more/mid_level/dataset.py` apart.
 
 # %%
 from course import build, figures, tasks
@@ -17,7 +17,7 @@ import numpy as np
 
 from levels.low_level import constant
 from levels.mid_level import Dataset
-from levels_more.pipeline import (
+from levels_more.mid_level.dataset import (
     DataLoader,
     Stream,
     as_array,

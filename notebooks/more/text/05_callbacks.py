@@ -3,7 +3,7 @@
 #
 # **In this notebook others listen to `fit`: they stop it in time, save the best, lower the rate, write a log.**
 #
-# It needs notebook 05 (`fit`, `Callback`) and takes `levels_more/callbacks.py` apart. Nothing is exported. (The cell
+# It needs notebook 05 (`fit`, `Callback`) and takes `levels_more/high_level/callbacks.py` apart. Nothing is exported. (The cell
 # after the next one is folded. It imports what is used below.)
 #
 # It uses safetensors and tensorboardX, which `python3 -m course setup` adds.
@@ -25,7 +25,7 @@ from course.figures import page
 from course.practice import checks
 from levels.high_level import Callback, Sequential
 from levels.mid_level import RANDOM, SGD, Adam, Dense
-from levels_more.callbacks import (
+from levels_more.high_level.callbacks import (
     CSVLogger,
     EarlyStopping,
     LearningRateScheduler,

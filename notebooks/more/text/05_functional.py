@@ -3,7 +3,7 @@
 #
 # **In this notebook a model is no longer a row of layers: paths part and join, and a step is your own.**
 #
-# It needs notebook 05 (`Sequential`, `fit`, `train_step`) and takes `levels_more/functional.py` apart. Nothing is exported. (The cell
+# It needs notebook 05 (`Sequential`, `fit`, `train_step`) and takes `levels_more/high_level/functional.py` apart. Nothing is exported. (The cell
 # after the next one is folded. It imports what is used below.)
 
 # %%
@@ -18,7 +18,7 @@ from course.figures import page
 from levels.high_level import Model, Sequential
 from levels.low_level import constant
 from levels.mid_level import RANDOM, Adam, Dense, Layer
-from levels_more.functional import Call, Functional, Input, Placeholder, in_order
+from levels_more.high_level.functional import Call, Functional, Input, Placeholder, in_order
 
 task = tasks.linear()
 

@@ -3,7 +3,7 @@
 #
 # **In this notebook several processes train one net, one of them is killed, and no bit of the result changes.**
 #
-# It needs notebook 05 (`fit`), and from 03 the door, the rules and the traced graph. It takes `levels_more/machines.py` and its
+# It needs notebook 05 (`fit`), and from 03 the door, the rules and the traced graph. It takes `levels_more/distributed/collectives.py` and its
 # neighbours apart. Nothing is exported.
 #
 # It uses MPI, ipyparallel and safetensors, which `python3 -m course setup` adds. (On Windows MPI has to be added by hand:
@@ -36,7 +36,7 @@ from levels.high_level import load_model
 from levels.kernels import KERNELS
 from levels.low_level import VJPS, GradientTape, Variable, World, reduce_mean, trace
 from levels.mid_level import Adam
-from levels_more import launch, machines, machines_spread
+from levels_more.distributed import collectives, launch, partition
 
 # What the processes find, they find by these: the programs beside this Python, and the modules that this kernel sees.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -93,8 +93,8 @@ print(*ranks.apply_sync(meet), sep="\n")
 # What is new in our house? A row of the table, on level 2:
 
 # %%
-print([row for row in repr(KERNELS).splitlines() if row.split()[0] in machines.COLLECTIVES])
-page.source(machines.all_reduce_kernel)
+print([row for row in repr(KERNELS).splitlines() if row.split()[0] in collectives.COLLECTIVES])
+page.source(collectives.all_reduce_kernel)
 
 # %% [markdown]
 # One line calls MPI. Only float64 is done by hand: MPI may add in any order, and floats tell orders apart. Ours begins at
@@ -105,7 +105,7 @@ page.source(machines.all_reduce_kernel)
 
 # %%
 print(VJPS["all_reduce"][0](7.0, None, None))  # dy, y, x -> the gradient of x
-page.source(machines.rows_back)
+page.source(collectives.rows_back)
 
 # %% [markdown]
 # ## A step by hand (4 min)
@@ -166,7 +166,7 @@ print("alone ", *map(float.hex, tape.gradient(loss, w).numpy().ravel().tolist())
 # graph. We only have to go through it once:
 
 # %%
-page.source(machines_spread.Cut.enter)
+page.source(partition.Cut.enter)
 
 # %% [markdown]
 # The table `BY_ROWS` says of each op when it goes row by row. An op that nobody entered there is done whole: slow, never
@@ -189,7 +189,7 @@ graph = trace(step, ten_rows)[0]
 print(listed(graph))
 
 # %%
-print(listed(machines_spread.spread(graph, 10, World(0, 2))))
+print(listed(partition.spread(graph, 10, World(0, 2))))
 
 # %% [markdown]
 # Five rows go through the ops. Two gathers bring ten together: the squares, for the loss, and what the gradient is made of. The
@@ -239,7 +239,7 @@ print("the same accuracies: ", ranks["history"][1].history["accuracy"] == alone[
 
 # %% [markdown]
 # The program ran as it stands: with MPI on two ranks, here in this kernel on none. In a terminal it is
-# `mpiexec -n 4 python train.py`, or `python -m levels_more.launch 4 train.py`, which finds the `mpiexec` beside its Python.
+# `mpiexec -n 4 python train.py`, or `python -m levels_more.distributed.launch 4 train.py`, which finds the `mpiexec` beside its Python.
 #
 # In float32 the dtype decides otherwise, as in the whole course: there each rank adds its own rows, and the sums are added up.
 # That is less to compute, and the last bits depend on the number of ranks.
@@ -473,7 +473,7 @@ machine_figures.many(
 # The commands, then. On one computer, on a cluster that SLURM manages, and on Kubernetes with the MPI Operator:
 #
 # ```
-# python -m levels_more.launch 4 train.py   # mpiexec -n 4, and a word if a rank dies
+# python -m levels_more.distributed.launch 4 train.py   # mpiexec -n 4, and a word if a rank dies
 #
 # srun --nodes=25 --ntasks-per-node=4 --mpi=pmi2 python train.py   # SLURM: 100 ranks
 #

@@ -3,7 +3,7 @@
 #
 # **In this notebook the graph of a prediction becomes a file that other frameworks, browsers and telephones run.**
 #
-# It needs notebook 05, and of notebook 03 that a call can be traced. It takes `levels_more/exporting.py` apart. Nothing is exported. (The cell
+# It needs notebook 05, and of notebook 03 that a call can be traced. It takes `levels_more/saving/onnx.py` apart. Nothing is exported. (The cell
 # after the next one is folded. It imports what is used below.)
 #
 # It uses ONNX and safetensors, which `python3 -m course setup` adds.
@@ -27,7 +27,7 @@ from course.practice import checks
 from levels.high_level import Input, Model, Sequential, load_model
 from levels.low_level import constant
 from levels.mid_level import Adam, Dense, Layer
-from levels_more.exporting import (
+from levels_more.saving.onnx import (
     ONNX,
     OnnxWriter,
     arg_row,
@@ -189,7 +189,7 @@ for node in onnx_graph(Model(x, Flatten()(x))).node:
 # draw. We cut this one out of its text to show it.)
 
 # %%
-from levels_more.pages import TEMPLATE, export_page
+from levels_more.saving.webpage import TEMPLATE, export_page
 
 _, forward, *_ = TEMPLATE.read_text(encoding="utf-8").split("function ")
 print("function " + forward.rsplit("}", 1)[0] + "}")

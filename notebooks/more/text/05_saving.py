@@ -3,7 +3,7 @@
 #
 # **In this notebook a model becomes a file: data without any code, whole whenever somebody looks.**
 #
-# It needs notebook 05 (`Sequential`, `fit`) and takes `levels_more/saving.py` apart. Nothing is exported. (The cell
+# It needs notebook 05 (`Sequential`, `fit`) and takes `levels_more/saving/model.py` apart. Nothing is exported. (The cell
 # after the next one is folded. It imports what is used below.)
 #
 # It uses safetensors, which `python3 -m course setup` adds.
@@ -27,7 +27,7 @@ from course.figures import page
 from course.practice import checks
 from levels.high_level import Input, Model, Sequential
 from levels.mid_level import Adam, Dense
-from levels_more.saving import (
+from levels_more.saving.model import (
     TEXT,
     WEIGHTS,
     as_bytes,

@@ -3,7 +3,7 @@
 #
 # **In this notebook a class of ours keeps fifty rules, and all of scikit-learn is ours.**
 #
-# It needs notebook 05 (`Sequential`, `fit`) and takes `levels_more/estimators.py` apart. Nothing is exported. (The cell
+# It needs notebook 05 (`Sequential`, `fit`) and takes `levels_more/high_level/sklearn.py` apart. Nothing is exported. (The cell
 # after the next one is folded. It imports what is used below.)
 #
 # It uses scikit-learn, which `python3 -m course setup` adds.
@@ -20,7 +20,7 @@ import numpy as np
 from course import tasks
 from course.figures import page
 from course.practice import checks
-from levels_more.estimators import DNNClassifier, DNNRegressor, Estimator, LinearRegressor
+from levels_more.high_level.sklearn import DNNClassifier, DNNRegressor, Estimator, LinearRegressor
 
 task = tasks.linear()
 

@@ -22,8 +22,7 @@ from course import programs
 from course.figures import page
 from course.inspection import spellings
 from course.practice import checks
-from levels_more import keras_optimizers
-from levels_more.tensorflow import functions
+from levels_more.tensorflow import functions, keras_optimizers
 
 # %% [markdown]
 # ## One net, three APIs (2 min)

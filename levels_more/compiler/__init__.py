@@ -1,0 +1,1 @@
+"""What makes programs of graphs: passes, more lowering rules, and back ends."""

@@ -1,0 +1,1 @@
+"""Small programs for what runs op by op."""

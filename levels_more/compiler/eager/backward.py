@@ -1,0 +1,115 @@
+"""A walk back over a tape as one program, in place of some launches for each op: for tapes of a shape that was met before.
+
+A loop that runs op by op writes the same tape in each step, with other numbers on it. Nothing else about it is remembered.
+"""
+
+from operator import is_
+
+import numpy as np
+
+from levels.low_level import DOOR, RUN, VJPS, GradientTape, NoProgram, Replay
+from levels.low_level import walk_back as op_by_op
+from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.fused.backend import ShortFunction
+
+_SELDOM = 8  # so many tapes of a shape are walked op by op: a program takes a tenth of a second to make
+_MOST = 256  # shapes that are remembered
+_PLAIN = bool, int, float, str, type(None), np.generic, np.dtype  # attributes whose texts say all that they are
+
+MADE_OF = {}  # a joined op -> the ops that it is made of, whose rules its own asks
+_WALKS = {}  # the shape of a tape -> how many were met, or their program; None where there is none
+
+
+def at_once():
+    """Whether ops run at once in this thread, and no tape that stands at the door writes them down."""
+    stands = DOOR.stands
+    while isinstance(stands, GradientTape) and stands.records is None:
+        stands = stands.below
+    return stands is RUN
+
+
+def _plain(value):
+    return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
+
+
+def _asked(ops):
+    """The ops whose rules are asked in a walk over these."""
+    return [*dict.fromkeys(part for op in ops for part in (op, *MADE_OF.get(op, ())))]
+
+
+def _ours(records):
+    """Whether all that a walk over this tape does is ours, and its attributes are plain: functions may hold numbers."""
+    # a row without end is that of an op with rules of its own
+    rows = [*map(VJPS.get, _asked(op for op, *_ in records))]
+    ours = all(type(row) is tuple and all(map(of_levels, filter(None, row))) for row in rows)
+    return ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in records)
+
+
+class _Walk(ShortFunction):
+    """The gradients of one tape, given all its tensors in the order of `numbers`: {tensor: number}."""
+
+    def __init__(self, numbers, records, target, sources):
+        told = [(op, [numbers[x] for x in inputs], attrs, numbers[y]) for op, inputs, attrs, y in records]
+        target, sources = numbers[target], [numbers[x] for x in sources]
+
+        def walk(*tensors):
+            tape = [(op, [tensors[n] for n in inputs], attrs, tensors[y]) for op, inputs, attrs, y in told]
+            return op_by_op(tape, tensors[target], [tensors[n] for n in sources])
+
+        super().__init__(walk)
+        self.ops = _asked(op for op, *_ in told)
+        self.rules, self.fails = [*map(VJPS.get, self.ops)], False
+
+    def traced(self, signature, over):
+        """As in any function. Raises NoProgram where a rule refuses, or needs the numbers: the walk op by op hears of it."""
+        try:
+            return super().traced(signature, over)
+        except (LookupError, TypeError, ValueError) as why:
+            raise NoProgram(f"{type(why).__name__}: {why}") from why
+
+    def gradients(self, tensors):
+        """What the walk gives for these tensors; None where that is no program."""
+        if self.fails or not all(map(is_, map(VJPS.get, self.ops), self.rules)):
+            return None
+        try:
+            program, _ = self.program(tensors, None, False)
+        except NoProgram:  # the walk op by op says what is wrong, or needs the numbers
+            self.fails = True
+            return None
+        return None if isinstance(program, Replay) else program.run(tensors)
+
+
+def walk_back(records, target, sources):
+    """As in the core: the gradient of the tensor `target` at each of the sources, tensors too. Raises what that raises."""
+    if not records or not at_once():
+        return op_by_op(records, target, sources)
+    # A loop: it stands in the way of every gradient, and comprehensions took three times as long.
+    numbers, shape = {}, []
+    for op, inputs, attrs, y in records:
+        shape.append(op)
+        for x in inputs:
+            if x in numbers:
+                shape.append(numbers[x])
+            else:
+                numbers[x] = len(numbers)
+                shape.append(x.spec)
+        if attrs:
+            shape.append(repr(attrs))
+        if y in numbers:  # no op of ours gives what was there
+            return op_by_op(records, target, sources)
+        numbers[y] = len(numbers)
+        shape.append(y.spec)
+    for x in (target, *sources):
+        shape.append(numbers.setdefault(x, len(numbers)))
+    key = tuple(shape)
+    walk = _WALKS.get(key, 0)
+    if type(walk) is int:
+        if len(_WALKS) >= _MOST:
+            _WALKS.clear()
+        if walk < _SELDOM:
+            walk += 1
+        else:
+            walk = _Walk(numbers, records, target, sources) if _ours(records) else None
+        _WALKS[key] = walk
+    found = walk.gradients([*numbers]) if type(walk) is _Walk else None
+    return op_by_op(records, target, sources) if found is None else found

@@ -1,0 +1,247 @@
+"""Small launches run programs of level 1's assembler, in place of what numba makes of the same kernels.
+
+A program is there in 10 ms where numba takes 300, and numba need not be imported. It serves all sizes, for each call tells them.
+Larger arrays are left to numba's loops, which are as quick.
+"""
+
+import ctypes
+import math
+import operator
+import struct
+from ctypes import addressof
+
+import numpy as np
+
+from levels.hardware import Assembler, Index
+from levels.kernels import ELEMENTWISE, KERNELS, KINDS, UPDATES, Plan, compile_cpu, reduced
+from levels.low_level import Node, NoProgram
+from levels.support.locks import once
+from levels_more.compiler.dependencies import of_levels, watch
+from levels_more.compiler.fused.loops import LoopWriter, address, address_of, loop_of, merged_axes
+from levels_more.compiler.fused.programs import column_program, sum_program
+from levels_more.compiler.typed_assembler import KIND, all_lanes, assembler
+
+SMALL = 2**16  # bytes that a launch reads and writes
+LITTLE_WORK = 2**14  # products of two numbers
+HIGH = 8  # rows of a product that are computed at once
+
+# kind of a word -> how `struct` packs it, and what makes it of a number
+_PACKED = {"ptr": "q", "i64": "q", "double": "d", "float": "f4x"}
+_NUMBER = {
+    "i64": operator.index,
+    "double": lambda x: ctypes.c_double(x).value,
+    "float": lambda x: ctypes.c_float(x).value,
+}
+_bytes_of = (ctypes.c_char * 0).from_buffer
+# A program that is called so keeps the GIL: it is over sooner than another thread would be told that it may run.
+_SHORT = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+
+
+def caller(program, arguments, **sizes):
+    """run(*arrays, *numbers) for a program of level 1. Any threads may call it: each call packs a block of words of its own.
+
+    `arguments` names the words that the arrays and then the numbers are, in order; `sizes` says what the other words are. It
+    trusts arrays to be as large as they should. Raises TypeError for what is no array or no number, ValueError for too few.
+    """
+    words, places, pack = block_of(program, arguments, sizes)
+    numbers = [_NUMBER[kind] for kind in map(program.words.get, arguments) if kind != "ptr"]
+    count = len(arguments) - len(numbers)
+
+    def run(*arrays):
+        block = [*words]
+        for place, array in zip(places, arrays, strict=True):
+            block[place] = addressof(_bytes_of(array))
+        program.run(pack(*block))
+
+    def run_with_numbers(*given):
+        block = [*words]
+        converted = [number(x) for number, x in zip(numbers, given[count:], strict=True)]
+        for place, x in zip(places, [*map(address, given[:count]), *converted], strict=True):
+            block[place] = x
+        program.run(pack(*block))
+
+    return run_with_numbers if numbers else run
+
+
+def block_of(program, arguments, sizes):
+    """The words of a program, with these sizes in their places; the places of the arguments; what packs such words."""
+    names = [*program.words]
+    pack = struct.Struct("=" + "".join(map(_PACKED.get, program.words.values()))).pack
+    return [sizes.get(name, 0) for name in names], [*map(names.index, arguments)], pack
+
+
+# (op, dtypes, which input has which axes) -> program; a plan is lowered by one thread at a time
+_LOOPS = {}
+
+
+def _loop_of(op, plan, inputs, attrs):
+    """As in _MAKERS, of an elementwise op; None of masks alone."""
+    out = plan.spec
+    axes = merged_axes(out.shape, [x.shape for x in inputs])
+    key = op, out.dtype, *[x.dtype for x in inputs], *[owners for _, owners in axes]
+    if key not in _LOOPS:
+        leaves = [Node("input", (), {}, x) for x in inputs]
+        node = Node(op, leaves, attrs, out)
+        if loop_of(node) is None:  # masks alone, which no loop takes
+            return None
+        _LOOPS[key] = LoopWriter([node], [node], named=True).a.assemble()
+    names = [f"x{n}" for n in (len(inputs), *range(len(inputs)))]  # the result is the last of its arrays
+    return _LOOPS[key], names, {f"n{n}": size for n, (size, _) in enumerate(axes)}
+
+
+def _sum_of(op, plan, inputs, attrs):
+    """As in _MAKERS, of a sum or a mean."""
+    before, within, after = reduced(op, inputs[0].shape, attrs.get("axis"))[1]
+    names = "before", "within", "after" if after > 1 else 1
+    in_order = within < 1024  # as its kernel adds
+    program = sum_program(*names, op == "reduce_mean", plan.spec.dtype, "before", names[2], in_order)
+    return program, ["out", "x"], {"before": before, "within": within, "after": after}
+
+
+@once
+def product_program(dtype, turned_x, turned_w):
+    """out[m, n] = x[m, k] @ w[k, n], some rows at a time, whose sums stay in registers; either may lie the other way round."""
+    a = Assembler("product", dtype, all_lanes(dtype))
+    out, x = a.array("out", "m", "n"), a.array("x", *("km" if turned_x else "mk"))
+    w, _ = a.array("w", *("nk" if turned_w else "kn")), a.array("unused", "tiles")  # a size has to be that of an array
+    with a.loop("n", a.lanes) as j, a.loop("tiles") as t:
+        first, last = a.write(f"mul i64 {t.register}, {HIGH}"), a.write(f"sub i64 {a.size('m')}, 1")
+        rows = [a.write(f"add i64 {first}, {n}") for n in range(HIGH)]  # beyond the last one it is that one again
+        rows = [Index(a, a.write(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})"), "m") for i in rows]
+        sums = [a.sum() for _ in rows]
+        with a.loop("k") as p:
+            y = a.load(w, j, p) if turned_w else a.load(w, p, j)
+            for total, i in zip(sums, rows, strict=True):
+                total += (a.load(x, p, i) if turned_x else a.load(x, i, p)) * y
+        for total, i in zip(sums, rows, strict=True):
+            a.store(total.value(), out, i, j)
+    return a.assemble()
+
+
+def _product_of(op, plan, inputs, attrs):
+    """As in _MAKERS, of a matrix product; None for a large one."""
+    (m, n), dtype, names = plan.spec.shape, plan.spec.dtype, ["out", "x", "w"]
+    turned_x, turned_w = (bool(attrs.get(f"transpose_{name}")) for name in "xw")
+    k = inputs[0].shape[0 if turned_x else 1]
+    if m * k * n > LITTLE_WORK:
+        return None
+    if n == 1 and dtype == np.float32 and not turned_x:
+        return column_program("m", "k", dtype), names, {"m": m, "k": k}
+    if n == 1 and turned_x:  # many columns are side by side: the product lies the other way round, too
+        return product_program(dtype, False, False), ["out", "w", "x"], {"m": 1, "k": k, "n": m, "tiles": 1}
+    return product_program(dtype, turned_x, turned_w), names, {"m": m, "k": k, "n": n, "tiles": math.ceil(m / HIGH)}
+
+
+@once
+def gather_program(dtype):
+    """out[count, width] = x[rows[i]] for each of `count` rows; 1 is where `answer` points if there is no such row, for which row 0 stands."""
+    a = assembler("gather", dtype, all_lanes(dtype))
+    out, x = a.array("out", "count", "width"), a.array("x", "limit", "width")
+    rows, missing = a.array("rows", "count", rows_of="limit"), a.word("answer", "ptr")
+    with a.loop("count") as i:
+        row = a.load(rows, i)
+        there = a.write(f"icmp ult i64 {row.register}, {a.size('limit')}")
+        row.register = a.write(f"select i1 {there}, i64 {row.register}, i64 0")
+        so_far = a.write(f"load i64, ptr {missing}")
+        a.emit(f"store i64 {a.write(f'select i1 {there}, i64 {so_far}, i64 1')}, ptr {missing}")
+        with a.loop("width", a.lanes) as j:
+            a.store(a.load(x, row, j), out, i, j)
+    return a.assemble()
+
+
+def _gather_of(op, plan, inputs, attrs):
+    """As in _MAKERS, of a gather; a word of the program is the answer whether a row is missing."""
+    x, rows = inputs
+    sizes = {"count": math.prod(rows.shape), "limit": x.shape[0], "width": math.prod(x.shape[1:])}
+    return gather_program(plan.spec.dtype), ["out", "x", "rows"], sizes
+
+
+# op -> what gives (a program, the names in it of the result and of the inputs, the sizes in it) for a plan
+_MAKERS = {"matmul": _product_of, "gather": _gather_of, "reduce_sum": _sum_of, "reduce_mean": _sum_of}
+
+
+def _ours(op):
+    """Whether the kernel of this op is the first, and what compiles it is ours, too. (A trial's has its indices checked.)"""
+    here = KINDS["cpu"]
+    checks = getattr(here.compiler, "keywords", {}) == {"boundscheck": True}
+    compiler = here.compiler.func if checks else here.compiler
+    return KERNELS.is_first(op, "cpu") and compiler is compile_cpu and all(map(of_levels, (here.nest, *here.loops)))
+
+
+def finish(plan, op, function, inputs, attrs):
+    """What this plan of a launch of `op` on these Specs becomes: one that runs a program, or that watches what a reader's kernel reads."""
+    if not of_levels(function):
+        return watch(plan, function)
+    maker = _loop_of if op in ELEMENTWISE else _MAKERS.get(op)
+    small = plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
+    small = small and all(x.dtype in KIND for x in (plan.spec, *inputs))  # of other numbers the assembler writes none
+    if maker and small and plan.spec.device.kind == "cpu" and _ours(op):
+        return ProgramPlan(plan, lambda: maker(op, plan, inputs, attrs))
+    return plan
+
+
+class ProgramPlan(Plan):
+    """A plan that runs a program of level 1, where `maker` gives one, and what the plan would run where it gives none.
+
+    Each launch packs a block of words of its own, so any threads may launch at once.
+    """
+
+    def __init__(self, plan, maker):
+        super().__init__(plan.spec, plan.nbytes, self.program_or_kernel, plan.numbers)
+        self.op, self.maker, self.kernel, self.pack = plan.op, maker, plan.lower, None
+
+    def program_or_kernel(self):
+        """What `run` will be."""
+        try:
+            made = self.maker()
+        except NoProgram:  # the assembler has no instruction for it, as for `power`
+            made = None
+        if made is None:
+            return self.kernel()
+        self.program, names, sizes = made
+        self.answer = [*self.program.words].index("answer") if "answer" in self.program.words else None
+        if not self.numbers and self.op not in UPDATES:
+            self.short = _SHORT(ctypes.cast(self.program.run, ctypes.c_void_p).value)
+            self.words, places, self.pack = block_of(self.program, names, sizes)
+            self.place, *self.places = places
+        run = caller(self.program, [*names, *["answer"] * (self.answer is not None), *self.numbers], **sizes)
+        return run if self.answer is None else _checked(run)
+
+    def start(self, out, reads, attrs):
+        """Run on these buffers, of the Specs that were planned, and count it. Returns `out`. Raises as any plan does."""
+        if self.pack is None or getattr(out, "spec", None) is not self.spec:
+            return super().start(out, reads, attrs)
+        if len(reads) != len(self.places):
+            return super().start(out, reads, attrs)  # says what is wrong
+        block, places = self.words.copy(), self.places
+        block[self.place] = out.address or address_of(out)
+        for k, x in enumerate(reads):  # `zip` with `strict` takes half a microsecond
+            if x is out:
+                return super().start(out, reads, attrs)  # says what is wrong
+            block[places[k]] = x.address or address_of(x)
+        if self.answer is None:
+            self.short(self.pack(*block))
+        else:
+            missing = ctypes.c_int64()
+            block[self.answer] = addressof(missing)
+            self.short(self.pack(*block))
+            _check(missing.value)
+        self.launches += 1
+        return out
+
+
+def _check(missing):
+    """Raise IndexError where a program has found that a row is not there."""
+    if missing:
+        raise IndexError("gather: a row number is out of range")
+
+
+def _checked(run):
+    """A gather on arrays that refuses rows that are not there."""
+
+    def gather(out, x, rows):
+        missing = np.zeros(1, np.int64)
+        run(out, x, rows, missing)
+        _check(missing[0])
+
+    return gather

@@ -1,0 +1,78 @@
+"""A step of an optimizer where nothing is traced: one program changes all variables, in place of many launches.
+
+Measured, the update alone of the net 2-4-8-1, in µs, and the weights read by the next step:
+
+    optimizer   op by op   so
+    SGD               37    9
+    Adam             224   14
+"""
+
+from operator import is_
+
+from levels.low_level import Graph, Node, Replay, Tensor, Turns
+from levels.mid_level import Made
+from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.eager.backward import at_once
+from levels_more.compiler.fused.backend import ShortFunction
+
+_OFTEN = 3  # what was traced anew so often would be again: then op by op is quicker
+
+
+def _read(optimizer):
+    """All that a step reads of an optimizer of ours: its rule, its attributes, and those of a rate that depends on the step."""
+    rate = optimizer.rate
+    return [type(optimizer).update, *vars(optimizer).values(), *(vars(rate).values() if isinstance(rate, Made) else ())]
+
+
+class EagerStep(ShortFunction):
+    """A step of an optimizer as a program, which is made anew where an attribute has changed. Of a copy there is none yet.
+
+    Python of the reader's, which may print, has none: it runs in each step.
+    """
+
+    def __init__(self, optimizer, step):
+        super().__init__(lambda *gradients: step(gradients, self.variables))
+        self.optimizer, self.read, self.renewed, self.ours = optimizer, [], 0, False
+        self.variables, self.specs = [*optimizer.owners], [w.spec for w in optimizer.owners]
+
+    def prepared(self, graph):
+        """The graph of the new values, given the gradients and then the old values.
+
+        (A program that writes over these would have to copy them first, since there are tensors that name them.)
+        """
+        old = [node for node in graph.nodes if node.op == "variable"]
+        self.old, self.changed = [node.attrs["of"] for node in old], [*graph.updates]
+        self.turns = Turns({*self.old, *self.changed})
+        new = {x: Node("input", (), {"of": k}, x.spec) for k, x in enumerate(old, len(self.variables))}
+        for x in graph.nodes:
+            if x.inputs:
+                new[x] = Node(x.op, tuple(map(new.get, x.inputs)), x.attrs, x.spec)
+            new.setdefault(x, x)
+        return Graph([*new.values()], [*map(new.get, graph.updates.values())], {})
+
+    def done(self, gradients, variables):
+        """Do a step by tensors shaped like these variables, and say so. False where that is no program: nothing was done."""
+        optimizer, read = self.optimizer, _read(self.optimizer)
+        if len(read) != len(self.read) or not all(map(is_, read, self.read)):
+            self.renew()
+            self.read, self.renewed = read, self.renewed + 1
+            self.ours = all(map(of_levels, (type(optimizer), optimizer.update, type(optimizer.rate))))
+        if not (self.ours and self.renewed <= _OFTEN and at_once() and len(variables) == len(self.variables)):
+            return False
+        specs = [dw.spec if type(dw) is Tensor else None for dw in gradients]
+        if specs != self.specs or not all(map(is_, variables, self.variables)):
+            return False
+        program, _ = self.program(gradients, None, False)
+        if isinstance(program, Replay):  # that is op by op
+            return False
+        if program.variables:
+            program.run(gradients)
+            return True
+        with self.turns:
+            new = program.run([*gradients, *[v.held for v in self.old]])
+            for variable, value in zip(self.changed, new, strict=True):
+                variable.held, variable.home = value, None
+        return True
+
+    def __reduce__(self):
+        return type(None), ()

@@ -1,0 +1,112 @@
+"""The programs of ops that go by row numbers: gather, scatter_add, one_hot. A program cannot refuse, so numbers are checked before."""
+
+import functools
+import math
+
+from levels.hardware import Value
+from levels.low_level import NoProgram
+from levels.support.locks import once
+from levels_more.compiler.fused.programs import PARTS, check_small, whole
+from levels_more.compiler.typed_assembler import all_lanes, assembler
+from levels_more.kernels.layout import as_slices
+
+ROWS = {  # op -> function(node) -> the node of its row numbers, how many rows there are, and what a number is called
+    "gather": lambda node: (node.inputs[1], node.inputs[0].spec.shape[0], "row"),
+    "scatter_add": lambda node: (node.inputs[1], node.attrs["count"], "row"),
+    "one_hot": lambda node: (node.inputs[0], node.attrs["depth"], "class"),
+}
+
+
+def row_limits(graph):
+    """{(input, a slice of it): (how many rows its numbers may name, what they are called)}
+
+    Raises NoProgram where row numbers are computed, or a constant's are wrong.
+    """
+    limits = {}
+    for node in graph.ops:
+        if node.op in ROWS:
+            rows, *limit = ROWS[node.op](node)
+            part = ()
+            while rows.op in ("copy", "reshape", "transpose"):  # which have all numbers of their input
+                (rows,) = rows.inputs
+            if rows.op == "slice" and rows.attrs["slices"][:1] == ((None, None, None),):  # of each row
+                part, (rows,) = rows.attrs["slices"], rows.inputs
+            if rows.op == "input":
+                key = rows.attrs["of"], part
+                limits[key] = min(limit, limits.get(key, limit))
+            elif rows.op != "constant" or part or not in_range(rows.attrs["of"].data, limit[0]):
+                raise NoProgram(f"{node!r} takes row numbers that are checked by its kernel")
+    return limits
+
+
+def in_range(numbers, count):
+    """Whether all of these are row numbers of so many rows."""
+    return numbers.min() >= 0 and numbers.max() < count
+
+
+def check_rows(limits, args, batches=None):
+    """Raise IndexError where an argument, in these batches of its rows, names a row that is not there."""
+    for (k, part), (count, name) in limits.items():
+        numbers = args[k].data[as_slices(part)]
+        if not in_range(numbers, count) and (batches is None or not in_range(numbers[batches], count)):
+            told = f"{numbers.min()} to {numbers.max()}; there are {count}"
+            raise IndexError(f"a {name} number is out of range: {told}")
+
+
+@once
+def gather_program(count, limit, width, dtype):
+    """out[count, width] = x[rows[i]] for each of `count` rows."""
+    a = assembler("gather", dtype, all_lanes(dtype))
+    out, x = a.array("out", count, width), a.array("x", limit, width)
+    rows = a.array("rows", count, rows_of=limit)
+    with a.loop(count) as i:
+        row = a.load(rows, i)
+        with a.loop(width, a.lanes) as j:
+            a.store(a.load(x, row, j), out, i, j)
+    return a.assemble()
+
+
+@once
+def scatter_program(count, limit, width, dtype):
+    """out[rows[i]] = Σ x[i], in the order of i, on zeros."""
+    a = assembler("scatter_add", dtype, all_lanes(dtype))
+    out, x = a.array("out", limit, width), a.array("x", count, width)
+    rows = a.array("rows", count, rows_of=limit)
+    with a.loop(limit) as i, a.loop(width, a.lanes) as j:
+        a.store(Value(a, "zeroinitializer"), out, i, j)
+    with a.loop(count) as i:
+        row = a.load(rows, i)
+        with a.loop(width, a.lanes) as j:
+            a.store(a.load(out, row, j) + a.load(x, i, j), out, row, j)
+    return a.assemble()
+
+
+@once
+def one_hot_program(count, depth, dtype):
+    """out[i, rows[i]] = 1, all others 0."""
+    a = assembler("one_hot", dtype, all_lanes(dtype))
+    out, rows = a.array("out", count, depth), a.array("rows", count, rows_of=depth)
+    with a.loop(count) as i:
+        with a.loop(depth, a.lanes) as j:
+            a.store(Value(a, "zeroinitializer"), out, i, j)
+        a.store(1.0, out, i, a.load(rows, i))
+    return a.assemble()
+
+
+def _by_rows(program, node):
+    """The program of a gather or a scatter_add, and whose memory its arrays are. Raises NoProgram for many rows."""
+    rows, limit, _ = ROWS[node.op](node)
+    check_small(node, node if program is gather_program else node.inputs[0])
+    count = math.prod(rows.spec.shape)
+    width = math.prod((node if program is gather_program else node.inputs[0]).spec.shape) // count
+    return program(count, limit, width, node.spec.dtype), [node, *node.inputs]
+
+
+def _one_hot(node):
+    check_small(node, node)
+    depth = node.spec.shape[-1]
+    return one_hot_program(math.prod(node.spec.shape) // depth, depth, node.spec.dtype), [node, *node.inputs]
+
+
+PARTS |= {"gather": whole(functools.partial(_by_rows, gather_program)), "one_hot": whole(_one_hot)}
+PARTS |= {"scatter_add": whole(functools.partial(_by_rows, scatter_program))}

@@ -1,0 +1,175 @@
+"""Elementwise ops that follow one another become one loop: which ops share one, and the program of it.
+
+A number is loaded once, stays in registers from op to op, and is stored once.
+"""
+
+import ctypes
+import math
+from contextlib import ExitStack
+from itertools import groupby
+
+from levels.hardware import select
+from levels.kernels import ELEMENTWISE
+from levels.low_level import as_instructions
+from levels_more.compiler.fused.threads import shares
+from levels_more.compiler.typed_assembler import all_lanes, array_like, assembler, loaded, stored
+
+_byte = (ctypes.c_char * 0).from_buffer
+
+
+def address(array):
+    """Where the numbers of an array lie. (`array.ctypes.data` says the same, and takes five times as long.)"""
+    return ctypes.addressof(_byte(array))
+
+
+def address_of(buffer):
+    """Where the numbers of a buffer lie. It keeps the answer: to ask takes as long as a whole small program."""
+    buffer.address = address(buffer.data)
+    return buffer.address
+
+
+class Unit:
+    """Ops that run together: those of one loop, or a single op of another kind, whose `loop` is None.
+
+    `loop` is the Spec, a shape and a dtype, that all ops of a loop share. Once something outside has read from it, it is
+    `closed`: nothing more may join, so that whatever a unit reads is there before it starts.
+    """
+
+    def __init__(self, loop):
+        self.nodes, self.loop, self.closed = [], loop, False
+
+    def __repr__(self):
+        names = " ".join(node.op for node in self.nodes)
+        return f"loop: {names}" if len(self.nodes) > 1 else names
+
+
+def _cast(node):
+    """A cast makes 1.0 and 0.0 of a mask, and a mask of what is not 0; else its number is converted as it is loaded.
+
+    None for one that makes whole numbers of floats: its kernel refuses those that have no place there.
+    """
+    given, made = node.inputs[0].spec.dtype, node.spec.dtype
+    if given == made or made.kind == "f" and given.kind != "b":
+        return lambda x: x
+    if made.kind == "b":
+        return lambda x: x != 0.0
+    return (lambda x: select(x, 1.0, 0.0)) if given.kind == "b" else None
+
+
+# op -> function(node) that gives the function of its numbers in a loop, or None (elementwise ops have their kernels)
+SCALARS = {"cast": _cast}
+
+
+def _scalar(node):
+    """The row of SCALARS for a node; None where there is none."""
+    return SCALARS[node.op](node) if node.op in SCALARS else None
+
+
+def loop_of(node):
+    """The Spec that all ops of a loop with this one share: its shape, in numbers. None for an op that is in no loop."""
+    if not _scalar(node) and node.op not in ELEMENTWISE:
+        return None
+    dtype = node.inputs[-1].spec.dtype  # a comparison takes numbers and gives a mask; masks come first
+    if _scalar(node) and node.spec.dtype.kind != "b":
+        dtype = node.spec.dtype
+    return node.spec.device.spec(node.spec.shape, dtype) if dtype.kind != "b" else None
+
+
+def units_of(graph):
+    """The ops of a graph as units, in an order in which they can run.
+
+    An op joins the loops of its inputs that are like its own and not closed; these become one. All others it closes.
+    """
+    home = {}  # node -> its unit
+    for node in graph.ops:
+        unit = Unit(loop_of(node))
+        for other in dict.fromkeys(home[x] for x in node.inputs if x in home):
+            if unit.loop is not None and other.loop is unit.loop and not other.closed:
+                unit.nodes += other.nodes
+            else:
+                other.closed = True
+        unit.nodes.append(node)
+        home.update(dict.fromkeys(unit.nodes, unit))
+    return [home[node] for node in graph.ops if home[node].nodes[-1] is node]
+
+
+def merged_axes(shape, shapes):
+    """[(size, (does input 0 have this axis, …)), …]: neighbours that all inputs treat alike become one axis."""
+    # shapes are aligned at the right; what is missing on the left is 1
+    padded = [(1,) * (len(shape) - len(s)) + tuple(s) for s in shapes]
+    # (size, owners) of each axis; an axis of 1 needs no loop
+    axes = [(size, tuple(p[i] == size for p in padded)) for i, size in enumerate(shape) if size != 1]
+    # `groupby` takes neighbours of the same owners together
+    merged = [(math.prod(size for size, _ in group), owners) for owners, group in groupby(axes, lambda axis: axis[1])]
+    return merged or [(1, (True,) * len(shapes))]
+
+
+class LoopWriter:
+    """Writes the program of one loop: a nest with as many levels as there are axes that the inputs own in different ways.
+
+    With `named` each call tells the sizes n0, n1, … of these axes, and the numbers that are attributes.
+    """
+
+    def __init__(self, nodes, results, rows=None, named=False):
+        inside = set(nodes)
+        self.inputs = [*dict.fromkeys(x for node in nodes for x in node.inputs if x not in inside)]
+        axes = merged_axes(nodes[0].spec.shape, [x.spec.shape for x in self.inputs])
+        self.sizes = [f"n{n}" if named else size for n, (size, _) in enumerate(axes)]
+        self.named = named
+        if rows is not None:  # only so many along the first axis
+            self.sizes[0] = rows
+        self.axes_of = {x: [n for n, (_, owners) in enumerate(axes) if owners[k]] for k, x in enumerate(self.inputs)}
+        self.axes_of |= {x: [*range(len(axes))] for x in results}
+        dtype = loop_of(nodes[0]).dtype
+        self.a = a = assembler("fused loop", dtype, all_lanes(dtype))
+        sizes = {x: self.along(x, self.sizes) for x in self.axes_of}
+        self.arrays = {x: array_like(a, f"x{n}", x.spec.dtype, *sizes[x]) for n, x in enumerate(sizes)}
+        self.values, self.index = {}, []  # {node: its number, in the loops that are open}; the counters of these loops
+        with ExitStack() as loops:
+            self.load()
+            for depth, size in enumerate(self.sizes, 1):
+                self.index.append(loops.enter_context(a.loop(size, a.lanes if depth == len(self.sizes) else 1)))
+                self.load()
+            for node in nodes:
+                self.values[node] = self.computed(node)
+            for x in results:
+                stored(a, self.values[x], self.arrays[x], *self.index)
+
+    def along(self, x, parts):
+        """Those of the parts, one for each axis, whose axis the array of x has. A lone number has one place."""
+        return [parts[axis] for axis in self.axes_of[x]] or [1]
+
+    def load(self):
+        """Load the inputs whose place is known in the loops that are open: a row's number not again for each column."""
+        for x in self.inputs:
+            axes = self.axes_of[x]
+            if x not in self.values and all(axis < len(self.index) for axis in axes):
+                at = [self.index[axis] for axis in axes] or [0]
+                self.values[x] = loaded(self.a, self.arrays[x], x.spec.dtype, *at)
+
+    def computed(self, node):
+        """The number of a node, written by the op's own scalar function."""
+        values = [self.values[x] for x in node.inputs]
+        if scalar := _scalar(node):
+            return scalar(*values)
+        numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
+        if self.named:
+            numbers = {name: self.a.number(name) for name in numbers}
+        return as_instructions(node, *values, **numbers)
+
+
+def loop_program(nodes, results, rows=None):
+    """One program for these elementwise nodes, and the nodes whose arrays it takes, in order: the inputs, the results."""
+    writer = LoopWriter(nodes, results, rows)
+    return writer.a.assemble(), list(writer.arrays)
+
+
+def loop_parts(nodes, results, parts):
+    """The program of a loop in parts along its first axis, as in `fused_parts.PARTS`."""
+    whole = LoopWriter(nodes, results)
+    if parts == 1:
+        return [(whole.a.assemble(), [(x, 0) for x in whole.arrays])]
+    rows = {x: math.prod(whole.along(x, whole.sizes)[1:]) if 0 in axes else 0 for x, axes in whole.axes_of.items()}
+    found = shares(whole.sizes[0], parts, whole.a.lanes if len(whole.sizes) == 1 else 1)
+    programs = {size: loop_program(nodes, results, size)[0] for size in {size for _, size in found}}
+    return [(programs[size], [(x, begin * rows[x]) for x in whole.arrays]) for begin, size in found]

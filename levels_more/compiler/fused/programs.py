@@ -1,0 +1,246 @@
+"""The programs of ops that are no loop over single numbers: products, sums, rows, copies; and the list that runs them all.
+
+Each program is written once for its sizes and its dtype. PARTS says which program an op is.
+"""
+
+import functools
+import itertools
+import math
+from contextlib import nullcontext
+
+import numpy as np
+
+from levels.hardware import Assembler, Index
+from levels.kernels import KERNELS, reduced
+from levels.low_level import NoProgram
+from levels.support.locks import once
+from levels_more.compiler.fused.threads import grid, shares
+from levels_more.compiler.typed_assembler import all_lanes, assembler
+from levels_more.kernels.matmul import TILE_ROWS, TILE_VECTORS, WORTH_PACKING
+
+NEAR_BYTES = 2**21  # a larger `w` would be read from far away, once for each tile (measured)
+WIDEST_ROW = 64  # numbers; a longer row is not written out
+LARGE = 2**20  # bytes; with more, some kernels are two to four times as quick as their programs
+
+
+def check_small(node, x):
+    """Raise NoProgram for an op whose array x, of any shape and dtype, has more bytes than its program is good at."""
+    if x.spec.nbytes > LARGE:
+        raise NoProgram(f"{node!r} moves {x.spec.nbytes:,} bytes; from {LARGE:,} on its kernel is quicker")
+
+
+@once
+def list_program():
+    """Run the programs of a table (the address of each, and of its block) one by one; and all of that `steps` times."""
+    a = Assembler("list", np.float64)
+    table = a.array("table", "programs", 2, rows_of=2**31 - 1)
+    a.array("now", "steps", rows_of=2**31 - 1)  # only its first place is used; a size has to be that of an array
+    with a.loop("steps") as step:
+        a.emit(f"store i64 {step.register}, ptr {a.word('now', 'ptr')}")
+        with a.loop("programs") as n:
+            program, block = (a.write(f"inttoptr i64 {a.load(table, n, k).register} to ptr") for k in (0, 1))
+            a.emit(f"call void {program}(ptr {block})")
+    return a.assemble()
+
+
+class _ProductWriter:
+    """Writes the first rows and columns of out[m, n] = x[m, k] @ w[k, n], in tiles whose sums stay in registers.
+
+    x or w may lie the other way round.
+    """
+
+    def __init__(self, m, k, n, dtype, turned_x, turned_w, rows, columns):
+        self.a = a = Assembler("product", dtype, all_lanes(dtype))
+        self.k, self.turned_x = k, turned_x
+        self.out, self.x = a.array("out", m, n), a.array("x", *((k, m) if turned_x else (m, k)))
+        self.w = a.array("w", *((n, k) if turned_w else (k, n)))
+        self.strip = a.array("strip", k, a.lanes)  # memory for some columns of w
+        count = math.ceil(rows / (TILE_ROWS * TILE_VECTORS))
+        high = math.ceil(rows / count)  # tiles of about one height, none with more sums than registers
+        with a.loop(columns, a.lanes) as j:
+            place = self.fetched(j) if turned_w else (self.w, j)
+            with a.loop(rows // high) as t:
+                first = a.write(f"mul i64 {t.register}, {high}")
+                self.tile([Index(a, a.write(f"add i64 {first}, {r}"), rows) for r in range(high)], j, *place)
+            if rows % high:
+                self.tile(range(rows - rows % high, rows), j, *place)
+
+    def fetched(self, j):
+        """The columns j of a w that lies turned, where neighbours lie apart: fetched once, not once for each tile."""
+        a = self.a
+        place = Index(a, "0", a.lanes, j.each)
+        with a.loop(self.k) as p:
+            a.store(a.load(self.w, j, p), self.strip, p, place)
+        return self.strip, place
+
+    def tile(self, rows, j, w, column):
+        """These rows of the columns j: a sum for each row."""
+        a = self.a
+        sums = [a.sum() for _ in rows]
+        with a.loop(self.k) as p:
+            y = a.load(w, p, column)
+            for total, i in zip(sums, rows, strict=True):
+                total += a.load(self.x, *((p, i) if self.turned_x else (i, p))) * y
+        for total, i in zip(sums, rows, strict=True):
+            a.store(total.value(), self.out, i, j)
+
+
+@once
+def product_program(m, k, n, dtype, turned_x, turned_w, rows=None, columns=None):
+    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns; `strip`, its last array, is memory for k in each lane."""
+    return _ProductWriter(m, k, n, dtype, turned_x, turned_w, rows or m, columns or n).a.assemble()
+
+
+@once
+def column_program(m, k, dtype):
+    """out[m] = x[m, k] @ w[k], each a sum over the lanes."""
+    a = Assembler("column", dtype)
+    out, x, w = a.array("out", m), a.array("x", m, k), a.array("w", k)
+    with a.loop(m) as i:
+        total = a.sum()
+        with a.loop(k, a.lanes) as p:
+            total += a.load(x, i, p) * a.load(w, p)
+        a.store(total.total(), out, i)
+    return a.assemble()
+
+
+def product_of(node, parts=1):
+    """The program of a matmul in parts, as in PARTS. Raises NoProgram for one that level 2 does quicker."""
+    (x, w), (m, n), dtype = node.inputs, node.spec.shape, node.spec.dtype
+    lanes = all_lanes(dtype)
+    turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
+    k = x.spec.shape[0 if turned_x else 1]
+    if m * k * n >= WORTH_PACKING and w.spec.nbytes > NEAR_BYTES:
+        raise NoProgram(f"{node!r} is worth packing")
+    if n == 1 and dtype == np.float32 and not turned_x:
+        # (in float64 such a sum has no lanes, and many side by side are quicker)
+        return [(column_program(rows, k, dtype), [(node, i), (x, i * k), (w, 0)]) for i, rows in shares(m, parts)]
+    if n == 1 and turned_x:
+        x, w, m, n, turned_x, turned_w = w, x, 1, m, False, False
+    down, across = grid(math.ceil(m / TILE_ROWS), math.ceil(n / lanes), parts)
+    strip, found = node.spec.device.spec((k, lanes), dtype), []
+    for (i, rows), (j, columns) in itertools.product(shares(m, down), shares(n, across, lanes)):
+        program = product_program(m, k, n, dtype, turned_x, turned_w, rows, columns)
+        begins = (node, i * n + j), (x, i if turned_x else i * k), (w, j * k if turned_w else j), (strip, 0)
+        found.append((program, begins))
+    return found
+
+
+@once
+def sum_program(before, within, after, mean, dtype, rows, columns, in_order=False):
+    """out[before, after] = the sum, or mean, of x[before, within, after] over its middle; its first rows and columns.
+
+    A size may be a name, and is told in each call. Float32 is added in any order, but `in_order`.
+    """
+    last = after == 1
+    a = assembler("sum", dtype, 1 if last and (in_order or dtype != np.float32) else all_lanes(dtype))
+    out, x = a.array("out", before, after), a.array("x", before, within, *[after] * (not last))
+    with a.loop(rows) as i, nullcontext(0) if last else a.loop(columns, a.lanes) as j:
+        total = a.sum()
+        with a.loop(within, a.lanes if last else 1) as k:
+            total += a.load(x, i, k, *[j] * (not last))
+        total = total.total() if last else total.value()
+        a.store(total / a.count(within) if mean else total, out, i, j)
+    return a.assemble()
+
+
+def sum_of(node, parts=1, mean=False):
+    """The program of a sum or a mean in parts, as in PARTS. Raises NoProgram for a mean of whole numbers."""
+    (x,), dtype, lanes = node.inputs, node.spec.dtype, all_lanes(node.spec.dtype)
+    if mean and dtype.kind == "i":
+        raise NoProgram(f"{node!r} of whole numbers is left to its kernel")
+    before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]
+    (down, across), found = grid(before, math.ceil(after / lanes), parts), []
+    for (i, rows), (j, columns) in itertools.product(shares(before, down), shares(after, across, lanes)):
+        program = sum_program(before, within, after, mean, dtype, rows, columns)
+        found.append((program, [(node, i * after + j), (x, i * within * after + j)]))
+    return found
+
+
+@once
+def rows_program(function, inputs, rows, width, dtype):
+    """out[rows, width] = this kernel of so many inputs: the rows side by side, a row written out."""
+    a = Assembler("rows", dtype, all_lanes(dtype))
+    out, *arrays = (a.array(name, rows, width) for name in ("out", *(f"x{n}" for n in range(inputs))))
+    with a.loop(rows, a.lanes) as i:
+        values = np.empty((1, width), object)
+        function(values, *(np.array([[a.load(x, i, j) for j in range(width)]], object) for x in arrays))
+        for j in range(width):
+            a.store(values[0, j], out, i, j)
+    return a.assemble()
+
+
+def row_kernel_of(node, parts=1):
+    """The program of a kernel of rows in parts, as in PARTS. Raises NoProgram for long rows."""
+    *_, width = node.spec.shape
+    if width > WIDEST_ROW:
+        raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST_ROW}")
+    kernel = KERNELS[node.op, node.spec.device.kind]
+    count, found = math.prod(node.spec.shape) // width, []
+    for begin, rows in shares(count, parts, all_lanes(node.spec.dtype)):
+        program = rows_program(kernel, len(node.inputs), rows, width, node.spec.dtype)
+        found.append((program, [(x, begin * width) for x in (node, *node.inputs)]))
+    return found
+
+
+@once
+def fetch_program(batch, width, dtype, count):
+    """out[i] = the row of x whose number is batches[now, i], for the first i."""
+    a = assembler("fetch", dtype, all_lanes(dtype))
+    batches, now = a.array("batches", "steps", batch, rows_of="rows"), a.array("now", 1, rows_of="steps")
+    x, out = a.array("x", "rows", width), a.array("out", batch, width)
+    with a.loop(count) as i:
+        row = a.load(batches, a.load(now, 0), i)
+        with a.loop(width, a.lanes) as j:
+            a.store(a.load(x, row, j), out, i, j)
+    return a.assemble()
+
+
+@once
+def copy_program(count, dtype):
+    """out = x"""
+    a = assembler("copy", dtype, all_lanes(dtype))
+    out, x = a.array("out", count), a.array("x", count)
+    with a.loop(count, a.lanes) as i:
+        a.store(a.load(x, i), out, i)
+    return a.assemble()
+
+
+@once
+def keep_program(dtype):
+    """out[now] = x[0]: what a step gives is kept in the place of that step."""
+    a = assembler("keep", dtype, 1)
+    out, x = a.array("out", "steps"), a.array("x", 1)
+    now = a.array("now", 1, rows_of="steps")
+    a.store(a.load(x, 0), out, a.load(now, 0))
+    return a.assemble()
+
+
+def copy_of(node, parts=1):
+    """The program of an op that only changes the shape in parts, as in PARTS."""
+    found = shares(math.prod(node.spec.shape), parts, all_lanes(node.spec.dtype))
+    return [(copy_program(count, node.spec.dtype), [(x, i) for x in (node, *node.inputs)]) for i, count in found]
+
+
+def whole(program_of):
+    """The row of PARTS for an op whose program is in one part: `program_of(node)` gives it, and whose memory its arrays are."""
+
+    def in_one_part(node, parts=1):
+        program, taken = program_of(node)
+        return [(program, [(x, 0) for x in taken])]
+
+    return in_one_part
+
+
+# op -> function(node, parts) -> [(a program, [(whose memory an array is: a node, or a Spec for memory of its own; where in it
+# this part begins)])], at most so many parts, none of which needs another
+PARTS = {
+    "matmul": product_of,
+    "reduce_sum": sum_of,
+    "reduce_mean": functools.partial(sum_of, mean=True),
+    "reshape": copy_of,
+    "softmax": row_kernel_of,
+    "softmax_grad": row_kernel_of,
+    "log_softmax": row_kernel_of,
+    "log_softmax_grad": row_kernel_of,
+}

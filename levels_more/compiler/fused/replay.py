@@ -1,0 +1,119 @@
+"""A replay in which elementwise ops are fused: for graphs with ops that no program can hold, such as a kernel of one's own.
+
+Measured, a step on 32 rows with dropout, in µs (when random numbers had no program; now such a step takes 3):
+
+    layers           optimizer   eager   replayed   so
+    2-4-8-1          SGD           279        120    77
+    2-4-8-1          Adam          450        248   112
+    20-64-32-1       SGD           368        207   160
+    20-64-32-1       Adam          576        344   221
+    100-128-64-10    SGD           488        316   269
+    100-128-64-10    Adam          701        489   328
+"""
+
+import ctypes
+
+from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor, renamed
+from levels_more.compiler.fused.backend import FusedProgram, shared_buffers
+from levels_more.compiler.fused.loops import Unit, address, loop_program, units_of
+
+
+def _single(node):
+    """A unit of one op, which its kernel will run."""
+    unit = Unit(None)
+    unit.nodes.append(node)
+    return unit
+
+
+def replay_units(graph):
+    """The units of a graph: loops of several ops, and all others as single ops."""
+    units = []
+    for unit in units_of(graph):
+        units += [unit] if len(unit.nodes) > 1 else map(_single, unit.nodes)
+    return units
+
+
+class Part:
+    """A unit as a launch: run(arrays), of {node: array}; and how many bytes that reads and writes."""
+
+    def __init__(self, unit, nbytes, run):
+        self.unit, self.nbytes, self.run = unit, nbytes, run
+
+    def __repr__(self):
+        return repr(self.unit)
+
+
+class FusedReplay(Replay):
+    """A graph that is replayed, but for its loops, which are programs. What passes between units has memory of its own.
+
+    Raises NoProgram for a graph without such loops, and for another kind of device.
+    """
+
+    def __init__(self, graph, batch, over=False):
+        super().__init__(graph)
+        self.units, kept = replay_units(graph), {*graph.outputs, *graph.updates.values()}
+        if all(len(unit.nodes) == 1 for unit in self.units) or any(x.spec.device.kind != "cpu" for x in graph.nodes):
+            raise NoProgram("it has no ops that share a loop")
+        if any(0 in x.spec.shape for x in graph.nodes):
+            raise NoProgram("it has empty arrays")
+        try:
+            FusedProgram(graph, batch, over)
+        except NoProgram as why:
+            self.why = str(why)
+        self.buffers = shared_buffers(self.units, kept)
+        self.fixed = {x: b.data.view(x.spec.dtype).reshape(x.spec.shape) for x, b in self.buffers.items()}
+        self.fixed |= {x: x.attrs["of"].data for x in graph.nodes if x.op == "constant"}
+        self.made = [node for node in graph.ops if node in kept]  # these are new in each step
+        plan_of = {node: plan for node, plan, *_ in self.plans}
+        self.parts = [self.loop(unit) if unit.loop else self.kernel(unit, plan_of) for unit in self.units]
+
+    def loop(self, unit):
+        """The Part that runs the program of a loop."""
+        program, taken = loop_program(unit.nodes, [x for x in unit.nodes if x in self.fixed or x in self.made])
+        block = (ctypes.c_int64 * len(taken))()
+        for place, x in enumerate(taken):
+            block[place] = address(self.fixed[x]) if x in self.fixed else 0
+        changing = [(place, x) for place, x in enumerate(taken) if x not in self.fixed]
+
+        def run(arrays):
+            for place, x in changing:
+                block[place] = address(arrays[x])
+            program.run(block)
+
+        return Part(unit, sum(x.spec.nbytes for x in taken), run)
+
+    def kernel(self, unit, plan_of):
+        """The Part that runs the kernel of a single op."""
+        (node,) = unit.nodes
+        plan, nodes = plan_of[node], (node, *node.inputs)
+        numbers = [node.attrs[name] for name in plan.numbers]
+        return Part(unit, plan.nbytes, lambda arrays: plan.run(*[arrays[x] for x in nodes], *numbers))
+
+    def launch(self, part, arrays):
+        """Run one part on these arrays; returns them. (Here the X-ray listens.)"""
+        part.run(arrays)
+        return arrays
+
+    def run(self, args):
+        """One step on these arguments. Returns the results; the variables have their new values."""
+        tensors = {}
+        with self.lock:  # for the buffers, which all calls share
+            for node in self.graph.nodes:
+                if node.op in ("input", "variable"):
+                    of = node.attrs["of"]
+                    tensors[node] = args[of] if node.op == "input" else of.newest()
+            for node in self.made:
+                tensors[node] = Tensor(node.spec)
+            arrays = self.fixed | {node: tensor.data for node, tensor in tensors.items()}
+            for part in self.parts:
+                self.launch(part, arrays)
+            tensors |= {node: node.attrs["of"] for node in self.graph.nodes if node.op == "constant"}
+            for variable, node in self.graph.updates.items():
+                variable.replace(tensors[node])
+        return [renamed(tensors[node]) for node in self.graph.outputs]
+
+    def __repr__(self):
+        return "\n".join([f"{len(self.graph.ops)} ops in {len(self.units)} launches", *map(repr, self.units)])
+
+
+BACK_ENDS.append((FusedReplay, lambda graph: 3))

@@ -1,0 +1,33 @@
+"""A compiled function notices that Python changed what it has read: globals, cells of closures, functions it calls."""
+
+import functools
+import types
+import warnings
+
+from levels.kernels import KERNELS
+from levels.low_level import Function
+from levels_more.compiler.dependencies import changed, of_levels, read_by
+
+_WRAPPERS = {types.MethodType: "__func__", functools.partial: "func", Function: "python"}  # where the function in it is
+
+
+def unwrapped(value):
+    """The Python function in a method, a partial call, or a `Function`."""
+    while wrapper := _WRAPPERS.get(type(value)):
+        value = getattr(value, wrapper)
+    return value
+
+
+def of_the_reader(value):
+    """The Python function in a value, if no module of ours defines it; else None."""
+    function = unwrapped(value)
+    return function if isinstance(function, types.FunctionType) and not of_levels(function) else None
+
+
+def guard(function, graph):
+    """What says whether any of what a `Function` and its graph's kernels read is another object now. Warns of every tenth trace."""
+    if function.traces % 10 == 0:
+        name, why = getattr(function, "__name__", "a function"), "once for each new shape, dtype or value"
+        warnings.warn(f"{name} was traced {function.traces} times, {why}", stacklevel=5)
+    kernels = [of_the_reader(KERNELS[node.op, node.spec.device.kind]) for node in graph.ops]
+    return functools.partial(changed, read_by([unwrapped(function.python), *filter(None, kernels)], of_the_reader))

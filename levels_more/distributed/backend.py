@@ -1,0 +1,249 @@
+"""A graph with collectives runs in stages: programs, a message, programs. Small tensors of one stage travel together."""
+
+import itertools
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from levels.kernels import planned
+from levels.low_level import BACK_ENDS, RUN, Graph, Node, NoProgram, Replay, Tensor, constant, dce, renamed
+from levels_more.compiler.fused.backend import FusedProgram
+from levels_more.compiler.fused.replay import FusedReplay
+from levels_more.distributed.collectives import COLLECTIVES, world
+
+LARGE = 2**16  # bytes, from which on a tensor travels alone
+EARLY = 2**18  # bytes, from which on a sum travels while the rest of its stage is computed, if there is a core for it
+_MESSENGER = ThreadPoolExecutor(1, "messages")  # who waits in MPI needs no Python: the other thread computes
+
+
+class Rows:
+    """What this process has gone through: all ranks share the rows of the same data. `sum` is told of each array once."""
+
+    sum, arrays = 0, []
+
+    @classmethod
+    def note(cls, *arrays):
+        """Take the bytes of these NumPy arrays into the sum."""
+        for array in arrays:
+            cls.sum = zlib.crc32(np.ascontiguousarray(array), cls.sum)
+
+    @classmethod
+    def note_once(cls, tensors):
+        """Those of them that are not known yet."""
+        for x in tensors:
+            if all(x is not known for known in cls.arrays):
+                cls.arrays.append(x)
+                cls.note(x.data)
+
+
+def stages_of(graph):
+    """{node: the number of the stage that computes it}; a collective comes behind the stage of its number.
+
+    A node comes as late as it can: so the tensors of one message wait for each other, and there are few messages.
+    """
+    sent, first = {x: x.op in COLLECTIVES for x in graph.nodes}, {}
+    for node in graph.nodes:
+        first[node] = max((first[x] + sent[x] for x in node.inputs), default=0)
+    last = max(first[x] + sent[x] for x in graph.nodes)
+    stage = {x: last - sent[x] for x in graph.nodes}
+    for node in reversed(graph.nodes):
+        for x in node.inputs:
+            stage[x] = min(stage[x], stage[node] - sent[x])
+    return stage
+
+
+def places_of(graph):
+    """{node: (its stage, its piece of that)}: a piece ends with a large sum, which travels while the next is computed."""
+    stage, pieces, early = stages_of(graph), {}, {}
+    for node in graph.ops if world().cores > 1 else ():
+        if node.op == "all_reduce" and node.spec.nbytes >= EARLY and stage[node.inputs[0]] == stage[node]:
+            early[node.inputs[0]] = node
+    places = {node: (stage[node], 0) for node in graph.nodes}
+    for node in graph.nodes:
+        if node.inputs and node.op not in COLLECTIVES:
+            places[node] = stage[node], pieces.setdefault(stage[node], 0)
+            if node in early:
+                places[early[node]] = places[node]
+                pieces[stage[node]] += 1
+    late = {x for x in graph.nodes if x.op in COLLECTIVES} - {*early.values()}
+    return places | {x: (stage[x], pieces.get(stage[x], 0)) for x in late}
+
+
+def argument_rows(node):
+    """(the number of an argument, first, last) of a node that is just these rows of it. None for any other node."""
+    (rows, *rest) = node.attrs.get("slices") or [None]
+    if node.op != "slice" or node.inputs[0].op != "input" or any(part != (None, None, None) for part in rest):
+        return None
+    return (node.inputs[0].attrs["of"], *rows[:2]) if rows[2] == 1 else None
+
+
+def _rows(x, rows):
+    """These rows of a tensor: in its own memory where they are a slice."""
+    data = x.data[rows]
+    return Tensor(x.device.spec(data.shape, x.dtype), data, x)
+
+
+def _program_of(graph):
+    """The quickest program that can hold the graph of a stage."""
+    for back_end in (FusedProgram, FusedReplay) if graph.ops else ():
+        try:
+            return back_end(graph, None)
+        except NoProgram:
+            continue
+    return Replay(graph)
+
+
+class Bucket:
+    """One message: tensors of one dtype side by side, [rows, all their numbers of a row], through one collective."""
+
+    def __init__(self, nodes, slots):
+        self.op, self.attrs = nodes[0].op, nodes[0].attrs
+        sources = [node.inputs[0] for node in nodes]
+        rows = sources[0].spec.shape[0] if self.op == "all_gather" else 1
+        widths = [x.spec.nbytes // (rows * x.spec.dtype.itemsize) for x in sources]
+        ends = [0, *itertools.accumulate(widths)]
+        device, dtype = sources[0].spec.device, sources[0].spec.dtype
+        self.all = Tensor(device.spec((rows, ends[-1]), dtype))
+        self.plan = planned(self.op, [self.all], self.attrs)
+        places = list(zip(ends, ends[1:], strict=False))
+        self.packs = [
+            (slots[x], (rows, width), self.all.data[:, a:b])
+            for x, width, (a, b) in zip(sources, widths, places, strict=True)
+        ]
+        self.unpacks = [
+            (slots[node], node.spec, width, place) for node, width, place in zip(nodes, widths, places, strict=True)
+        ]
+
+    def __repr__(self):
+        return f"{self.op} of {len(self.packs)} tensors, {self.all.spec.nbytes:,} bytes"
+
+    def run(self, values):
+        """Send what lies in its places of `values`, and put there what comes."""
+        for slot, shape, place in self.packs:
+            place[...] = values[slot].data.reshape(shape)
+        came = RUN.do(self.op, self.plan, [self.all], self.attrs).data
+        for slot, spec, width, (a, b) in self.unpacks:
+            values[slot] = new = Tensor(spec)
+            new.data.reshape(-1, width)[...] = came[:, a:b]
+
+
+class Alone:
+    """One message: one tensor, as it is."""
+
+    def __init__(self, nodes, slots):
+        (node,) = nodes
+        (x,) = node.inputs
+        self.op, self.attrs, self.spec = node.op, node.attrs, node.spec
+        self.plan, self.slots = planned(node.op, [x.spec], node.attrs), (slots[x], slots[node])
+
+    def __repr__(self):
+        return f"{self.op} of {self.spec}"
+
+    def run(self, values):
+        """As `Bucket.run`."""
+        source, target = self.slots
+        values[target] = RUN.do(self.op, self.plan, [values[source]], self.attrs)
+
+
+def messages_of(nodes, slots):
+    """These collectives of one stage as messages: small ones of one kind in one, large ones alone."""
+    kinds = {}
+    for node in nodes:
+        x = node.spec  # its result, which is alike on all ranks: they have to send the same messages
+        small = x.nbytes < LARGE and node.op != "broadcast" and 0 not in x.shape
+        key = (node.op, x.dtype, repr(node.attrs)) if small else node
+        kinds.setdefault(key, []).append(node)
+    return [(Bucket if len(group) > 1 else Alone)(group, slots) for group in kinds.values()]
+
+
+class Staged(Replay):
+    """A graph as stages, with messages behind each but the last. What all threads call, one does at a time.
+
+    Raises NoProgram, when it is made, for a graph without a collective.
+    """
+
+    launch = FusedReplay.launch  # its parts are launched there, which the X-ray asks of every back end
+
+    def __init__(self, graph, batch, over=False):
+        if not any(node.op in COLLECTIVES for node in graph.nodes):
+            raise NoProgram("it has no collective")
+        super().__init__(graph)
+        place, sent = places_of(graph), [x for x in graph.ops if x.op in COLLECTIVES]
+        own = {x: rows for x in graph.ops if (rows := argument_rows(x))}  # views of arguments: nothing is computed
+        passed = {*own, *sent, *(x.inputs[0] for x in sent)}
+        passed |= {x for node in graph.ops for x in node.inputs if place[x] < place[node] and x.inputs}
+        self.slots = {x: k for k, x in enumerate(x for x in graph.nodes if x.op == "input" or x in passed)}
+        read = {x for node in graph.ops if node not in own for x in node.inputs}
+        read.update(graph.outputs, graph.updates.values())
+        leaves = {x: (x.attrs["of"], None, None) for x in graph.nodes if x.op == "input" and x in read} | own
+        self.given = [(self.slots[x], *rows) for x, rows in leaves.items()]
+        end = max(place[x][0] + (x.op in COLLECTIVES) for x in graph.nodes), 0
+        self.parts = []  # (a program, the slots of its results, the messages behind it, does it wait for all before?)
+        for number in sorted({*place.values(), end}):
+            here = [x for x in graph.ops if place[x] == number and x not in own]
+            made = [x for x in here if x.op not in COLLECTIVES]
+            outs, updates = (graph.outputs, graph.updates) if number == end else ([x for x in made if x in passed], {})
+            messages = messages_of([x for x in here if x in sent], self.slots)
+            program = self.program(made, outs, updates)
+            self.parts.append((program, [self.slots.get(x) for x in outs], messages, number[1] == 0))
+        self.early = any(piece for _, piece in place.values())
+
+    def program(self, made, outs, updates):
+        """The program that computes these nodes, for these results and new values. What is not made here it is given."""
+        new = {}
+
+        def found(x):
+            if x not in new:
+                new[x] = Node("input", [], {"of": self.slots[x]}, x.spec) if x in self.slots else x
+            return new[x]
+
+        for x in made:
+            inputs = [found(y) for y in x.inputs]
+            new[x] = Node(x.op, inputs, x.attrs, x.spec)
+        outs, updates = [found(x) for x in outs], {v: found(x) for v, x in updates.items()}
+        return _program_of(dce(Graph([*new.values()], outs, updates)))
+
+    def step(self, given):
+        """One step on these tensors, in the order of `given`. Returns the results."""
+        values = [None] * len(self.slots)
+        for (slot, *_), x in zip(self.given, given, strict=True):
+            values[slot] = x
+        with self.lock:
+            on_their_way = []
+            for program, slots, messages, waits in self.parts:
+                if waits:
+                    [message.result() for message in on_their_way]
+                outs = program.run(values)
+                for slot, out in zip(slots, outs, strict=True):
+                    if slot is not None:
+                        values[slot] = out
+                for message in messages:
+                    if self.early:
+                        on_their_way.append(_MESSENGER.submit(message.run, values))
+                    else:
+                        message.run(values)
+        return outs
+
+    def run(self, args):
+        """One step on these arguments. Returns the results; the variables have their new values."""
+        Rows.note(*(x.data for x in args))
+        given = [_rows(args[k], slice(first, last)) for _, k, first, last in self.given]
+        return [renamed(x) for x in self.step(given)]
+
+    def over(self, args, batches):
+        """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        Rows.note_once(args)
+        Rows.note(batches)
+        outs = [np.empty(len(batches), x.spec.dtype) for x in self.graph.outputs]
+        for number, rows in enumerate(batches):
+            given = [_rows(args[k], rows[first:last]) for _, k, first, last in self.given]
+            for out, x in zip(outs, self.step(given), strict=True):
+                out[number] = x.data.reshape(())
+        return [constant(out) for out in outs]
+
+    def __repr__(self):
+        return "\n".join(f"{program!r}\n{messages}" for program, _, messages, _ in self.parts)
+
+
+BACK_ENDS.append((Staged, lambda graph: -1))

@@ -1,0 +1,40 @@
+"""`python -m levels_more.distributed.launch 4 train.py …`: a script in so many ranks, by `mpiexec`; and what to do when one of them dies."""
+
+import contextlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from levels_more.distributed.collectives import INSTALL
+
+
+def mpiexec():
+    """The program that starts ranks: the one beside this Python, or in PATH. Raises FileNotFoundError where there is none."""
+    found = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+    if found is None:
+        raise FileNotFoundError(f"there is no mpiexec: {INSTALL}")
+    return found
+
+
+def launched(ranks, *command):
+    """Run `python *command` in so many ranks, and wait. Returns its exit status; where it is not 0, it is told."""
+    process, status = subprocess.Popen([mpiexec(), "-n", str(ranks), sys.executable, *command]), None
+    while status is None:
+        with contextlib.suppress(KeyboardInterrupt):  # mpiexec hears of Ctrl-C, too, and ends the ranks
+            status = process.wait()
+    if status:
+        cure = "Start it again, with any number of ranks: a script that loads its last checkpoint goes on from there"
+        sys.stderr.write(f"A rank ended with status {status}, and with it all {ranks}. {cure}.\n")
+    return status
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3 or not sys.argv[1].isdigit():
+        sys.exit(
+            "python -m levels_more.distributed.launch RANKS SCRIPT …: for example, python -m levels_more.distributed.launch 4 train.py"
+        )
+    try:
+        sys.exit(launched(*sys.argv[1:]))
+    except FileNotFoundError as error:
+        sys.exit(str(error))

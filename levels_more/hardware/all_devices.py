@@ -1,0 +1,7 @@
+"""The other kinds of device, of which there may be one in the pool: importing them enters them in `MAKERS`."""
+
+from levels_more.hardware import tpu
+from levels_more.hardware.devices import fill
+from levels_more.hardware.gpu import device as gpu
+
+__all__ = ["fill", "gpu", "tpu"]

@@ -1,0 +1,1 @@
+"""A GPU: its memory, and who runs on it when."""

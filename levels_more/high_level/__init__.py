@@ -1,0 +1,1 @@
+"""More of `fit`: callbacks, data of many kinds, models as graphs, scikit-learn."""

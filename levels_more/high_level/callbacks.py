@@ -1,0 +1,294 @@
+"""Callbacks: listeners around the training loop."""
+
+import csv
+import math
+from pathlib import Path
+
+from levels.hardware import flag
+from levels.high_level import Callback
+from levels.low_level import Variable, dce, trace
+from levels.mid_level import at_least, positive
+from levels.support.checks import real
+from levels_more import checks, needed
+from levels_more.checks import called, file_name, takes, word
+from levels_more.high_level.data_adapter import alone
+
+# what the name of a number contains of which more is better, or less
+RISING = "acc", "auc", "precision", "recall", "r2"
+FALLING = "loss", "error", "entropy", "mse", "mae"
+
+
+def spoken(name, value):
+    """Whether something is to be said: a bool, or Keras' 0, 1 or 2. Raises TypeError for anything else."""
+    found = real(value)
+    return flag(name, bool(found) if type(found) is int else value)
+
+
+class Monitor(Callback):
+    """Watches one number of each epoch. `best` is the best so far, `wait` the number of epochs since then.
+
+    Raises ValueError for another mode, for a `monitor` that no epoch tells, and for one whose name does not say whether
+    more of it is better or less.
+    """
+
+    def __init__(self, monitor, mode="auto", min_delta=0):
+        if not isinstance(mode, str) or mode not in ("auto", "min", "max"):
+            raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
+        word(f"{type(self).__name__}: monitor", monitor)
+        # its sign does not count, as in Keras
+        size = min_delta if real(min_delta) is None else abs(real(min_delta))
+        self.monitor, self.min_delta = monitor, positive(f"{type(self).__name__}: min_delta", size, zero=True)
+        rising, falling = (any(word in monitor for word in words) for words in (RISING, FALLING))
+        self.rising, self.told = mode == "max" or mode == "auto" and rising, mode != "auto" or rising != falling
+
+    def on_train_begin(self):
+        self.best, self.wait = -math.inf if self.rising else math.inf, 0
+
+    def better(self, logs):
+        """Is this epoch's number better than the best, by more than `min_delta`? Then it is the best from now on."""
+        if self.monitor not in logs:
+            cure = "; give fit validation_data or validation_split" * self.monitor.startswith("val_")
+            there = f"this training has {', '.join(logs)}{cure}"
+            raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; {there}")
+        if not self.told:
+            cure = "give mode='max' or mode='min'"
+            raise ValueError(f"{type(self).__name__}: is more of {self.monitor!r} better, or less? {cure}")
+        self.value = float(logs[self.monitor])
+        better = self.beats(self.best)
+        self.best, self.wait = (self.value, 0) if better else (self.best, self.wait + 1)
+        return better
+
+    def beats(self, best):
+        """Whether this epoch's number is better than that number, by more than `min_delta`."""
+        return self.value - self.min_delta > best if self.rising else self.value + self.min_delta < best
+
+
+class EarlyStopping(Monitor):
+    """Ends the training after `patience` epochs in which `monitor` was not better than the best by over `min_delta`.
+
+    `restore_best_weights` gives the model the weights of the best epoch when the training ends, however it ends; `verbose` 1
+    says when that is. What is no better than `baseline` is not good, and epochs before `start_from_epoch` do not count.
+    """
+
+    def __init__(
+        self,
+        monitor="val_loss",
+        min_delta=0,
+        patience=0,
+        mode="auto",
+        restore_best_weights=False,
+        *,
+        verbose=0,
+        baseline=None,
+        start_from_epoch=0,
+    ):
+        super().__init__(monitor, mode, min_delta)
+        self.baseline = None if baseline is None else checks.number("EarlyStopping: baseline", baseline)
+        self.start = at_least(0, "EarlyStopping: start_from_epoch", start_from_epoch)
+        self.stopped_epoch = 0
+        self.verbose = spoken("EarlyStopping: verbose", verbose)
+        self.patience, self.restore_best_weights = (
+            at_least(0, "EarlyStopping: patience", patience),
+            flag("EarlyStopping: restore_best_weights", restore_best_weights),
+        )
+
+    def on_train_begin(self):
+        super().on_train_begin()
+        self.best_epoch = self.best_weights = None
+        self.stopped_epoch = 0
+
+    def on_epoch_end(self, epoch, logs):
+        if epoch < self.start:
+            return
+        waited = self.wait
+        if self.better(logs):
+            if self.baseline is not None and not self.beats(self.baseline):
+                self.wait = waited + 1
+            self.best_epoch, self.best_weights = epoch, self.model.get_weights()
+        elif self.wait >= self.patience:
+            self.model.stop_training, self.stopped_epoch = True, epoch
+            if self.verbose:
+                print(f"epoch {epoch + 1}: stopped, for {self.monitor} was best in epoch {self.best_epoch + 1}")
+
+    def on_train_end(self):
+        if self.restore_best_weights and self.best_weights is not None:
+            self.model.set_weights(self.best_weights)
+
+
+class ModelCheckpoint(Monitor):
+    """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
+
+    `save_best_only` waits for a better `monitor`; `save_weights_only` is for `Model.load_weights`; `verbose` 1 says each time
+    what was saved.
+    """
+
+    def __init__(
+        self, filepath, monitor="val_loss", save_best_only=False, mode="auto", *, save_weights_only=False, verbose=0
+    ):
+        super().__init__(monitor, mode)
+        self.filepath = file_name("ModelCheckpoint: filepath", filepath)
+        self.verbose = spoken("ModelCheckpoint: verbose", verbose)
+        self.save_best_only = flag("ModelCheckpoint: save_best_only", save_best_only)
+        self.save_weights_only = flag("ModelCheckpoint: save_weights_only", save_weights_only)
+
+    def on_epoch_end(self, epoch, logs):
+        if self.save_best_only and not self.better(logs):
+            return
+        path = str(self.filepath).format(epoch=epoch + 1, **logs)
+        (self.model.save_weights if self.save_weights_only else self.model.save)(path)
+        if self.verbose:
+            print(f"epoch {epoch + 1}: saved {path}, {self.monitor} {logs.get(self.monitor, math.nan):.6g}")
+
+
+class ReduceLROnPlateau(Monitor):
+    """Multiplies the rate by `factor`, down to `min_lr`, after `patience` epochs without a better `monitor`.
+
+    `verbose` 1 says what it is then.
+    """
+
+    def __init__(
+        self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, min_lr=0.0, *, verbose=0
+    ):
+        super().__init__(monitor, mode, min_delta)
+        self.verbose = spoken("ReduceLROnPlateau: verbose", verbose)
+        self.factor = positive("ReduceLROnPlateau: factor", factor, 1.0)
+        self.patience = at_least(0, "ReduceLROnPlateau: patience", patience)
+        self.min_lr = positive("ReduceLROnPlateau: min_lr", min_lr, zero=True)
+
+    def on_epoch_end(self, epoch, logs):
+        optimizer, better = self.model.training.optimizer, self.better(logs)
+        rate = logs["learning_rate"] = float(optimizer.learning_rate)
+        if not better and self.wait >= self.patience:
+            optimizer.learning_rate, self.wait = max(rate * self.factor, self.min_lr), 0
+            if self.verbose:
+                print(f"epoch {epoch + 1}: the learning rate is {float(optimizer.learning_rate):.6g}")
+
+
+class LearningRateScheduler(Callback):
+    """The learning rate of each epoch is schedule(epoch, rate of the last one), or schedule(epoch). Epochs count from 0.
+
+    `verbose` 1 says what it is.
+    """
+
+    def __init__(self, schedule, verbose=0):
+        self.schedule = called("LearningRateScheduler", schedule, "a function of the epoch and the last rate")
+        self.verbose = spoken("LearningRateScheduler: verbose", verbose)
+
+    def on_epoch_begin(self, epoch):
+        optimizer = self.model.training.optimizer
+        given = epoch, float(optimizer.learning_rate)
+        optimizer.learning_rate = self.schedule(*given if takes(self.schedule, 2) else given[:1])
+        if self.verbose:
+            print(f"epoch {epoch + 1}: the learning rate is {float(optimizer.learning_rate):.6g}")
+
+    def on_epoch_end(self, epoch, logs):
+        logs["learning_rate"] = float(self.model.training.optimizer.learning_rate)
+
+
+class TerminateOnNaN(Callback):
+    """Ends the training after an epoch whose loss is no finite number."""
+
+    def on_epoch_end(self, epoch, logs):
+        self.model.stop_training = self.model.stop_training or not math.isfinite(logs["loss"])
+
+
+class LambdaCallback(Callback):
+    """Calls functions of yours: on_train_begin(logs), on_epoch_begin(epoch, logs), on_train_batch_end(batch, logs), ….
+
+    `logs` are {name: number} of the epoch, or the batch, that ended last. Raises TypeError for what is no function.
+    The loss of a batch is that of its step; Keras tells the mean of the epoch so far.
+    """
+
+    def __init__(
+        self,
+        on_epoch_begin=None,
+        on_epoch_end=None,
+        on_train_begin=None,
+        on_train_end=None,
+        on_train_batch_begin=None,
+        on_train_batch_end=None,
+    ):
+        told = dict(on_epoch_begin=on_epoch_begin, on_epoch_end=on_epoch_end, on_train_begin=on_train_begin)
+        told |= dict(on_train_end=on_train_end, on_train_batch_end=on_train_batch_end)
+        told |= dict(on_train_batch_begin=on_train_batch_begin)
+        for name, function in told.items():
+            if function is not None:
+                setattr(self, name, called(f"LambdaCallback: {name}", function))
+
+
+class CSVLogger(Callback):
+    """Writes the numbers of each epoch to a file: a header, then a line for each."""
+
+    def __init__(self, filename):
+        self.path = Path(file_name("CSVLogger: filename", filename))
+
+    def on_train_begin(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.file, self.rows = self.path.open("a", newline="", encoding="utf-8"), None
+
+    def on_epoch_end(self, epoch, logs):
+        logs = {"epoch": epoch, **logs}
+        if self.rows is None:
+            self.rows = csv.DictWriter(self.file, [*logs])
+            self.file.truncate(0)  # a log of before stays until there is something to put in its place
+            self.rows.writeheader()
+        self.rows.writerow(logs)
+        self.file.flush()  # whole lines only, and others can watch them come
+
+    def on_train_end(self):
+        self.file.close()
+
+
+def graph_of(model):
+    """The model's ops as TensorFlow's GraphDef, with the shapes of the last batch."""
+    with needed():
+        from tensorboardX.proto.graph_pb2 import GraphDef
+
+    graph = dce(trace(lambda *x: model(alone(x)), model.input_specs)[0])
+    paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
+    names, drawn = {}, GraphDef()
+    for number, node in enumerate(graph.nodes):
+        nearest = max(node.inputs, key=lambda x: x.op == "variable", default=None)
+        scope = names[nearest].rpartition("/")[0] if nearest else ""
+        names[node] = paths.get(node.attrs.get("of")) or f"{scope}/{node.op}_{number}".lstrip("/")
+        added = drawn.node.add(name=names[node], op=node.op, input=[names[x] for x in node.inputs])
+        shape = added.attr["_output_shapes"].list.shape.add()
+        for size in node.spec.shape:
+            shape.dim.add(size=size)
+    return drawn
+
+
+class TensorBoard(Callback):
+    """Writes curves to log_dir/train and log_dir/validation; every `histogram_freq` epochs the weights; the graph."""
+
+    def __init__(self, log_dir="logs", histogram_freq=0):
+        self.log_dir, self.histogram_freq = (
+            Path(file_name("TensorBoard: log_dir", log_dir)),
+            at_least(0, "TensorBoard: histogram_freq", histogram_freq),
+        )
+
+    def on_train_begin(self):
+        self.writers = {}
+
+    def writer(self, part):
+        """The writer of the files of "train" or "validation"."""
+        with needed():
+            from tensorboardX import SummaryWriter
+
+        if part not in self.writers:
+            self.writers[part] = SummaryWriter(str(self.log_dir / part), flush_secs=2)
+        return self.writers[part]
+
+    def on_epoch_end(self, epoch, logs):
+        for name, value in logs.items():
+            part = "validation" if name.startswith("val_") else "train"
+            self.writer(part).add_scalar(f"epoch_{name.removeprefix('val_')}", value, epoch)
+        if epoch == 0:
+            self.writer("train").file_writer.add_onnx_graph(graph_of(self.model))  # (it takes any GraphDef)
+        if self.histogram_freq and epoch % self.histogram_freq == 0:
+            for path, variable in self.model.named(Variable).items():
+                self.writer("train").add_histogram(f"{path.replace('.', '/')}/histogram", variable.numpy(), epoch)
+
+    def on_train_end(self):
+        for writer in self.writers.values():
+            writer.close()

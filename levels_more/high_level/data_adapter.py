@@ -1,0 +1,348 @@
+"""What people have, as rows that a compiled step takes: lists, tables, dicts of columns, and a weight for each row."""
+
+import inspect
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from levels import high_level
+from levels.low_level import Operators, as_tensor, constant
+from levels.mid_level import Dataset, Layer, Loss, at_least, positive
+from levels.support.checks import check_finite, unmasked, words_in
+from levels_more.checks import expect
+from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.recompile import Kept
+from levels_more.low_level.ops import reshape
+from levels_more.mid_level.layers import Beside
+
+
+def as_list(x):
+    """A list of what may stand alone: of one array, or of several."""
+    return list(x) if isinstance(x, (list, tuple)) else [x]
+
+
+def alone(values):
+    """The only one of several, or all."""
+    return values[0] if len(values) == 1 else values
+
+
+class Packing(NamedTuple):
+    """How the arrays of a batch lie side by side: so many inputs, targets and weights of rows.
+
+    `names` are those of inputs that come as a dict, `readers` the layers of feature columns that read the inputs.
+    """
+
+    inputs: int
+    targets: int = 0
+    weights: int = 0
+    names: tuple = ()
+    readers: tuple = ()
+
+    def x(self, rows):
+        """What the model is called on."""
+        rows = rows[: self.inputs]
+        if self.readers:
+            return Beside(self.readers, rows)
+        return dict(zip(self.names, rows, strict=True)) if self.names else alone(rows)
+
+    def unpacked(self, rows):
+        """(x, y, the weights) of the arrays of a batch."""
+        last = self.inputs + self.targets
+        return self.x(rows), alone(rows[self.inputs : last]), list(rows[last:])
+
+
+def of_pandas(values):
+    """Whether this is a DataFrame or a Series. (What is told by its methods: pandas is not imported for that.)"""
+    return hasattr(values, "to_numpy") and hasattr(values, "isna")
+
+
+def is_table(x):
+    """Whether x is columns with names: a dict, or a DataFrame."""
+    return isinstance(x, dict) or (of_pandas(x) and hasattr(x, "columns"))
+
+
+def plain(values):
+    """The numbers of a DataFrame or a Series as an array; gaps are NaN. Raises TypeError, naming columns of anything else."""
+    kinds = [*zip(values.columns, values.dtypes, strict=True)] if hasattr(values, "columns") else [("", values.dtype)]
+    other = [str(name) for name, kind in kinds if getattr(kind, "kind", "O") not in "biuf"]
+    if other or not kinds:
+        cure = "give them to feature columns (DenseFeatures), or make numbers of them"
+        raise TypeError(f"{', '.join(filter(None, other)) or 'the values'}: no numbers; {cure}")
+    gaps = values.isna().to_numpy().any()
+    whole = [kind if isinstance(kind, np.dtype) else "f8" if gaps or kind.kind == "f" else "i8" for _, kind in kinds]
+    return values.to_numpy(dtype=np.result_type(*whole), **({"na_value": np.nan} if gaps else {}))
+
+
+CURES = {  # what is given -> what to do about words in it
+    "x": "make a column of 0 and 1 for each word, as in (column[:, None] == np.unique(column)) * 1.0, or give columns "
+    "with names to feature columns (DenseFeatures)",
+    "y": "number them with np.unique(y, return_inverse=True)[1], or use DNNClassifier, which takes words",
+    "sample_weight": "give a number for each row",
+}
+
+
+def arrays_of(x, name):
+    """One array, or a list of arrays, as a list of NumPy arrays. A list of numbers is one array.
+
+    `name` is what it is given as, a key of CURES. Raises TypeError for words.
+    """
+    several = isinstance(x, (list, tuple)) and any(isinstance(a, (np.ndarray, Operators)) or of_pandas(a) for a in x)
+    found = []
+    for a in x if several else [x]:
+        plain_numbers = type(a) is np.ndarray and a.dtype.kind in "fiub"  # as in most fits, which make few calls
+        found.append(a if plain_numbers else _array_of(a, name))
+    return found
+
+
+def _array_of(values, name):
+    try:
+        array = values if isinstance(values, np.ndarray) else None
+        if array is None:
+            array = plain(values) if of_pandas(values) else constant(values).numpy()
+        elif array.dtype.kind not in "biufc":
+            unmasked(array)
+    except TypeError:
+        words = words_in(values)
+        if not words or name == "x" and is_table(values):  # of a table the columns are told
+            raise
+        raise TypeError(f"{name} holds words ({words}); {CURES[name]}") from None
+    return array
+
+
+def dtype_for(model, x):
+    """As in the core; a model that was called knows its dtype without a look at all its parts."""
+    known = float_of(vars(model).get("input_specs") or ())
+    return high_level.dtype_for(model, x) if known is None else known
+
+
+def float_of(parts):
+    """The first dtype of floats among those of tensors or Specs; None where there is none."""
+    for part in parts:
+        if part.spec.dtype.kind == "f":
+            return part.spec.dtype
+    return None
+
+
+def inputs_of(model, x):
+    """(tensors, names, readers) of x: an array or a list of them, in the model's dtype, or columns with names.
+
+    Whole numbers stay where the model may want some. Raises TypeError for what is no numbers.
+    """
+    if is_table(x) and (readers := readers_of(model)):
+        return [tensor for reader in readers for tensor in reader.encode(x)], (), readers
+    if isinstance(x, dict) and hasattr(type(model), "ordered"):
+        x = model.ordered(x)  # a graph, by names of its inputs
+    names = tuple(x) if isinstance(x, dict) else ()
+    arrays = [array for value in (x.values() if names else [x]) for array in arrays_of(value, "x")]
+    kinds = [a.dtype.kind for a in arrays]
+    whole = not {"i", "u"}.isdisjoint(kinds) and takes_whole(model)
+    dtype = dtype_for(model, arrays[kinds.index("f")] if "f" in kinds else None)
+    return [as_rows(a, dtype, whole) for a in arrays], names, ()
+
+
+def readers_of(model):
+    """The layers of a model that read columns, such as `DenseFeatures`."""
+    return tuple(part for part in model.named(Layer).values() if hasattr(type(part), "encode"))
+
+
+def beside(model, columns):
+    """What a model, or a layer, is called on where it is given columns with names."""
+    rows, names, readers = inputs_of(model, columns)
+    return Packing(len(rows), 0, 0, names, readers).x(rows)
+
+
+def takes_whole(model):
+    """Whether a model may want whole numbers: for an `Embedding`, or for a `call` that the reader wrote."""
+    return not of_levels(type(model).call) or any(vars(type(part)).get("whole") for part in model.named(Layer).values())
+
+
+def targets_of(model, y, x):
+    """One array, or a list of arrays, as tensors: of the dtype of tensors x, or whole where a loss wants numbers of classes."""
+    y = model.ordered(y) if isinstance(y, dict) and hasattr(type(model), "ordered") else y
+    arrays, losses = arrays_of(y, "y"), model.training.losses
+    dtype = float_of(x) or dtype_for(model, None)
+    kinds = [getattr(loss, "classes", False) for loss in losses * len(arrays)] + [False] * len(arrays)
+    return [as_rows(whole_of(a) if kind else a, dtype, kind) for a, kind in zip(arrays, kinds, strict=False)]
+
+
+def whole_of(array):
+    """Numbers of classes: 1.0 is one, too, and so is True. What is none stays as it is, for a loss to refuse it."""
+    whole = array.dtype.kind in "bu" or (array.dtype.kind == "f" and (array % 1 == 0).all())
+    return array.astype(np.int64) if whole else array
+
+
+def as_rows(array, dtype, whole):
+    """An array as a tensor of that dtype; whole numbers, where they stay, of int64."""
+    array = array.astype(np.int64) if array.dtype.kind in "iu" else array
+    return constant(array) if whole and array.dtype.kind == "i" else constant(array, dtype)
+
+
+def weights_of(y, sample_weight, class_weight, dtype):
+    """The weights of rows with the targets y, as tensors [rows]: none, one for all outputs, or one for each of them.
+
+    `class_weight` is {class: weight}, for one output; a class that is not in it weighs 1, as in Keras. Raises ValueError.
+    """
+    rows = (*y[0].spec.shape, 0)[0]
+    found = [] if sample_weight is None else [a.astype(np.float64) for a in arrays_of(sample_weight, "sample_weight")]
+    for weight in found:
+        if weight.shape not in ((rows,), (rows, 1)):
+            raise ValueError(f"sample_weight has the shape {weight.shape}; expected one weight a row, {(rows,)}")
+        if (wrong := ~(weight.ravel() >= 0.0) | np.isinf(weight.ravel())).any():
+            raise ValueError(f"sample_weight is {weight.ravel()[wrong][0]} in row {wrong.argmax()}; expected 0 or more")
+    if len(found) not in (0, 1, len(y)):
+        raise ValueError(f"{len(found)} arrays of sample_weight; expected one, or one for each of {len(y)} outputs")
+    if class_weight is not None:
+        if len(y) > 1:
+            raise ValueError(f"class_weight is for one output, here are {len(y)}; give sample_weight")
+        found = [
+            np.multiply(*each) for each in zip(found or [1.0], [by_class(y[0].numpy(), class_weight)], strict=True)
+        ]
+    return [constant(weight.reshape(rows), dtype) for weight in found]
+
+
+def by_class(y, class_weight):
+    """The weight of each row of y: numbers of classes [rows] or [rows, 1], or a column for each class.
+
+    Raises ValueError where y holds others, or the dict holds what is no class.
+    """
+    expect(isinstance(class_weight, dict) and class_weight, "class_weight", class_weight, "a dict {class: weight}")
+    for name, weight in class_weight.items():
+        at_least(0, "class_weight: a class", name)
+        positive(f"class_weight: the weight of {name}", weight, zero=True)
+    classes = y.argmax(-1) if y.ndim == 2 and y.shape[1] > 1 else y.reshape(len(y), -1)[:, 0]
+    if (wrong := classes % 1 != 0).any():
+        raise ValueError(f"class_weight wants numbers of classes in y; row {wrong.argmax()} is {classes[wrong][0]}")
+    kinds, places = np.unique(classes, return_inverse=True)
+    return np.array([class_weight.get(int(kind), 1.0) for kind in kinds])[places]
+
+
+def laid_out(model, x, y, sample_weight=None, class_weight=None):
+    """(tensors side by side, their Packing) of rows x, y and what they weigh."""
+    x, names, readers = inputs_of(model, x)
+    y = targets_of(model, y, x)
+    dtype = float_of(y) or float_of(x) or dtype_for(model, None)
+    weights = weights_of(y, sample_weight, class_weight, dtype)
+    return (*x, *y, *weights), Packing(len(x), len(y), len(weights), names, readers)
+
+
+def y_as(loss, y, predicted):
+    """Targets [rows] as [rows, 1] where the model gives that, as in Keras: nothing is broadcast. Numbers of classes stay."""
+    y = as_tensor(y)
+    single = y.spec.shape == predicted.spec.shape[:-1] and predicted.spec.shape[-1:] == (1,)
+    return reshape(y, (-1, *predicted.spec.shape[1:])) if single and not getattr(loss, "classes", False) else y
+
+
+def checked(model, rows, packing):
+    """These tensors, of as many rows each. Raises ValueError for numbers that are not finite, and where a loss has no meaning
+    for the targets, or for what the model gives for the first rows."""
+    x, y = rows[: packing.inputs], rows[packing.inputs : packing.inputs + packing.targets]
+    for name, arrays in (("x", x), ("y", y)):
+        for array in arrays:
+            check_finite(name, array.numpy())
+    losses = (model.training.losses * len(y))[: len(y)]
+    asked = [getattr(loss, "probabilities", False) for loss in losses]
+    given = as_list(next(answers(model, [([a.numpy()[:32] for a in x], packing)]))) if any(asked) else y
+    for loss, target, answer, probabilities in zip(losses, y, given, asked, strict=False):
+        if isinstance(loss, Loss) and not loss.classes:
+            loss.check(target, target)
+        if probabilities:
+            loss.check(y_as(loss, constant(target.numpy()[:32]), answer), answer)
+    return rows
+
+
+def answers(model, batches):
+    """What the model gives for one batch, (arrays side by side, their Packing), after the other: by a program that is kept."""
+    kept, program, before = vars(model).get("predictor"), None, None
+    for rows, packing in batches:
+        if program is None or packing != before:
+            form = packing.names, packing.readers, packing.inputs
+            if kept is None or kept.packing != form:
+                kept = model.predictor = Kept(model, lambda *rows, p=packing: model(p.x(rows)), frozenset(["chosen"]))
+                kept.packing = form
+            program, before = kept.current(), packing  # it looks for changes once
+        yield program(*rows)
+
+
+def is_data(x):
+    """Whether x gives batches by itself: a Dataset, or a generator."""
+    return isinstance(x, Dataset) or inspect.isgenerator(x)
+
+
+def as_data(x, steps, name, again=False):
+    """A Dataset of batches, of which a pass takes so many `steps`: `again` the first ones, or the next ones.
+
+    Raises ValueError where it never ends, or gives single rows.
+    """
+    data = x if isinstance(x, Dataset) else Dataset.from_generator(lambda: x)
+    if data.arrays is not None and not data.batches:
+        raise ValueError(f"{data} gives single rows; make batches of them, with .batch(32)")
+    if steps is not None:
+        steps = at_least(1, name, steps)
+        return data.take(steps) if again else data.steps(steps)
+    if data.length == math.inf:
+        raise ValueError(f"{data} never ends; give {name}, or take(count) of it")
+    return data
+
+
+def parts_of(element):
+    """(x, y, weights or None) of an element of a dataset. Raises TypeError for what is neither (x, y) nor (x, y, weights)."""
+    if not isinstance(element, tuple) or len(element) not in (2, 3):
+        told = f"{len(element)} parts" if isinstance(element, tuple) else "x alone"
+        raise TypeError(f"the dataset gives {told}; expected (x, y) or (x, y, sample_weight)")
+    return (*element, None)[:3]
+
+
+def batches_for(model, data, y=None, sample_weight=None, class_weight=None):
+    """A Dataset of batches as one for this model: its rows are laid out as its `packing` says, and checked.
+
+    Where they are not in memory, that is done later, batch by batch. Raises TypeError for y or weights beside a Dataset.
+    """
+    for name, given in (("y", y), ("sample_weight", sample_weight)):
+        expect(given is None, name, given, "nothing beside a Dataset, which gives (x, y) or (x, y, sample_weight)")
+    if data.packing is not None:  # it was made here
+        return data
+    found = data.of(data.arrays)
+    if data.in_memory:
+        arrays = data.arrays if isinstance(data.arrays, tuple) else (data.arrays,)
+        rows, packing = laid_out(model, *parts_of(arrays), class_weight)
+        found = data.of(checked(model, rows, packing))
+        found.packing = packing
+    found.class_weight = class_weight
+    return found
+
+
+def rows_for(model, x, y=None, sample_weight=None, class_weight=None):
+    """(a Dataset of the rows of x, y and what they weigh, their Packing); x may be (x, y) or (x, y, sample_weight).
+
+    Raises TypeError where y is missing, ValueError where the arrays do not belong together.
+    """
+    if isinstance(x, tuple) and y is None and len(x) in (2, 3):
+        x, y, *more = x
+        sample_weight = more[0] if more else sample_weight
+    if isinstance(x, (type(None), int, float)) or isinstance(y, (type(None), int, float)):
+        told = "missing" if y is None else f"a {type(y).__name__}"
+        raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
+    rows, packing = laid_out(model, x, y, sample_weight, class_weight)
+    data = Dataset.from_tensor_slices(rows)
+    checked(model, data.arrays, packing)
+    return data, packing
+
+
+def parted(rows, share):
+    """A Dataset of rows in two: all but the last, and this share of them, the last. Raises ValueError where one is empty."""
+    last = int(len(rows) * share)
+    kept = len(rows) - last
+    if not 0 < last < len(rows):
+        raise ValueError(f"validation_split {share} leaves {kept} to train on and {last} to validate")
+    return rows.take(kept), rows.skip(kept)
+
+
+def given_batches(model, x, y, sample_weight, batch_size, steps, name="steps"):
+    """What is given to be evaluated, as a Dataset of batches for this model."""
+    if is_data(x):
+        return batches_for(model, as_data(x, steps, name, True), y, sample_weight)
+    rows, packing = rows_for(model, x, y, sample_weight)
+    data = as_data(rows.batch(batch_size), steps, name, True)
+    data.packing = packing
+    return data

@@ -1,0 +1,187 @@
+"""Models in the company of scikit-learn: estimators that make and fit a model."""
+
+import warnings
+
+import numpy as np
+
+from levels.hardware import flag
+from levels.high_level import Sequential
+from levels.mid_level import Adam, BinaryCrossentropy, Dense, at_least
+from levels_more import needed
+from levels_more.checks import expect, several
+from levels_more.high_level.callbacks import EarlyStopping
+from levels_more.mid_level.losses import SparseCategoricalCrossentropy
+
+with needed():
+    from scipy.special import softmax
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.model_selection import train_test_split
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+TOLERANCE = 1e-4  # a loss that falls by less has not fallen
+
+
+def expect_rows(*arrays):
+    """Raise TypeError for what holds no rows at all. What is wrong with others scikit-learn says."""
+    for values in arrays:
+        other = isinstance(values, str | complex) or type(values) is dict or callable(values) or type(values) is object
+        expect(not other, "X, y or sample_weight", values, "rows of numbers")
+
+
+class Estimator(BaseEstimator):
+    """A net in float64, trained by Adam until the loss has not fallen for `n_iter_no_change` epochs in a row.
+
+    With `early_stopping` that is the loss of a `validation_fraction` of the rows, set aside, and the best weights stay.
+    A ConvergenceWarning tells that the `epochs` were over before.
+    """
+
+    def __init__(self, hidden_units=(4, 8), learning_rate=0.01, epochs=400, batch_size=32, early_stopping=False,
+                 validation_fraction=0.1, n_iter_no_change=10, random_state=None):  # fmt: skip
+        self.hidden_units, self.random_state = hidden_units, random_state
+        self.learning_rate, self.epochs, self.batch_size = learning_rate, epochs, batch_size
+        self.early_stopping, self.validation_fraction = early_stopping, validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+
+    def net(self, start="zeros"):
+        """A new model: relus, and at the end one linear unit, or one for each of several classes."""
+        units, classes = several("hidden_units", self.hidden_units), len(getattr(self, "classes_", ()))
+        layers = [Dense(size, "relu", kernel_initializer=start) for size in units]
+        net = Sequential([*layers, Dense(classes if classes > 2 else 1, kernel_initializer=start)])
+        net.build((None, self.n_features_in_), "float64")
+        return net
+
+    def train(self, loss, x, y, weights=()):
+        """Make a model, and fit it to x [rows, features] and y [rows]; weights: none, or one array [rows]."""
+        random = check_random_state(self.random_state)
+
+        def start(shape):  # as glorot_uniform, which draws from the random numbers of all
+            return random.uniform(-1.0, 1.0, shape) * np.sqrt(6.0 / sum(shape))
+
+        self.model_, seed, aside = self.net(start), int(random.randint(2**31)), []
+        rows = [x, y[:, None], *weights]
+        if flag("early_stopping", self.early_stopping):
+            kinds = y if is_classifier(self) else None  # as many of each class, in both parts
+            parts = train_test_split(*rows, test_size=self.validation_fraction, random_state=seed, stratify=kinds)
+            rows, aside = parts[::2], parts[1::2]
+        patience = at_least(1, "n_iter_no_change", self.n_iter_no_change)
+        stop = EarlyStopping("val_loss" if aside else "loss", TOLERANCE, patience, "min", bool(aside))
+        self.model_.compile(Adam(self.learning_rate), loss)
+        options = {"validation_data": tuple(aside) or None, "callbacks": [stop], "seed": seed, "verbose": 0}
+        options |= {"sample_weight": rows[2]} if weights else {}
+        history = self.model_.fit(*rows[:2], self.batch_size, self.epochs, **options)
+        self.loss_curve_ = history.history.get("loss", [])
+        self.n_iter_ = len(self.loss_curve_)
+        if told := self.unfinished(*rows):
+            cure = "give it more epochs, another learning_rate, or standardised features"
+            warnings.warn(f"{type(self).__name__}: {told}; {cure}", ConvergenceWarning, stacklevel=3)
+        return self
+
+    def weights(self, x, sample_weight):
+        """[the weights of the rows, of mean 1], or [] for None. Raises ValueError where all are zero, or one is infinite."""
+        if sample_weight is None:
+            return []
+        weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        if not 0.0 < weight.sum() < np.inf:
+            raise ValueError(f"sample_weight sums to {weight.sum()}; expected finite weights, not all of them zero")
+        return [weight / weight.mean()]
+
+    def unfinished(self, *rows):
+        """What the training left undone, in words, or nothing."""
+        return "" if self.model_.stop_training else f"its {self.epochs} epochs were over before the loss stood still"
+
+    def predicted(self, x):
+        """What the model gives for x, [rows, units]."""
+        check_is_fitted(self)
+        expect_rows(x)
+        return self.model_.predict(validate_data(self, x, dtype=np.float64, reset=False))
+
+    def __getstate__(self):
+        """What is copied and pickled: the weights in the place of the model."""
+        state = super().__getstate__()
+        return state | {"model_": state["model_"].get_weights()} if "model_" in state else state
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if "model_" in state:
+            self.model_ = self.net()
+            self.model_.set_weights(state["model_"])
+
+
+class DNNClassifier(ClassifierMixin, Estimator):
+    """A net that tells classes apart, with `hidden_units` relus in each hidden layer. Wants standardised features."""
+
+    def fit(self, X, y, sample_weight=None):
+        """X [rows, features], y [rows] of two or more classes, numbers or names; sample_weight [rows] counts rows.
+
+        Leaves `classes_`, `model_`, `loss_curve_` and `n_iter_`. Raises ValueError for one class.
+        """
+        expect_rows(X, y, sample_weight)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) == 1:
+            raise ValueError(f"DNNClassifier: y holds one class, {self.classes_[0]!r}; expected two or more")
+        loss = BinaryCrossentropy if len(self.classes_) == 2 else SparseCategoricalCrossentropy
+        return self.train(loss(from_logits=True), X, labels, self.weights(X, sample_weight))
+
+    def decision_function(self, X):
+        """The logit of each class, [rows, classes]; of two classes that of the second, [rows]."""
+        logits = self.predicted(X)
+        return logits if logits.shape[1] > 1 else logits[:, 0]
+
+    def predict_proba(self, X):
+        """The probability of each class, [rows, classes]."""
+        logits = self.predicted(X)
+        return softmax(logits if logits.shape[1] > 1 else np.hstack([0.0 * logits, logits]), axis=1)
+
+    def predict(self, X):
+        """The likeliest class of each row."""
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[likeliest]
+
+
+class DNNRegressor(RegressorMixin, Estimator):
+    """A net that gives one number, with `hidden_units` relus in each hidden layer. Wants standardised features."""
+
+    def fit(self, X, y, sample_weight=None):
+        """X [rows, features], y [rows]; sample_weight [rows] counts rows. Leaves `model_`, `loss_curve_`, `n_iter_`.
+
+        It learns y standardised: a step of Adam is as long for grams as for kilograms. So a loss of 1 is that of the mean.
+        """
+        expect_rows(X, y, sample_weight)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        weights, y = self.weights(X, sample_weight), y.astype(np.float64)
+        mean = np.average(y, weights=weights[0] if weights else None)
+        deviation = np.sqrt(np.average((y - mean) ** 2, weights=weights[0] if weights else None)) or 1.0
+        self.train("mse", X, (y - mean) / deviation, weights)
+        *others, kernel, bias = self.model_.get_weights()
+        self.model_.set_weights([*others, kernel * deviation, bias * deviation + mean])
+        return self
+
+    def predict(self, X):
+        """One number for each row."""
+        return self.predicted(X)[:, 0]
+
+
+class LinearRegressor(DNNRegressor):
+    """A linear regression by gradient descent: a DNNRegressor without hidden layers. Wants standardised features."""
+
+    def __init__(self, learning_rate=0.01, epochs=400, batch_size=32, early_stopping=False,
+                 validation_fraction=0.1, n_iter_no_change=10, random_state=None):  # fmt: skip
+        super().__init__((), learning_rate, epochs, batch_size, early_stopping,
+                         validation_fraction, n_iter_no_change, random_state)  # fmt: skip
+
+    coef_ = property(lambda self: self.model_.get_weights()[0][:, 0])
+    intercept_ = property(lambda self: float(self.model_.get_weights()[1][0, 0]))
+
+    def unfinished(self, x, y, weight=1.0):
+        """Whether R² of these rows, whose y has the variance 1, is 0.01 below that of the best line."""
+        if self.early_stopping:
+            return super().unfinished()
+        root, columns = np.sqrt(weight * np.ones(len(x)))[:, None], np.c_[x, np.ones(len(x))]
+        best = columns @ np.linalg.lstsq(root * columns, root * y)[0]
+        ours, theirs = (np.mean((root * (y - line)) ** 2) for line in (self.model_.predict(x), best))
+        return f"its R² is {ours - theirs:.2g} below that of least squares" if ours - theirs > 0.01 else ""

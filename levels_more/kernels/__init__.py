@@ -1,0 +1,1 @@
+"""More kernels: moves, reductions, random numbers, the large matrix product, and those of other devices."""

@@ -1,0 +1,90 @@
+"""More elementwise ops: a scalar function each."""
+
+import numpy as np
+
+from levels.hardware import exp, log, select
+from levels.kernels import STANDS, scalar
+from levels_more.hardware.elementary import COS, SIN, cos, sin
+from levels_more.hardware.minmax import maximum, minimum
+from levels_more.kernels.intrinsics import larger, smaller
+
+scalar("copy", takes="fib")(lambda x: x)
+scalar("power")(lambda x, y: x**y)
+scalar("less", takes="fi", gives=np.bool_)(lambda x, y: x < y)
+scalar("less_equal", takes="fi", gives=np.bool_)(lambda x, y: x <= y)
+scalar("equal", takes="fib", gives=np.bool_)(lambda x, y: x == y)
+scalar("not_equal", takes="fib", gives=np.bool_)(lambda x, y: x != y)
+scalar("where", takes="fib", masks=1)(lambda mask, x, y: select(mask, x, y))
+
+
+def small_tanh(x):
+    """tanh(x) of a number near 0, by Lambert's continued fraction (1768)."""
+    z = x * x
+    return x / (1.0 + z / (3.0 + z / (5.0 + z / (7.0 + z / (9.0 + z / (11.0 + z / 13.0))))))
+
+
+@scalar("tanh")
+def tanh(x):
+    """(1 - e) / (1 + e) with e = exp(-2·|x|), of each number.
+
+    Near 0, where 1 - e loses digits, it is Lambert's continued fraction (1768).
+    """
+    size = select(x > 0.0, x, -x)
+    e = exp(-2.0 * size)
+    far, near = (1.0 - e) / (1.0 + e), small_tanh(x)
+    return select(size < 0.5, near, select(x > 0.0, far, -far))
+
+
+@scalar("elu", alpha=1.0)
+def elu(x, alpha):
+    """x of each number where it is positive, else alpha·(exp(x) - 1), for whose digits near 0 there is tanh(x / 2)."""
+    t = small_tanh(0.5 * select(x > 0.0, 0.0, select(x < -1.0, -1.0, x)))
+    return select(x > 0.0, x, alpha * select(x < -1.0, exp(x) - 1.0, 2.0 * t / (1.0 - t)))
+
+
+# `maximum` is level 1's. In kernels of floats LLVM's own stands for it; they agree to the bit.
+scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
+scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
+STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
+STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
+scalar("absolute", takes="fi")(lambda x: maximum(x, -x))
+# x·y, and 0 where y is 0, whatever x is: the share of a class that is masked by a logit of -inf (TensorFlow's name)
+scalar("multiply_no_nan")(lambda x, y: select(y == 0.0, 0.0, x * y))
+
+
+@scalar("logits_crossentropy")
+def logits_crossentropy(y, z):
+    """Minus the logarithm of what p = 1 / (1 + exp(-z)) gave to y, two numbers, without overflow. An infinite z may be right: 0."""
+    between = maximum(z, 0.0) - y * z  # NaN for an infinite z, where y says what the difference is
+    cost = select(y == 0.0, maximum(z, 0.0), select(y == 1.0, maximum(-z, 0.0), between))
+    return cost + log(1.0 + exp(-maximum(z, -z)))
+
+
+# the same of p itself; no logarithm counts as less than -100, as in PyTorch
+scalar("probabilities_crossentropy")(
+    lambda y, p: -(y * maximum(log(p), -100.0) + (1.0 - y) * maximum(log(1.0 - p), -100.0))
+)
+scalar("probabilities_slope")(lambda y, p: (p - y) / maximum(p * (1.0 - p), 1e-12))  # its slope at p
+STANDS[sin], STANDS[cos] = SIN.get, COS.get
+scalar("sin")(lambda x: sin(x))
+scalar("cos")(lambda x: cos(x))
+
+_NEAR = tuple(2.0 / n for n in range(81, 1, -2))  # of the series, the last factor first
+_FAR = tuple(n / 2.0 for n in range(36, 0, -1))  # of the fraction
+
+
+@scalar("erf")
+def erf(x):
+    """The error function of each number: its series near 0, Laplace's continued fraction (1805) beyond 2.2.
+
+    DLMF 7.6.2 and 7.9.1, https://dlmf.nist.gov/7. In float64 it is at most 8 units in the last place from the truth.
+    """
+    size, z, near, tail = select(x > 0.0, x, -x), x * x, 1.0, 0.0
+    e = 1.1283791670955126 * exp(-z)  # 2/√π·exp(-x²)
+    for c in _NEAR:
+        near = 1.0 + c * z * near
+    large = select(size < 2.2, 2.2, size)
+    for c in _FAR:
+        tail = c / (large + tail)
+    far = 1.0 - 0.5 * e / (large + tail)
+    return select(size < 2.2, x * e * near, select(x > 0.0, far, -far))

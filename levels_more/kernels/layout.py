@@ -1,0 +1,190 @@
+"""The same numbers elsewhere: in another order, in another dtype, added up by number, or one of many set to 1."""
+
+import functools
+import math
+from itertools import accumulate
+
+import numpy as np
+
+from levels.kernels import KINDS, element_loop, kernel, lowered, make, same_dtype
+from levels_more.checks import dtype_of, sizes
+from levels_more.kernels.verify import TRIALS
+
+
+def by_views(function, shape, inputs, pairs):
+    """The program that takes numbers from view to view, in loops over all axes."""
+    lead = (None,) * (2 - len(shape))  # two axes at least: the loop of one sees a view as one row, which may be a copy
+    place = ", ".join(f"i{n}" for n in range(max(2, len(shape))))
+    loop = lowered(element_loop(function, inputs[0], [place, place]), inputs[0])()
+
+    def run(out, *arrays):
+        for views in pairs(out, *arrays):
+            loop(*(view[lead] for view in views))
+
+    return run
+
+
+def one_loop(function, x):
+    """(what compiles the loop of a scalar function of one array like `x`, the shapes in which it wants to see two of that size)"""
+    row = (math.prod(x.shape),)
+    loop = lowered(element_loop(function, x, ["i", "i"]), x)
+    return loop, None if KINDS[x.device.kind].ravels else [row, row]
+
+
+KINDS["cpu"].moves = by_views  # how numbers are taken from view to view
+
+
+def plan_moves(op, function, shape, inputs, pairs):
+    """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
+    lower = functools.partial(KINDS[inputs[0].device.kind].moves, function, shape, inputs, pairs)
+    return make(op, shape, inputs[0].dtype, inputs, lower)
+
+
+def plan_transpose(op, function, x, axes=None):
+    """out's axis n is x's axis axes[n]; all in reverse where `axes` is None.
+
+    Raises ValueError for axes that x has not.
+    """
+    axes = tuple(range(len(x.shape)))[::-1] if axes is None else axes
+    if not isinstance(axes, tuple) or sorted(axes, key=repr) != list(range(len(x.shape))):
+        raise ValueError(f"{op}: axes {axes} are not the axes of shape {x.shape} in another order")
+    return plan_moves(op, function, tuple(x.shape[a] for a in axes), [x], lambda out, x: [(out, x.transpose(axes))])
+
+
+def plan_concat(op, function, *inputs, axis=0):
+    """The inputs one after the other along an axis; all other sizes are equal. Raises ValueError where they are not."""
+    same_dtype(op, *inputs, kinds="fib")
+    (axis,) = sizes(f"{op}: axis", axis)
+    rest = {(*b.shape[:axis], *b.shape[axis + 1 :]) for b in inputs}
+    if not 0 <= axis < min(len(b.shape) for b in inputs) or len(rest) > 1:
+        raise ValueError(f"{op}: shapes {' and '.join(str(b.shape) for b in inputs)} do not join along axis {axis}")
+    ends = list(accumulate(b.shape[axis] for b in inputs))
+    shape = (*inputs[0].shape[:axis], ends[-1], *inputs[0].shape[axis + 1 :])
+
+    def pairs(out, *arrays):
+        return zip(np.split(out, ends[:-1], axis), arrays, strict=True)
+
+    return plan_moves(op, function, shape, inputs, pairs)
+
+
+def as_slices(slices):
+    """A slice object for each triple (start, stop, step). (An attribute of a launch must be hashable; slices are not.)"""
+    return tuple(slice(*triple) for triple in slices)
+
+
+def sliced(op, shape, slices):
+    """The shape of such a slice of an array of that shape. Raises ValueError for more slices than axes."""
+    if len(slices) != len(shape):
+        raise ValueError(f"{op}: {len(slices)} slices for shape {shape}")
+    return tuple(len(range(*part.indices(size))) for part, size in zip(as_slices(slices), shape, strict=True))
+
+
+def plan_slice(op, function, x, slices=()):
+    """x[start:stop:step, …], a triple for each axis."""
+    shape = sliced(op, x.shape, slices)
+    return plan_moves(op, function, shape, [x], lambda out, x: [(out, x[as_slices(slices)])])
+
+
+def plan_slice_grad(op, function, dy, shape=(), slices=()):
+    """Zeros in that shape, and dy in the place of the slice.
+
+    Raises ValueError for a dy of another shape than the slice's.
+    """
+    if sliced(op, shape, slices) != dy.shape:
+        raise ValueError(f"{op}: dy is {dy.shape}, and the slice of {shape} is {sliced(op, shape, slices)}")
+
+    def pairs(out, dy):
+        place = out[(*as_slices(slices), ...)]  # (with the dots a view, also where there is no axis)
+        return (out, np.broadcast_to(np.zeros((), dy.dtype), shape)), (place, dy)
+
+    return plan_moves(op, function, shape, [dy], pairs)
+
+
+def plan_cast(op, function, x, dtype=None):
+    """The same numbers in another dtype. Raises ValueError where NaN or a too large number would become an integer.
+
+    Raises TypeError for a dtype without kernels.
+    """
+    same_dtype(op, x, kinds="fib")
+    dtype = dtype_of(f"{op}: dtype", dtype)
+    compiler, views = one_loop(function, x)
+    checked, read = dtype.kind == "i" and x.dtype.kind == "f", x.device.read
+
+    def lower():
+        loop = compiler()
+
+        def run(out, x):
+            if checked and not (((numbers := read(x)) >= -(2.0**63)) & (numbers < 2.0**63)).all():
+                raise ValueError(f"{op}: NaN, infinity or a number beyond 2⁶³ has no place in {dtype}")
+            loop(out, x)
+
+        return run
+
+    return make(op, x.shape, dtype, [x], lower, views)
+
+
+def enter_move(op, planner, *tried, count=1):
+    """Enter an op that only moves numbers, and what a new kernel of it is tried on: shapes of `count` inputs, attributes."""
+    kernel(op, planner=planner)(lambda x: x)
+    TRIALS[op] = [([shape] * count, attrs) for shape, attrs in tried]
+
+
+enter_move("transpose", plan_transpose, ((), {}), ((3,), {}), ((2, 3, 4), {"axes": (1, 2, 0)}), ((0, 2), {}))
+TRIALS["reshape"] = [([()], {"shape": (1, 1)}), ([(6,)], {"shape": (2, 3)}), ([(2, 0)], {"shape": (0,)})]
+enter_move("concat", plan_concat, ((2, 3), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 3), {"axis": 0}), count=2)
+enter_move("slice", plan_slice, ((5, 4), {"slices": ((1, 5, 2), (3, None, -1))}), ((3,), {"slices": ((0, 0, 1),)}))
+enter_move("slice_grad", plan_slice_grad, ((2, 3), {"shape": (4, 3), "slices": ((0, 4, 2), (None, None, -1))}))
+enter_move("cast", plan_cast, *(((30,), {"dtype": dtype}) for dtype in ("f4", "f8", "i8", "?")))
+
+
+def plan_scatter_add(op, function, x, rows, count=0):
+    """out[rows[i], …] = Σ x[i, …], in a result of `count` rows, in the order of i.
+
+    Raises TypeError for rows that are not int64, one for each row of x.
+    """
+    dtype, axes = same_dtype(op, x, kinds="fi"), len(rows.shape)
+    (count,) = sizes(f"{op}: count", count)
+    if rows.dtype != np.int64 or x.shape[:axes] != rows.shape:
+        raise TypeError(
+            f"{op}: rows are {rows.dtype} of shape {rows.shape}; expected int64, one for each row of {x.shape}"
+        )
+    taken, width = math.prod(rows.shape), math.prod(x.shape[axes:])
+    views, loop = [(count, width), (taken, width), (taken,)], lowered(function, x)
+    return make(op, (count, *x.shape[axes:]), dtype, [x, rows], loop, views)
+
+
+@kernel("scatter_add", planner=plan_scatter_add)
+def scatter_add(out, x, rows):
+    """out[rows[i], j] = Σ x[i, j], in the order of i; a row number that is out of range raises IndexError."""
+    out[:] = 0
+    for i in range(rows.size):
+        if not 0 <= rows[i] < out.shape[0]:
+            raise IndexError("scatter_add: a row number is out of range")
+        for j in range(out.shape[1]):
+            out[rows[i], j] += x[i, j]
+
+
+def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
+    """out[…, j] = 1 if x[…] = j else 0, for j in range(depth).
+
+    Raises TypeError for classes that are not int64, and for a dtype without kernels.
+    """
+    if x.dtype != np.int64:
+        raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
+    (depth,), dtype = sizes(f"{op}: depth", depth), dtype_of(f"{op}: dtype", dtype)
+    size, loop = math.prod(x.shape), lowered(function, x)
+    return make(op, (*x.shape, depth), dtype, [x], loop, [(size, depth), (size,)])
+
+
+@kernel("one_hot", planner=plan_one_hot)
+def one_hot(out, x):
+    """out[i, j] = 1 where x[i] is j, else 0. Raises IndexError for an x[i] that is no column of out."""
+    for i in range(x.size):
+        if not 0 <= x[i] < out.shape[1]:
+            raise IndexError("one_hot: a class number is out of range")
+        for j in range(out.shape[1]):
+            out[i, j] = x[i] == j
+
+
+TRIALS["scatter_add"] = [([shape, np.array([2, 0, 3, 0, 0, 2])], {"count": 4}) for shape in ((6,), (6, 3), (6, 2, 3))]
+TRIALS["one_hot"] = [([np.arange(size) % 4], {"depth": 4, "dtype": dtype}) for size in (0, 7) for dtype in ("f4", "f8")]

@@ -1,0 +1,179 @@
+"""More reductions: the largest and the smallest, where the largest stands, and softmax, which reduces rows on its way."""
+
+import math
+
+import numpy as np
+
+from levels.hardware import exp, log
+from levels.kernels import (
+    KINDS,
+    PLANNERS,
+    REDUCTIONS,
+    kernel,
+    lowered,
+    make,
+    reduced,
+    same_dtype,
+)
+from levels_more.hardware.minmax import maximum, minimum
+from levels_more.kernels import elementwise  # noqa: F401 (what stands for `maximum` in kernels)
+from levels_more.kernels.verify import TRIALS
+
+
+def reduce_by_fours(combine, start):
+    """As the core's reduce_rows, four rows side by side: four sums that do not wait for each other."""
+
+    def loop(out, x):
+        rows, whole = x.shape[0], x.shape[0] // 4 * 4
+        for i in range(0, whole, 4):
+            a = b = c = d = start
+            for k in range(x.shape[1]):
+                a, b = combine(a, x[i, k]), combine(b, x[i + 1, k])
+                c, d = combine(c, x[i + 2, k]), combine(d, x[i + 3, k])
+            out[i], out[i + 1], out[i + 2], out[i + 3] = a, b, c, d
+        for i in range(whole, rows):
+            total = start
+            for k in range(x.shape[1]):
+                total = combine(total, x[i, k])
+            out[i] = total
+
+    return loop
+
+
+if KINDS["cpu"].loops[0].__module__.startswith("levels."):  # a loop of the reader's own stays
+    KINDS["cpu"].loops = reduce_by_fours, KINDS["cpu"].loops[1]
+
+
+def reduction(op, start, planner=PLANNERS["reduce_sum"]):
+    """Decorate a function of two numbers: it becomes the op of that name, whose loops start at `start`."""
+    REDUCTIONS[op] = start
+    return kernel(op, planner=planner)
+
+
+def plan_extreme(op, function, x, axis=None, keepdims=False):
+    """As the planner of a sum. Raises ValueError where there is no number to be the largest or smallest."""
+    if reduced(op, x.shape, axis)[1][1] == 0:
+        raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest or smallest")
+    return PLANNERS["reduce_sum"](op, function, x, axis, keepdims)
+
+
+reduction("reduce_max", -math.inf, plan_extreme)(lambda largest, x: maximum(largest, x))
+reduction("reduce_min", math.inf, plan_extreme)(lambda smallest, x: minimum(smallest, x))
+
+
+def plan_arg_max(op, function, x, axis=None):
+    """The place of the first largest (or smallest) number along one axis, or in x as one long row (axis=None).
+
+    Raises ValueError where there is no number.
+    """
+    axes, (before, within, after) = reduced(op, x.shape, axis)
+    if within == 0:
+        raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest or smallest")
+    same_dtype(op, x, kinds="fi")
+    loop = lowered(function, x)
+    shape = tuple(size for a, size in enumerate(x.shape) if a not in axes)
+    return make(op, shape, np.int64, [x], loop, [(before, after), (before, within, after)])
+
+
+@kernel("arg_max", planner=plan_arg_max)
+def arg_max(out, x):
+    """out[i, j] = the first k with the largest x[i, k, j]; a NaN is larger than all."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            best = 0
+            for k in range(1, x.shape[1]):
+                top, x_k = x[i, best, j], x[i, k, j]
+                if not x_k <= top and top == top:
+                    best = k
+            out[i, j] = best
+
+
+@kernel("arg_min", planner=plan_arg_max)
+def arg_min(out, x):
+    """out[i, j] = the first k with the smallest x[i, k, j]; a NaN is smaller than all."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            best = 0
+            for k in range(1, x.shape[1]):
+                least, x_k = x[i, best, j], x[i, k, j]
+                if not x_k >= least and least == least:
+                    best = k
+            out[i, j] = best
+
+
+TRIALS["arg_max"] = TRIALS["arg_min"] = [
+    ([np.arange(float(math.prod(shape))).reshape(shape) % 7], {"axis": axis})  # the largest stands at several places
+    for shape, axis in (((), None), ((3, 4, 5), 1), ((9, 70), -1), ((4, 3), None), ((0, 2), 1))
+]
+
+
+def plan_rows(op, function, *inputs):
+    """out[i, :] = function of the rows i of the inputs, all of one shape; a row is the last axis.
+
+    Raises ValueError for inputs of several shapes.
+    """
+    dtype, shape = same_dtype(op, *inputs), inputs[0].shape
+    if not shape or {buffer.shape for buffer in inputs} != {shape}:
+        raise ValueError(f"{op}: works on rows of one shape, got {' and '.join(str(b.shape) for b in inputs)}")
+    loop = lowered(function, inputs[0], ("reassoc",) if dtype == np.float32 else ())
+    view = math.prod(shape[:-1]) * (shape[-1] > 0), shape[-1]
+    return make(op, shape, dtype, inputs, loop, [view] * (1 + len(inputs)))
+
+
+def on_rows(op, inputs=1):
+    """Decorate a kernel out[rows, n], x[rows, n], …: it becomes the op of that name."""
+    TRIALS[op] = [([shape] * inputs, {}) for shape in ((3, 4, 5), (7, 40), (1,), (0, 2), (2, 0))]
+    return kernel(op, planner=plan_rows)
+
+
+@on_rows("softmax")
+def softmax(out, x):
+    """out[i, k] = exp(x[i, k] - top) / Σ exp(x[i, …] - top), with the largest of row i as top."""
+    for i in range(x.shape[0]):
+        top, total = x[i, 0], 0.0
+        for k in range(x.shape[1]):
+            top = maximum(top, x[i, k])
+        for k in range(x.shape[1]):
+            out[i, k] = exp(x[i, k] - top)
+        for k in range(x.shape[1]):
+            total += out[i, k]
+        for k in range(x.shape[1]):
+            out[i, k] /= total
+
+
+@on_rows("softmax_grad", inputs=2)
+def softmax_grad(out, dy, y):
+    """out[i, k] = y[i, k]·(dy[i, k] - Σ dy[i, …]·y[i, …]), where y is the softmax."""
+    for i in range(y.shape[0]):
+        total = 0.0
+        for k in range(y.shape[1]):
+            total += dy[i, k] * y[i, k]
+        for k in range(y.shape[1]):
+            out[i, k] = y[i, k] * (dy[i, k] - total)
+
+
+@on_rows("log_softmax")
+def log_softmax(out, x):
+    """out[i, k] = x[i, k] - top - log Σ exp(x[i, …] - top), with the largest of row i as top."""
+    for i in range(x.shape[0]):
+        top, total = x[i, 0], 0.0
+        for k in range(x.shape[1]):
+            top = maximum(top, x[i, k])
+        for k in range(x.shape[1]):
+            out[i, k] = exp(x[i, k] - top)
+        for k in range(x.shape[1]):
+            total += out[i, k]
+        total = log(total)
+        for k in range(x.shape[1]):
+            out[i, k] = x[i, k] - top - total
+
+
+@on_rows("log_softmax_grad", inputs=2)
+def log_softmax_grad(out, dy, y):
+    """out[i, k] = dy[i, k] - exp(y[i, k])·Σ dy[i, …], where y is the log of the softmax."""
+    for i in range(y.shape[0]):
+        total = 0.0
+        for k in range(y.shape[1]):
+            total += dy[i, k]
+        for k in range(y.shape[1]):
+            out[i, k] = dy[i, k] - exp(y[i, k]) * total

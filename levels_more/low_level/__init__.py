@@ -1,0 +1,1 @@
+"""More functions of tensors, and their gradients."""

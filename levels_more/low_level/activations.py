@@ -1,0 +1,129 @@
+"""More bends between layers, each made of functions that are there already, and so is its gradient."""
+
+from levels.low_level import as_tensor, clip, exp, log
+from levels.mid_level import ACTIVATIONS
+from levels_more.checks import number
+from levels_more.low_level.ops import log_softmax, maximum, minimum, tanh, where
+
+
+def leaky_relu(x, alpha=0.2):
+    """x where it is positive, else alpha·x, of each number of a float tensor (Maas et al., 2013)."""
+    x = as_tensor(x)
+    return where(x > 0.0, x, number("leaky_relu: alpha", alpha) * x)
+
+
+def selu(x):
+    """1.0507·x where x is positive, else 1.0507·1.6733·(exp(x) - 1), of each number of a float tensor.
+
+    Klambauer et al., 2017, https://arxiv.org/abs/1706.02515
+    """
+    x = as_tensor(x)
+    scale, alpha = 1.0507009873554805, 1.6732632423543772
+    return scale * where(x > 0.0, x, alpha * (exp(minimum(x, 0.0)) - 1.0))
+
+
+def softplus(x):
+    """log(1 + exp(x)) of each number of a float tensor, without overflow (Dugas et al., 2001)."""
+    x = as_tensor(x)
+    return maximum(x, 0.0) + log1p(exp(-maximum(x, -x)))
+
+
+def log1p(x):
+    """log(1 + x) of each number of a float tensor, to full precision near 0 (Kahan's way, as in HP-15C's handbook, 1982)."""
+    x = as_tensor(x)
+    y = 1.0 + x
+    return where(y == 1.0, x, log(y) * (x / where(y == 1.0, 1.0, y - 1.0)))
+
+
+def log_sigmoid(x):
+    """log(1 / (1 + exp(-x))) of each number of a float tensor, without overflow."""
+    return -softplus(-as_tensor(x))
+
+
+def softsign(x):
+    """x / (1 + |x|) of each number of a float tensor."""
+    x = as_tensor(x)
+    return x / (1.0 + maximum(x, -x))
+
+
+def relu6(x):
+    """x kept within 0 and 6, of each number of a float tensor (Krizhevsky, 2010)."""
+    return clip(x, 0.0, 6.0)
+
+
+def hard_sigmoid(x):
+    """(x + 3) / 6 kept within 0 and 1, of each number of a float tensor (Courbariaux et al., 2015; Keras' slope)."""
+    return clip((as_tensor(x) + 3.0) / 6.0, 0.0, 1.0)
+
+
+def mish(x):
+    """x·tanh(softplus(x)) of each number of a float tensor (Misra, 2019, https://arxiv.org/abs/1908.08681)."""
+    return as_tensor(x) * tanh(softplus(x))
+
+
+def celu(x, alpha=1.0):
+    """x where it is positive, else alpha·(exp(x / alpha) - 1), of each number of a float tensor (Barron, 2017)."""
+    return maximum(x, 0.0) + alpha * (exp(minimum(x, 0.0) / alpha) - 1.0)
+
+
+def hardswish(x):
+    """x·hard_sigmoid(x) of each number of a float tensor (Howard et al., 2019)."""
+    return x * hard_sigmoid(x)
+
+
+def hardshrink(x, lambd=0.5):
+    """0 within ±lambd, else x, of each number of a float tensor."""
+    return where((x > lambd) | (x < -lambd), x, 0.0)
+
+
+def softshrink(x, lambd=0.5):
+    """0 within ±lambd, else x moved by lambd towards 0, of each number of a float tensor."""
+    return maximum(x - lambd, 0.0) - maximum(-x - lambd, 0.0)
+
+
+def tanhshrink(x):
+    """x - tanh(x) of each number of a float tensor."""
+    from levels_more.low_level.ops import tanh
+
+    return x - tanh(x)
+
+
+def threshold(x, threshold, value):
+    """x where it is larger than the threshold, else the value, of each number of a float tensor."""
+    return where(x > threshold, x, float(value))
+
+
+def softmin(x, axis=-1):
+    """softmax(-x) along an axis of floats x[…]."""
+    from levels.low_level import nn
+
+    return nn.softmax(-x, axis)
+
+
+def glu(x, axis=-1):
+    """The first half of floats x[…] along an axis times the sigmoid of the second (Dauphin et al., 2017)."""
+    from levels.low_level import nn
+    from levels_more.low_level.shape import split
+
+    a, b = split(x, 2, axis)
+    return a * nn.sigmoid(b)
+
+
+def logit(x, eps=None):
+    """log(x / (1 - x)) of each number of a float tensor, kept within eps and 1 - eps first, where there is one."""
+    x = as_tensor(x) if eps is None else clip(x, eps, 1.0 - eps)
+    return log(x / (1.0 - x))
+
+
+ACTIVATIONS.update(
+    leaky_relu=leaky_relu,
+    selu=selu,
+    softplus=softplus,
+    log_sigmoid=log_sigmoid,
+    softsign=softsign,
+    relu6=relu6,
+    mish=mish,
+    hard_sigmoid=hard_sigmoid,
+    exponential=exp,
+    log_softmax=log_softmax,
+)

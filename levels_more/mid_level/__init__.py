@@ -1,0 +1,1 @@
+"""More parts: layers, losses, metrics, optimizers, data."""

@@ -1,0 +1,186 @@
+"""Several ops as one, where nothing is traced: one launch and one record on the tape. The kernels are those of the several.
+
+What is traced stays as it is: programs join ops by themselves, and all back ends know those. And where a rule of one of them is
+the reader's, nothing is joined, so that it is asked as it would be.
+"""
+
+import functools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+
+from levels.hardware import pool
+from levels.kernels import kernel, lowered, make, planned
+from levels.low_level import DOOR, RUN, VJPS, GradientTape, Tensor, apply, as_tensor, nn, reduce_sum, trace
+from levels.mid_level import layers, losses
+from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.eager.backward import MADE_OF
+from levels_more.kernels.verify import TRIALS
+from levels_more.low_level import autodiff  # noqa: F401 (the rules of logits_crossentropy)
+
+_MEAN = {"axis": None, "keepdims": False}
+_RECORDS = {  # op -> what a tape holds of the ops that it is made of: (op, numbers of its inputs, attributes); results count on
+    "affine": [("matmul", [0, 1], {}), ("add", [3, 2], {})],
+    "affine_relu": [("matmul", [0, 1], {}), ("add", [3, 2], {}), ("relu", [4], {})],
+    "mean_logits_crossentropy": [("logits_crossentropy", [0, 1], {}), ("reduce_mean", [2], _MEAN)],
+    "mean_squared_error": [("subtract", [1, 0], {}), ("multiply", [2, 2], {}), ("reduce_mean", [3], _MEAN)],
+}
+MADE_OF |= {op: tuple(part for part, *_ in records) for op, records in _RECORDS.items()}
+_RULES = {  # op -> [(an op that it is made of, the rule that it knows of it; None, where one is the reader's by now), …]
+    op: [(part, VJPS[part] if all(map(of_levels, filter(None, VJPS[part]))) else None) for part in parts]
+    for op, parts in MADE_OF.items()
+}
+
+
+def _rules_are_ours(op):
+    """Whether the rules of all ops that this one is made of are still those that it knows."""
+    for part, rule in _RULES[op]:  # noqa: SIM110 (`all` would take three times as long)
+        if VJPS[part] is not rule:
+            return False
+    return True
+
+
+@functools.cache
+def _stands_for(op):
+    """Whether the level below, whose text the reader may have changed, still does what this op stands for.
+
+    What that text refuses, who runs the ops apart hears of. Other errors are raised here: they would hide a mistake of ours.
+    """
+    _, apart, trials = _JOINED[op]
+    specs = [pool()["cpu:0"].spec(shape, np.float64) for shape in trials[-1][0]]
+    try:
+        graph, _, _ = trace(apart, specs)
+    except (LookupError, TypeError, ValueError):
+        return False
+    except AttributeError as error:
+        if not isinstance(
+            error.obj, SimpleNamespace
+        ):  # which stands for a layer or a loss, and has not all that they have
+            raise
+        return False
+    numbers = {node: n for n, node in enumerate(graph.nodes)}
+    found = [(node.op, [*map(numbers.get, node.inputs)], node.attrs) for node in graph.ops]
+    return found == _RECORDS[op] and graph.outputs == graph.nodes[-1:]
+
+
+def joins(op, x):
+    """Whether ops on x, a tensor or anything else, become this one: x has numbers, on a CPU, and nobody wants to hear of each.
+
+    (`eager()` does, and a trace; a tape that is open writes down what it hears.)
+    """
+    stands = DOOR.stands
+    while type(stands) is GradientTape and type(stands.records) is list:
+        stands = stands.below
+    here = stands is RUN and type(x) is Tensor and x.spec.device.kind == "cpu"
+    return here and _rules_are_ours(op) and _stands_for(op)
+
+
+def _of_several(op):
+    """What stands in the table for a joined op, until somebody enters a kernel: it has no loop of its own."""
+
+    def function(*arrays):
+        raise TypeError(f"{op} has no loop of its own: several kernels run one after the other")
+
+    return function
+
+
+def _planner(op):
+    """What plans this op: one part after the other, each in the place of the one before or, of another shape, in a room of its own.
+
+    It moves what they move. Raises ValueError where a layer's b[1, n] has not a number for each column.
+    """
+
+    def planner(_, function, *inputs):
+        specs, steps = [*inputs], []
+        for part, which, attrs in _RECORDS[op]:
+            given = tuple([specs[n] for n in which])
+            steps.append((planned(part, given, attrs), which))
+            specs.append(steps[-1][0].spec)
+            if part == "add" and specs[-1] is not given[0]:
+                raise ValueError(f"{op}: x @ w is {given[0]} and b is {given[1]}; expected a number for each column")
+        first, spec = steps[0][0].spec, specs[-1]
+
+        def run(out, *arrays):
+            room, places = out if first is spec else np.empty(first.shape, first.dtype), [*arrays]
+            for plan, which in steps:
+                places.append(out if plan.spec is spec else room)
+                plan.run(places[-1], *[places[n] for n in which])
+
+        ours = of_levels(function)
+        made = make(op, spec.shape, spec.dtype, inputs, (lambda: run) if ours else lowered(function, inputs[-1]))
+        made.nbytes = sum(plan.nbytes for plan, _ in steps)
+        return made
+
+    return planner
+
+
+def _rule(op, which, ours, apart):
+    """The rule of a joined op for one of its inputs: `ours` or, where one of its parts has another, that of the ops apart."""
+
+    def back(dy, y, *inputs):
+        if _rules_are_ours(op):
+            return ours(dy, y, *inputs)
+        with GradientTape() as tape:
+            total = reduce_sum(apart(*inputs) * dy)
+        return tape.gradient(total, inputs[which])
+
+    return back
+
+
+def _affine_back(slope):
+    """For x, w and b the rules of slope(dy, y, x @ w + b), by dy and y."""
+    return (
+        lambda dy, y, x, w, b: VJPS["matmul"][0](slope(dy, y), y, x, w),
+        lambda dy, y, x, w, b: VJPS["matmul"][1](slope(dy, y), y, x, w),
+        lambda dy, y, x, w, b: slope(dy, y),
+    )
+
+
+def _mean_back(which):
+    """For y or z the rule of the mean."""
+    return lambda dy, loss, y, z: VJPS["logits_crossentropy"][which](dy / float(math.prod(z.spec.shape)), loss, y, z)
+
+
+def _error_back(dy, loss, y, z):
+    """For z the rule of the mean of (z - y)²: both factors of a square give their share."""
+    error = z - y
+    share = VJPS["reduce_mean"][0](dy, loss, error, **_MEAN) * error
+    return share + share
+
+
+def _layer(activation):
+    """What the core's layer does, op by op."""
+    return lambda x, w, b: layers.Dense.call(SimpleNamespace(activation=activation, kernel=w, bias=b), x)
+
+
+def _loss(call):
+    """What the core's loss does, op by op, with this `call`."""
+    core = SimpleNamespace(checked=lambda *both: both)
+    core.call = functools.partial(call, core)
+    return lambda y, z: losses.Loss.__call__(core, y, z)
+
+
+_NUMBERS = [([shape, shape], {}) for shape in ((1,), (9, 1), (3, 5))]
+_BY_ROWS = [([(m, k), (k, n), (1, n)], {}) for m, k, n in ((1, 1, 1), (3, 5, 4), (17, 33, 9))]
+_JOINED = {  # op -> (its rules, the ops apart, on what a kernel is tried)
+    "affine": (_affine_back(lambda dy, y: dy), _layer(as_tensor), _BY_ROWS),
+    "affine_relu": (
+        _affine_back(lambda dy, y: apply("relu_grad", dy, y)),
+        _layer(nn.relu),
+        _BY_ROWS,
+    ),
+    "mean_logits_crossentropy": (
+        (_mean_back(0), _mean_back(1)),
+        _loss(lambda _, y, z: apply("logits_crossentropy", y, z)),
+        _NUMBERS,
+    ),
+    "mean_squared_error": (
+        (lambda *given: -_error_back(*given), _error_back),
+        _loss(losses.MeanSquaredError.call),
+        _NUMBERS,
+    ),
+}
+for _op, (_rules, _apart, TRIALS[_op]) in _JOINED.items():
+    kernel(_op, "cpu", planner=_planner(_op))(_of_several(_op))
+    VJPS[_op] = tuple(_rule(_op, k, rule, _apart) for k, rule in enumerate(_rules))

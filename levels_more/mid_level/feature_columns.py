@@ -1,0 +1,316 @@
+"""Feature columns: a dict of numbers, words and gaps becomes one matrix."""
+
+import functools
+import hashlib
+import reprlib
+
+import numpy as np
+
+from levels.low_level import Operators, constant, gather
+from levels.mid_level import Layer, Made, at_least, known
+from levels_more.checks import called, number, several, without_mask, word
+from levels_more.low_level.ops import concat, one_hot
+from levels_more.mid_level.layers import Beside
+
+
+class FeatureColumn(Made):
+    """`width` numbers a row: `encode(features)` makes an array of a dict, `call(layer, x)` a tensor [batch, width] of that."""
+
+    def build(self, layer):
+        """Make what variables it needs, in the `DenseFeatures` that it belongs to."""
+
+    def call(self, layer, x):
+        return x
+
+    def __repr__(self):
+        return f"{self.name}: width {self.width}"
+
+
+def values_of(features, key):
+    """The values under that name in a dict, as an array [batch]; a list may mix words, numbers and None.
+
+    Raises TypeError for what is no dict and for a masked array, ValueError for another shape than [batch] or [batch, 1].
+    """
+    if not hasattr(features, "keys"):
+        raise TypeError(f"feature columns read a dict of columns, not a {type(features).__name__}")
+    values, first = known("column", features, word("a column's key", key)), next(iter(features))
+    if hasattr(values, "isna") and values.dtype.kind not in "biuf":  # words of pandas, whose gaps are of several kinds
+        values = np.where(values.isna(), None, values.to_numpy(object))
+    elif hasattr(values, "isna") and values.isna().any():
+        values = values.to_numpy(np.float64, na_value=np.nan)
+    values = np.asarray(without_mask(values), object if isinstance(values, (list, tuple)) else None)
+    if values.ndim != 1 or len(values) != len(features[first]):
+        told = f"column {key}: shape {values.shape}; expected one value a row, as many as in {first}"
+        raise ValueError(f"{told}; got {reprlib.repr(features[key])}")
+    return values
+
+
+class NumericColumn(FeatureColumn):
+    """One number a row. A missing one, None or NaN, becomes `default_value`; without that it is an error.
+
+    `normalizer_fn` is given the whole column, its gaps filled, as float64 [batch]."""
+
+    width = 1
+
+    def __init__(self, key, *, default_value=None, normalizer_fn=None):
+        self.name = word("numeric_column: key", key)
+        gap = np.nan if default_value is None else number("numeric_column: default_value", default_value)
+        normalize = (lambda values: values) if normalizer_fn is None else normalizer_fn
+        self.default_value, self.normalizer_fn = gap, called("numeric_column: normalizer_fn", normalize)
+
+    def encode(self, features):
+        """Numbers [batch, 1] from a dict. Raises TypeError for words, ValueError for NaN."""
+        values = values_of(features, self.name)
+        if values.dtype == object:
+            values = np.array([np.nan if value is None else value for value in values])
+        if values.dtype.kind not in "fiub":
+            cure = "give words to categorical_column_with_vocabulary_list; a gap is None or NaN"
+            raise TypeError(f"column {self.name} holds {values.dtype}, not numbers; {cure}")
+        values = np.where(np.isnan(values), self.default_value, values.astype(np.float64))
+        if (gaps := np.isnan(values)).any():
+            cure = "give a default_value, or leave out such rows"
+            raise ValueError(f"column {self.name}: row {gaps.argmax()} is NaN; {cure}")
+        return np.reshape(self.normalizer_fn(values), (len(values), 1))
+
+
+numeric_column = NumericColumn  # TensorFlow's name, as below
+
+
+class CategoricalColumn(Made):
+    """A category a row: `ids(features)` makes int64 [batch] of a dict, each in range(num_buckets), or -1 for none."""
+
+    def __init__(self, name, num_buckets, ids):
+        self.name, self.ids = name, ids
+        self.num_buckets = at_least(1, f"column {name}: buckets", num_buckets)
+
+    def __repr__(self):
+        return f"{self.name}: {self.num_buckets} categories"
+
+
+def recipe(function):
+    """A function that makes columns, so that each remembers its call, as what is `Made` does, to be saved."""
+
+    @functools.wraps(function)
+    def make(*args, **options):
+        column = function(*args, **options)
+        plain = [
+            x.tolist() if hasattr(x, "tolist") else x for x in (*args, *options.values())
+        ]  # no file holds an array
+        column.again = functools.partial(
+            make, *plain[: len(args)], **dict(zip(options, plain[len(args) :], strict=True))
+        )
+        return column
+
+    return make
+
+
+def is_missing(value):
+    """Whether a value stands for no category: None, NaN, "", "NA", or TensorFlow's -1."""
+    return value is None or value != value or value in ("", "NA", -1)  # only NaN differs from itself
+
+
+def row_by_row(key, num_buckets, table, unknown):
+    """The categorical column of a table {value: id}. What is not in it gets -1 if missing, else `unknown(value, row)`."""
+
+    word("a column's key", key)
+
+    def ids(features):
+        rows = enumerate(values_of(features, key).tolist())
+        place = int if isinstance(table, range) else table.get  # a range: the value is the id
+        found = [place(x) if x in table else -1 if is_missing(x) else unknown(x, row) for row, x in rows]
+        return np.array(found, np.int64)
+
+    return CategoricalColumn(key, num_buckets, ids)
+
+
+def fingerprint(value):
+    """Eight bytes of a text, a whole number or a tuple of these: the same on every machine (BLAKE2b, RFC 7693).
+
+    The number 7 and the text "7" have the same. Raises TypeError for other values.
+    """
+    if not isinstance(value, (str, int, np.integer, tuple)):
+        raise TypeError(f"{value!r} is no category; expected text, a whole number, or a bucketized_column")
+    # The parts of a tuple are eight bytes each, so ("ab", "c") is not ("a", "bc").
+    data = b"".join(map(fingerprint, value)) if isinstance(value, tuple) else str(value).encode()
+    return hashlib.blake2b(data, digest_size=8).digest()
+
+
+def bucket_of(value, count):
+    """Which of `count` buckets a category falls into."""
+    return int.from_bytes(fingerprint(value), "little") % count
+
+
+def categorical_column_with_vocabulary_list(key, vocabulary_list, *, default_value=-1, num_oov_buckets=0):
+    """A category's id is its place in the list, else `default_value`, or by its hash one of `num_oov_buckets` ids
+    behind it ("out of vocabulary"), -1 if missing: see `is_missing`. Raises ValueError for a list with a word twice."""
+    words = vocabulary_list.tolist() if hasattr(vocabulary_list, "tolist") else vocabulary_list  # also pandas' unique()
+    words = words if isinstance(words, list | tuple) else ()
+    for name, value in (("default_value", default_value), ("num_oov_buckets", num_oov_buckets)):
+        at_least(-1, f"column {key}: {name}", value)
+    table = {entry: i for i, entry in enumerate(words) if isinstance(entry, str | int | float)}
+    size, kinds = len(table), {isinstance(entry, str) for entry in table}
+    if not table or size < len(words):
+        raise ValueError(f"column {key}: {reprlib.repr(vocabulary_list)}; expected a list of words, each once")
+    if not -1 <= default_value < size or num_oov_buckets < 0 or (num_oov_buckets and default_value != -1):
+        given = f"default_value {default_value} and {num_oov_buckets} buckets"
+        raise ValueError(f"column {key}: {given}; expected an id below {size}, or buckets, not both")
+
+    def unknown(value, row):
+        if isinstance(value, str) not in kinds:
+            raise TypeError(f"column {key}: row {row} is {value!r}, which equals no word of {reprlib.repr([*table])}")
+        return size + bucket_of(value, num_oov_buckets) if num_oov_buckets else default_value
+
+    return row_by_row(key, size + num_oov_buckets, table, unknown)
+
+
+class IndicatorColumn(FeatureColumn):
+    """A number for each category: 1 for that of the row, else 0. A row without a category has zeros.
+
+    Raises TypeError for a column without categories.
+    """
+
+    def __init__(self, categorical_column):
+        if not isinstance(categorical_column, CategoricalColumn):
+            raise TypeError(f"expected a categorical column, got {reprlib.repr(categorical_column)}")
+        self.name, self.encode = f"{categorical_column.name}_indicator", categorical_column.ids
+        self.width = categorical_column.num_buckets
+
+    def call(self, layer, ids):
+        return one_hot(ids + 1, self.width + 1, layer.dtype)[:, 1:]  # the place of -1 is cut off
+
+
+indicator_column = IndicatorColumn
+
+
+def own_tensors(layer, features):
+    """What `DenseFeatures` is called with, as tensors: its part of those that a model was given, or what it makes of a dict."""
+    if isinstance(features, Beside):
+        return features.of(layer)
+    if isinstance(features, Operators):  # of a single column
+        return [features]
+    return features if isinstance(features, (list, tuple)) else layer.encode(features)
+
+
+class DenseFeatures(Layer):
+    """{name: values [batch]} -> [batch, width]: what the columns make of it, in the order given (TensorFlow sorts by name).
+
+    Raises TypeError for what is no column of numbers, ValueError for none, or for one twice.
+    """
+
+    def __init__(self, feature_columns, dtype="float32", **options):
+        super().__init__(dtype=dtype, **options)
+        columns = several("DenseFeatures: feature_columns", feature_columns, "a list of feature columns")
+        self.columns, self.tables = list(columns), {}  # tables: the variables of columns that have some
+        if bare := [column for column in self.columns if not isinstance(column, FeatureColumn)]:
+            raise TypeError(f"{reprlib.repr(bare[0])} is no feature column; try indicator_column or embedding_column")
+        names = [column.name for column in self.columns]
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"DenseFeatures: the columns are {names}; expected one or more, each once")
+
+    def encode(self, features):
+        """A tensor for each column, from a dict: numbers [batch, 1] or ids [batch]."""
+        arrays = (column.encode(features) for column in self.columns)
+        return [constant(array, self.dtype if array.dtype.kind == "f" else None) for array in arrays]
+
+    def __call__(self, features, training=None):
+        """`features` is a dict, or the list that `encode` made of one: a compiled step takes only tensors."""
+        return super().__call__(own_tensors(self, features), training)
+
+    def build(self, shapes):
+        for column in self.columns:
+            column.build(self)
+
+    def call(self, encoded):
+        return concat([column.call(self, x) for column, x in zip(self.columns, encoded, strict=True)], axis=1)
+
+
+class BucketizedColumn(CategoricalColumn, IndicatorColumn):
+    """Ranges of a numeric column as categories: id i is that of boundaries[i - 1] <= x < boundaries[i], ascending.
+
+    Raises TypeError for a column that is not numeric, ValueError for boundaries that do not ascend.
+    """
+
+    def __init__(self, source_column, boundaries):
+        if not isinstance(source_column, NumericColumn):
+            raise TypeError(f"bucketized_column: expected a numeric column, got {reprlib.repr(source_column)}")
+        try:
+            steps = np.asarray(boundaries, np.float64)
+        except (TypeError, ValueError):
+            steps = np.empty(0)
+        if steps.ndim != 1 or not steps.size or not np.isfinite(steps).all() or not (np.diff(steps) > 0).all():
+            raise ValueError(f"column {source_column.name}: boundaries {boundaries!r}; expected ascending numbers")
+
+        def ids(features):
+            return np.searchsorted(steps, source_column.encode(features)[:, 0], side="right").astype(np.int64)
+
+        self.again = functools.partial(BucketizedColumn, source_column, steps.tolist())
+        super().__init__(f"{source_column.name}_bucketized", len(steps) + 1, ids)
+        self.width, self.encode = self.num_buckets, ids
+
+
+bucketized_column = BucketizedColumn
+
+
+def categorical_column_with_identity(key, num_buckets, *, default_value=None):
+    """The value is the id, in range(num_buckets). Any other has `default_value`; without that it is an error.
+
+    Raises ValueError for a default that is no id.
+    """
+    n = at_least(1, f"column {key}: buckets", num_buckets)
+    if default_value is not None and at_least(0, f"column {key}: default_value", default_value) >= n:
+        raise ValueError(f"column {key}: default_value is {default_value!r}; expected an id below {num_buckets}")
+
+    def unknown(value, row):
+        if default_value is None:
+            raise ValueError(f"column {key}: row {row} is {value!r}; expected a whole number below {num_buckets}")
+        return default_value
+
+    return row_by_row(key, n, range(n), unknown)
+
+
+def categorical_column_with_hash_bucket(key, hash_bucket_size):
+    """The id is the bucket of the text's hash, or of the whole number's, the same on every machine."""
+    n = at_least(1, f"column {key}: buckets", hash_bucket_size)
+    return row_by_row(key, n, {}, lambda value, row: bucket_of(value, n))
+
+
+def crossed_column(keys, hash_bucket_size):
+    """A category for each combination of the keys, names or categorical columns, by hash. -1 where one of them is missing.
+
+    Raises ValueError for fewer than two keys.
+    """
+    parts = keys if isinstance(keys, list | tuple) else ()
+    if len(parts) < 2 or not all(isinstance(key, str | CategoricalColumn) for key in parts):
+        raise ValueError(f"crossed_column: keys are {reprlib.repr(keys)}; expected two or more names or columns")
+
+    def ids(features):
+        parts = [values_of(features, key) if isinstance(key, str) else key.ids(features) for key in keys]
+        rows = zip(*(part.tolist() for part in parts), strict=True)
+        return np.array([-1 if any(map(is_missing, x)) else bucket_of(x, hash_bucket_size) for x in rows], np.int64)
+
+    return CategoricalColumn("_X_".join(getattr(key, "name", key) for key in keys), hash_bucket_size, ids)
+
+
+class EmbeddingColumn(IndicatorColumn):
+    """`dimension` numbers for each category, learned: a row of a table. A row without a category has zeros."""
+
+    def __init__(self, categorical_column, dimension, *, initializer="glorot_uniform"):
+        super().__init__(categorical_column)
+        self.name, self.initializer = f"{categorical_column.name}_embedding", initializer
+        self.rows, self.width = self.width, at_least(1, "embedding_column: dimension", dimension)
+
+    def build(self, layer):
+        layer.tables[self.name] = layer.add_weight((self.rows, self.width), self.initializer)
+
+    def call(self, layer, ids):
+        zeros = np.zeros((1, self.width), layer.dtype)  # the row for -1
+        return gather(concat([zeros, layer.tables[self.name]]), ids + 1)
+
+
+embedding_column = EmbeddingColumn
+
+# each of these columns remembers how it was made
+categorical_column_with_vocabulary_list = recipe(categorical_column_with_vocabulary_list)
+categorical_column_with_identity = recipe(categorical_column_with_identity)
+categorical_column_with_hash_bucket = recipe(categorical_column_with_hash_bucket)
+crossed_column = recipe(crossed_column)

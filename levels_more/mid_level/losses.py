@@ -1,0 +1,204 @@
+"""Further losses: of absolute errors, of logits, of several classes, and with a weight for each sample."""
+
+from levels.hardware import flag
+from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, nn, reduce_mean, reduce_sum
+from levels.mid_level import LOSSES, WIDER, Loss, losses, positive
+from levels_more.compiler.eager.bounds_check import surely_within
+from levels_more.low_level.ops import absolute, cast, minimum, one_hot, reshape
+from levels_more.mid_level.composite_ops import joins
+
+
+def weighted(loss, each, sample_weight):
+    """What each sample gives, [batch, …], times its weight [batch] or [batch, 1], in the dtype of what it gives, as in Keras.
+
+    Raises ValueError for other shapes.
+    """
+    weight, samples = as_tensor(sample_weight, each), each.spec.shape[:1]
+    if weight.spec.shape not in (samples, (*samples, 1)):
+        raise ValueError(f"{loss}: sample_weight is {weight.spec}; expected one weight a sample, {samples}")
+    weight = weight if weight.dtype == each.dtype else cast(weight, each.dtype)
+    return each * reshape(weight, samples + (1,) * (len(each.spec.shape) - 1))
+
+
+class _Weighted(Loss):
+    """What a loss is with a weight for each sample."""
+
+    def weighted(self, each, sample_weight):
+        """What each sample gives, [batch, …], times its weight [batch]."""
+        return weighted(self, each, sample_weight)
+
+
+class Reduced(Loss):
+    """A loss with a name, whose `reduction` is the mean, or the "sum" over samples, or "none": a number for each sample.
+
+    Raises ValueError for another one.
+    """
+
+    def __init__(self, name=None, reduction="sum_over_batch_size"):
+        super().__init__()
+        self.name, self.reduction = name, "none" if reduction is None else reduction
+        if self.reduction not in ("sum_over_batch_size", "mean", "sum", "none"):
+            raise ValueError(f"{self}: reduction is {reduction!r}; expected 'sum_over_batch_size', 'sum' or 'none'")
+
+    is_mean = property(lambda self: self.reduction in ("sum_over_batch_size", "mean"))
+    joined = None  # the op that the mean of `call` is
+
+    def each(self, y_true, y_pred, sample_weight=None):
+        """A number for each sample [batch]: the mean over the last axis of y_true and y_pred."""
+        y_pred = as_tensor(y_pred)
+        y_true = as_tensor(y_true, y_pred)
+        self.check(y_true, y_pred)
+        each = self.call(y_true if self.classes else cast(y_true, y_pred.dtype), y_pred)
+        each = reduce_mean(each, -1) if each.spec.shape and each.spec.shape == y_pred.spec.shape else each
+        return each if sample_weight is None else weighted(self, each, sample_weight)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """One number, or one for each sample. Raises ValueError where y_true and y_pred do not belong together."""
+        if self.is_mean:
+            if sample_weight is None and self.joined and joins(self.joined, y_pred):
+                return apply(self.joined, *self.checked(y_true, y_pred))
+            return super().__call__(y_true, y_pred, sample_weight)
+        each = self.each(y_true, y_pred, sample_weight)
+        return each if self.reduction == "none" else reduce_sum(each)
+
+
+class MeanSquaredError(Reduced, losses.MeanSquaredError):
+    """That of the core, with a name and a reduction."""
+
+    @property
+    def joined(self):
+        return "mean_squared_error" if type(self).call is losses.MeanSquaredError.call else None
+
+
+class MeanAbsoluteError(Reduced):
+    """mean(|y_pred - y_true|)"""
+
+    def call(self, y_true, y_pred):
+        return absolute(y_pred - y_true)
+
+
+class Huber(Reduced):
+    """error²/2 where |error| <= delta, else delta·(|error| - delta/2): a large error pulls no harder than delta.
+
+    Huber, 1964, https://doi.org/10.1214/aoms/1177703732
+    """
+
+    def __init__(self, delta=1.0, **options):
+        super().__init__(**options)
+        self.delta = positive("Huber: delta", delta)
+
+    def call(self, y_true, y_pred):
+        size = absolute(y_pred - y_true)
+        near = minimum(size, self.delta)
+        return 0.5 * (near * near) + self.delta * (size - near)
+
+
+def check_bent_once(loss, y_pred):
+    """Raise ValueError for a sigmoid or a softmax in the place of the logits that this loss bends itself.
+
+    While a function is traced, as in `fit`, each tensor knows its op. Outside nobody knows where numbers come from: they pass.
+    """
+    op = y_pred.node.op if type(y_pred) is Symbol else ""
+    if op in ("sigmoid", "softmax"):
+        cure = "leave that activation away, or from_logits=True"
+        raise ValueError(f"{loss}: from_logits=True, but y_pred is a {op}, and would be bent twice; {cure}")
+
+
+def check_several(loss, y_pred):
+    """Raise ValueError for one column of classes y_pred[batch, 1]: its share of itself is always 1, and the loss 0."""
+    if y_pred.spec.shape[-1:] == (1,):
+        cure = "use BinaryCrossentropy with one sigmoid, or give a column for each class"
+        raise ValueError(f"{loss}: y_pred is {y_pred.spec}, and of one class the loss is always 0; {cure}")
+
+
+class Crossentropy(Reduced):
+    """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
+
+    def __init__(self, from_logits=False, **options):
+        super().__init__(**options)
+        self.from_logits, self.probabilities = flag(f"{self}: from_logits", from_logits), not from_logits
+
+    def check_probabilities(self, name, x):
+        if not surely_within(x):
+            super().check_probabilities(name, x)
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        if self.from_logits:
+            check_bent_once(self, y_pred)
+            self.check_probabilities("y_true", y_true)
+
+
+class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
+    """That of the core or, with `from_logits=True`, that of the z of p = 1 / (1 + exp(-z)), which cuts nothing off."""
+
+    @property
+    def joined(self):
+        ours = type(self).call is BinaryCrossentropy.call
+        return "mean_logits_crossentropy" if self.from_logits and ours else None
+
+    def call(self, y_true, y_pred):
+        return apply("logits_crossentropy", y_true, y_pred) if self.from_logits else super().call(y_true, y_pred)
+
+
+WIDER.update(
+    {Loss: _Weighted, losses.MeanSquaredError: MeanSquaredError, losses.BinaryCrossentropy: BinaryCrossentropy}
+)
+
+
+class CategoricalCrossentropy(Crossentropy):
+    """The mean of -Σ y_true·log p over samples, for y_true and p [batch, classes], p scaled to a sum of 1.
+
+    `from_logits=True` takes the z of p = softmax(z) in the place of p. A z of -inf rules a class out: where y_true is 0, it
+    costs nothing.
+    """
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        if y_true is not y_pred:  # targets alone are checked as if they were predicted
+            check_several(self, y_pred)
+
+    def call(self, y_true, y_pred):
+        if self.from_logits:
+            return -reduce_sum(apply("multiply_no_nan", nn.log_softmax(y_pred), y_true), -1)
+        p = clip(y_pred / reduce_sum(y_pred, -1, keepdims=True), 1e-7, 1.0 - 1e-7)
+        return -reduce_sum(y_true * log(p), -1)
+
+
+def check_classes(loss, y_true, y_pred):
+    """Raise ValueError unless y_true [batch] or [batch, 1] holds numbers of classes of y_pred [batch, classes]."""
+    (*samples, classes) = y_pred.spec.shape or (0, 0)
+    samples = tuple(samples)
+    if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
+        given = f"y_true is {y_true.spec} and y_pred {y_pred.spec}"
+        raise ValueError(f"{loss}: {given}; expected whole numbers {samples}")
+    if type(y_true) is Tensor and ((y_true.numpy() < 0) | (y_true.numpy() >= classes)).any():
+        wrong = max(y_true.numpy().ravel(), key=lambda k: abs(k - (classes - 1) / 2))
+        raise ValueError(f"{loss}: y_true holds {wrong}; there are {classes} classes, 0 to {classes - 1}")
+
+
+class SparseCategoricalCrossentropy(CategoricalCrossentropy):
+    """The same for y_true [batch] or [batch, 1], the numbers of the classes."""
+
+    classes = True
+
+    def check(self, y_true, y_pred):
+        check_classes(self, y_true, y_pred)
+        check_several(self, y_pred)
+        if self.from_logits:
+            check_bent_once(self, y_pred)
+        if self.probabilities:
+            self.check_probabilities("y_pred", y_pred)
+
+    def call(self, y_true, y_pred):
+        *samples, classes = y_pred.spec.shape
+        return super().call(one_hot(reshape(y_true, samples), classes, y_pred.dtype), y_pred)
+
+
+LOSSES.update(
+    mae=MeanAbsoluteError,
+    mean_absolute_error=MeanAbsoluteError,
+    huber=Huber,
+    categorical_crossentropy=CategoricalCrossentropy,
+    sparse_categorical_crossentropy=SparseCategoricalCrossentropy,
+)

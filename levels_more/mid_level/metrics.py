@@ -1,0 +1,334 @@
+"""Metrics: how good a model is, over all batches so far."""
+
+import functools
+import re
+
+import numpy as np
+
+from levels.low_level import Module, Symbol, Variable, apply, as_tensor, nn, reduce_sum
+from levels.mid_level import INITIALIZERS, LOSSES, Loss, Made, at_least, known, losses, positive
+from levels_more.checks import called, dtype_of, expect, sizes
+from levels_more.low_level.ops import arg_max, cast, concat, maximum, reshape
+from levels_more.mid_level.losses import check_classes, weighted
+
+
+def snake_case(name):
+    """Keras' names of things: BinaryAccuracy -> binary_accuracy, KLDivergence -> kl_divergence."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def bend_of(loss):
+    """What makes probabilities of the logits that this loss takes."""
+    return nn.sigmoid if isinstance(loss, losses.BinaryCrossentropy) else nn.softmax
+
+
+def heed_logits(metrics, losses):
+    """Let the metrics that were asked for by name expect logits [batch, …], where the loss beside them takes those.
+
+    sigmoid(z) > 0.5 is z > 0. A metric that is given as an object has a threshold of the reader's, and keeps it, as in Keras.
+    """
+    for metric in metrics:
+        loss = losses[getattr(metric, "output", 0) if len(losses) > 1 else 0]
+        if getattr(metric, "by_name", False) and getattr(loss, "from_logits", False):
+            metric.of_logits(loss)
+
+
+def ratio(part, whole):
+    """All numbers of one array, added up, over those of another; 0 where that is 0, as in Keras."""
+    return part.sum() / whole.sum() if whole.sum() else 0.0
+
+
+class Metric(Made, Module):
+    """Sums over all rows, and a formula. Write `parts(y_true, y_pred)`, and `formula(count, *sums)` where it is no mean.
+
+    The parts are tensors [batch, …]. Their rows are added up, each times its weight, and `count` is the sum of the weights.
+    """
+
+    apart = True  # a model may hold its metrics: what they count is none of the model's variables
+    by_name = False  # whether `compile` was given its name: then it heeds whether the loss takes logits
+    bend = None  # what makes probabilities of logits
+
+    def __init__(self, name=None):
+        self.name = snake_case(type(self).__name__) if name is None else name
+        self.state = None  # variables, made for the first batch
+
+    def add_variable(self, shape=(), initializer="zeros", dtype="float32", name=None):
+        """A variable of this shape to count in, for a metric whose `update_state`, `result` and `reset_state` are all yours.
+
+        It is called as the attribute that holds it; `name` is for Keras' users. Raises TypeError for what is no shape or dtype.
+        """
+        shape = sizes("add_variable: shape", shape)
+        values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
+        return Variable(values.astype(dtype_of("add_variable: dtype", dtype)), trainable=False)
+
+    add_weight = add_variable  # as Keras called it before
+
+    probabilities, check = False, Loss.check  # that the shapes are equal
+    check_probabilities, __repr__ = Loss.check_probabilities, Loss.__repr__
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Add a batch. Each row counts once, or as often as its `sample_weight` [batch] says."""
+        y_pred = as_tensor(y_pred)
+        y_pred = y_pred if y_pred.dtype.kind == "f" else cast(y_pred, "float32")
+        y_pred = y_pred if self.bend is None else self.bend(y_pred)
+        y_true = as_tensor(y_true, y_pred)
+        self.check(y_true, y_pred)
+        if y_true.spec.shape == y_pred.spec.shape:  # else it holds the numbers of classes
+            y_true = cast(y_true, y_pred.dtype)
+        parts = self.parts(y_true, y_pred)
+        weight = apply("spread", 1.0, parts[0], count=1.0)  # ones, as many as a compiled step's batch has rows
+        if sample_weight is not None:
+            weight = weighted(self, weight, cast(sample_weight, weight.dtype))
+        new = self.sums(weight, *parts)
+        if self.state is None:
+            self.state = [Variable(np.zeros(x.spec.shape, x.dtype), trainable=False) for x in new]
+        for variable, value in zip(self.state, self.merged(*new), strict=True):
+            variable.assign(value)
+
+    def of_logits(self, loss):
+        """Expect the logits that this loss takes, where it matters: the largest of them is that of the largest probability."""
+
+    def sums(self, weight, *parts):
+        """What a batch has to say: count, and the sum of each part."""
+        return [reduce_sum(x, 0) for x in (weight, *(weight * part for part in parts))]
+
+    def merged(self, *new):
+        """The state, with what a new batch has to say."""
+        return [old + x for old, x in zip(self.state, new, strict=True)]
+
+    def formula(self, count, total):
+        return ratio(total, count)
+
+    def result(self):
+        """The metric over all batches since the last `reset_state`, a float. Before the first batch it is 0.0.
+
+        Raises TypeError while a function is traced: its state has no numbers then.
+        """
+        if any(type(as_tensor(v)) is Symbol for v in self.state or ()):
+            raise TypeError(f"{self}: inside a function only update_state; ask for the result() after the call")
+        return float(self.formula(*(v.numpy().astype(np.float64) for v in self.state))) if self.state else 0.0
+
+    def reset_state(self):
+        """Forget all batches."""
+        for variable in self.state or ():
+            variable.assign(np.zeros(variable.shape, variable.dtype))
+
+    def __call__(self, *args, **options):
+        """Add a batch, and give the result."""
+        self.update_state(*args, **options)
+        return self.result()
+
+
+class BinaryAccuracy(Metric):
+    """The share of right answers. A prediction above the threshold says 1; any other, NaN included, says 0."""
+
+    def __init__(self, threshold=0.5, **options):
+        super().__init__(**options)
+        if not isinstance(threshold, np.ndarray) or not isinstance(self, AUC):  # which has several
+            threshold = positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
+        self.threshold = threshold
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        self.check_probabilities("y_true", y_true)
+
+    def of_logits(self, loss):
+        self.threshold, self.bend = (0.0, None) if isinstance(loss, losses.BinaryCrossentropy) else (0.5, nn.softmax)
+
+    def said(self, y_pred):
+        return cast(y_pred > self.threshold, y_pred.dtype)
+
+    def parts(self, y_true, y_pred):
+        return (cast(self.said(y_pred) == y_true, y_pred.dtype),)
+
+
+class Mean(Metric):
+    """The mean of all values so far, of tensors [batch, …] or single numbers."""
+
+    def update_state(self, values, sample_weight=None):
+        values = as_tensor(values)
+        values = values if values.spec.shape else reshape(values, (1,))
+        super().update_state(values, values, sample_weight)
+
+    def parts(self, values, _):
+        return (values,)
+
+
+class MeanLoss(Metric):
+    """The mean of a loss over all samples so far."""
+
+    def __init__(self, loss, name=None):
+        super().__init__(name or snake_case(type(loss).__name__))
+        expect(isinstance(loss, Loss), "MeanLoss: loss", loss, "a loss, such as MeanSquaredError()")
+        self.loss, self.check = loss, loss.check
+
+    def of_logits(self, loss):
+        if self.loss.probabilities and not getattr(self.loss, "from_logits", False):
+            self.bend = bend_of(loss)
+
+    def parts(self, y_true, y_pred):
+        return (self.loss.call(y_true, y_pred),)
+
+
+class RootMeanSquaredError(Metric):
+    """The root of the mean of (y_true - y_pred)² over all samples so far."""
+
+    def parts(self, y_true, y_pred):
+        return ((y_true - y_pred) ** 2,)
+
+    def formula(self, count, squares):
+        return (squares / np.maximum(count, 1.0)).mean() ** 0.5
+
+
+class Calculated(Metric):
+    """The mean over all rows of what a function of yours, function(y_true, y_pred), gives: for each row, or for the batch.
+
+    An update raises ValueError where it gives anything else.
+    """
+
+    def __init__(self, function, name=None):
+        super().__init__(name or getattr(function, "__name__", "metric"))
+        self.function = called("Calculated: function", function)
+
+    def check(self, y_true, y_pred):
+        """Any two belong together that the function takes."""
+
+    def parts(self, y_true, y_pred):
+        """What the function gives, for each row. Raises ValueError where that is neither a number a row nor one."""
+        rows, each = y_pred.spec.shape[:1], as_tensor(self.function(y_true, y_pred))
+        each = each if each.dtype.kind == "f" else cast(each, y_pred.dtype)
+        if each.spec.shape and each.spec.shape[:1] != rows:
+            raise ValueError(f"{self.name}: it gives {each.spec}; expected a number for each of {rows[0]} rows, or one")
+        first = reshape(y_pred, (rows[0], -1))[:, 0]
+        return (each if each.spec.shape else apply("spread", each, first, count=1.0),)
+
+
+class Accuracy(Metric):
+    """The share of numbers of y_pred that are those of y_true, such as numbers of classes."""
+
+    def parts(self, y_true, y_pred):
+        return (cast(y_true == y_pred, y_pred.dtype),)
+
+
+class CategoricalAccuracy(Metric):
+    """The share of rows whose largest number stands at the same place in y_true and y_pred [batch, classes]."""
+
+    def parts(self, y_true, y_pred):
+        return (cast(arg_max(y_true, -1) == arg_max(y_pred, -1), y_pred.dtype),)
+
+
+class SparseCategoricalAccuracy(Metric):
+    """The same, for y_true [batch] or [batch, 1], the numbers of the classes."""
+
+    check = check_classes
+
+    def parts(self, y_true, y_pred):
+        return (cast(reshape(y_true, y_pred.spec.shape[:-1]) == arg_max(y_pred, -1), y_pred.dtype),)
+
+
+class Precision(BinaryAccuracy):
+    """How much of what was called 1 is 1. It is 0 while nothing was called 1, as in Keras."""
+
+    def __init__(self, thresholds=0.5, **options):
+        super().__init__(thresholds, **options)
+
+    def parts(self, y_true, y_pred):
+        return self.said(y_pred), self.said(y_pred) * y_true
+
+    def formula(self, count, called, right):
+        return ratio(right, called)
+
+
+class Recall(Precision):
+    """How much of what is 1 was called 1."""
+
+    def parts(self, y_true, y_pred):
+        return y_true, self.said(y_pred) * y_true
+
+
+class AUC(BinaryAccuracy):
+    """The area under the ROC curve, for probabilities [batch] or [batch, 1]: `num_thresholds` points, and straight lines.
+
+    A probability outside of [0, 1] makes `result` raise ValueError.
+    """
+
+    def __init__(self, num_thresholds=200, **options):
+        last = at_least(2, "AUC: num_thresholds", num_thresholds) - 1
+        inner = np.arange(1, last) / last
+        super().__init__(np.array([-1e-7, *inner, 1.0 + 1e-7]), **options)
+
+    def of_logits(self, loss):
+        self.bend = bend_of(loss)
+
+    def check(self, y_true, y_pred):
+        super().check(y_true, y_pred)
+        if y_pred.spec.shape[1:] not in ((), (1,)):
+            raise ValueError(f"AUC: y_pred is {y_pred.spec}; expected one column")
+
+    def parts(self, y_true, y_pred):
+        y_true, y_pred = (reshape(y, y.spec.shape[:1] + (1,)) for y in (y_true, y_pred))
+        called = cast(y_pred > self.threshold.astype(y_pred.dtype), y_pred.dtype)  # [batch, thresholds]
+        return y_true, called, 1.0 - cast(y_pred >= 0.0, y_pred.dtype) * cast(y_pred <= 1.0, y_pred.dtype)
+
+    def sums(self, weight, true, called, outside):
+        kinds = concat([weight * true, weight * (1.0 - true)], 1)  # [batch, 2]
+        return apply("matmul", kinds, called, transpose_x=True), reduce_sum(outside, 0)
+
+    def formula(self, by_threshold, outside):
+        if outside.any():
+            raise ValueError("AUC: y_pred has numbers that are no probabilities, from 0 to 1")
+        recall, alarms = by_threshold / np.maximum(by_threshold[:, :1], 1e-30)  # all are called at the first threshold
+        return (-np.diff(alarms) * (recall[1:] + recall[:-1])).sum() / 2.0
+
+
+class R2Score(Metric):
+    """1 - Σ(y_true - y_pred)² / Σ(y_true - mean)², the mean over the columns; 0 for a column of equal truths."""
+
+    def parts(self, y_true, y_pred):
+        return y_true, (y_true - y_pred) ** 2
+
+    def sums(self, weight, y, squares):
+        count = reduce_sum(weight, 0)
+        mean = reduce_sum(weight * y, 0) / maximum(count, 1e-30)
+        return count, mean, reduce_sum(weight * (y - mean) ** 2, 0), reduce_sum(weight * squares, 0)
+
+    def merged(self, count, mean, spread, squares):
+        before, old_mean, old_spread, old_squares = self.state
+        share, apart = count / maximum(before + count, 1e-30), mean - old_mean
+        spread = old_spread + spread + apart * apart * before * share
+        return before + count, old_mean + apart * share, spread, old_squares + squares
+
+    def formula(self, count, mean, spread, squares):
+        return np.where(spread > 0.0, 1.0 - squares / np.where(spread > 0.0, spread, 1.0), 0.0).mean()
+
+
+class AccuracyByShape(Metric):
+    """Binary accuracy for one column, categorical accuracy for equal shapes, else sparse categorical accuracy."""
+
+    threshold = 0.5
+
+    def of_logits(self, loss):
+        self.threshold = 0.0  # of one column there is a sigmoid only
+
+    def check(self, y_true, y_pred):
+        shape = y_pred.spec.shape
+        several = CategoricalAccuracy if y_true.spec.shape == shape else SparseCategoricalAccuracy
+        fitting = BinaryAccuracy(self.threshold) if shape[1:] in ((), (1,)) else several()
+        fitting.check(y_true, y_pred)
+        self.parts = fitting.parts
+
+
+_NAMED = (BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Mean, Precision, Recall, AUC, R2Score,
+          RootMeanSquaredError)  # fmt: skip
+METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
+METRICS.update(
+    {snake_case(kind.__name__): kind for kind in _NAMED}, accuracy=functools.partial(AccuracyByShape, "accuracy")
+)
+
+
+def __getattr__(name):
+    """`metrics.MeanSquaredError(…)` is the metric of the loss of that name."""
+    for kind in LOSSES.values():
+        if kind.__name__ == name:
+            return lambda *args, **options: MeanLoss(kind(*args, **options))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,206 @@
+"""Further optimizers, momentum, rates that depend on the step, and gradients that are made shorter."""
+
+import functools
+import math
+import operator
+
+from levels.hardware import flag
+from levels.low_level import clip, exp, reduce_sum, sqrt
+from levels.mid_level import OPTIMIZERS, WIDER, Made, Optimizer, optimizers, positive
+from levels_more.checks import number, several
+from levels_more.compiler.eager.update import EagerStep
+from levels_more.low_level.ops import cast, cos, maximum, minimum, where
+
+
+def shortened(gradients, norm):
+    """These gradients times one factor: 1, or what brings the root of the sum of their squares down to `norm`."""
+    squares = [reduce_sum(dw * dw) for dw in gradients]
+    factor = norm / maximum(sqrt(functools.reduce(operator.add, squares)), norm)
+    return [dw * factor for dw in gradients]
+
+
+class _Clipped(Optimizer):
+    """An optimizer whose gradients are none of them (`clipnorm`), or not all together (`global_clipnorm`), longer than that,
+    and whose numbers are none of them further from 0 than `clipvalue`. It may have a name.
+
+    Pascanu et al., 2013.
+    """
+
+    def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
+        super().__init__(*args, **options)
+        self.name, self.programs = name, None
+        given = {"clipnorm": clipnorm, "global_clipnorm": global_clipnorm, "clipvalue": clipvalue}
+        for name, value in given.items():
+            setattr(self, name, None if value is None else positive(f"{type(self).__name__}: {name}", value))
+
+    def clipped(self, gradients):
+        """The gradients, as long as they may be."""
+        if self.clipvalue is not None:
+            gradients = [clip(dw, -self.clipvalue, self.clipvalue) for dw in gradients]
+        if self.clipnorm is not None:
+            gradients = [shortened([dw], self.clipnorm)[0] for dw in gradients]
+        return gradients if self.global_clipnorm is None else shortened(gradients, self.global_clipnorm)
+
+    def op_by_op(self, gradients, variables):
+        """Change these variables by as many gradients."""
+        super().apply_gradients(zip(self.clipped(gradients), variables, strict=True))
+
+    def apply_gradients(self, grads_and_vars):
+        gradients, variables = zip(*grads_and_vars, strict=True)
+        if self.owners and self.programs is None:
+            self.programs = EagerStep(self, self.op_by_op)
+        if self.programs is None or not self.programs.done(gradients, variables):
+            self.op_by_op(gradients, variables)
+
+
+class SGD(_Clipped, optimizers.SGD):
+    """With momentum v ← momentum·v - rate·dw and w ← w + v (Polyak, 1964). Nesterov's looks ahead: w + momentum·v - rate·dw."""
+
+    def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
+        super().__init__(learning_rate, **options)
+        self.momentum = positive("SGD: momentum", momentum, 1.0, zero=True)
+        self.nesterov, self.memory = flag("SGD: nesterov", nesterov), ("v",) if momentum else ()
+
+    def update(self, rate, dw, w, *memory):
+        if not memory:
+            return super().update(rate, dw, w)
+        v = self.momentum * memory[0] - rate * dw
+        return w + (self.momentum * v - rate * dw if self.nesterov else v), v
+
+
+class Adam(_Clipped, optimizers.Adam):
+    """That of the core, with gradients that are made shorter."""
+
+
+WIDER.update({optimizers.SGD: SGD, optimizers.Adam: Adam})
+
+
+class Adagrad(_Clipped, Optimizer):
+    """v ← v + dw², from `initial_accumulator_value` on; w ← w - rate·dw / √(v + epsilon) (Duchi et al., 2011)"""
+
+    memory = ("v",)
+
+    def __init__(self, learning_rate=0.001, initial_accumulator_value=0.1, epsilon=1e-7, **options):
+        super().__init__(learning_rate, **options)
+        self.first = positive("Adagrad: initial_accumulator_value", initial_accumulator_value, zero=True)
+        self.epsilon = positive("Adagrad: epsilon", epsilon)
+
+    def update(self, rate, dw, w, v):
+        v = v + dw * dw  # the memory begins at 0, so its first value is added wherever it is used
+        return w - rate * dw / sqrt(v + (self.first + self.epsilon)), v
+
+
+class RMSprop(_Clipped, Optimizer):
+    """v ← rho·v + (1 - rho)·dw²; w ← w - rate·dw / √(v + epsilon) (Tieleman and Hinton, 2012)"""
+
+    memory = ("v",)
+
+    def __init__(self, learning_rate=0.001, rho=0.9, epsilon=1e-7, **options):
+        super().__init__(learning_rate, **options)
+        self.rho, self.epsilon = positive("RMSprop: rho", rho, 1.0, zero=True), positive("RMSprop: epsilon", epsilon)
+
+    def update(self, rate, dw, w, v):
+        v = self.rho * v + (1.0 - self.rho) * (dw * dw)
+        return w - rate * dw / sqrt(v + self.epsilon), v
+
+
+class AdamW(Adam):
+    """Adam on w - rate·weight_decay·w (Loshchilov and Hutter, 2019, https://arxiv.org/abs/1711.05101)"""
+
+    def __init__(self, learning_rate=0.001, weight_decay=0.004, **options):
+        super().__init__(learning_rate, **options)
+        self.weight_decay = positive("AdamW: weight_decay", weight_decay, zero=True)
+
+    def update(self, rate, dw, w, m, v):
+        return super().update(rate, dw, w - rate * self.weight_decay * w, m, v)
+
+
+class ExponentialDecay(Made):
+    """initial_learning_rate · decay_rate ** (step / decay_steps), where `staircase` leaves the whole part of step / decay_steps"""
+
+    def __init__(self, initial_learning_rate, decay_steps, decay_rate, staircase=False):
+        self.initial_learning_rate = positive("ExponentialDecay: initial_learning_rate", initial_learning_rate)
+        self.decay_steps = positive("ExponentialDecay: decay_steps", decay_steps)
+        self.decay_rate = positive("ExponentialDecay: decay_rate", decay_rate)
+        self.staircase = flag("ExponentialDecay: staircase", staircase)
+
+    def __call__(self, step):
+        if self.staircase:
+            whole = cast(cast(step / float(self.decay_steps), "int64"), step.dtype)
+            return self.initial_learning_rate * exp(whole * math.log(self.decay_rate))
+        return self.initial_learning_rate * exp(step * (math.log(self.decay_rate) / self.decay_steps))
+
+
+class InverseTimeDecay(Made):
+    """initial_learning_rate / (1 + decay_rate · step / decay_steps), where `staircase` leaves the whole part of the quotient"""
+
+    def __init__(self, initial_learning_rate, decay_steps, decay_rate, staircase=False):
+        self.initial_learning_rate = positive("InverseTimeDecay: initial_learning_rate", initial_learning_rate)
+        self.decay_steps = positive("InverseTimeDecay: decay_steps", decay_steps)
+        self.decay_rate = positive("InverseTimeDecay: decay_rate", decay_rate)
+        self.staircase = flag("InverseTimeDecay: staircase", staircase)
+
+    def __call__(self, step):
+        part = step / float(self.decay_steps)
+        part = cast(cast(part, "int64"), part.dtype) if self.staircase else part
+        return self.initial_learning_rate / (1.0 + self.decay_rate * part)
+
+
+class PolynomialDecay(Made):
+    """(initial - end)·(1 - t)^power + end, t = step / decay_steps, from `decay_steps` on 1"""
+
+    def __init__(self, initial_learning_rate, decay_steps, end_learning_rate=0.0001, power=1.0):
+        self.initial_learning_rate = positive("PolynomialDecay: initial_learning_rate", initial_learning_rate)
+        self.decay_steps = positive("PolynomialDecay: decay_steps", decay_steps)
+        self.end_learning_rate = positive("PolynomialDecay: end_learning_rate", end_learning_rate, zero=True)
+        self.power = float(positive("PolynomialDecay: power", power))
+
+    def __call__(self, step):
+        left = 1.0 - minimum(step / float(self.decay_steps), 1.0)
+        bent = left if self.power == 1.0 else left**self.power
+        return (self.initial_learning_rate - self.end_learning_rate) * bent + self.end_learning_rate
+
+
+class CosineDecay(Made):
+    """initial_learning_rate · ((1 - alpha)·(1 + cos(π·t)) / 2 + alpha), t = step / decay_steps, from `decay_steps` on 1.
+
+    Loshchilov and Hutter, 2017, https://arxiv.org/abs/1608.03983
+    """
+
+    def __init__(self, initial_learning_rate, decay_steps, alpha=0.0):
+        self.initial_learning_rate = positive("CosineDecay: initial_learning_rate", initial_learning_rate)
+        self.decay_steps = positive("CosineDecay: decay_steps", decay_steps)
+        self.alpha = positive("CosineDecay: alpha", alpha, zero=True)
+
+    def __call__(self, step):
+        wave = 0.5 * (1.0 + cos(math.pi * minimum(step / self.decay_steps, 1.0)))
+        return self.initial_learning_rate * ((1.0 - self.alpha) * wave + self.alpha)
+
+
+class PiecewiseConstantDecay(Made):
+    """values[0] up to and including step boundaries[0], then values[1], and so on.
+
+    Raises ValueError unless there is one more value than boundaries.
+    """
+
+    def __init__(self, boundaries, values):
+        boundaries, values = (
+            [
+                number(f"PiecewiseConstantDecay: one of the {name}", x, 0.0)
+                for x in several(f"PiecewiseConstantDecay: {name}", given, "a list of numbers")
+            ]
+            for name, given in (("boundaries", boundaries), ("values", values))
+        )
+        if len(values) != len(boundaries) + 1 or sorted(boundaries) != [*boundaries]:
+            given = f"{len(boundaries)} boundaries and {len(values)} values"
+            raise ValueError(f"PiecewiseConstantDecay: {given}; expected one more value, and ascending boundaries")
+        self.boundaries, self.values = tuple(boundaries), tuple(values)
+
+    def __call__(self, step):
+        rate = step * 0.0 + self.values[-1]
+        for boundary, value in zip(self.boundaries[::-1], self.values[-2::-1], strict=True):
+            rate = where(step <= boundary, value, rate)
+        return rate
+
+
+OPTIMIZERS.update(rmsprop=RMSprop, adamw=AdamW, adagrad=Adagrad)

@@ -1,0 +1,1 @@
+"""Models as files: a folder, ONNX, one page, a hub."""

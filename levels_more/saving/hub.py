@@ -1,0 +1,230 @@
+"""A model on a hub, by `huggingface_hub`: its folder, and a card that says what it is. No code goes along, and none is loaded."""
+
+import json
+import tempfile
+from contextlib import contextmanager
+from numbers import Real
+from pathlib import Path
+
+from levels.high_level import Model
+from levels.low_level import METHODS
+from levels_more import needed
+from levels_more.checks import expect, file_name
+from levels_more.saving.model import CLASSES, TEXT, WEIGHTS, check_built, load_model, replace, save, stored
+from levels_more.saving.onnx import onnx_model
+
+with needed():
+    import huggingface_hub
+    import onnx
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+CARD = """---
+{front}
+---
+
+# {name}
+
+A net of {numbers:,} numbers, made with *levels*. It takes {takes}.
+
+- **Data:** {data}
+- **How it was trained:** {trained}
+- **Metrics:** {metrics}
+- **Licence:** {licence}
+- **Not in here:** {left}
+
+```python
+from levels.high_level import from_pretrained
+
+model = from_pretrained("{repo}"{own})
+```
+
+`{weights}` holds data and no code. {portable}
+"""
+NOT_TOLD = "not told"
+
+
+class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
+    """A model with what `huggingface_hub` asks of one that it hands around. A folder is what `save` makes, a card, and ONNX."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def _save_pretrained(self, save_directory):
+        with tempfile.TemporaryDirectory() as beside:  # `save` wants a folder of its own, and here may be a card
+            save(self.model, Path(beside, "model"))
+            replace(save_directory / WEIGHTS, Path(beside, "model", WEIGHTS).read_bytes())
+        try:
+            replace(save_directory / "model.onnx", onnx_model(self.model).SerializeToString())
+        except (ValueError, onnx.checker.ValidationError):
+            (save_directory / "model.onnx").unlink(missing_ok=True)  # the card says so
+
+    @classmethod
+    def _from_pretrained(cls, *, model_id, custom_objects=None, revision=None, **options):
+        if Path(model_id).is_dir():
+            return cls(load_model(model_id, custom_objects))
+        asked = {name: options.get(name) for name in ("cache_dir", "force_download", "token", "local_files_only")}
+        file = huggingface_hub.hf_hub_download(model_id, WEIGHTS, revision=revision, **asked)
+        return cls(load_model(Path(file).parent, custom_objects))
+
+    def generate_model_card(self, repo="a folder", data=None, metrics=None, license=None):
+        """The card of the model. What nobody told stands there as not told."""
+        model, front = self.model, {"library_name": "levels", "tags": ["levels"]}
+        if license is not None:
+            front["license"] = license
+        own = needed(model)
+        takes = ", ".join(f"{s.dtype.name} {['rows', *s.shape[1:]]}".replace("'", "") for s in model.input_specs)
+        try:
+            onnx_model(model)
+            portable = "`model.onnx` runs without `levels`; its inputs are x0, x1, …, its outputs y0, y1, …"
+        except (ValueError, onnx.checker.ValidationError) as error:
+            portable = f"There is no ONNX file: {error}."
+        text = CARD.format(
+            front="\n".join(f"{key}: {json.dumps(value)}" for key, value in front.items()),
+            name=model.name,
+            numbers=sum(weights.size for weights in model.get_weights()),
+            takes=takes,
+            data=data or NOT_TOLD,
+            trained=trained(model),
+            metrics=", ".join(f"{key} {value:.4g}" for key, value in (metrics or {}).items()) or NOT_TOLD,
+            licence=license or NOT_TOLD,
+            left=f"{', '.join(own)}, which whoever loads it must have" if own else "the data",
+            repo=repo,
+            own=f", custom_objects={{{', '.join(f'{name!r}: {name}' for name in own)}}}" if own else "",
+            weights=WEIGHTS,
+            portable=portable,
+        )
+        return huggingface_hub.ModelCard(text)
+
+
+def trained(model):
+    """In words, what was given to `compile`."""
+    if model.chosen is None:
+        return NOT_TOLD
+    losses = ", ".join(getattr(loss, "__name__", None) or type(loss).__name__ for loss in model.chosen.losses)
+    return f"{model.chosen.optimizer!r}, on {losses}"
+
+
+def needed(model):
+    """The names of the classes and functions in a model that are neither ours nor in its file."""
+    found = set()
+
+    def look(entry):
+        name = entry.get("class")
+        found.update([name] if name is not None and name not in CLASSES else [])
+        found.update([entry["def"]] if "def" in entry else [])
+        return entry
+
+    with tempfile.TemporaryDirectory() as beside:
+        save(model, Path(beside, "model"))
+        json.loads(stored(Path(beside, "model"))[0][TEXT].tobytes().decode(), object_hook=look)
+    return sorted(found)
+
+
+def checked_card(verb, model, data, metrics, license):
+    """The words of a card, for a built model. Raises TypeError for others than texts, and a dict of numbers."""
+    expect(isinstance(model, Model), f"{verb}: model", model, "a Model")
+    check_built(model, verb)
+    for name, text in (("data", data), ("license", license)):
+        expect(text is None or isinstance(text, str), f"{verb}: {name}", text, "a text")
+    numbers = metrics.items() if isinstance(metrics, dict) else [] if metrics is None else [(None, None)]
+    fits = all(isinstance(name, str) and isinstance(number, Real) for name, number in numbers)
+    expect(fits, f"{verb}: metrics", metrics, "a dict {name: number}")
+    return {"data": data, "metrics": metrics, "license": license}
+
+
+def refusal(at, error):
+    """The OSError that tells of an answer of the hub."""
+    status = getattr(error.response, "status_code", "?")
+    cure = "; log in with a token that may do this:  hf auth login" if status in (401, 403) else ""
+    cure = "; try again later" if status == 429 or str(status).startswith("5") else cure
+    return OSError(f"{at}: the hub refuses with status {status}{cure}")
+
+
+@contextmanager
+def told(verb, repo_id):
+    """What the hub says against it, in a sentence, with the cure. What is wrong with the model itself goes through.
+
+    Raises ConnectionError where it cannot be reached, FileNotFoundError for what is not there, ValueError for an impossible
+    name, OSError for a refusal.
+    """
+    at = f"{verb}: {repo_id}"
+    try:
+        yield
+    except HFValidationError as error:
+        raise ValueError(
+            f"{at} is neither a folder that is here nor a name on the hub, 'name/model': {error}"
+        ) from error
+    except LocalEntryNotFoundError as error:
+        refused = error.__cause__  # it was reached, where that has an answer
+        if isinstance(refused, HfHubHTTPError):
+            raise refusal(at, refused) from error
+        raise ConnectionError(f"{at}: the hub cannot be reached, and it was not fetched before") from error
+    except RepositoryNotFoundError as error:
+        raise FileNotFoundError(
+            f"{at}: the hub has no such model, or does not show it to you: hf auth login"
+        ) from error
+    except RevisionNotFoundError as error:
+        raise FileNotFoundError(f"{at}: the hub has this model, but not this revision of it") from error
+    except EntryNotFoundError as error:
+        raise FileNotFoundError(f"{at} holds no {WEIGHTS}: it is no model that `push_to_hub` made") from error
+    except HfHubHTTPError as error:
+        raise refusal(at, error) from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] in ("httpx", "httpx2"):  # which of them, hangs on its version
+            raise ConnectionError(f"{at}: the hub cannot be reached ({type(error).__name__})") from error
+        raise
+
+
+def save_pretrained(model, save_directory, data=None, metrics=None, license=None):
+    """Make a folder as a hub has it: the file of `save`, model.onnx where the model has that form, and README.md, its card.
+
+    data: a sentence, what it was trained on; metrics: {name: number}; license: its short name, such as "mit". A card that
+    is there stays. Raises ValueError for a model that is not built, and for an argument that no file can hold; TypeError
+    for words of another kind.
+    """
+    words = checked_card("save_pretrained", model, data, metrics, license)
+    folder = Path(file_name("save_pretrained: save_directory", save_directory))
+    OnHub(model).save_pretrained(folder, model_card_kwargs=words | {"repo": folder.as_posix()})
+
+
+def push_to_hub(
+    model, repo_id, data=None, metrics=None, license=None, private=None, token=None, commit_message="A model"
+):
+    """Put a model into the repository `repo_id`, "name/model", on the hub; it is made if need be. Returns the commit's address.
+
+    data, metrics and license go onto its card, as in `save_pretrained`. token: what `hf auth login` keeps, where None.
+    Raises ValueError for a model that is not built and for an impossible name, ConnectionError where the hub cannot be
+    reached, OSError, naming the cure, where it refuses.
+    """
+    words = checked_card("push_to_hub", model, data, metrics, license)
+    expect(isinstance(repo_id, str), "push_to_hub: repo_id", repo_id, 'a text, "name/model"')
+    with told("push_to_hub", repo_id):
+        words |= {"repo": repo_id}
+        options = {"private": private, "token": token, "commit_message": commit_message}
+        return OnHub(model).push_to_hub(repo_id, model_card_kwargs=words, **options)
+
+
+def from_pretrained(repo_id, custom_objects=None, revision=None, token=None, local_files_only=False):
+    """The model in the repository "name/model" on the hub, or in a folder that `save_pretrained` made. It runs no code of it.
+
+    custom_objects: classes and functions of your own that it uses, as in `load_model`. local_files_only: as it was
+    fetched before. Raises FileNotFoundError where there is none, ConnectionError where the hub cannot be reached,
+    ValueError, naming the file, where it is not what `save` made.
+    """
+    expect(isinstance(repo_id, str), "from_pretrained: repo_id", repo_id, 'a text, "name/model"')
+    expect(revision is None or isinstance(revision, str), "from_pretrained: revision", revision, "a text")
+    options = {"revision": revision, "token": token, "local_files_only": local_files_only}
+    with told("from_pretrained", repo_id):
+        # Not by the mixin's `from_pretrained`, which first reads a config.json of whoever made the repository.
+        return OnHub._from_pretrained(model_id=repo_id, custom_objects=custom_objects, **options).model
+
+
+METHODS["Model.save_pretrained"] = save_pretrained
+METHODS["Model.push_to_hub"] = push_to_hub

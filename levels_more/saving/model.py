@@ -1,0 +1,428 @@
+"""A model that leaves the house: a folder of data, without any code."""
+
+import functools
+import hashlib
+import json
+import math
+import os
+import reprlib
+import secrets
+import threading
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+
+from levels import low_level, mid_level
+from levels.high_level import Model, Sequential, Training
+from levels.low_level import METHODS, Variable, constant
+from levels.mid_level import ACTIVATIONS, INITIALIZERS, Layer, Made
+from levels_more import needed
+from levels_more.checks import as_python, expect, file_name
+from levels_more.high_level.data_adapter import Packing, as_list, readers_of
+from levels_more.high_level.functional import Call, Functional, Input, dry_run
+from levels_more.mid_level import feature_columns, layers, losses, merging, metrics, optimizers, preprocessing
+
+with needed():
+    import safetensors.numpy
+
+
+def written(value, seen):
+    """What JSON can hold of a value. `seen`: the parts that are written already, {id: what was written}.
+
+    Raises ValueError for what it cannot hold.
+    """
+    value = as_python(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [written(x, seen) for x in value]
+    if isinstance(value, Made):
+        return written_part(value, seen)
+    names = [name for name, named in (ACTIVATIONS | INITIALIZERS).items() if named is value]
+    if names:
+        return names[0]
+    if not callable(value) or not getattr(value, "__name__", "").isidentifier():
+        cure = "numbers, texts, lists, parts, and functions that `def` gave a name can be saved"
+        raise ValueError(f"save: an argument is {reprlib.repr(value)}; {cure}")
+    return {"def": value.__name__}
+
+
+_PLACES = (
+    layers,
+    preprocessing,
+    merging,
+    losses,
+    metrics,
+    optimizers,
+    feature_columns,
+    mid_level,
+)  # the core's own classes count
+CLASSES = {name: kind for place in _PLACES for name, kind in vars(place).items() if isinstance(kind, type)}
+CLASSES = {name: kind for name, kind in CLASSES.items() if issubclass(kind, Made) and not name.startswith("_")}
+CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, Call, Training)})
+CLASSES.update({name: made for name, made in vars(feature_columns).items() if hasattr(made, "__wrapped__")})
+
+
+def made_again(part):
+    """`part.again`; for a Sequential with the layers that it has now, for some may have been added."""
+    again = part.again
+    if not isinstance(part, Sequential) or type(part).__init__ is not Sequential.__init__:
+        return again
+    options = {name: value for name, value in again.keywords.items() if name != "layers"}
+    return functools.partial(again.func, [*part.layers], *again.args[1:], **options)
+
+
+def written_part(part, seen):
+    """A part: its class, and the arguments that it was made with.
+
+    Raises ValueError for a class of yours that is named like one of ours.
+    """
+    made = made_again(part)
+    kind = type(part) if isinstance(part, Model) else made.func
+    name = f"keras.{kind.__name__}" if CLASSES.get(f"keras.{kind.__name__}") is kind else kind.__name__
+    if CLASSES.get(name, kind) is not kind:
+        raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
+    if id(part) in seen:
+        return {"is": seen[id(part)].setdefault("id", [*seen].index(id(part)))}
+    seen[id(part)] = entry = {"class": name}
+    if made.args:
+        entry["arguments"] = written(made.args, seen)
+    if made.keywords:
+        entry["options"] = {name: written(x, seen) for name, x in made.keywords.items()}
+    return entry
+
+
+def reader(own):
+    """A hook for `json.loads`, which makes parts again. `own` are classes and functions of yours, {name: object}."""
+    classes, parts = CLASSES | {name: kind for name, kind in own.items() if isinstance(kind, type)}, {}
+
+    def find(what, table, name):
+        if name not in table:
+            raise NameError(f"no {what} is called {reprlib.repr(name)}; pass custom_objects={{{name!r}: the {what}}}")
+        return table[name]
+
+    def read(entry):
+        if "is" in entry:
+            return parts[entry["is"]]
+        if "def" in entry:
+            return find("function", own, entry["def"])
+        if "class" not in entry:
+            return entry  # options, or the file as a whole
+        kind = find("class", classes, entry["class"])
+        part = parts[entry.get("id")] = kind(*entry.get("arguments", ()), **entry.get("options", {}))
+        return part
+
+    return read
+
+
+def numbers_of(part, before=""):
+    """The numbers of all variables, {name: array}, with this before each name."""
+    return {before + name: np.asarray(v.numpy(), order="C") for name, v in part.named(Variable).items()}
+
+
+# names beside those of the variables, none of which begins with a slash
+TEXT, MEMORY, SUM = "/config", "/optimizer/", "/sha256"
+
+
+def checksum(arrays):
+    """The SHA-256 of all names, dtypes, shapes and bytes but its own."""
+    total = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        if name != SUM:
+            total.update(f"{name} {array.dtype} {array.shape} ".encode() + array.tobytes())
+    return np.frombuffer(total.digest(), "u1")
+
+
+def write_aside(file, data):
+    """Write bytes beside a file; when they are on the disk, give them its name."""
+    aside = file.with_name(f"{file.name}.{secrets.token_hex(4)}.new")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(aside, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        aside.replace(file)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+CONFIG, WEIGHTS, OPTIMIZER = "config.json", "weights.safetensors", "optimizer.safetensors"
+FILES = CONFIG, WEIGHTS, OPTIMIZER
+
+
+def patiently(act, *errors):
+    """What act() returns. After one of these errors it is tried again, for about a second."""
+    for left in reversed(range(100)):
+        try:
+            return act()
+        except errors:
+            if not left:
+                raise
+            time.sleep(0.01)
+
+
+def replace(file, data):
+    """Make a file of these bytes, new or in the place of an old one. Raises FileExistsError where it is a folder."""
+    file = Path(file).resolve()
+    if file.is_dir():
+        raise FileExistsError(f"{file.as_posix()} is a folder; choose another name")
+    left = [other for other in file.parent.glob("*.new") if other.name.startswith(f"{file.name}.")]
+    # swept away by another save, or, on Windows, somebody is reading the old file
+    patiently(lambda: write_aside(file, data), FileNotFoundError, PermissionError)
+    for other in left:
+        with suppress(OSError):
+            other.unlink()
+
+
+def put(arrays, folder):
+    """Make a folder that holds these arrays and their checksum, new or in the place of a model.
+
+    Raises FileExistsError where it is a file, or a folder with anything else in it.
+    """
+    folder = Path(folder).resolve()
+    if folder.is_file():
+        raise FileExistsError(f"{folder.as_posix()} is a file, and a model is a folder; choose another name")
+    new = not folder.exists()
+    if not new and {file.name for file in folder.iterdir() if file.suffix != ".new"} - {*FILES, ".DS_Store"}:
+        raise FileExistsError(f"{folder.as_posix()} is a folder with other things in it; choose another name")
+    try:
+        replace(folder / WEIGHTS, safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
+    finally:
+        with suppress(OSError):
+            if new:
+                folder.rmdir()  # which only an empty one suffers
+    for old in (CONFIG, OPTIMIZER):  # a model was three files once; `stored` reads them still
+        (folder / old).unlink(missing_ok=True)
+
+
+def noted(model):
+    """What else a file has to say of a model: the names of its inputs, and the layers that are frozen."""
+    still = [path for path, part in model.named(Layer).items() if not part.trainable]
+    found = {"names": vars(model).get("input_names"), "still": still}
+    return {name: value for name, value in found.items() if value}
+
+
+def rebuild(model, config):
+    """Make the variables of a model by what was `noted` and by its inputs, and freeze the layers that were frozen."""
+    specs = [x.spec for x in config["inputs"]]
+    packing = Packing(len(specs), 0, 0, tuple(config.get("names", ())), readers_of(model))
+    dry_run(lambda x: model(packing.x(as_list(x))), specs)
+    for path, part in model.named(Layer).items():
+        part.changes = path not in config.get("still", ())
+
+
+def save(model, path):
+    """Make a folder of that name. Its one file, weights.safetensors, holds the numbers, the optimizer's, and the text.
+
+    Raises ValueError for a model that is not built, and for an argument that no file can hold.
+    """
+    check_built(model, "save")
+    file_name("save: path", path)
+    seen, variables, arrays = {}, model.named(Variable), numbers_of(model)
+    inputs = [Input(spec.shape[1:], spec.dtype.name) for spec in model.input_specs]
+    config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)} | noted(model)
+    config["frozen"] = [name for name, v in variables.items() if not v.trainable]
+    if model.chosen is not None:
+        config["training"], optimizer = written(model.chosen, seen), model.chosen.optimizer
+        if optimizer.owners is not None:  # it has been used
+            names = {v: name for name, v in variables.items()}
+            if not names.keys() >= {*optimizer.owners}:
+                raise ValueError(
+                    "save: the optimizer trains a variable that is in no part of the model; compile it again"
+                )
+            config["trained"] = [names[owner] for owner in optimizer.owners]
+            arrays |= numbers_of(optimizer, MEMORY)
+    put(arrays | {TEXT: as_bytes(json.dumps(config, indent=1))}, path)
+
+
+def save_weights(model, filepath):
+    """Write the numbers of all variables, and nothing else, to one file: `load_weights` of a model like this reads it.
+
+    Raises ValueError for a model without variables.
+    """
+    name = file_name("save_weights: filepath", filepath)
+    if not model.variables:
+        raise ValueError(f"save_weights: {model.name} has no variables; call model.build(shape), or fit it, before")
+    arrays = numbers_of(model)
+    replace(name, safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
+
+
+def load_weights(model, filepath):
+    """Give all variables the numbers that `save_weights` wrote, floats in the dtype that the model computes in.
+
+    Raises FileNotFoundError where there is no file, ValueError where it holds other variables, or a model that is not built.
+    """
+    file = Path(file_name("load_weights: filepath", filepath))
+    if not model.variables:
+        raise ValueError(f"load_weights: {model.name} has no variables yet; call model.build(shape) before")
+    with blamed(file):
+        arrays = safetensors.numpy.load(patiently(file.read_bytes, PermissionError))
+        if checksum(arrays).tobytes() != arrays.pop(SUM, np.empty(0)).tobytes():
+            raise ValueError("its checksum is not that of what it holds")
+    kinds = {name: v.dtype for name, v in model.named(Variable).items() if v.dtype.kind == "f"}
+    arrays = {name: a.astype(kinds.get(name, a.dtype)) if a.dtype.kind == "f" else a for name, a in arrays.items()}
+    fill(model, arrays, file)
+
+
+METHODS.update({"Model.save": save, "Model.save_weights": save_weights, "Model.load_weights": load_weights})
+
+
+def as_bytes(text):
+    """A text as an array of its bytes."""
+    return np.frombuffer(text.encode(), "u1")
+
+
+def check_built(model, verb):
+    """Raise ValueError where nobody knows yet what the model's inputs are like."""
+    if vars(model).get("input_specs") is None:
+        raise ValueError(f"{verb}: {model.name} is not built; call model.build(shape), or fit it, then {verb} it")
+
+
+LOADING = threading.RLock()
+
+
+@contextmanager
+def blamed(file):
+    """Inside this `with` block every error becomes an OSError or a ValueError that names this file."""
+    try:
+        yield
+    except Exception as error:
+        found = " ".join(f"{type(error).__name__}: {error}"[:300].split())
+        kind = OSError if isinstance(error, OSError) else ValueError
+        cure = "" if isinstance(error, NameError) else "; was the file changed, or cut off? Take another copy"
+        raise kind(f"{file.as_posix()}: {found}{cure}") from error
+
+
+@contextmanager
+def nothing_drawn(most):
+    """Inside this `with` block the initializers that have names give zeros to this thread, and no more than so many."""
+    here = threading.get_ident()
+
+    def zeros(draw, shape):
+        if threading.get_ident() != here:
+            return draw(shape)
+        if math.prod(shape) > most:
+            raise ValueError(f"a variable has shape {shape}, and all that is stored only {most:,} bytes")
+        return np.zeros(shape)
+
+    with LOADING:
+        before = dict(INITIALIZERS)
+        INITIALIZERS.update({name: functools.partial(zeros, draw) for name, draw in before.items()})
+        try:
+            yield
+        finally:
+            INITIALIZERS.update(before)
+
+
+def stored(folder):
+    """All that was stored in a folder, {name: array}; the file that holds the text; the optimizer's file.
+
+    Raises ValueError for a file whose checksum is not that of what it holds.
+    """
+
+    def read(file):
+        with blamed(file):
+            return safetensors.numpy.load(patiently(file.read_bytes, PermissionError))
+
+    config, weights, optimizer = (folder / name for name in FILES)
+    arrays = read(weights)
+    if SUM not in arrays and config.exists():  # a model in three files
+        with blamed(config):
+            arrays[TEXT] = np.frombuffer(config.read_bytes(), "u1")
+        if optimizer.exists():
+            arrays |= {MEMORY + name: array for name, array in read(optimizer).items()}
+        return arrays, config, optimizer
+    with blamed(weights):
+        if SUM not in arrays:
+            raise ValueError(f"it has no checksum, and there is no {config.as_posix()} as older models have")
+        if checksum(arrays).tobytes() != arrays[SUM].tobytes():
+            raise ValueError("its checksum is not that of what it holds")
+    return arrays, weights, weights
+
+
+# beside the course's `levels`, or a folder further up from a reader's own
+ABOVE = [folder / "data" / "models" for folder in Path(low_level.__file__).parents]
+MODELS = next(filter(Path.is_dir, ABOVE), ABOVE[2])
+
+
+def load_model(path, custom_objects=None):
+    """The model in a folder that `save` made, or a pretrained one by its name. It runs no code from the folder.
+
+    `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises
+    FileNotFoundError where there is no folder, or no model in it, OSError or ValueError, naming the file, where it is not what `save` made.
+    """
+    custom = {} if custom_objects is None else custom_objects
+    expect(isinstance(custom, dict), "load_model: custom_objects", custom, "a dict {name: class or function}")
+    folder = Path(file_name("load_model: path", path)) if Path(path).is_dir() else MODELS / path
+    if not folder.is_dir():
+        names = ", ".join(sorted(model.name for model in MODELS.glob("*")))
+        raise FileNotFoundError(f"there is no folder {path}; pretrained models are {names}")
+    if not (folder / WEIGHTS).is_file():
+        raise FileNotFoundError(f"{(folder / WEIGHTS).as_posix()} is not there: this is no folder that `save` made")
+    arrays, text, memory = stored(folder)
+    with blamed(text), nothing_drawn(sum(array.nbytes for array in arrays.values())):
+        config = json.loads(arrays[TEXT].tobytes().decode(), object_hook=reader(custom))
+        model = config["model"]
+        if config["format"] != "levels 1" or not isinstance(model, Model):
+            raise ValueError(f"it holds a {type(model).__name__} in the format {config['format']!r}, not 'levels 1'")
+        rebuild(model, config)
+        variables, model.chosen = model.named(Variable), config.get("training")
+        for name, variable in variables.items():
+            variable.trainable = name not in config["frozen"]
+        if "trained" in config:
+            model.training.optimizer.build([variables[name] for name in config["trained"]])
+    fill(model, {name: array for name, array in arrays.items() if not name.startswith("/")}, folder / WEIGHTS)
+    if "trained" in config:
+        numbers = {name.removeprefix(MEMORY): arrays[name] for name in arrays if name.startswith(MEMORY)}
+        fill(model.training.optimizer, numbers, memory)
+    return model
+
+
+def fill(part, arrays, file):
+    """Give all variables the numbers that a file holds. Raises ValueError where it holds others."""
+    with blamed(file):
+        names = part.named(Variable)
+        if arrays.keys() != names.keys():
+            raise ValueError(f"it holds {', '.join(arrays)}; expected {', '.join(names)}")
+        part.set_weights([arrays[name] for name in names])
+
+
+class Checkpoint:
+    """Modules, variables and optimizers by name, in one file: `write(path)`, and `restore(path)`, which gives them back.
+
+    What a module is built of later is not in the file. Raises OSError or ValueError, naming the file, where it does not fit.
+    """
+
+    def __init__(self, **parts):
+        self.parts = parts
+
+    def _named(self):
+        found = {}
+        for name, part in self.parts.items():
+            whole = {"": part} if isinstance(part, Variable) else part.named(Variable)
+            found |= {f"{name}/{path}": variable for path, variable in whole.items()}
+        return found
+
+    def write(self, path):
+        """Write the numbers to a file of that name, which it returns."""
+        arrays = {name: np.asarray(v.numpy(), order="C") for name, v in self._named().items()}
+        replace(file_name("Checkpoint.write: path", path), safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
+        return str(path)
+
+    save = write
+
+    def restore(self, path):
+        """Give all variables the numbers that a file holds. Returns the checkpoint."""
+        with blamed(Path(path)):
+            arrays = safetensors.numpy.load(Path(file_name("Checkpoint.restore: path", path)).read_bytes())
+            named = self._named()
+            if arrays.pop(SUM, np.empty(0)).tobytes() != checksum(arrays).tobytes() or arrays.keys() != named.keys():
+                raise ValueError(f"it holds {', '.join(arrays)}; expected {', '.join(named)}")
+            for name, variable in named.items():
+                variable.assign(constant(arrays[name]))
+        return self
+
+    read = restore

@@ -1,0 +1,187 @@
+"""A model as one page for any browser: its numbers, what runs them, and what moves its inputs. It asks for no network."""
+
+import base64
+import gzip
+import html
+import json
+import numbers
+from pathlib import Path
+
+import numpy as np
+
+from levels.high_level import Model, Sequential
+from levels.mid_level import ACTIVATIONS, Dense
+from levels_more import needed
+from levels_more.checks import expect, file_name
+from levels_more.compiler.dependencies import of_levels
+from levels_more.saving.model import check_built, replace
+from levels_more.saving.onnx import onnx_model
+
+with needed():
+    import onnx
+
+TEMPLATE = Path(__file__).with_name("page.html")
+PLAIN = "linear", "relu", "sigmoid", "tanh", "softmax"  # the activations that the page itself knows
+FAR = 1e38  # how far an input can be moved at most: float32 has no larger number
+LARGEST = 100_000  # numbers that its plain JavaScript takes; above, onnxruntime-web is quicker
+WEB = "ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm"
+SHORT = {"Elu", "Erf"}  # what onnxruntime has for float32 alone
+LAST = {"Sigmoid": "probability", "Softmax": "classes"}  # what a model says, by its last op; any other gives numbers
+
+
+def export_page(model, path, inputs=None, outputs=None, picture=None):
+    """Write a model as one HTML file, which predicts in a browser without a network and without `levels`.
+
+    model: built, from one table of numbers [rows, n] to one [rows, k]. A Sequential of Dense layers with up to 100,000
+    numbers is computed by the page itself, in float64: its sums are those of a float64 model to the last bit, exp is
+    the browser's. Any other needs onnxruntime-web, which is then part of the page: `npm install onnxruntime-web` once.
+
+    inputs: {name: (low, high)}, the columns in order and how far each can be moved; the default is x1, x2, …, from -10 to 10.
+    outputs: the names of the k numbers; for a single sigmoid two names, of the answers 0 and 1.
+    picture: (rows, columns, ink), where the inputs are the pixels of a picture, from 0 to ink: then one draws it.
+
+    With two inputs the page shows the plane, and what the model says of each point. How the model is trained, its loss and
+    its optimizer, stays at home. Raises TypeError or ValueError for a model or a word that does not fit, and for a layer
+    that has no form in ONNX; FileNotFoundError where onnxruntime-web is needed and not there.
+    """
+    expect(isinstance(model, Model), "export_page: model", model, "a Model")
+    check_built(model, "export_page")
+    file_name("export_page: path", path)
+    made = onnx_model(model)
+    columns, units = table_of(model, made)
+    last = made.graph.node[-1].op_type if made.graph.node else ""
+    kind = LAST.get(last, "numbers") if last != "Sigmoid" or units == 1 else "numbers"
+    data = {
+        "name": model.name,
+        "numbers": sum(weights.size for weights in model.get_weights()),
+        "kind": kind,
+        "inputs": checked_inputs(inputs, columns),
+        "outputs": checked_outputs(outputs, 2 if kind == "probability" else units, kind),
+        "picture": checked_picture(picture, columns),
+        "float32": model.input_specs[0].dtype == np.float32,
+    }
+    web = []
+    if plain(model) and data["numbers"] <= LARGEST:
+        data["layers"] = [written_layer(layer) for layer in model.layers]
+    else:
+        check_runs(model, made)
+        data["onnx"] = packed(made.SerializeToString())
+        web = [f'<script type="text/plain" id="{name}">{packed(read)}</script>\n' for name, read in onnxruntime_web()]
+    data = json.dumps(data).replace("<", "\\u003c")  # so that no name can end the script
+    page = TEMPLATE.read_text(encoding="utf-8").replace("DATA = {}", f"DATA = {data}", 1)
+    page = page.replace("<!-- onnxruntime-web -->\n", "".join(web), 1)
+    replace(path, page.replace("TITLE", html.escape(model.name), 1).encode())
+
+
+def table_of(model, made):
+    """(columns of the one input, columns of the one output). Raises ValueError for any other model."""
+    shapes = [
+        [d.dim_value or -1 for d in t.type.tensor_type.shape.dim] for t in (*made.graph.input, *made.graph.output)
+    ]
+    floats = all(spec.dtype in ("float32", "float64") for spec in model.input_specs)
+    whole = made.graph.output[0].type.tensor_type.elem_type not in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+    if not (len(shapes) == 2 and all(len(s) == 2 and s[0] == -1 and s[1] > 0 for s in shapes) and floats and not whole):
+        told = ", ".join(f"{spec.dtype}{['rows', *spec.shape[1:]]}" for spec in model.input_specs)
+        gives = ", ".join(str(shape).replace("-1", "rows") for shape in shapes[len(made.graph.input) :])
+        raise ValueError(
+            f"export_page: {model.name} takes {told} and gives {gives}; a page moves one table of numbers, [rows, n], to one [rows, k]"
+        )
+    return shapes[0][1], shapes[1][1]
+
+
+def check_runs(model, made):
+    """Raise ValueError for an op that onnxruntime does not have in the model's dtype."""
+    missing = sorted(SHORT & {node.op_type for node in made.graph.node})
+    if missing and model.input_specs[0].dtype == np.float64:
+        raise ValueError(
+            f"export_page: onnxruntime has {', '.join(missing)} for float32 alone, and {model.name} takes float64; "
+            "build it for float32"
+        )
+
+
+def checked_inputs(inputs, columns):
+    """[{name, low, high}] of all columns. Raises TypeError or ValueError for others."""
+    given = {f"x{k + 1}": (-10, 10) for k in range(columns)} if inputs is None else inputs
+    expect(isinstance(given, dict), "export_page: inputs", given, "a dict {name: (low, high)}")
+    if len(given) != columns:
+        raise ValueError(
+            f"export_page: {len(given)} inputs are named, {', '.join(map(str, given))}; the model has {columns}"
+        )
+    for name, ends in given.items():
+        fits = isinstance(name, str) and isinstance(ends, (tuple, list)) and len(ends) == 2
+        fits = fits and all(isinstance(end, numbers.Real) for end in ends) and -FAR < ends[0] < ends[1] < FAR
+        if not fits:
+            raise ValueError(
+                f"export_page: inputs has {name!r}: {ends!r}; expected a name and (low, high), low below high"
+            )
+    return [{"name": name, "low": float(low), "high": float(high)} for name, (low, high) in given.items()]
+
+
+def checked_outputs(outputs, number, kind):
+    """The names of what is said. Raises TypeError or ValueError where their number is another."""
+    names = outputs
+    if outputs is None:
+        names = [f"y{k + 1}" for k in range(number)] if kind == "numbers" else [str(k) for k in range(number)]
+    fits = isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names)
+    expect(fits, "export_page: outputs", names, "a list of names")
+    if len(names) != number:
+        raise ValueError(f"export_page: outputs has {len(names)} names; the model says {number} ({kind})")
+    return list(names)
+
+
+def checked_picture(picture, columns):
+    """{rows, columns, ink} or None. Raises ValueError where the model has not as many inputs."""
+    if picture is None:
+        return None
+    fits = isinstance(picture, (tuple, list)) and len(picture) == 3 and isinstance(picture[2], numbers.Real)
+    fits = fits and all(isinstance(n, numbers.Integral) and n > 0 for n in picture[:2]) and 0 < picture[2] < FAR
+    if not fits or picture[0] * picture[1] != columns:
+        raise ValueError(
+            f"export_page: picture is {picture!r}; expected (rows, columns, ink) with {columns} pixels in all"
+        )
+    return dict(zip(("rows", "columns", "ink"), map(float, picture), strict=True))
+
+
+def plain(model):
+    """Whether a model is Dense layers alone, one behind another, with activations that the page knows."""
+    return type(model) is Sequential and all(
+        isinstance(layer, Dense) and of_levels(type(layer)) and activation_of(layer) in PLAIN for layer in model.layers
+    )
+
+
+def activation_of(layer):
+    """The name of its activation, "linear" where it has none."""
+    names = [name for name, function in ACTIVATIONS.items() if function is layer.activation]
+    return names[0] if names else "linear" if layer.activation is None else ""
+
+
+def written_layer(layer):
+    """{inputs, units, activation, kernel, bias} of a Dense layer, its numbers as text."""
+    kernel = layer.kernel.numpy()
+    bias = np.zeros(layer.units, kernel.dtype) if layer.bias is None else layer.bias.numpy()
+    inputs, units = kernel.shape
+    numbers = {name: packed_numbers(array) for name, array in (("kernel", kernel), ("bias", bias))}
+    return {"inputs": inputs, "units": units, "activation": activation_of(layer)} | numbers
+
+
+def packed_numbers(array):
+    """An array as text: the bytes of little-endian float32 or float64, in base64."""
+    return base64.b64encode(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()).decode()
+
+
+def packed(data):
+    """Bytes as text: compressed, in base64, as every browser can unpack."""
+    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
+
+
+def onnxruntime_web():
+    """[(name, bytes), …] of the files of onnxruntime-web, where npm has put them. Raises FileNotFoundError."""
+    here = Path.cwd()
+    for folder in (here, *here.parents, TEMPLATE.parents[1]):
+        files = [folder / "node_modules" / "onnxruntime-web" / "dist" / name for name in WEB]
+        if all(file.is_file() for file in files):
+            return [(file.name, file.read_bytes()) for file in files]
+    raise FileNotFoundError(
+        f"export_page: this model is more than Dense layers with {', '.join(PLAIN)} and {LARGEST:,} numbers. To run it, the page "
+        f"needs onnxruntime-web, and {here.as_posix()} has no node_modules with it; install it:  npm install onnxruntime-web"
+    )

@@ -1,0 +1,221 @@
+"""Values made of others: lists, tuples and dicts of tensors; and functions that take and return them."""
+
+import types
+
+import numpy as np
+
+from levels import low_level
+from levels.low_level import DOOR, RUN, NoProgram, Operators, Tensor, Trace, Variable, as_tensor, constant
+from levels_more.low_level.shape import stack
+
+
+def traced():
+    """Whether a function is traced now: its tensors have no numbers."""
+    here = DOOR.stands
+    while hasattr(here, "below"):  # tapes, in front of what stands behind them
+        here = here.below
+    return isinstance(here, Trace)
+
+
+def known_now(what):
+    """Raise TypeError while a function is traced: `what` is done at each call. (A `Function` of this file then is not traced.)"""
+    if traced():
+        raise TypeError(f"{what}: while a function is traced, no numbers are known; do it outside of fit's functions")
+
+
+def whole(dtype):
+    """A dtype, or its name, as NumPy's: int64 for all whole numbers, which have kernels in no other. None stays."""
+    found = None if dtype is None else np.dtype(dtype)
+    return np.dtype(np.int64) if found is not None and found.kind in "iu" else found
+
+
+def numbers(x, dtype=None):
+    """A tensor of tensors, arrays or numbers; of whole numbers it is int64, of Python's floats float32.
+
+    Raises TypeError for text, and for a dtype that would lose digits.
+    """
+    if isinstance(x, (list, tuple)) and any(isinstance(each, Operators) for each in x):
+        x = stack([*x])
+    if isinstance(x, str):
+        raise TypeError(f"{x!r:.60} is text; tensors hold numbers, and text stays Python's")
+    if hasattr(x, "dtype") and not isinstance(x, Operators) and x.dtype.kind in "iu":
+        x = np.asarray(x, np.int64)
+    return constant(x, whole(dtype))
+
+
+def known_shape(x):
+    """The shape of a tensor x, int64: a tensor; while a function is traced, where tensors have no numbers, an array."""
+    shape = np.array(low_level.as_tensor(x).shape, np.int64)
+    return shape if traced() else constant(shape)
+
+
+class Unknown:
+    """Stands, while a function is traced, for what is known after it only. Whatever uses it raises TypeError."""
+
+    def _use(self, *_):
+        raise TypeError("it is not known while a function is traced")
+
+    __getattr__ = __bool__ = __float__ = __int__ = __format__ = __str__ = __iter__ = _use
+    __add__ = __radd__ = __sub__ = __mul__ = __truediv__ = __array__ = _use
+
+
+class Later(Unknown):
+    """What `read()` gives after the call of a traced function, as its result; `state`: what it reads, the variables."""
+
+    def __init__(self, read, state):
+        self.read, self.state = read, {v: as_tensor(v) for v in state}
+
+    def stays(self):
+        """Whether nothing was assigned since: else what is read after the call is not what was meant."""
+        return all(as_tensor(v) is x for v, x in self.state.items())
+
+
+def each_leaf(x, function):
+    """A list, a tuple or a dict of tensors with the function's results in the places of its leaves."""
+    if isinstance(x, dict):
+        return {name: each_leaf(each, function) for name, each in x.items()}
+    if isinstance(x, (list, tuple)):
+        return type(x)(each_leaf(each, function) for each in x)
+    return function(x)
+
+
+def leaves(x):
+    """What stands in it [a list], whatever it is in."""
+    found = []
+    each_leaf(x, found.append)
+    return found
+
+
+_TENSOR, EAGER = object(), [False]  # what stands for a tensor; whether no Function is to be traced
+
+
+def _apart(x, tensors, results=False):
+    """How x is made, as a key, without the tensors in it, which go to the list."""
+    if isinstance(x, Unknown):
+        return (Later, x.read) if results and isinstance(x, Later) and x.stays() else x._use()
+    if isinstance(x, (Tensor, np.ndarray)) or results and isinstance(x, (Variable, int, float, np.generic)):
+        tensors.append(numbers(x))
+        return _TENSOR
+    if type(x) in (list, tuple):
+        return type(x), tuple(_apart(each, tensors, results) for each in x)
+    if type(x) is dict:
+        return dict, tuple(x), tuple(_apart(each, tensors, results) for each in x.values())
+    return None, type(x), repr(x) if isinstance(x, float) else x, x
+
+
+def _together(form, tensors):
+    """What `_apart` took apart, with these tensors, an iterator."""
+    if form is _TENSOR:
+        return next(tensors)
+    kind, *parts = form
+    if kind in (None, Later):
+        return parts[-1]() if kind is Later else parts[-1]
+    made = [_together(each, tensors) for each in parts[-1]]
+    return dict(zip(parts[0], made, strict=True)) if kind is dict else kind(made)
+
+
+class Function(low_level.Function):
+    """A function that is traced for each shape and each Python value that it is given.
+
+    Its arguments and results may be lists, tuples and dicts of tensors. What cannot be traced runs op by op, at each call:
+    an `if` on a tensor's numbers, what is `known_now` only. `input_signature` is a list of `TensorSpec`.
+    """
+
+    def __init__(self, python, input_signature=None):
+        super().__init__(python)
+        self.whole, self.signature = python, input_signature
+        self.eager, self.form = False, None
+
+        def flat(form, *tensors):
+            args, options = _together(form, iter(tensors))
+            results = []
+            self.form = _apart(self.whole(*args, **options), results, results=True)
+            return results
+
+        self.python = flat
+
+    python_function = property(lambda self: self.whole, doc="The function itself, not traced.")
+
+    def compile(self, args, over):
+        program, _ = super().compile(args, over)
+        return program, self.form
+
+    def traced(self, signature, over):
+        """As in any function. Raises NoProgram where it needs the numbers, or assigns to a part of a variable."""
+        try:
+            return super().traced(signature, over)
+        except TypeError as error:
+            raise NoProgram(f"{self.__name__}: {error}") from error
+        except AttributeError as error:
+            if not isinstance(error.obj, Operators) or error.name[:6] != "assign":
+                raise
+            raise NoProgram(f"{self.__name__}: {error}") from error
+
+    def __get__(self, owner, kind=None):
+        return self if owner is None else types.MethodType(self, owner)
+
+    def __call__(self, *args, **options):
+        """Raises TypeError for arguments that are not what `input_signature` says."""
+        args = self._signed(args)
+        if self.eager or EAGER[0] or DOOR.stands is not RUN:
+            return self.whole(*args, **options)
+        try:
+            tensors = []
+            form = _apart((args, options), tensors)
+            key = (form, *[x.spec for x in tensors])
+            hash(key)  # an argument of the reader's may be none
+        except TypeError:
+            return self.at_each_call(args, options)
+        try:
+            program, result = self.program([form, *tensors], key, False)
+        except NoProgram:
+            return self.at_each_call(args, options)
+        return _together(result, iter(program.run([form, *tensors])))
+
+    def at_each_call(self, args, options):
+        """What the function gives, op by op; from now on always."""
+        result = self.whole(*args, **options)
+        self.eager = True
+        return result
+
+    def get_concrete_function(self, *specs):
+        """The function for arguments of these `TensorSpec`s only."""
+        return Function(self.whole, [*specs] or None)
+
+    def _signed(self, args):
+        """The arguments as `input_signature` says: the last ones, for a method's first one is its owner."""
+        if self.signature is None:
+            return args
+        first = len(args) - len(self.signature)
+        if first not in (0, 1):
+            raise TypeError(f"{self.__name__}: {len(args)} arguments; input_signature has {len(self.signature)}")
+        pairs = zip(self.signature, args[first:], strict=True)
+        return (*args[:first], *(spec.checked(self.__name__, x) for spec, x in pairs))
+
+
+class TensorSpec:
+    """A shape, in which None is any size, and a dtype."""
+
+    def __init__(self, shape=None, dtype="float32", name=None):
+        self.shape = None if shape is None else tuple(shape)
+        self.dtype, self.name = whole(dtype), name
+
+    def checked(self, name, x):
+        """x as a tensor. Raises TypeError where it is of another shape or dtype."""
+        x = numbers(x, None if hasattr(x, "dtype") else self.dtype)
+        wanted = x.shape if self.shape is None else self.shape
+        if (
+            len(wanted) != len(x.shape)
+            or x.dtype != self.dtype
+            or any(n not in (None, size) for n, size in zip(wanted, x.shape, strict=True))
+        ):
+            raise TypeError(f"{name}: an argument is {x.spec}; input_signature says {self}")
+        return x
+
+    def __repr__(self):
+        return f"TensorSpec(shape={self.shape}, dtype={self.dtype})"
+
+
+def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False):
+    """Make a Function of a function or a method; without one, a decorator that does. The last three change nothing here."""
+    return Function(func, input_signature) if func is not None else lambda func: Function(func, input_signature)

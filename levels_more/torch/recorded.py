@@ -1,0 +1,312 @@
+"""The tensor of PyTorch's way: it remembers, shares its memory, and can be changed in place."""
+
+import functools
+import math
+
+import numpy as np
+
+from levels import low_level
+from levels.low_level import Operators
+from levels_more.low_level.promotion import NUMBERS
+from levels_more.missing import CURES
+from levels_more.torch.op_arguments import put
+from levels_more.torch.printing import printed
+from levels_more.torch.recording import Hook, Node, OperandError, ShapeError, Switch, gradients, recording, remembering
+from levels_more.torch.storage import Viewing
+
+UFUNCS = {"multiply": "mul", "subtract": "sub", "power": "pow", "equal": "eq", "not_equal": "ne", "less_equal": "le",
+          "greater_equal": "ge", "rint": "round", "arctan": "atan", "arctan2": "atan2"}  # fmt: skip
+FUNCTIONS = {}  # name -> a function of recorded tensors, which is a method, too; `add_` is `add`, in place
+
+
+class Size(tuple):
+    """A shape, which counts its numbers."""
+
+    def numel(self):
+        """How many numbers it has."""
+        return math.prod(self)
+
+    def __getitem__(self, index):
+        found = super().__getitem__(index)
+        return Size(found) if isinstance(index, slice) else found
+
+    def __repr__(self):
+        return f"torch.Size({list(self)})"
+
+
+class dtype:
+    """A kind of numbers, by PyTorch's name of it, once each; NumPy takes it for its own of that kind."""
+
+    known = {}
+
+    def __new__(cls, kind):
+        kind = np.dtype(kind)
+        self = cls.known.setdefault(kind, super().__new__(cls))
+        self.dtype = kind
+        return self
+
+    kind, itemsize = property(lambda self: self.dtype.kind), property(lambda self: self.dtype.itemsize)
+    is_floating_point = property(lambda self: self.kind == "f")
+
+    def __eq__(self, other):
+        return self.dtype == other
+
+    def __hash__(self):
+        return hash(self.dtype)
+
+    def __repr__(self):
+        return f"torch.{self.dtype}"
+
+
+class device(str):
+    """A device by its name; there is the CPU. Raises RuntimeError for another one."""
+
+    type = "cpu"
+
+    def __new__(cls, name="cpu", index=None):
+        if str(name).split(":")[0] != "cpu":
+            raise RuntimeError(f"device {name!r}: here is the CPU; ask torch.cuda.is_available() first")
+        return super().__new__(cls, "cpu")
+
+
+def _operator(name):
+    """The methods for `x - 1.0`, and for `1.0 - x`."""
+    return lambda x, other: FUNCTIONS[name](x, other), lambda x, other: FUNCTIONS[name](other, x)
+
+
+def _in_place(name):
+    """The method that puts the function's result in the place of the tensor's own numbers, and returns the tensor."""
+
+    def method(x, *args, **options):
+        y = (FUNCTIONS.get(name + "_") or FUNCTIONS[name])(x, *args, **options)
+        return x.set(y, name + "_")
+
+    return method
+
+
+class Recorded(Viewing):
+    """Numbers that remember. `node`: how they were made, as the numbers `known`; `grad`: what `backward` has added up."""
+
+    def __init__(self, values, *sizes, requires_grad=False, node=None):
+        if isinstance(values, int):  # a shape, as PyTorch has it
+            values = np.zeros((values, *sizes))
+        held = isinstance(values, Operators)
+        super().__init__(values if held else low_level.constant(np.asarray(values, NUMBERS[float])))
+        self.node, self.known, self.grad = node, self.memory.held, None
+        if requires_grad:
+            self.requires_grad_()
+
+    requires_grad = property(lambda self: self.node is not None, lambda self, value: self.requires_grad_(value))
+    is_leaf = property(lambda self: self.node is None or self.node.leaf is not None)
+    grad_fn = property(lambda self: None if self.is_leaf else self.node)
+    data = property(lambda self: self.detach(), lambda self, value: self.look_at(value))
+    shape, dtype = property(lambda self: Size(self.held.shape)), property(lambda self: dtype(self.held.dtype))
+    ndim = property(lambda self: len(self.shape))
+    T, mT = property(lambda self: FUNCTIONS["t"](self)), property(lambda self: FUNCTIONS["transpose"](self, -2, -1))
+    device, is_cuda = device(), False
+
+    def requires_grad_(self, requires_grad=True):
+        """From now on what is made from this tensor remembers so. Raises OperandError but for floats, RuntimeError for a result."""
+        if requires_grad and self.dtype.kind != "f":
+            raise OperandError(f"requires_grad: the tensor is {self.dtype}; expected floats; only they have a gradient")
+        if not (self.is_leaf or requires_grad):
+            raise RuntimeError(
+                "requires_grad: a result remembers what it was made from; detach() gives one that does not"
+            )
+        if self.is_leaf:
+            self.node = Node("accumulate_grad", leaf=self) if requires_grad else None
+        return self
+
+    def look_again(self):
+        with Switch(self.grad_fn is not None):
+            again = self.move(self.base)
+        self.memory.held = again.memory.held
+        if not (self.is_leaf and self.requires_grad):
+            self.node, self.known = again.node, again.known
+
+    def of(self, held, node=None):
+        """Another tensor, of these numbers."""
+        return Recorded(held, node=node)
+
+    def detach(self):
+        """The same numbers, which remember nothing. To change them is to change these."""
+        return self.of(self.held).look_at(self)
+
+    def retain_grad(self):
+        """Keep the gradient here, too, though this was made from others."""
+        if not self.is_leaf:
+            self.node.kept[self.known] = self
+
+    def register_hook(self, hook):
+        """Call hook(its gradient) in `backward`; what that gives, if anything, is handed on. Raises RuntimeError without a gradient."""
+        if not self.requires_grad:
+            raise RuntimeError("register_hook: this tensor has no gradient; it does not require one")
+        return Hook(self.node, (self.known, hook))
+
+    def backward(self, gradient=None, retain_graph=False, create_graph=False):
+        """Add the gradient of this number to the `grad` of every leaf that it was made from. Raises RuntimeError for others."""
+        for x, dx in gradients([self], [gradient], None, retain_graph, create_graph):
+            if x.grad is None or create_graph:
+                x.grad = dx if x.grad is None else x.grad + dx
+            else:
+                x.grad.write(x.grad.held + dx.held)
+
+    def set(self, value, why="set"):
+        """Put other numbers in the place of these, in this shape and dtype. What was recorded keeps the old ones.
+
+        Raises RuntimeError where a leaf would change that is recorded, or a recorded view, or shape or dtype do not fit.
+        """
+        value = value if isinstance(value, Recorded) else self.of(low_level.as_tensor(value, self.held))
+        node = value.node if recording() else None
+        if recording() and (self.is_leaf and self.node or self.base is not None and (self.node or node)):
+            what = "a leaf that requires_grad" if self.is_leaf and self.node else "a view of what is recorded"
+            raise RuntimeError(f"{why}: {what} would change in place; write so inside `with torch.no_grad():`")
+        widens = value.dtype.kind == "f" != self.dtype.kind and why != "copy_"
+        if widens or np.broadcast_shapes(self.shape, value.shape) != tuple(self.shape):
+            raise RuntimeError(f"{why}: {value.dtype} {tuple(value.shape)} for {self.dtype} {tuple(self.shape)}")
+        if value.dtype != self.dtype:
+            value = FUNCTIONS["to"](value, self.dtype)
+        if value.shape != self.shape:
+            value = FUNCTIONS["expand"](value, *self.shape)
+        self.write(value.held)
+        if recording() and value.node:
+            self.node, self.known = value.node, value.known
+        return self
+
+    __add__, __radd__ = _operator("add")
+    __sub__, __rsub__ = _operator("sub")
+    __mul__, __rmul__ = _operator("mul")
+    __truediv__, __rtruediv__ = _operator("div")
+    __floordiv__, __rfloordiv__ = _operator("floor_divide")
+    __mod__, __rmod__ = _operator("remainder")
+    __pow__, __rpow__ = _operator("pow")
+    __matmul__, __rmatmul__ = _operator("matmul")
+    __lt__, __gt__ = _operator("lt")
+    __le__, __ge__ = _operator("le")
+    __eq__, __ne__ = _operator("eq")[0], _operator("ne")[0]
+    __and__, __rand__ = _operator("bitwise_and")
+    __or__, __ror__ = _operator("bitwise_or")
+    __xor__, __rxor__ = _operator("bitwise_xor")
+    __ipow__, __imod__ = _in_place("pow"), _in_place("remainder")
+    __ifloordiv__ = _in_place("floor_divide")
+    __iand__, __ior__ = _in_place("bitwise_and"), _in_place("bitwise_or")
+    __iadd__, __isub__ = _in_place("add"), _in_place("sub")
+    __imul__, __itruediv__ = _in_place("mul"), _in_place("div")
+    __hash__ = object.__hash__
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **how):
+        """NumPy's functions of tensors: ours of that name, else NumPy's of the numbers."""
+        function = FUNCTIONS.get(UFUNCS.get(ufunc.__name__, ufunc.__name__))
+        if function and method == "__call__" and not how:
+            return function(*inputs)
+        return getattr(ufunc, method)(*(x.numpy() if isinstance(x, Recorded) else x for x in inputs), **how)
+
+    def __neg__(self):
+        return FUNCTIONS["neg"](self)
+
+    def __abs__(self):
+        return FUNCTIONS["abs"](self)
+
+    def __invert__(self):
+        return FUNCTIONS["bitwise_not"](self)
+
+    def __getitem__(self, index):
+        return FUNCTIONS["at"](self, index)
+
+    def __setitem__(self, index, value):
+        parts = index if isinstance(index, tuple) else (index,)
+        places = tuple(p.held.numpy() if isinstance(p, Recorded) else p for p in parts)
+        if recording() and (self.node or isinstance(value, Recorded) and value.node):
+            self.set(recorded("copy_slices", put)(self, value, places), "x[…] = …")
+        else:
+            self.array()[places] = value.held.numpy() if isinstance(value, Recorded) else value
+
+    def __getattr__(self, name):
+        if name.endswith("_") and not name.startswith("_") and (name in FUNCTIONS or name[:-1] in FUNCTIONS):
+            return functools.partial(_in_place(name[:-1]), self)
+        if name in FUNCTIONS:
+            return functools.partial(FUNCTIONS[name], self)
+        cure = f"; use {CURES[name]}" if name in CURES else ""
+        raise AttributeError(f"a tensor has no {name!r} here{cure}", name=name, obj=self)
+
+    def __deepcopy__(self, memo):
+        if not self.is_leaf:
+            raise RuntimeError("a tensor that remembers what it was made from cannot be copied; detach() it first")
+        same = type(self)(self.held, requires_grad=self.requires_grad)
+        same.grad = None if self.grad is None else self.grad.clone()
+        return same
+
+    def numpy(self):
+        """The numbers as a NumPy array, which shares their memory. Raises RuntimeError for what is recorded: detach it first."""
+        if self.requires_grad:
+            raise RuntimeError("numpy: this tensor remembers; write x.detach().numpy()")
+        return self.array()
+
+    def item(self):
+        """The one number, as Python's. Raises ShapeError for none, or several."""
+        if self.shape.numel() != 1:
+            raise ShapeError(
+                f"a tensor of shape {tuple(self.shape)} is not one number; take one of it, or any() or all()"
+            )
+        return self.held.numpy().item()
+
+    def tolist(self):
+        """The numbers as lists of lists of Python's."""
+        return self.held.numpy().tolist()
+
+    def __len__(self):
+        return len(self.held)
+
+    def __contains__(self, value):
+        return bool((self == value).any())
+
+    def __iter__(self):
+        return (self[k] for k in range(len(self)))
+
+    def __bool__(self):
+        return bool(self.item())
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __index__(self):
+        return self.held.numpy().__index__()
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.numpy(), dtype)
+
+    def __format__(self, spec):
+        return format(self.item() if self.ndim == 0 else str(self), spec)
+
+    def __repr__(self):
+        array = self.held.numpy()
+        clear = self.dtype == NUMBERS[float] or self.dtype.kind != "f" and array.size
+        end = "requires_grad=True" * self.requires_grad if self.is_leaf else f"grad_fn={self.node}"
+        size = f"size={tuple(self.shape)}" * (not array.size and self.ndim != 1)
+        return printed(array, filter(None, [size, f"dtype={self.dtype}" * (not clear), end]))
+
+
+def recorded(name, function, view=None):
+    """A function of `levels`, for recorded tensors: see `remembering`."""
+    return remembering(name, function, Recorded, view)
+
+
+def only_view(function):
+    """A function whose results are views; it refuses, with a RuntimeError, where it would have to copy."""
+
+    def view(x, *args):
+        y = function(x, *args)
+        if y is not x and y.base is None:
+            raise RuntimeError(f"view: the numbers {tuple(x.shape)} do not lie in even steps for that; use reshape")
+        return y
+
+    return view
+
+
+def cut_out(x, index):
+    """Whether x[index] is cut out by slices and whole numbers: then it looks at the memory of x."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return not any(isinstance(part, Recorded | list | np.ndarray) for part in parts)

@@ -1,0 +1,178 @@
+"""Recorded tensors made of numbers, of one number, or drawn by chance, with the arguments that PyTorch has for all of them."""
+
+import numpy as np
+
+from levels import low_level
+from levels_more.checks import expect
+from levels_more.low_level.generator import drawn
+from levels_more.low_level.promotion import NUMBERS, ORDER, common
+from levels_more.torch.datasets import Weighted, stacked
+from levels_more.torch.op_arguments import sizes_of
+from levels_more.torch.recorded import FUNCTIONS, Recorded, device, dtype
+from levels_more.torch.recording import OperandError, ShapeError, recording
+
+BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
+KINDS = {"bool": BOOL, "int": LONG, "int32": LONG, "int64": LONG, "long": LONG, "float": FLOAT, "float32": FLOAT,
+         "double": DOUBLE, "float64": DOUBLE}  # fmt: skip
+
+
+def tensor(data, dtype=None, requires_grad=False, device=None):
+    """Numbers as a tensor: floats of Python in the default dtype, whole numbers as int64, arrays as they are."""
+    first = data
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    if isinstance(data, list | tuple):
+        data = [x.tolist() if isinstance(x, Recorded) else x for x in data]
+    array = np.asarray(data.held if isinstance(data, Recorded) else data)
+    own = array.dtype if hasattr(first, "dtype") or array.dtype.kind != "f" else NUMBERS[float]
+    made = low_level.constant(array.astype(dtype or (ORDER[1] if own.kind in "iu" else own)))
+    return Recorded(made, requires_grad=requires_grad).to(device)
+
+
+def of_kind(kind):
+    """What makes tensors of one dtype: of numbers, or of a shape, (2, 3), with numbers to be filled in."""
+
+    def run(data=(), *sizes):
+        return FUNCTIONS["zeros"](data, *sizes, dtype=kind) if isinstance(data, int) else tensor(data, kind)
+
+    run.dtype = kind.dtype  # x.type(torch.LongTensor) asks for it
+    return run
+
+
+def from_numpy(array):
+    """The numbers of an array, of which each hears when the other changes. Raises TypeError but for bool, int64, floats."""
+    made = Recorded(low_level.constant(array))
+    made.memory.array = array
+    return made
+
+
+def as_tensor(data, dtype=None, device=None):
+    """What is given as a tensor: a tensor itself, an array with which it shares its memory, numbers; in another dtype a copy."""
+    if isinstance(data, np.ndarray) and data.dtype in ORDER:
+        data = from_numpy(data)
+    return data.to(dtype, device) if isinstance(data, Recorded) else tensor(data, dtype, device=device)
+
+
+def maker(make, kind=None):
+    """`make(dtype, generator, …)` with PyTorch's arguments; floats are of the default dtype, unless another one is said."""
+
+    def run(*args, dtype=kind, requires_grad=False, device=None, generator=None, **how):
+        made = make(np.dtype(dtype or NUMBERS[float]), generator, *args, **how)
+        return tensor(made, dtype or (NUMBERS[float] if made.dtype.kind == "f" else None), requires_grad, device)
+
+    return run
+
+
+def shaped(make):
+    """The maker of a shape: `make(shape, dtype, generator)`."""
+    return maker(lambda dtype, g, *sizes, size=None: make(sizes_of(sizes if size is None else (size,)), dtype, g))
+
+
+def like(make):
+    """A maker that takes the shape and, unless it is said otherwise, the dtype of another tensor."""
+    return lambda x, *args, **how: make(x.shape, *args, **{"dtype": x.dtype, **how})
+
+
+def whole(dtype, generator, *given, low=0, high=None, size=None):
+    """Whole numbers below `high`, from `low` on or from 0: randint(high, size), or randint(low, high, size)."""
+    *bounds, size = (x for x in (*given, high, size) if x is not None)
+    start, end = (low, *bounds)[-2:]
+    return start + np.floor(drawn("uniform", size, generator).numpy() * (end - start))
+
+
+def normal(mean=0.0, std=1.0, size=None, generator=None):
+    """Normal numbers of that mean and deviation: numbers, with a `size`, or tensors of one shape."""
+    size = np.broadcast_shapes(np.shape(mean), np.shape(std)) if size is None else size
+    return FUNCTIONS["randn"](size, generator=generator) * std + mean
+
+
+def to(x, *how, **options):
+    """x[…] in the dtype that is named, or is another tensor's; of the devices there is one. Raises TypeError for anything else."""
+    for each in (*how, *options.values()):
+        kind = getattr(KINDS.get(each) if isinstance(each, str) else each, "dtype", each)
+        if isinstance(kind, np.dtype):
+            x = x if kind == x.dtype else low_level.cast(x, kind)
+        elif isinstance(each, str):
+            device(each)
+        elif not isinstance(each, bool | None):
+            raise TypeError(f"to: {each!r:.60}; expected a dtype, a device or a tensor")
+    return x
+
+
+def kind_of(x, dtype=None):
+    """x[…] in this dtype; without one, the name of the class of tensors that has its own: "torch.FloatTensor"."""
+    names = {BOOL: "Bool", LONG: "Long", FLOAT: "Float", DOUBLE: "Double"}
+    return f"torch.{names[x.dtype]}Tensor" if dtype is None else to(x, dtype)
+
+
+def drawn_by(weights, num_samples, replacement=False, generator=None):
+    """So many whole numbers, each drawn as often as weights[n] says; rows of them for weights[rows, n]. See `Weighted`."""
+    array = weights.detach().numpy()
+    rows = [list(Weighted(row, num_samples, replacement, generator)) for row in array.reshape(-1, array.shape[-1])]
+    return tensor(rows if array.ndim > 1 else rows[0])
+
+
+def get_default_dtype():
+    """The dtype of Python's floats."""
+    return dtype(NUMBERS[float])
+
+
+def set_default_dtype(kind):
+    """The dtype of Python's floats from now on: torch.float32 or torch.float64. Raises OperandError for others."""
+    if np.dtype(kind).kind != "f":
+        raise OperandError(f"set_default_dtype: {kind!r}; expected floats, as torch.float64")
+    NUMBERS[float] = np.dtype(kind)
+
+
+def result_type(tensor, other):
+    """The dtype of what two operands give, tensors or numbers: one number does not widen a tensor of its kind."""
+    return dtype(common(*(x.held if isinstance(x, Recorded) else x for x in (tensor, other))))
+
+
+def promote_types(type1, type2):
+    """The smallest dtype that both fit into; float32 counts as wider than int64. Raises TypeError for others than there are."""
+    kinds = [dtype(kind) for kind in (type1, type2)]
+    if unknown := [kind for kind in kinds if kind not in ORDER]:
+        raise TypeError(f"promote_types: {unknown[0]}; here are {[dtype(kind) for kind in ORDER]}")
+    return max(kinds, key=ORDER.index)
+
+
+def cartesian_prod(*tensors):
+    """Each choice of one number of every tensor x[n], as rows, the last number changing first; of one tensor itself.
+
+    Raises ShapeError for a tensor of more axes, or of none, and OperandError for none at all or for several dtypes.
+    """
+    expect(all(isinstance(x, Recorded) for x in tensors), "cartesian_prod: tensors", tensors, "tensors one by one")
+    if len({x.dtype for x in tensors}) != 1:
+        raise OperandError(
+            f"cartesian_prod: dtypes {[x.dtype for x in tensors]}; expected one or more tensors of one dtype"
+        )
+    if wrong := [tuple(x.shape) for x in tensors if x.ndim != 1]:
+        raise ShapeError(f"cartesian_prod: a tensor has the shape {wrong[0]}; expected one axis")
+    places = np.indices([len(x) for x in tensors]).reshape(len(tensors), -1)
+    columns = [x[rows] for x, rows in zip(tensors, places, strict=True)]
+    return tensors[0] if len(tensors) == 1 else FUNCTIONS["stack"](columns, 1)
+
+
+def default_collate(samples):
+    """A list of samples as one batch: tensors and numbers one beneath the other; tuples and dicts part by part."""
+
+    def made(parts):
+        if isinstance(parts[0], Recorded):
+            return FUNCTIONS["stack"](parts)
+        return tensor(np.stack(parts), dtype=DOUBLE if isinstance(parts[0], float) else None)
+
+    return stacked(samples, made)
+
+
+def without_memory(name, function):
+    """A function of NumPy's arrays, of recorded tensors. Raises OperandError for what requires a gradient: it has none."""
+
+    def run(*tensors, **how):
+        if recording() and any(x.requires_grad for x in tensors):
+            raise OperandError(f"{name}: it has no gradient here; x.detach() is a tensor that needs none")
+        found = function(*(x.detach().numpy() for x in tensors), **how)
+        make = lambda array: tensor(np.ascontiguousarray(array))  # noqa: E731
+        return getattr(type(found), "_make", tuple)(map(make, found)) if isinstance(found, tuple) else make(found)
+
+    return run

@@ -1,0 +1,245 @@
+"""A tensor that remembers what it was made from, so that a graph is always being recorded: PyTorch's way.
+
+On level 3 a tape is open in a `with` block. Here every function runs under a tape of its own, and its result keeps what
+that tape wrote down. `backward` puts the pieces one behind the other, and walks back over them as over any tape.
+"""
+
+import contextlib
+import functools
+import itertools
+import math
+import operator
+import threading
+
+from levels import low_level, more
+from levels.low_level import VJPS, GradientTape, Operators, renamed
+from levels_more.checks import as_python, expect
+from levels_more.compiler.eager.backward import walk_back
+from levels_more.low_level import custom_rules  # noqa: F401 (the rule of hooks)
+from levels_more.torch.storage import Viewing
+
+
+class _Recording(threading.local):
+    on = True
+
+
+_RECORDING = _Recording()
+
+
+class Switch:
+    """From now on, or in this `with` block, results of this thread remember what they were made from, or do not."""
+
+    def __init__(self, on):
+        self.before, _RECORDING.on = _RECORDING.on, bool(on)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        _RECORDING.on = self.before
+
+
+@contextlib.contextmanager
+def _switched(on):
+    with Switch(on):
+        yield
+
+
+def switched(on, function=None):
+    """The same in a `with` block, or in each call of the function that it decorates."""
+    return _switched(on) if function is None else _switched(on)(function)
+
+
+def recording():
+    """Whether results of this thread remember now what they were made from."""
+    return _RECORDING.on
+
+
+class Hook:
+    """A function that a module, or the node of a tensor, calls; it can be taken away."""
+
+    def __init__(self, owner, hook):
+        self.owner, self.hook = owner, hook
+        owner.hooks = (*owner.hooks, hook)
+
+    def remove(self):
+        """Take it away."""
+        self.owner.hooks = tuple(hook for hook in self.owner.hooks if hook is not self.hook)
+
+
+_NUMBERS = itertools.count()
+
+
+class Node:
+    """What a tape wrote down while one function ran, and what that was called with: pairs (numbers, its node)."""
+
+    def __init__(self, name, records=(), parents=(), leaf=None):
+        self.name, self.records, self.parents = name, records, parents
+        self.number = next(_NUMBERS)  # a node is younger than those that it was made from
+        self.leaf, self.kept = leaf, {}  # the tensor whose numbers begin here; those that keep their gradient, too
+        self.hooks = ()  # pairs (numbers, what is called with their gradient, and may give another one)
+
+    def __repr__(self):
+        return f"<{self.name.strip('_').title().replace('_', '')}Backward0>"
+
+
+def noted(value, parents, records):
+    """An argument as `levels` takes it; that it was recorded is noted, and that its numbers were changed since."""
+    if isinstance(value, Viewing):
+        held = value.named()
+        if value.node is not None:
+            parents.append((held, value.node))
+            if value.node.leaf is None and held is not value.known:
+                records.append(("broadcast_to", (value.known,), {"shape": held.shape}, held))
+        return held
+    if type(value) in (list, tuple):
+        return type(value)(noted(x, parents, records) for x in value)
+    return as_python(value)  # of NumPy a number is one of Python, as in PyTorch
+
+
+def _given(result, kind, node):
+    """What `levels` returns, as recorded tensors. Only floats remember."""
+    if isinstance(result, list | tuple):
+        return getattr(type(result), "_make", type(result))([_given(each, kind, node) for each in result])
+    made = isinstance(result, Operators)
+    return kind(result, node=node if made and result.dtype.kind == "f" else None) if made else result
+
+
+class OperandError(RuntimeError, TypeError):
+    """Operands that a function does not take: a RuntimeError for PyTorch's readers, a TypeError for those of `levels`."""
+
+
+class ShapeError(RuntimeError, ValueError):
+    """Operands of shapes, or with numbers, that do not fit: a RuntimeError for PyTorch's readers, as well."""
+
+
+def remembering(name, function, kind, view=None):
+    """A function of `levels`, for recorded tensors: it runs under a tape, whose lines its results, of that kind, keep.
+
+    `view(x, *args)` says whether they are views of the first argument: other ways to look at the same memory. Raises what
+    the function raises, a TypeError as OperandError, a ValueError as ShapeError.
+    """
+
+    @functools.wraps(function, updated=())
+    def run(*args, out=None, inplace=False, **options):
+        parents, before = [], []
+        given = [noted(x, parents, before) for x in args]
+        how = {key: noted(x, parents, before) for key, x in options.items()}
+        with GradientTape() if _RECORDING.on and parents else contextlib.nullcontext() as tape:
+            try:
+                result = function(*given, **how)
+            except (TypeError, ValueError) as error:
+                raise (OperandError if isinstance(error, TypeError) else ShapeError)(*error.args) from None
+        if args and isinstance(args[0], Viewing) and result is given[0]:
+            return args[0]  # nothing was to be done
+        result = _given(result, kind, tape and Node(name, before + tape.records, parents))
+        if view and view(*args, **options):
+            if isinstance(result, Viewing):
+                result.look_through(args[0], lambda x: run(x, *args[1:], **options))
+            for k, part in enumerate(result if isinstance(result, tuple) else ()):
+                part.look_through(args[0], lambda x, k=k: run(x, *args[1:], **options)[k])
+        out = args[0] if inplace else out
+        return result if out is None else out.set(result, name)
+
+    run.__name__ = name
+    return run
+
+
+def _history(node):
+    """All nodes behind this one, each after those that it was made from."""
+    found, waiting = set(), [node]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            if node.records is None:
+                raise RuntimeError("backward: this graph was walked before; backward(retain_graph=True) keeps it")
+            found.add(node)
+            waiting += [parent for _, parent in node.parents]
+    return sorted(found, key=lambda node: node.number)
+
+
+def gradients(targets, weights, inputs=None, keep=False, create=False):
+    """Pairs (x, its gradient), for these inputs or the leaves, of Σ target·weight; a weight may be None for one number.
+
+    With `create` they remember as well. Raises RuntimeError where nothing was recorded, or the graph is walked a second
+    time, or there are several numbers without weights, TypeError for what is no recorded tensor.
+    """
+    for target, weight in zip(targets, weights, strict=True):
+        expect(isinstance(target, Viewing), "backward: the loss", target, "a tensor")
+        if target.node is None or weight is None and math.prod(target.shape) != 1:
+            why = f"its shape is {target.shape}" if target.node else "it was made from nothing that requires_grad"
+            raise RuntimeError(f"backward: {why}; expected one recorded number, or a gradient in the tensor's shape")
+    if len(targets) > 1 or weights[0] is not None:
+        with Switch(True):
+            target = remembering("sum", _weighed, type(targets[0]))(list(targets), [*weights])
+    nodes = _history(target.node)
+    made = [(target.named(), target.node), *(pair for node in nodes for pair in node.parents)]
+    leaves = {held: node.leaf for held, node in made if node.leaf is not None}
+    if inputs is not None:
+        wanted = {x.known: x for x in inputs if x.node and x.node.leaf is None}
+        leaves = {held: x for held, x in leaves.items() if any(x is y for y in inputs)} | wanted
+    else:
+        leaves.update(kept for node in nodes for kept in node.kept.items())
+    records, links, last = _hooked(nodes, target)
+    used = {last}
+    for op, read, _, y in reversed(records):
+        if y in used:
+            rules = VJPS[op] if op in VJPS or more("rule", op) else itertools.repeat(True)
+            used.update(x for x, rule in zip(read, rules, strict=False) if rule)
+    sources = [held for held in leaves if held in used]
+    with GradientTape() if create else contextlib.nullcontext() as tape:
+        found = walk_back(records, last, sources)
+    for node in () if keep or create else nodes:
+        node.records = None if node.leaf is None else ()
+    again = [*links, *tape.records] if create else None
+    node = Node("walk_back", again, [(target.named(), target.node)]) if create else None
+    return [_heard(leaves[held], leaves[held].of(dx, node)) for held, dx in zip(sources, found, strict=True)]
+
+
+def _heard(x, dx):
+    """(x, its gradient), which the hooks of a leaf have heard of, and may have changed."""
+    for _, hook in x.node.hooks if x.node.leaf is x else ():
+        changed = hook(dx)
+        dx = dx if changed is None else changed
+    return x, dx
+
+
+def _hooked(nodes, target):
+    """All records of these nodes, where numbers with hooks go on under another name; what joins the two; the target's name."""
+    names, records, links = {}, [], []
+    for node in nodes:
+        for op, read, attrs, y in node.records:
+            records.append((op, tuple(names.get(x, x) for x in read), attrs, y))
+        for known, hook in reversed(node.hooks) if node.leaf is None else ():
+            before = names.get(known, known)
+            names[known] = renamed(known)
+
+            def back(dy, hook=hook):
+                changed = hook(target.of(dy))
+                return [dy if changed is None else changed.held]
+
+            records.append(("own_backward", (before,), {"back": back}, names[known]))
+            links.append(("own_backward", (before,), {"back": lambda dy: [dy]}, names[known]))
+    return records, links, names.get(target.named(), target.named())
+
+
+def _weighed(targets, weights):
+    """Σ target·weight, one number."""
+    parts = [low_level.reduce_sum(y if g is None else y * g) for y, g in zip(targets, weights, strict=True)]
+    return functools.reduce(operator.add, parts)
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False):
+    """The gradients of one number, or of Σ outputs·grad_outputs, over several outputs, a tuple in the shapes of the inputs.
+
+    With `create_graph` they remember as well, so that their own gradients can be asked for. Raises what `gradients` raises,
+    and RuntimeError for an input that had no part, unless `allow_unused` gives None for it.
+    """
+    given = (inputs, outputs, grad_outputs)
+    inputs, outputs, weights = ([*x] if isinstance(x, list | tuple) else [x] for x in given)
+    weights, totals = weights if grad_outputs is not None else [None] * len(outputs), {}
+    for x, dx in gradients(outputs, weights, inputs, bool(retain_graph), create_graph):
+        totals[x] = totals[x] + dx if x in totals else dx
+    if len(totals) < len({*inputs}) and not allow_unused:
+        raise RuntimeError("grad: an input had no part in the output; allow_unused=True gives None for it")
+    return tuple(totals.get(x) for x in inputs)
