@@ -40,10 +40,10 @@ from levels.mid_level import (
     crossed_column,
     embedding_column,
     indicator_column,
-    metrics,
     numeric_column,
 )
 from levels_more.high_level.fit import distinct
+from levels_more.mid_level import metrics
 from levels_more.mid_level.dataset import cut
 
 DRAWS = np.random.RandomState(0)

@@ -17,7 +17,7 @@ from levels.support.checks import real
 from levels_more import CONTENTS, torch
 from levels_more import tensorflow as tf
 from levels_more.checks import as_python, number
-from levels_more.saving.model import CLASSES, written_part
+from levels_more.high_level.serialization import CLASSES, written_part
 
 K = tf.keras
 FLOATS, WHOLES = (np.float64, np.float32, np.float16), (np.int64, np.int32, np.uint8)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from course import build, tasks
 from course.data import pretrained
 from levels import low_level
-from levels.high_level import Functional, Input, Model, Sequential, export, load_model, save, saving
+from levels.high_level import Functional, Input, Model, Sequential, export, load_model, save
 from levels.low_level import Variable, apply, concat, constant, nn, reduce_max, reduce_mean, reduce_sum, where
 from levels.mid_level import (
     L1,
@@ -38,6 +38,7 @@ from levels.mid_level import (
     PiecewiseConstantDecay,
     RMSprop,
 )
+from levels_more.saving import model as saving
 
 DRAW = np.random.default_rng(0)
 X, Y = DRAW.normal(size=(60, 3)).astype("f4"), DRAW.integers(0, 2, (60, 1)).astype("f4")

@@ -109,7 +109,10 @@ def test_every_public_name_has_its_place(site):
 
 def test_a_module_that_no_notebook_shows_leads_to_what_is_beneath_it_or_above():
     apart = names.taken_apart()
-    leads = {name: apart[f"levels_more.{name}"] for name in ("compiler.fused.backend", "compiler.fused.gather", "low_level.special")}
+    leads = {
+        name: apart[f"levels_more.{name}"]
+        for name in ("compiler.fused.backend", "compiler.fused.gather", "low_level.special")
+    }
     words = "Taken apart", "What it stands on is taken apart", "What stands on it is taken apart"
     places = "more/03 fused", "more/03 fused", "more/03 torch"
     assert [lead[0] for lead in leads.values()] == [f"{w} in {p}" for w, p in zip(words, places, strict=True)]

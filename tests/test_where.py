@@ -101,7 +101,9 @@ def test_what_is_added_to_a_level_is_shown_beside_it():
             for name in names.split():
                 here = [place for place in INDEX if place.level == "levels_more" and place.name == name]
                 assert here, name
-                levels = {place.adds_to for place in here if place.room == module.replace(".", "/")}  # (a module hands some names on)
+                levels = {
+                    place.adds_to for place in here if place.room == module.replace(".", "/")
+                }  # (a module hands some names on)
                 assert levels <= {front.split(".")[1]}, (module, name)
 
 

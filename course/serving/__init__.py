@@ -133,7 +133,7 @@ def write_onnx(path, target):
     import onnx
 
     from levels.high_level import load_model
-    from levels_more.saving.model import replace
+    from levels_more.saving.files import replace
 
     try:
         if path.is_dir():

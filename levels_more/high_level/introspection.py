@@ -8,7 +8,7 @@ from levels.low_level import METHODS
 from levels.mid_level import Layer, Made
 from levels_more.checks import as_python, expect, word
 from levels_more.high_level.functional import Functional, Input, dry_run
-from levels_more.saving.model import made_again, reader, written
+from levels_more.high_level.serialization import made_again, reader, written
 
 
 def layers_of(model):

@@ -10,7 +10,9 @@ from levels.high_level import Model
 from levels.low_level import METHODS
 from levels_more import needed
 from levels_more.checks import expect, file_name
-from levels_more.saving.model import CLASSES, TEXT, WEIGHTS, check_built, load_model, replace, save, stored
+from levels_more.high_level.serialization import CLASSES
+from levels_more.saving.files import replace
+from levels_more.saving.model import TEXT, WEIGHTS, check_built, load_model, save, stored
 from levels_more.saving.onnx import onnx_model
 
 with needed():

@@ -10,7 +10,8 @@ from levels_more import needed
 from levels_more.checks import file_name
 from levels_more.compiler.passes import cse
 from levels_more.high_level.data_adapter import alone, as_list
-from levels_more.saving.model import check_built, replace
+from levels_more.saving.files import replace
+from levels_more.saving.model import check_built
 
 with needed():
     import onnx

@@ -14,7 +14,8 @@ from levels.mid_level import ACTIVATIONS, Dense
 from levels_more import needed
 from levels_more.checks import expect, file_name
 from levels_more.compiler.dependencies import of_levels
-from levels_more.saving.model import check_built, replace
+from levels_more.saving.files import replace
+from levels_more.saving.model import check_built
 from levels_more.saving.onnx import onnx_model
 
 with needed():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from levels.mid_level import at_least
 from levels_more.checks import expect
-from levels_more.saving import model
+from levels_more.saving import files, model
 
 _LIST = "checkpoint"  # the file that says which there are, the last one last
 
@@ -83,7 +83,7 @@ def _noted(folder):
 
 
 def _note(folder, names):
-    model.replace(Path(folder) / _LIST, json.dumps(names).encode())
+    files.replace(Path(folder) / _LIST, json.dumps(names).encode())
 
 
 def latest_checkpoint(checkpoint_dir):

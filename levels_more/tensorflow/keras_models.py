@@ -16,6 +16,7 @@ from levels_more.checks import takes
 from levels_more.high_level import functional
 from levels_more.high_level.data_adapter import alone, as_list
 from levels_more.high_level.fit import distinct, spelled
+from levels_more.high_level.serialization import CLASSES
 from levels_more.low_level.ops import reshape
 from levels_more.saving import model as saving
 from levels_more.tensorflow import constraints, keras_optimizers, keras_steps
@@ -284,5 +285,5 @@ def load_model(filepath, custom_objects=None, compile=True):
 
 
 for table in (LAYERS, LOSSES, METRICS, keras_optimizers.OPTIMIZERS, constraints.CONSTRAINTS):
-    saving.CLASSES.update({f"keras.{name}": kind for name, kind in table.items() if isinstance(kind, type)})
-saving.CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Functional, Sequential)})
+    CLASSES.update({f"keras.{name}": kind for name, kind in table.items() if isinstance(kind, type)})
+CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Functional, Sequential)})

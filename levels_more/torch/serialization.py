@@ -51,7 +51,7 @@ def save(tree, path):
     if hasattr(path, "write"):
         path.write(buffer.getvalue())
         return
-    from levels_more.saving.model import write_aside  # what was there stays until the new file is whole
+    from levels_more.saving.files import write_aside  # what was there stays until the new file is whole
 
     write_aside(
         Path(expect(isinstance(path, str | os.PathLike), "save: path", path, "the name of a file")), buffer.getvalue()

@@ -1,0 +1,100 @@
+"""A part as data that JSON can hold, and back: its class, and the arguments that it was made with."""
+
+import functools
+import reprlib
+
+from levels import mid_level
+from levels.high_level import Model, Sequential, Training
+from levels.mid_level import ACTIVATIONS, INITIALIZERS, Made
+from levels_more.checks import as_python
+from levels_more.high_level.functional import Call, Functional, Input
+from levels_more.mid_level import feature_columns, layers, losses, merging, metrics, optimizers, preprocessing
+
+
+def written(value, seen):
+    """What JSON can hold of a value. `seen`: the parts that are written already, {id: what was written}.
+
+    Raises ValueError for what it cannot hold.
+    """
+    value = as_python(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [written(x, seen) for x in value]
+    if isinstance(value, Made):
+        return written_part(value, seen)
+    names = [name for name, named in (ACTIVATIONS | INITIALIZERS).items() if named is value]
+    if names:
+        return names[0]
+    if not callable(value) or not getattr(value, "__name__", "").isidentifier():
+        cure = "numbers, texts, lists, parts, and functions that `def` gave a name can be saved"
+        raise ValueError(f"save: an argument is {reprlib.repr(value)}; {cure}")
+    return {"def": value.__name__}
+
+
+_PLACES = (
+    layers,
+    preprocessing,
+    merging,
+    losses,
+    metrics,
+    optimizers,
+    feature_columns,
+    mid_level,
+)  # the core's own classes count
+CLASSES = {name: kind for place in _PLACES for name, kind in vars(place).items() if isinstance(kind, type)}
+CLASSES = {name: kind for name, kind in CLASSES.items() if issubclass(kind, Made) and not name.startswith("_")}
+CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, Call, Training)})
+CLASSES.update({name: made for name, made in vars(feature_columns).items() if hasattr(made, "__wrapped__")})
+
+
+def made_again(part):
+    """`part.again`; for a Sequential with the layers that it has now, for some may have been added."""
+    again = part.again
+    if not isinstance(part, Sequential) or type(part).__init__ is not Sequential.__init__:
+        return again
+    options = {name: value for name, value in again.keywords.items() if name != "layers"}
+    return functools.partial(again.func, [*part.layers], *again.args[1:], **options)
+
+
+def written_part(part, seen):
+    """A part: its class, and the arguments that it was made with.
+
+    Raises ValueError for a class of yours that is named like one of ours.
+    """
+    made = made_again(part)
+    kind = type(part) if isinstance(part, Model) else made.func
+    name = f"keras.{kind.__name__}" if CLASSES.get(f"keras.{kind.__name__}") is kind else kind.__name__
+    if CLASSES.get(name, kind) is not kind:
+        raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
+    if id(part) in seen:
+        return {"is": seen[id(part)].setdefault("id", [*seen].index(id(part)))}
+    seen[id(part)] = entry = {"class": name}
+    if made.args:
+        entry["arguments"] = written(made.args, seen)
+    if made.keywords:
+        entry["options"] = {name: written(x, seen) for name, x in made.keywords.items()}
+    return entry
+
+
+def reader(own):
+    """A hook for `json.loads`, which makes parts again. `own` are classes and functions of yours, {name: object}."""
+    classes, parts = CLASSES | {name: kind for name, kind in own.items() if isinstance(kind, type)}, {}
+
+    def find(what, table, name):
+        if name not in table:
+            raise NameError(f"no {what} is called {reprlib.repr(name)}; pass custom_objects={{{name!r}: the {what}}}")
+        return table[name]
+
+    def read(entry):
+        if "is" in entry:
+            return parts[entry["is"]]
+        if "def" in entry:
+            return find("function", own, entry["def"])
+        if "class" not in entry:
+            return entry  # options, or the file as a whole
+        kind = find("class", classes, entry["class"])
+        part = parts[entry.get("id")] = kind(*entry.get("arguments", ()), **entry.get("options", {}))
+        return part
+
+    return read
