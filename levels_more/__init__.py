@@ -11,8 +11,10 @@ import importlib
 # what -> module -> its rows. `what` is a table of the core, or the front or room of `levels` that the names are added to.
 CONTENTS = {
     "activation": {
-        "low_level.activations": "exponential hard_sigmoid leaky_relu log_sigmoid log_softmax mish relu6 selu softplus softsign",
-        "mid_level.layers": "elu gelu silu softmax swish tanh",
+        "mid_level.layers": (
+            "elu exponential gelu hard_sigmoid leaky_relu log_sigmoid log_softmax mish relu6 selu silu softmax "
+            "softplus softsign swish tanh"
+        ),
     },
     "back end": {
         "compiler.fused.replay": "all",

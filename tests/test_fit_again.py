@@ -14,7 +14,7 @@ from levels.kernels import use
 from levels.low_level import GradientTape, Variable, constant, function, reduce_sum
 from levels.mid_level import L2, SGD, Adam, Dense, Layer, MeanSquaredError
 from levels_more.compiler.dependencies import changed
-from levels_more.compiler.recompile import places_of
+from levels_more.high_level.recompile import places_of
 
 RINGS = tasks.rings()
 X, Y = RINGS.x[:400], RINGS.y[:400]

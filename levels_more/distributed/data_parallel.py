@@ -9,12 +9,12 @@ from levels.high_level import Callback, Model
 from levels.low_level import DOOR, GradientTape
 from levels.mid_level import RANDOM
 from levels_more.checks import expect
-from levels_more.compiler.recompile import WAY
 from levels_more.distributed.backend import Rows
 from levels_more.distributed.collectives import broadcast, meet, time_limit, world
 from levels_more.distributed.partition import spread
 from levels_more.high_level.data_adapter import as_list
 from levels_more.high_level.fit import Told, attach
+from levels_more.high_level.recompile import WAY
 
 
 def _own_rows(graph, batch):

@@ -12,7 +12,7 @@ from levels.mid_level import Dataset, Layer, Loss, at_least, positive
 from levels.support.checks import check_finite, unmasked, words_in
 from levels_more.checks import expect
 from levels_more.compiler.dependencies import of_levels
-from levels_more.compiler.recompile import Kept
+from levels_more.high_level.recompile import Kept
 from levels_more.low_level.ops import reshape
 from levels_more.mid_level.layers import Beside
 

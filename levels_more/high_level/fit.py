@@ -15,7 +15,6 @@ from levels.high_level import Callback, Model, epoch_loss, loops, prepared
 from levels.low_level import DOOR, METHODS, RUN, as_tensor, function, reduce_mean
 from levels.mid_level import LOSSES, OPTIMIZERS, WIDER, Layer, Loss, at_least, known, positive
 from levels_more.checks import as_python, takes
-from levels_more.compiler.recompile import WAY, Kept
 from levels_more.high_level.data_adapter import (
     Packing,
     alone,
@@ -34,6 +33,7 @@ from levels_more.high_level.data_adapter import (
     y_as,
 )
 from levels_more.high_level.multi_epoch import Ahead
+from levels_more.high_level.recompile import WAY, Kept
 from levels_more.mid_level import metrics
 from levels_more.mid_level.dataset import cut, in_rows
 from levels_more.mid_level.losses import weighted

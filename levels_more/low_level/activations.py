@@ -1,9 +1,8 @@
 """More bends between layers, each made of functions that are there already, and so is its gradient."""
 
 from levels.low_level import as_tensor, clip, exp, log
-from levels.mid_level import ACTIVATIONS
 from levels_more.checks import number
-from levels_more.low_level.ops import log_softmax, maximum, minimum, tanh, where
+from levels_more.low_level.ops import maximum, minimum, tanh, where
 
 
 def leaky_relu(x, alpha=0.2):
@@ -113,17 +112,3 @@ def logit(x, eps=None):
     """log(x / (1 - x)) of each number of a float tensor, kept within eps and 1 - eps first, where there is one."""
     x = as_tensor(x) if eps is None else clip(x, eps, 1.0 - eps)
     return log(x / (1.0 - x))
-
-
-ACTIVATIONS.update(
-    leaky_relu=leaky_relu,
-    selu=selu,
-    softplus=softplus,
-    log_sigmoid=log_sigmoid,
-    softsign=softsign,
-    relu6=relu6,
-    mish=mish,
-    hard_sigmoid=hard_sigmoid,
-    exponential=exp,
-    log_softmax=log_softmax,
-)

@@ -16,6 +16,7 @@ from levels.low_level import (
     Variable,
     apply,
     as_tensor,
+    exp,
     gather,
     nn,
     reduce_mean,
@@ -36,7 +37,8 @@ from levels.mid_level import (
 )
 from levels_more.checks import as_python, called, expect
 from levels_more.compiler.dependencies import of_levels
-from levels_more.low_level.ops import absolute, cast, concat, reshape, tanh, where
+from levels_more.low_level import activations
+from levels_more.low_level.ops import absolute, cast, concat, log_softmax, reshape, tanh, where
 from levels_more.mid_level.composite_ops import joins
 
 _NORMAL = statistics.NormalDist()
@@ -73,7 +75,24 @@ INITIALIZERS.update(
     he_normal=lambda shape: truncated_normal(shape, math.sqrt(2.0 / _inputs(shape)) / _SPREAD),
     he_uniform=he_uniform,
 )
-ACTIVATIONS.update(tanh=tanh, softmax=nn.softmax, elu=nn.elu, gelu=nn.gelu, swish=nn.swish, silu=nn.swish)
+ACTIVATIONS.update(
+    elu=nn.elu,
+    exponential=exp,
+    gelu=nn.gelu,
+    hard_sigmoid=activations.hard_sigmoid,
+    leaky_relu=activations.leaky_relu,
+    log_sigmoid=activations.log_sigmoid,
+    log_softmax=log_softmax,
+    mish=activations.mish,
+    relu6=activations.relu6,
+    selu=activations.selu,
+    silu=nn.swish,
+    softmax=nn.softmax,
+    softplus=activations.softplus,
+    softsign=activations.softsign,
+    swish=nn.swish,
+    tanh=tanh,
+)
 
 
 class L1(Made):

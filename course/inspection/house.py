@@ -1,0 +1,99 @@
+"""The map of the packages: each room, how much stands in it, and which rooms it imports. It is drawn from the imports.
+
+python3 -m course.inspection.house           print it
+python3 -m course.inspection.house --write   write it into CONTRIBUTING.md
+"""
+
+import ast
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "CONTRIBUTING.md"
+FENCE = "```text\n"  # what the map in the page begins with
+LEVELS = "hardware", "kernels", "low_level", "mid_level", "high_level"
+ROOMS = {  # each package's rooms; a room imports from its own, and from those before it
+    "levels": ("support", *LEVELS),
+    "levels_more": (
+        "hardware",
+        "kernels",
+        "low_level",
+        "compiler",
+        "mid_level",
+        "high_level",
+        "saving",
+        "distributed",
+        "torch",
+        "tensorflow",
+        "torchkeras",
+    ),
+}
+
+
+def room_of(module):
+    """The room of a module as "levels_more.mid_level"; the module itself where it stands in none, as "levels_more.checks"."""
+    package, *rest = module.split(".")
+    return ".".join([package, *rest[:1]])
+
+
+def imports_of(path, root=ROOT):
+    """[(the module that is imported, its names, whether when the file is imported)] of a file of the two packages."""
+    here = path.relative_to(root).with_suffix("").parts
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            base = list(here[: len(here) - node.level]) if node.level else []
+            module = ".".join(base + ([node.module] if node.module else []))
+            found.append((module, [alias.name for alias in node.names], node.col_offset == 0))
+        elif isinstance(node, ast.Import):
+            found += [(alias.name, [], node.col_offset == 0) for alias in node.names]
+    return [each for each in found if each[0].split(".")[0] in ROOMS]
+
+
+def arrows(root=ROOT):
+    """{(room, a room that it imports): [(file, module, names, whether when the file is imported)]}, without those to itself."""
+    found = defaultdict(list)
+    for package in ROOMS:
+        for path in sorted((root / package).rglob("*.py")):
+            here = room_of(".".join(path.relative_to(root).with_suffix("").parts))
+            for module, names, at_once in imports_of(path, root):
+                targets = [module]
+                if module in ROOMS:
+                    targets = [f"{module}.{name}" for name in names if (root / module / name).is_dir()] or [module]
+                for target in targets:
+                    if room_of(target) != here:
+                        found[here, room_of(target)].append((path.relative_to(root).as_posix(), module, names, at_once))
+    return found
+
+
+def drawn(root=ROOT):
+    """The map as text: a line for each room, the lowest first."""
+    leads = defaultdict(set)
+    for here, there in arrows(root):
+        leads[here].add(there)
+    lines = []
+    for package, rooms in ROOMS.items():
+        lines += [package, *(_line(root, package, room, leads[f"{package}.{room}"]) for room in rooms)]
+    return "\n".join(lines) + "\n"
+
+
+def _line(root, package, room, leads):
+    """A room: its files, their lines, and the rooms of its own package and of the other that it imports."""
+    files = sorted((root / package / room).rglob("*.py"))
+    count = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
+    beneath = [each for each in ROOMS[package] if f"{package}.{each}" in leads]
+    other = [f"levels.{each}" for each in ROOMS["levels"] if package != "levels" and f"levels.{each}" in leads]
+    return f"  {room:11} {len(files):3} files {count:6,} lines   imports {' '.join(beneath + other) or 'nothing'}"
+
+
+def in_page(text):
+    """The map as it stands in a page."""
+    return text.split(FENCE)[1].split("```")[0]
+
+
+if __name__ == "__main__":
+    if "--write" in sys.argv:
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(page.replace(in_page(page), drawn()), encoding="utf-8")
+    print(drawn(), end="")
