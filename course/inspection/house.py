@@ -94,6 +94,6 @@ def in_page(text):
 
 if __name__ == "__main__":
     if "--write" in sys.argv:
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(page.replace(in_page(page), drawn()), encoding="utf-8")
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition(FENCE)
+        PAGE.write_text(before + FENCE + drawn() + rest[rest.index("```") :], encoding="utf-8")
     print(drawn(), end="")

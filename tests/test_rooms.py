@@ -1,0 +1,84 @@
+"""The house: imports point downward, to the file where a name is defined, and the map in CONTRIBUTING is that of the imports."""
+
+import importlib
+import pkgutil
+
+import pytest
+
+import levels_more
+from course.build import ROOT
+from course.inspection import house
+
+LATER = {  # (a file, what it imports from above when it is called): columns of a table, and the seed of starting weights
+    ("levels_more/mid_level/layers.py", "levels_more.high_level.data_adapter"),
+    ("levels_more/low_level/creation.py", "levels.mid_level"),
+}
+
+
+def height(module):
+    """How high a room of a package stands; nothing for a file that stands in no room."""
+    package, *rest = module.split(".")
+    rooms = house.ROOMS[package]
+    return rooms.index(rest[0]) if rest and rest[0] in rooms else None
+
+
+def beneath(here, there):
+    """Whether a room may import the other: what lies below it in its own package, or in `levels` what its own room adds to."""
+    if here.split(".")[0] == there.split(".")[0]:
+        return height(there) < height(here)
+    room = here.split(".")[1]
+    own = {"compiler": "low_level"}.get(room, room)
+    return height(there) <= height(f"levels.{own if own in house.LEVELS else 'high_level'}")
+
+
+def test_imports_point_downward():
+    wrong = []
+    for (here, there), uses in house.arrows().items():
+        if height(here) is None or height(there) is None:
+            continue
+        if not beneath(here, there):
+            wrong += [(file, module) for file, module, _, at_once in uses if at_once or (file, module) not in LATER]
+    assert wrong == []
+
+
+def test_the_core_imports_nothing_of_what_is_built_on_it():
+    upward = [pair for pair in house.arrows() if pair[0].startswith("levels.") and pair[1].startswith("levels_more")]
+    assert upward == []
+
+
+def test_a_name_is_imported_from_the_file_that_defines_it():
+    """Not through a front of `levels`, which would fetch it from a room that no reader and no tool can see in the line."""
+    handed_on = {
+        (front, name): module
+        for front, modules in levels_more.CONTENTS.items()
+        if front.startswith("levels.")
+        for module, names in modules.items()
+        for name in names.split()
+    }
+    hidden = []
+    for uses in house.arrows().values():
+        for file, module, names, _ in uses:
+            hidden += [(file, module, name) for name in names if (module, name) in handed_on]
+    assert hidden == []
+
+
+def modules():
+    return sorted(each.name for each in pkgutil.walk_packages(levels_more.__path__, "levels_more."))
+
+
+@pytest.mark.parametrize("room", [each for each in house.ROOMS["levels_more"] if each != "distributed"])
+def test_every_file_of_a_room_can_be_imported(room):
+    for name in modules():
+        if name.startswith(f"levels_more.{room}."):
+            importlib.import_module(name)
+
+
+def test_each_file_stands_in_a_room():
+    beside = {name.split(".")[1] for name in modules()} - {*house.ROOMS["levels_more"]}
+    assert beside == {"checks", "missing", "pytorch_lightning", "torchmetrics"}
+
+
+def test_the_map_in_the_page_is_that_of_the_imports():
+    page = house.PAGE.read_text(encoding="utf-8")
+    assert house.in_page(page) == house.drawn(), "python -m course.inspection.house --write"
+    assert ROOT == house.ROOT
