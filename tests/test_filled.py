@@ -9,6 +9,7 @@ import textwrap
 
 import nbformat
 import pytest
+from answered import answered, asked
 
 from course import build
 from course.build import MINE
@@ -35,10 +36,12 @@ def printed(cell):
 
 
 def filled(root, name, answer):
-    """A notebook of the desk with an answer in each blank, and these: {key: its body}."""
+    """A notebook of the desk with an answer in each blank, its exercises solved, and the former: {key: its body}."""
     notebook, bodies = build.read_notebook(root, name, MINE), {}
     for cell in notebook.cells:
-        if cell.cell_type == "code" and (key := build.blank_in(cell.source)):
+        if cell.cell_type == "code" and asked(cell.source)[1]:
+            cell.source = answered(name, cell.source)
+        elif cell.cell_type == "code" and (key := build.blank_in(cell.source)):
             bodies[key] = textwrap.indent(answer(ANSWERS[f"{name[:2]}-{key}"]).strip("\n"), "    ")
             cell.source = cell.source[: cell.source.rindex("    ...")] + bodies[key]
     return notebook, bodies
@@ -74,6 +77,8 @@ def test_with_other_answers_all_five_run_and_their_losses_are_the_records(answer
         told = re.findall(r"^(\w+): right.*(yours|own) goes on", said, re.MULTILINE | re.IGNORECASE)
         assert told == [(key, "Yours" if key in ours else "own") for key in bodies], said
         assert f"blanks: yours {len(ours)}, the course's {len(bodies) - len(ours)}" in said
+        solved = re.findall(r"^(\d\d-\d) (\w+)", said, re.MULTILINE)
+        assert solved == [(key, "right") for cell in notebook.cells for key in asked(cell.source)[1:] if key], said
         record = last_losses(build.read_notebook(build.ROOT, name))
         assert len(record) == 2 and last_losses(notebook) == record
         level = root / MINE / "levels" / build.level_of(name)

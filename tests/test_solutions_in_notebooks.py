@@ -5,29 +5,14 @@ run whole, at the reader's desk, in `test_filled`.)
 """
 
 import ast
-import inspect
 import re
-import textwrap
 
 import pytest
+from answered import answered, asked
 
 from course import build
 from course.build import MINE
 from course.setup import desk
-from solutions import hardware, high_level, kernels, low_level, mid_level
-from solutions.answers import ANSWERS
-
-SOLUTIONS = {}
-for module in (hardware, kernels, low_level, mid_level, high_level):
-    SOLUTIONS |= module.SOLUTIONS
-CHECK = re.compile(r'^exercises\.check\("(.*?)"', re.MULTILINE)
-
-
-def asked(source):
-    """(the key of a cell's blank or "", the key of its exercise or "")"""
-    exercise = CHECK.search(source)
-    return build.blank_in(source), exercise[1] if exercise else ""
-
 
 NAMES = [
     name
@@ -45,27 +30,6 @@ def only_shows(source):
         return False
     shown = ("checks.predict", "widgets.", "figures.", "print", "compare.", "page.")
     return bool(body) and all(isinstance(each, ast.Expr) and ast.unparse(each).startswith(shown) for each in body)
-
-
-def answered(name, source):
-    """A cell with the course's answer in it."""
-    blank, exercise = asked(source)
-    if blank:
-        body = ANSWERS[f"{build.core_of(name)[:2]}-{blank}"].right[0].strip("\n")
-        return source[: source.rindex("    ...")] + textwrap.indent(body, "    ")
-    if exercise:
-        solution = SOLUTIONS[exercise]
-        begin = f'from course.practice import exercises\n\nexercises.begin("{exercise}")\n'
-        return f'{begin}{with_helpers(solution)}\n\nexercises.check("{exercise}", {solution.__name__})'
-    return source
-
-
-def with_helpers(solution):
-    """The source of a solution, behind that of the functions of its own module that it calls."""
-    used = getattr(solution, "__code__", None)
-    helpers = [vars(inspect.getmodule(solution)).get(name) for name in (used.co_names if used else ())]
-    own = [each for each in helpers if inspect.isfunction(each) and each.__module__ == solution.__module__]
-    return "\n\n".join(map(inspect.getsource, [*own, solution]))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,41 @@
+"""A cell of a notebook with the course's answer in it: a blank filled, an exercise solved."""
+
+import inspect
+import re
+import textwrap
+
+from course import build
+from solutions import hardware, high_level, kernels, low_level, mid_level
+from solutions.answers import ANSWERS
+
+SOLUTIONS = {}
+for module in (hardware, kernels, low_level, mid_level, high_level):
+    SOLUTIONS |= module.SOLUTIONS
+CHECK = re.compile(r'^exercises\.check\("(.*?)"', re.MULTILINE)
+
+
+def asked(source):
+    """(the key of a cell's blank or "", the key of its exercise or "")"""
+    exercise = CHECK.search(source)
+    return build.blank_in(source), exercise[1] if exercise else ""
+
+
+def answered(name, source):
+    """A cell with the course's answer in it."""
+    blank, exercise = asked(source)
+    if blank:
+        body = ANSWERS[f"{build.core_of(name)[:2]}-{blank}"].right[0].strip("\n")
+        return source[: source.rindex("    ...")] + textwrap.indent(body, "    ")
+    if exercise:
+        solution = SOLUTIONS[exercise]
+        begin = f'from course.practice import exercises\n\nexercises.begin("{exercise}")\n'
+        return f'{begin}{with_helpers(solution)}\n\nexercises.check("{exercise}", {solution.__name__})'
+    return source
+
+
+def with_helpers(solution):
+    """The source of a solution, behind that of the functions of its own module that it calls."""
+    used = getattr(solution, "__code__", None)
+    helpers = [vars(inspect.getmodule(solution)).get(name) for name in (used.co_names if used else ())]
+    own = [each for each in helpers if inspect.isfunction(each) and each.__module__ == solution.__module__]
+    return "\n\n".join(map(inspect.getsource, [*own, solution]))
