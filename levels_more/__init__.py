@@ -306,3 +306,11 @@ def enter(what, name):
         for module in {*rows.values()}:
             importlib.import_module(f"levels_more.{module}")
     return importlib.import_module(f"levels_more.{rows[name]}") if name in rows else None
+
+
+def __getattr__(name):
+    """What a name of version 1 is called now, for whoever imports it."""
+    from levels_more.missing import missing
+    from levels_more.moved import told
+
+    raise missing(told(name) or f"module 'levels_more' has no attribute {name!r}", name)

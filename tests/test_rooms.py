@@ -6,6 +6,7 @@ import pkgutil
 import pytest
 
 import levels_more
+import levels_more.moved
 from course.build import ROOT
 from course.inspection import house
 
@@ -75,10 +76,21 @@ def test_every_file_of_a_room_can_be_imported(room):
 
 def test_each_file_stands_in_a_room():
     beside = {name.split(".")[1] for name in modules()} - {*house.ROOMS["levels_more"]}
-    assert beside == {"checks", "missing", "pytorch_lightning", "torchmetrics"}
+    assert beside == {"checks", "missing", "moved", "pytorch_lightning", "torchmetrics"}
 
 
 def test_the_map_in_the_page_is_that_of_the_imports():
     page = house.PAGE.read_text(encoding="utf-8")
     assert house.in_page(page) == house.drawn(), "python -m course.inspection.house --write"
     assert ROOT == house.ROOT
+
+
+@pytest.mark.parametrize("old", levels_more.moved.MOVED)
+def test_an_import_of_version_1_is_told_its_new_line(old):
+    with pytest.raises(ImportError) as raised:
+        exec(f"from levels_more import {old}")
+    line = str(raised.value).split("`")[1]
+    scope = {}
+    exec(line, scope)
+    assert scope[line.split()[-1]].__name__ == f"levels_more.{levels_more.moved.MOVED[old]}"
+    assert not hasattr(levels_more, old)

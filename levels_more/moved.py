@@ -1,0 +1,52 @@
+"""Files of `levels_more` that notebooks of version 1 imported, and where they stand now."""
+
+MOVED = {
+    "callbacks": "high_level.callbacks",
+    "estimators": "high_level.sklearn",
+    "exporting": "saving.onnx",
+    "feature_columns": "mid_level.feature_columns",
+    "functional": "high_level.functional",
+    "fused": "compiler.fused.backend",
+    "fused_loops": "compiler.fused.loops",
+    "fused_parts": "compiler.fused.programs",
+    "fused_threads": "compiler.fused.threads",
+    "gpu": "hardware.gpu.device",
+    "gpu_kernels": "kernels.gpu",
+    "gpu_memory": "hardware.gpu.memory",
+    "gpu_threads": "hardware.gpu.scheduler",
+    "gradients": "low_level.autodiff",
+    "guards": "compiler.guards",
+    "keras_optimizers": "tensorflow.keras_optimizers",
+    "launch": "distributed.launch",
+    "layers": "mid_level.layers",
+    "listing": "hardware.disassembly",
+    "losses": "mid_level.losses",
+    "machines": "distributed.collectives",
+    "machines_spread": "distributed.partition",
+    "measuring": "hardware.benchmark",
+    "metrics": "mid_level.metrics",
+    "moves": "kernels.layout",
+    "ops": "kernels.elementwise",
+    "optimizers": "mid_level.optimizers",
+    "pages": "saving.webpage",
+    "passes": "compiler.passes",
+    "pipeline": "mid_level.dataset",
+    "products": "kernels.matmul",
+    "random_numbers": "kernels.random",
+    "reading": "compiler.dependencies",
+    "recording": "torch.recording",
+    "reductions": "kernels.reductions",
+    "small_kernels": "compiler.eager.small_ops",
+    "tensor_ops": "low_level.ops",
+    "tpu": "hardware.tpu",
+    "tpu_kernels": "kernels.tpu",
+    "trials": "kernels.verify",
+}
+
+
+def told(name):
+    """What to write instead of an import of this old name; nothing where it is none."""
+    if name not in MOVED:
+        return ""
+    room, _, file = MOVED[name].rpartition(".")
+    return f"levels_more.{name} is levels_more.{MOVED[name]} now: write `from levels_more.{room} import {file}`"
