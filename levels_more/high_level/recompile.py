@@ -151,7 +151,7 @@ class _Way(threading.local):
     change = None  # what is done to each graph that is traced: a function (graph, rows of a batch) -> another graph
 
 
-WAY = _Way()  # `machines` cuts graphs for several ranks there
+WAY = _Way()  # `distributed.partition` cuts graphs for several ranks there
 
 
 class Kept(Function):

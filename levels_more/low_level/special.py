@@ -1,6 +1,6 @@
 """Functions of NumPy's that have a slope: angles, and what grows like exp(x). Each brings its derivative along.
 
-None of them can be traced, since NumPy needs the numbers. (`tensor_curves` makes sinh, cosh and expm1 of ops, which can be;
+None of them can be traced, since NumPy needs the numbers. (`tensorflow.math_ops` makes sinh, cosh and expm1 of ops, which can be;
 these are nearer to the truth, by two units in the last place.)
 """
 

@@ -165,7 +165,7 @@ def loop_program(nodes, results, rows=None):
 
 
 def loop_parts(nodes, results, parts):
-    """The program of a loop in parts along its first axis, as in `fused_parts.PARTS`."""
+    """The program of a loop in parts along its first axis, as in `programs.PARTS`."""
     whole = LoopWriter(nodes, results)
     if parts == 1:
         return [(whole.a.assemble(), [(x, 0) for x in whole.arrays])]

@@ -3,8 +3,8 @@
 #
 # **In this notebook a program runs as a thousand threads, and a simulator names the two that race.**
 #
-# It needs notebook 01 (the line, and what a device is) and `levels_more/hardware/gpu/device.py`, with `gpu_memory.py` and `gpu_threads.py`
-# beneath it: levels_more holds what grows on the five levels. Nothing is exported here. About 42 minutes.
+# It needs notebook 01 (the line, and what a device is) and the room `levels_more/hardware/gpu/`, with `device.py`, `memory.py` and
+# `scheduler.py`: levels_more holds what grows on the five levels. Nothing is exported here. About 42 minutes.
 #
 # It uses greenlet, which `python3 -m course setup` adds.
 

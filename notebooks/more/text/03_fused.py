@@ -3,8 +3,9 @@
 #
 # **In this notebook a graph that does not split into rows becomes a list of programs, and runs without Python in between.**
 #
-# It needs notebook 03: the graph, its replay, the program by rows; and the product in tiles of `more/02_matmul`. It takes
-# `levels_more/compiler/fused/loops.py`, `fused_parts.py`, `fused_threads.py`, `fused.py` and `small_kernels.py` apart. Nothing is exported here.
+# It needs notebook 03: the graph, its replay, the program by rows; and the product in tiles of `more/02_matmul`. It takes apart what
+# stands in `levels_more/compiler/`: `fused/loops.py`, `fused/programs.py`, `fused/threads.py`, `fused/backend.py` and
+# `eager/small_ops.py`. Nothing is exported here.
 
 # %%
 from course import build, figures
