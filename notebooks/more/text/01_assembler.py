@@ -3,7 +3,8 @@
 #
 # **In this notebook you open what notebook 01 folded: how lanes are written, how a call is checked, and what LLVM makes of it.**
 #
-# It needs notebook 01 and takes `levels/hardware/` apart: `values`, `assembler`, `program`, `machine`, and `levels_more/hardware/disassembly.py`.
+# It needs notebook 01 and takes `levels/hardware/` apart: `values`, `assembler`, `program`, `machine`, and
+# `levels_more/hardware/disassembly.py`.
 # Nothing is exported here.
 
 # %%

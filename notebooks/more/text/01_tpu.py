@@ -3,7 +3,8 @@
 #
 # **In this notebook you take apart a machine that does one thing, and watch a matrix flow through it, cycle by cycle.**
 #
-# It needs notebook 01 (both tasks, and what a device is) and `levels_more/hardware/tpu.py`, which you see here in pieces. Nothing is
+# It needs notebook 01 (both tasks, and what a device is) and `levels_more/hardware/tpu.py`, which you see here in pieces.
+# Nothing is
 # exported. About 42 minutes.
 #
 # Google's Tensor Processing Unit does one thing: it multiplies matrices. Here is one that runs cycle by

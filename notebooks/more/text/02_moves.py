@@ -3,7 +3,8 @@
 #
 # **In this notebook the table gets more rows: comparisons, transposes, slices, casts, rows added up by number.**
 #
-# Needs notebook 02: `scalar`, `kernel`, `make`, `launch`. It takes `levels_more/kernels/elementwise.py` and `levels_more/kernels/layout.py` apart.
+# Needs notebook 02: `scalar`, `kernel`, `make`, `launch`. It takes `levels_more/kernels/elementwise.py` and
+# `levels_more/kernels/layout.py` apart.
 
 # %%
 from course import build

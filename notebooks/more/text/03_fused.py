@@ -3,7 +3,8 @@
 #
 # **In this notebook a graph that does not split into rows becomes a list of programs, and runs without Python in between.**
 #
-# It needs notebook 03: the graph, its replay, the program by rows; and the product in tiles of `more/02_matmul`. It takes apart what
+# It needs notebook 03: the graph, its replay, the program by rows; and the product in tiles of `more/02_matmul`. It takes
+# apart what
 # stands in `levels_more/compiler/`: `fused/loops.py`, `fused/programs.py`, `fused/threads.py`, `fused/backend.py` and
 # `eager/small_ops.py`. Nothing is exported here.
 
@@ -154,7 +155,8 @@ page.source(fused_parts.sum_program)
 
 # %% [markdown]
 # A table says which program an op is; an op that is neither a loop nor in the table is left to its kernel, as is a kernel of
-# your own. Such a graph is replayed, and only its loops are programs (`levels_more/compiler/fused/replay.py`). With dropout a step took
+# your own. Such a graph is replayed, and only its loops are programs (`levels_more/compiler/fused/replay.py`). With dropout a
+# step took
 # 85 µs that way. Since random numbers are in the table it takes 3.
 
 # %%

@@ -3,7 +3,8 @@
 #
 # **In this notebook nine ops become five: what is done twice is done once, and what can be known now is computed now.**
 #
-# It needs notebook 03: nodes, `trace` and `dce`, which throws away what nothing needs. It takes `levels_more/compiler/passes.py` apart.
+# It needs notebook 03: nodes, `trace` and `dce`, which throws away what nothing needs. It takes
+# `levels_more/compiler/passes.py` apart.
 # Nothing is exported here.
 
 # %%

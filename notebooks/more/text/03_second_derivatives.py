@@ -3,7 +3,8 @@
 #
 # **In this notebook a tape listens to a tape, and a gradient has a gradient of its own.**
 #
-# It needs notebook 03: the tape, the walk back, the rules and their nudges. It takes `levels_more/low_level/autodiff.py` apart. Nothing is
+# It needs notebook 03: the tape, the walk back, the rules and their nudges. It takes `levels_more/low_level/autodiff.py`
+# apart. Nothing is
 # exported here.
 
 # %%

@@ -3,7 +3,8 @@
 #
 # **In this notebook a program written for PyTorch runs on the tape that you built, and one line of it has changed.**
 #
-# It needs notebook 03: the tape and the walk back. It takes `levels_more/torch/recording.py` apart, on which `levels_more/torch` stands.
+# It needs notebook 03: the tape and the walk back. It takes `levels_more/torch/recording.py` apart, on which
+# `levels_more/torch` stands.
 # Nothing is exported here.
 
 # %%
@@ -248,7 +249,8 @@ for step in range(3):
 #
 # ## The kept one (6 min)
 #
-# `levels_more/torch/recording.py` is these lines, hardened. Our `recorded` is called `remembering` there, a piece is a `Node`, and the
+# `levels_more/torch/recording.py` is these lines, hardened. Our `recorded` is called `remembering` there, a piece is a `Node`,
+# and the
 # list comes from a loop: `made_from` calls itself for each parent, and a graph of some thousand ops would be too deep for Python.
 # Pieces are numbered as they are made. So each is younger than those that it was made from, and the numbers put them in order.
 

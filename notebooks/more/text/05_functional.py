@@ -3,7 +3,8 @@
 #
 # **In this notebook a model is no longer a row of layers: paths part and join, and a step is your own.**
 #
-# It needs notebook 05 (`Sequential`, `fit`, `train_step`) and takes `levels_more/high_level/functional.py` apart. Nothing is exported. (The cell
+# It needs notebook 05 (`Sequential`, `fit`, `train_step`) and takes `levels_more/high_level/functional.py` apart. Nothing is
+# exported. (The cell
 # after the next one is folded. It imports what is used below.)
 
 # %%

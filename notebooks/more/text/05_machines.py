@@ -3,7 +3,8 @@
 #
 # **In this notebook several processes train one net, one of them is killed, and no bit of the result changes.**
 #
-# It needs notebook 05 (`fit`), and from 03 the door, the rules and the traced graph. It takes `levels_more/distributed/collectives.py` and its
+# It needs notebook 05 (`fit`), and from 03 the door, the rules and the traced graph. It takes
+# `levels_more/distributed/collectives.py` and its
 # neighbours apart. Nothing is exported.
 #
 # It uses MPI, ipyparallel and safetensors, which `python3 -m course setup` adds. (On Windows MPI has to be added by hand:
@@ -239,7 +240,8 @@ print("the same accuracies: ", ranks["history"][1].history["accuracy"] == alone[
 
 # %% [markdown]
 # The program ran as it stands: with MPI on two ranks, here in this kernel on none. In a terminal it is
-# `mpiexec -n 4 python train.py`, or `python -m levels_more.distributed.launch 4 train.py`, which finds the `mpiexec` beside its Python.
+# `mpiexec -n 4 python train.py`, or `python -m levels_more.distributed.launch 4 train.py`, which finds the `mpiexec` beside
+# its Python.
 #
 # In float32 the dtype decides otherwise, as in the whole course: there each rank adds its own rows, and the sums are added up.
 # That is less to compute, and the last bits depend on the number of ranks.

@@ -3,7 +3,8 @@
 #
 # **In this notebook the graph of a prediction becomes a file that other frameworks, browsers and telephones run.**
 #
-# It needs notebook 05, and of notebook 03 that a call can be traced. It takes `levels_more/saving/onnx.py` apart. Nothing is exported. (The cell
+# It needs notebook 05, and of notebook 03 that a call can be traced. It takes `levels_more/saving/onnx.py` apart. Nothing is
+# exported. (The cell
 # after the next one is folded. It imports what is used below.)
 #
 # It uses ONNX and safetensors, which `python3 -m course setup` adds.
