@@ -1,0 +1,221 @@
+"""Figures of memory, of peaks, and of what a step costs."""
+
+import ctypes
+import sys
+from pathlib import Path
+
+import numpy as np
+from matplotlib.transforms import Bbox
+
+from course.figures.picture import BLANK, DATA, GREY, MODEL, binary, plain, short, styled
+
+
+def host_caches():
+    """The bytes of the data caches that a core sees, {"L1": …, "L2": …}, as far as the system tells."""
+    found = {}
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):  # Linux
+        try:
+            kind, level, size = ((folder / name).read_text().strip() for name in ("type", "level", "size"))
+        except OSError:  # some systems list a cache without its size
+            continue
+        if kind != "Instruction":
+            found[f"L{level}"] = int(size.removesuffix("K")) * 1024
+    if sys.platform == "darwin":
+        for level, name in (("L1", b"l1dcachesize"), ("L2", b"l2cachesize"), ("L3", b"l3cachesize")):
+            for where in (b"hw.", b"hw.perflevel0."):  # the second, of the fast cores, overrides
+                size, length = ctypes.c_int64(0), ctypes.c_size_t(8)
+                ask = where + name, ctypes.byref(size), ctypes.byref(length), None, ctypes.c_size_t(0)
+                if ctypes.CDLL(None).sysctlbyname(*ask) == 0 and size.value:
+                    found[level] = size.value
+    return found
+
+
+def over_sizes(axes, sizes, values, caches, marked, unit, title):
+    """Values over the size of the data in bytes, two of them labelled, with a thin line at the size of each cache."""
+    axes.loglog(sizes, values, "o-", color=DATA, markersize=4)
+    ticks = [2**k for k in range(12, 40, 3) if sizes[0] <= 2**k <= sizes[-1]]
+    axes.set_xticks(ticks, map(binary, ticks))
+    axes.set_xticks([], minor=True)
+    axes.set(xlabel="size of the data", ylim=(min(values) / 2, max(values) * 2))
+    axes.set_title(title, pad=28 if caches else 6)
+    plain(axes.yaxis, (1, 2, 5))
+    for k, place in zip(marked, (dict(xytext=(0, 6), ha="center"), dict(xytext=(7, 0), va="center")), strict=True):
+        text = f"{short(values[k])} {unit}"
+        axes.annotate(text, (sizes[k], values[k]), textcoords="offset points", bbox=BLANK, **place)
+    last, row = 0, 1
+    for size, name in sorted((size, name) for name, size in caches.items() if sizes[0] <= size <= sizes[-1]):
+        axes.axvline(size, color=GREY, linewidth=0.8, zorder=0)
+        row = 3 - row if size < 4 * last else 1  # near neighbours stand in two rows: an empty line beneath lifts one
+        text = f"{name} {binary(size)}" + "\n" * (row - 1)
+        axes.text(size, 1.02, text, ha="center", size=9, color=GREY, transform=axes.get_xaxis_transform())
+        last = size
+
+
+def farthest(sizes, caches):
+    """Where the largest data lay: in memory, if no cache holds half of it; without that knowledge only its size is said."""
+    return "memory" if caches and sizes[-1] >= 2 * max(caches.values()) else f"{binary(sizes[-1])} of data"
+
+
+@styled()
+def staircase(figure, sizes, nanoseconds, caches):
+    """Nanoseconds of one load that waits for the load before, over the bytes of the data; caches {name: bytes}."""
+    axes = figure.subplots()
+    near, far = short(nanoseconds[0]), short(nanoseconds[-1])
+    finding = f"a load takes {near} ns from the nearest cache and {far} ns from {farthest(sizes, caches)}"
+    over_sizes(axes, sizes, nanoseconds, caches, (0, -1), "ns", finding)
+    axes.set_ylabel("ns a load")
+    return f"Latency: {finding}."
+
+
+@styled()
+def bandwidths(figure, sizes, bytes_per_second, caches):
+    """Bytes a second of a program that goes through its data in order, over their size; caches {name: bytes}."""
+    axes, speeds = figure.subplots(), np.asarray(bytes_per_second) / 1e9
+    best = int(speeds.argmax())
+    near, far = short(speeds[best]), short(speeds[-1])
+    finding = f"{near} GB/s from {binary(sizes[best])} of data, {far} GB/s from {farthest(sizes, caches)}"
+    over_sizes(axes, sizes, speeds, caches, (best, -1), "GB/s", finding)
+    axes.set_ylabel("GB/s")
+    return f"Bandwidth: {finding}."
+
+
+@styled(height=3.0)
+def accumulators(figure, counts, flops_per_second):
+    """float32 operations a second over the number of independent sums that they are added to; the first count is 1."""
+    axes, speeds = figure.subplots(), np.asarray(flops_per_second) / 1e9
+    plateau = speeds.max()
+    k = int((speeds >= 0.95 * plateau).argmax())
+    axes.plot(counts, speeds, "o-", color=DATA, markersize=4)
+    axes.axhline(plateau, color=GREY, linewidth=0.8, zorder=0)
+    axes.text(counts[0], plateau * 1.02, f"plateau: {short(plateau)} billion operations/s", va="bottom")
+    axes.plot(counts[k], speeds[k], "D", color=MODEL, markersize=8)
+    share = f"{short(100 * speeds[k] / plateau)} % of it with {counts[k]}"
+    axes.annotate(share, (counts[k], speeds[k]), (8, -14), textcoords="offset points")
+    axes.set(xlabel="independent sums", ylabel="billions of operations/s", ylim=(0, 1.2 * plateau), xticks=counts)
+    finding = f"one sum keeps the core waiting: {counts[k]} sums are {short(speeds[k] / speeds[0])} times as fast"
+    if k == 0:
+        finding = "one sum keeps the core busy: more of them gain less than 6 %"
+    axes.set_title(finding)
+    best = f"the plateau is {short(plateau)} billion operations/s, 95 % of it reached with {counts[k]}"
+    return f"Arithmetic: {finding}; {best}."
+
+
+def roofs(axes, peak, bandwidth, x, y):
+    """A machine's roofs over operations per byte (range x), in billions a second (range y); returns the flat one's box."""
+    ridge, slope = peak / bandwidth, 1.1 * bandwidth / 1e9  # the words stand a tenth above their roof
+    axes.loglog([x[0], ridge, x[1]], np.array([bandwidth * x[0], peak, peak]) / 1e9, color="#C4C4C4", linewidth=4)
+    start = 1.2 * max(x[0], y[0] / slope)
+    turned = dict(rotation=np.degrees(np.arctan(slope)), rotation_mode="anchor", transform_rotates_text=True)
+    axes.set(xlim=x, ylim=y, xlabel="operations per byte", ylabel="billions of operations/s")
+    plain(axes.xaxis)
+    plain(axes.yaxis)
+    axes.text(start, slope * start, f"memory: {short(bandwidth / 1e9)} GB/s", size=9, va="bottom", **turned)
+    text = f"peak: {short(peak / 1e9)} billion operations/s"
+    words = axes.text(x[1], 1.1 * peak / 1e9, text, size=9, va="bottom", ha="right")
+    corner = axes.transData.transform((ridge, peak / 1e9))
+    return Bbox.union([words.get_window_extent(), Bbox([corner - 2, corner + 2])])
+
+
+def reached(share, in_memory):
+    """A program's share of its roof in words; far above the roof of memory, its data cannot have come from there."""
+    if in_memory and share > 1.5:
+        return f"{short(share)} times the memory roof:\nits data is in a cache"
+    return f"{short(100 * share)} % of its roof"
+
+
+def drop(axes, x, y, roof):
+    """A program's point at y operations a second, with a thin line to its roof."""
+    axes.plot([x, x], [y / 1e9, roof / 1e9], color=GREY, linewidth=0.8)
+    axes.plot(x, y / 1e9, "o", color=DATA)
+
+
+def label(axes, text, point, taken):
+    """Write text at the first place beside a data point where it meets fewest of the boxes `taken`, and add its own."""
+    note = axes.annotate(text, point, (0, 0), textcoords="offset points", va="center", size=9, bbox=BLANK)
+
+    def place(side):
+        note.xyann = side
+        note.set_ha("left" if side[0] > 0 else "right")
+        return note.get_window_extent()
+
+    def cost(side):
+        box = place(side)
+        inside = axes.bbox.x0 < box.x0 and box.x1 < axes.bbox.x1 and axes.bbox.y0 < box.y0 and box.y1 < axes.bbox.y1
+        return box.count_overlaps(taken) + (not inside)
+
+    side = min([(x, y) for x in (9, -9) for y in (0, 14, -14, 28, -28, 42, -42)], key=cost)
+    taken.append(place(side))
+    if side[1]:
+        line = dict(arrowstyle="-", color=GREY, linewidth=0.6, shrinkA=0, shrinkB=3)
+        axes.annotate("", point, side, textcoords="offset points", arrowprops=line)
+
+
+@styled(height=3.4, left=0.13, right=0.965, bottom=0.15, top=0.91)
+def roofline(figure, peak, bandwidth, points):
+    """The least time as two roofs (Williams et al., 2009), and programs [(name, flops, bytes, seconds)] beneath them."""
+    axes, ridge = figure.subplots(), peak / bandwidth
+    xs, ys = zip(*((flops / nbytes, flops / seconds) for _, flops, nbytes, seconds in points), strict=True)
+    x_range = min(*xs, ridge) / 16, max(*xs, ridge) * 60
+    y_range = min(*ys, bandwidth * x_range[0]) * 0.5e-9, max(*ys, peak) * 3e-9
+    taken, words = [roofs(axes, peak, bandwidth, x_range, y_range)], []
+    for (name, *_), x, y in zip(points, xs, ys, strict=True):
+        roof = min(peak, x * bandwidth)
+        drop(axes, x, y, roof)
+        center = axes.transData.transform((x, y / 1e9))
+        taken.append(Bbox([center - 4, center + 4]))
+        words.append((x, y / 1e9, name, reached(y / roof, x < ridge)))
+    for x, y, name, share in sorted(words):
+        label(axes, f"{name}: {share}", (x, y), taken)
+    finding = f"below {short(ridge)} operations per byte, memory sets the limit"
+    axes.set_title(finding)
+    return f"Roofline: {finding}; {'; '.join(f'{name}: {share}' for _, _, name, share in words)}.".replace("\n", " ")
+
+
+BATCHES, LAUNCHES = (1, 100_000), (0.001, 100)  # the ranges of the sliders of step_cost
+
+
+@styled(height=3.0, left=0.13, right=0.965, bottom=0.23, top=0.9, wspace=0.38)
+def step_cost(figure, peak, bandwidth, launch_time, flops, nbytes, batch, launches, name="DNN"):
+    """The predicted seconds of a step, launches · launch_time + max(batch · flops / peak, batch · nbytes / bandwidth)."""
+    row = dict(arithmetic=flops / peak, memory=nbytes / bandwidth)
+    parts = dict(launches=launches * launch_time) | {part: batch * seconds for part, seconds in row.items()}
+    floor, decides = batch * max(row.values()), max(parts, key=parts.get)
+    total = parts["launches"] + floor
+    left, right = figure.subplots(1, 2, width_ratios=(1.6, 1))
+
+    x, ridge, slowest = flops / nbytes, peak / bandwidth, flops / (LAUNCHES[1] * launch_time + max(row.values()))
+    limits = (min(x, ridge) / 100, max(x, ridge) * 60), (min(slowest, peak / 30) / 3e9, peak * 5e-9)
+    speed, share = batch * flops / total, f"{short(100 * floor / total)} % of its roof"
+    roofs(left, peak, bandwidth, *limits)
+    drop(left, x, speed, batch * flops / floor)
+    left.annotate(share, (x, speed / 1e9), (8, -3), textcoords="offset points", va="top", size=9)
+
+    hidden = min(row, key=row.get)
+    colors = [DATA if part == decides else "#DDDDDD" if part == hidden else GREY for part in parts]
+    bars = right.barh(list(parts), [100 * v / total for v in parts.values()], color=colors)
+    right.bar_label(bars, [f"{short(1e6 * v)} µs" for v in parts.values()], padding=3)
+    right.set(xlim=(0, 150), xticks=(0, 50, 100), xlabel="% of the step; only the longer\nof the lower two counts")
+    right.invert_yaxis()
+    finding = f"{short(1e6 * total)} µs a step, most of it {decides}"  # one of two parts is always half of it or more
+    left.set_title(f"{name}: {finding}")
+    times = ", ".join(f"{part} {short(1e6 * seconds)} µs" for part, seconds in parts.items())
+    return f"{name}, {batch:,} rows and {launches:g} launches a step: predicted {finding} ({times}); {share}."
+
+
+@styled(height=2.6)
+def ladder(figure, shares):
+    """Speeds as shares of the peak, {name: share}, slowest first."""
+    axes, names = figure.subplots(), list(shares)
+    values = [100 * share for share in shares.values()]
+    axes.plot(values, names, "o", color=DATA)
+    for name, value in zip(names, values, strict=True):
+        axes.annotate(f"{short(value)} %", (value, name), xytext=(8, 0), textcoords="offset points", va="center")
+    axes.axvline(100, color=GREY, linewidth=1)
+    axes.set(xscale="log", xlabel="% of one core's peak (the line)", xlim=(0.5 * min(values), 400))
+    axes.invert_yaxis()
+    plain(axes.xaxis)
+    finding = f"512 x 512 in float32: from {short(values[0])} % of the peak to {short(values[-1])} %"
+    axes.set_title(finding)
+    return (
+        f"The matrix product: {finding} ({', '.join(f'{name} {100 * share:.2g} %' for name, share in shares.items())})."
+    )

@@ -1,0 +1,140 @@
+"""A picture of the course: its colours, its sizes, and what all figures share."""
+
+import base64
+import functools
+import io
+from pathlib import Path
+
+import matplotlib.style
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Polygon, Rectangle
+from matplotlib.ticker import LogLocator, NullLocator
+from PIL import Image
+
+STYLE = Path(__file__).with_name("course.mplstyle")
+LEVELS = ("hardware", "kernels", "low_level", "mid_level", "high_level")
+HOUSE = ("ground", "clay", "bricks", "walls", "house")
+HUES = ("#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#009E73")  # one a level, the same everywhere (Okabe and Ito, 2008)
+DATA, MODEL, GREY = "#0072B2", "#D55E00", "#666666"
+READABLE = 4.5  # the contrast that words need (WCAG 2.2, 1.4.3)
+
+
+def contrast(one, other):
+    """The contrast of two colours, from 1 to 21, by WCAG 2.2's relative luminance."""
+    bright, dark = sorted(map(luminance, (one, other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def luminance(color):
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(color)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@functools.cache
+def ink(hue):
+    """This hue for words on white: as dark as it must be to be read."""
+    parts = np.array(to_rgb(hue))
+    while contrast(parts, "white") < READABLE:
+        parts = 0.98 * parts
+    return to_hex(parts)
+
+
+def tint(hue):
+    """This hue for what black words stand on: they can be read there, and in a dark theme, which inverts the picture."""
+    return to_hex(0.5 + 0.5 * np.array(to_rgb(hue)))
+
+
+class Picture:
+    """A figure as a PNG, with a sentence for readers who cannot see it.
+
+    `live` holds every colour and is made at once, while a reader waits; `png`, to be stored, has at most 256 colours.
+    """
+
+    def __init__(self, figure, text):
+        canvas, quick = FigureCanvasAgg(figure), io.BytesIO()
+        canvas.draw()
+        Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").save(quick, "png", compress_level=1)
+        self.live, self.text = quick.getvalue(), text
+
+    @functools.cached_property
+    def png(self):
+        small = io.BytesIO()
+        Image.open(io.BytesIO(self.live)).quantize(256, dither=Image.Dither.NONE).save(small, "png")
+        return small.getvalue()
+
+    def __repr__(self):
+        return self.text
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"image/png": base64.b64encode(self.png).decode(), "text/plain": self.text}
+
+
+def styled(width=7.0, height=3.2, **margins):
+    """Decorate a function that fills a new figure and returns its sentence: it gives back a Picture in the course's style.
+
+    With margins (`subplots_adjust`) the axes have their place before anything is drawn, and drawing is faster."""
+
+    def decorate(draw):
+        @functools.wraps(draw)
+        def picture(*args, **kwargs):
+            with matplotlib.style.context(STYLE):
+                figure = Figure((width, height), layout="none" if margins else None)
+                if margins:
+                    figure.subplots_adjust(**margins)
+                return Picture(figure, draw(figure, *args, **kwargs))
+
+        return picture
+
+    return decorate
+
+
+@styled(height=2.7)
+def you_are_here(figure, level):
+    """The house of five levels, with a mark at the level of this notebook."""
+    ideas = (
+        "a program is loads, arithmetic and stores",
+        "an op is a name, a kernel a program for it",
+        "every op passes one door",
+        "a part owns its variables",
+        "the training loop is owned too",
+    )
+    axes = figure.subplots()
+    axes.set(xlim=(-0.4, 7.3), ylim=(-0.1, 5.8))
+    axes.axis("off")
+    for i, (name, stuff, idea, hue) in enumerate(zip(LEVELS, HOUSE, ideas, HUES, strict=True)):
+        here = i + 1 == level
+        alpha = 0.6 if i + 1 <= level else 0.2  # black words can be read on either
+        left, right = (-0.1, 2.5) if i == 0 else (0.2, 2.2)
+        if i == 4:
+            axes.add_patch(Polygon([(0.0, i), (1.2, i + 1.5), (2.4, i)], color=hue, alpha=alpha, lw=0))
+        else:
+            axes.add_patch(Rectangle((left, i), right - left, 0.94, color=hue, alpha=alpha, lw=0))
+        axes.text(1.2, i + 0.42, stuff, ha="center", va="center", color="black" if i + 1 <= level else "#555555")
+        weight = "bold" if here else "normal"
+        axes.text(2.75, i + 0.42, f"{i + 1}  {name}", va="center", weight=weight)
+        axes.text(4.15, i + 0.42, idea, va="center", color="#222222" if here else GREY, size=8.5)
+    axes.plot(-0.27, level - 0.58, marker=">", color="black", markersize=9)
+    return f"You are here: level {level} of 5, {LEVELS[level - 1]} ({HOUSE[level - 1]})."
+
+
+def short(x):
+    """x as a whole number from ten on, with two significant digits below, and never with an exponent."""
+    return f"{x:,.0f}" if x >= 9.95 else np.format_float_positional(x, 2, fractional=False, trim="-")
+
+
+def binary(nbytes):
+    """A number of bytes in KiB or MiB."""
+    return f"{nbytes / 2**20:g} MiB" if nbytes >= 2**20 else f"{nbytes / 2**10:g} KiB"
+
+
+def plain(axis, multiples=(1,)):
+    """Ticks of a log axis at these multiples of each power of ten, written without exponents."""
+    axis.set_major_locator(LogLocator(subs=multiples))
+    axis.set_major_formatter(lambda x, _: short(x))
+    axis.set_minor_locator(NullLocator())
+
+
+BLANK = dict(color="white", pad=0.5)  # behind words that a line may cross

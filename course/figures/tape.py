@@ -1,0 +1,247 @@
+"""A tape, walked backwards, beside what a nudge measures."""
+
+from typing import NamedTuple
+
+from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
+from matplotlib.path import Path as Curve
+from matplotlib.transforms import Affine2D
+
+from course.figures import drawing
+from course.figures.matrices import LOADED
+from course.figures.picture import BLANK, DATA, GREY, styled
+
+NUDGE = 1e-6  # what a leaf is raised and lowered by
+
+
+class Walk(NamedTuple):
+    """A program of single numbers: its tape, the gradients of each step of the way back, and what nudges do to it."""
+
+    records: list  # [(op, names of its inputs, name of its output, slope of the output over each input)]
+    values: dict  # {name: number}
+    shares: list  # what each name was handed by the end of each step: {name: [share]}, and 1 to the target before all
+    moves: dict  # {leaf: {name: (move, move)}}: what each value gains, in units of NUDGE, with the leaf raised, lowered
+
+
+def backward_walk(program, **leaves):
+    """Run a program on these leaves, walk its tape from the end, and run it again with each leaf nudged: a Walk.
+
+    `program(**leaves)` -> (records, values) of a Walk, computed in float64. The slope over an input is what the op's
+    gradient rule gives for 1. A record hands each input a share: the gradient of its output times the slope. The gradient
+    of a name is the sum of its shares; that of the target, the last output, is 1.
+    Raises ValueError if a nudge is lost in rounding, as in float32, or changes which ops are run."""
+    records, values = program(**leaves)
+    shares = [{records[-1][2]: [1.0]}]
+    for _, inputs, output, slopes in reversed(records):
+        known = dict(shares[-1])
+        if output in known:  # else the target does not depend on it
+            for name, slope in zip(inputs, slopes, strict=True):
+                known[name] = [*known.get(name, ()), sum(known[output]) * slope + 0.0]  # -0.0 + 0.0 is 0.0
+        shares.append(known)
+    moves = {}
+    for leaf, number in leaves.items():
+        up, down = (program(**leaves | {leaf: number + nudge})[1] for nudge in (NUDGE, -NUDGE))
+        if not up.keys() == down.keys() == values.keys() or abs((up[leaf] - down[leaf]) / NUDGE - 2) > 1e-3:
+            raise ValueError(f"backward_walk: nudged by {NUDGE}, {leaf} = {number} gives {up}, not nudged {values}")
+        moves[leaf] = {name: ((up[name] - at) / NUDGE, (down[name] - at) / NUDGE) for name, at in values.items()}
+    return Walk(records, values, shares, moves)
+
+
+def tape_of_numbers(records, names, rules):
+    """What backward_walk asks of a program: the records and values of a tape of single numbers, without its tensors.
+
+    records: [(op, inputs, attrs, y)]. names {name: tensor}, one for each tensor in them. rules {op: (vjp of each input)}."""
+    name, steps, values = {id(tensor): name for name, tensor in names.items()}, [], {}
+    for op, inputs, attrs, y in records:
+        slopes = [float(vjp(1.0, y, *inputs, **attrs)) for vjp in rules[op]]
+        steps.append((op, [name[id(x)] for x in inputs], name[id(y)], slopes))
+        values |= {name[id(x)]: float(x) for x in (*inputs, y)}
+    return steps, values
+
+
+def walk_of_squared_error(make_tape, constant, rules, **leaves):
+    """The backward_walk of l = (x·w + b - y)², on tapes and tensors made so. `leaves`: x, w, b and y."""
+
+    def program(**leaves):
+        x, w, b, y = (constant(leaves[name], "f8") for name in "xwby")
+        with make_tape() as tape:
+            p = x * w
+            z = p + b
+            e = z - y
+            l = e * e
+        return tape_of_numbers(tape.records, dict(x=x, w=w, b=b, y=y, p=p, z=z, e=e, l=l), rules)
+
+    return backward_walk(program, **leaves)
+
+
+def handed_on(walk, record):
+    """What a record hands on in its turn, [(input, gradient of its output, slope)]: nothing, if no gradient arrived."""
+    _, inputs, output, slopes = walk.records[record]
+    gradient = sum(walk.shares[-1].get(output, ()))
+    return [(name, gradient, slope) for name, slope in zip(inputs, slopes, strict=True) if output in walk.shares[-1]]
+
+
+def summed(shares):
+    """A gradient as the sum that it is: 2 + 2 = 4."""
+    total = f"{sum(shares):.4g}"
+    return total if len(shares) == 1 else " + ".join(f"{share:.4g}" for share in shares) + f" = {total}"
+
+
+def measured(move, sign=""):
+    """A move to 4 digits, the last ones zeros too."""
+    return f"{move:{sign}#.4g}" if abs(move) > 1e-6 else "0"
+
+
+TAPE_BOX, TAPE_LINE, GRAPH, TAPE_HEIGHT = (126, 38), 262, 488, 520  # px; GRAPH is the middle of the graph
+COOL, WARM, INK, WARM_INK, BUMP = "#DCEBF6", "#FCE9C4", "#00507D", "#8A5A00", "#007355"
+
+
+class TapePage:
+    """What tape_backwards draws on: a figure measured in pixels from its upper left corner, with a row for each record."""
+
+    def __init__(self, figure, records):
+        self.figure, height = figure, 392 / (len(records) + 1)
+        self.y = [58 + (row + 0.5) * height for row in range(len(records) + 1)]
+        self.pixels = Affine2D().scale(1 / 700, -1 / TAPE_HEIGHT).translate(0, 1) + figure.transFigure
+
+    def write(self, x, y, text, size=8.5, **look):
+        self.figure.text(x, y, text, size=size, va="center_baseline", transform=self.pixels, **look)
+
+    def add(self, patch, **look):
+        patch.set(transform=self.pixels, **look)
+        self.figure.add_artist(patch)
+
+    def box(self, x, row, width, **look):
+        shape = dict(boxstyle="round,pad=0,rounding_size=5")
+        self.add(FancyBboxPatch((x, self.y[row] - TAPE_BOX[1] / 2), width, TAPE_BOX[1], **shape), **look)
+
+    def arrow(self, way, row, back, color):
+        """A curve from the box in a row down to a box in a later one, with its point there, or, turned back, here."""
+        half, thick = TAPE_BOX[1] / 2, 2.4 if back else 1
+        corners, codes = [(way[0], self.y[row] + half + 9 * back)], [Curve.MOVETO]
+        for k, (a, b) in enumerate(zip(way, way[1:], strict=False), row + 1):
+            last = k == row + len(way) - 1
+            start, goal = corners[-1][1], self.y[k] - half - 9 * (last and not back)
+            between = (start + goal) / 2
+            corners += [(a, between), (b, between), (b, goal), (b, goal if last else goal + 2 * half)]
+            codes += [Curve.CURVE4] * 3 + [Curve.LINETO]
+        self.add(PathPatch(Curve(corners, codes), fill=False), edgecolor=color, linewidth=thick)
+        (x, y), high = corners[0 if back else -1], -8 if back else 8
+        self.add(Polygon([(x - 5, y), (x + 5, y), (x, y + high)]), facecolor=color, linewidth=0)
+
+
+def tape_lines(page, walk, first):
+    """The tape, a line a record, and the shares handed on since the walk came from the end to record `first`."""
+    page.write(14, page.y[0] - 9, "the tape: written down, walked up", size=9, weight="bold")
+    page.write(14, page.y[0] + 9, "a share: gradient of the output × slope", color=INK)
+    for record, (op, inputs, output, _) in enumerate(walk.records):
+        edge, fill = (GREY, "white") if record < first else (LOADED, WARM) if record == first else (DATA, COOL)
+        page.box(14, record + 1, TAPE_LINE, edgecolor=edge, facecolor=fill, linewidth=2 if record == first else 1)
+        line, y = f"{record + 1}  {op} {', '.join(inputs)} → {output}", page.y[record + 1]
+        page.write(22, y - 9 * (record >= first), line, family="monospace")
+        if record >= first:
+            shares = [f"{name} += {gradient:.4g} × {slope:.4g}" for name, gradient, slope in handed_on(walk, record)]
+            page.write(43, y + 9, ",   ".join(shares) or "no gradient to hand on", color=INK)
+
+
+def tape_places(records):
+    """{name: (x, row)} of the boxes, and for each input of each record in turn the x of its arrow in every row.
+
+    The output of a record stands beside it, a leaf in the row above the first record that uses it."""
+    rows = {}
+    for record, (_, inputs, output, _) in enumerate(records):
+        rows |= {name: record for name in inputs if name not in rows} | {output: record + 1}
+    names, widths = [*rows], [TAPE_BOX[0]] * len(rows)
+    links = [(names.index(name), names.index(output)) for _, inputs, output, _ in records for name in inputs]
+    x, ways = drawing.across(widths, links, [*rows.values()], gap=12)
+    shift = GRAPH - (min(x) + max(x)) / 2
+    ways = [[at + shift for at in way] for way in drawing.spread(links, ways, widths)]
+    return {name: (at + shift, row) for at, (name, row) in zip(x, rows.items(), strict=True)}, ways
+
+
+def tape_graph(page, walk, step, moves, meeting):
+    """The values as boxes, with their gradients by now and what the bump moves them by; the last shares on arrows."""
+    first = len(walk.records) - step
+    places, ways = tape_places(walk.records)
+    gaining, ways = set(), iter(ways)
+    for record, (_, inputs, output, _) in enumerate(walk.records):
+        shares = handed_on(walk, record)
+        for k, name in enumerate(inputs):
+            way, back, row = next(ways), record == first and len(shares) > 0, places[output][1]
+            page.arrow(way, places[name][1], back, LOADED if back else DATA if record > first else GREY)
+            if back:
+                gaining.add(name)
+                _, gradient, slope = shares[k]
+                beside = abs(way[-1] - way[-2]) < 20 or inputs.count(name) > 1  # a straight arrow, or one of two
+                side = beside and (1 if k else -1)
+                look = dict(ha={-1: "right", 0: "center", 1: "left"}[side], color=WARM_INK, weight="bold")
+                place = (way[-2] + way[-1]) / 2 + 9 * side, (page.y[row - 1] + page.y[row]) / 2
+                page.write(
+                    *place, f"{gradient * slope + 0.0:+.4g}", size=9, bbox=None if side else BLANK | dict(pad=0), **look
+                )
+    for name, (x, row) in places.items():
+        shares, left, right = walk.shares[step].get(name), x - TAPE_BOX[0] / 2, x + TAPE_BOX[0] / 2
+        edge = dict(edgecolor=BUMP, linewidth=2.4) if name in meeting else dict(edgecolor=GREY, linewidth=1)
+        page.box(left, row, TAPE_BOX[0], facecolor=WARM if name in gaining else COOL if shares else "white", **edge)
+        page.write(left + 7, page.y[row] - 9, f"{name} = {walk.values[name]:.3g}", weight="bold")
+        if measured(moves[name][0]) != "0":
+            page.write(right - 7, page.y[row] - 9, measured(moves[name][0], "+"), ha="right", color=BUMP)
+        if shares:
+            gradient = summed(shares)
+            gradient = gradient if len(gradient) < 14 else f"Σ {sum(shares):.4g}"
+            page.write(left + 7, page.y[row] + 9, f"grad {gradient}", color=INK)
+
+
+def turn(walk, step):
+    """What the record of this step does, and why it is its turn."""
+    target, first = walk.records[-1][2], len(walk.records) - step
+    if not step:
+        finding = f"before the walk, one gradient is known: {target} has 1"
+        return finding, f"When {target} moves by one, {target} moves by one."
+    output, shares = walk.records[first][2], handed_on(walk, first)
+    if not shares:
+        return f"record {first + 1} hands nothing on", f"{target} does not depend on {output}."
+    finding = " and ".join(f"{gradient * slope + 0.0:+.4g} to {name}" for name, gradient, slope in shares)
+    sums = [name for name in dict.fromkeys(walk.records[first][1]) if len(walk.shares[step][name]) > 1]
+    finding = "; ".join([finding, *(f"{name} has {summed(walk.shares[step][name])}" for name in sums)])
+    users = [str(record + 1) for record, (_, inputs, _, _) in enumerate(walk.records) if output in inputs]
+    where = f"All that uses {output}, record {' and '.join(users)}, is walked" if users else f"Nothing uses {output}"
+    return f"record {first + 1} hands {finding}", f"{where}: the gradient of {output}, {shares[0][1]:.4g}, is complete."
+
+
+@styled(height=TAPE_HEIGHT / 100, left=0)
+def tape_backwards(figure, walk, step, bump):
+    """A tape of up to six records of single numbers, walked back by `step` of them, and a leaf `bump` that is nudged.
+
+    walk: a backward_walk. The bump goes down from the leaf, the gradients come up from the target. They meet at boxes that
+    have a gradient and whose record is not walked yet: there, the sum of gradient · move is what the target moves by. So
+    it is at every step, and after the last one it says the same of the leaf alone."""
+    target, moves, page = walk.records[-1][2], walk.moves[bump], TapePage(figure, walk.records)
+    waiting = {*walk.values} - {output for _, _, output, _ in walk.records[len(walk.records) - step :]}
+    meeting = {name: sum(shares) for name, shares in walk.shares[step].items() if name in waiting}
+    meeting = {name: gradient for name, gradient in meeting.items() if measured(moves[name][0]) != "0"}
+    tape_lines(page, walk, len(walk.records) - step)
+    tape_graph(page, walk, step, moves, meeting)
+
+    finding, reason = turn(walk, step)
+    page.write(14, 20, finding, size=11, weight="bold")
+    page.write(14, 42, reason, size=9, color="#555555")
+    up, down = map(measured, moves[target])
+    total = measured(sum(gradient * moves[name][0] for name, gradient in meeting.items()))
+    products = [f"{gradient:.4g} × {measured(moves[name][0])} ({name})" for name, gradient in meeting.items()]
+    products = " + ".join(products) or "nowhere"
+    nudged = f"raise {bump} by a millionth, and {target} moves by this many (lowered: {down})"
+    for y, number, text, color in (
+        (474, up, f"the bump (green): {nudged}", BUMP),
+        (498, total, f"the walk (blue): gradient × move where the two meet: {products}", INK),
+    ):
+        page.write(62, y, number, size=10, weight="bold", ha="right", color=color)
+        page.write(76, y, text, size=9, color=color)
+    gradients = ", ".join(f"{name} {summed(shares)}" for name, shares in walk.shares[step].items())
+    return (
+        f"Step {step} of {len(walk.records)}: {finding}. {reason} Gradients so far: {gradients}. "
+        f"The bump: raised by a millionth, {bump} moves {target} by {up} millionths; lowered, by {down}. "
+        f"The walk: gradient × move where the two meet is {products} = {total}."
+    )
+
+
+ROW_NUMBERS, ELEMENTS = "#F2F2F2", "#FCE9C4"  # what a stage holds

@@ -1,0 +1,168 @@
+"""Figures of data, of training, and of what was learned."""
+
+import numpy as np
+
+from course.figures.picture import DATA, GREY, HUES, MODEL, ink, plain, styled
+
+
+@styled()
+def scatter_inputs(figure, task):
+    """y over each input."""
+    for axes, column, name in zip(figure.subplots(1, task.x.shape[1], sharey=True), task.x.T, task.names, strict=True):
+        axes.plot(column, task.y[:, 0], ".", color=DATA, markersize=4)
+        axes.set_xlabel(name)
+    figure.axes[0].set_ylabel("y")
+    figure.suptitle(
+        f"{task.title}: y rises with {task.names[0]} and falls with {task.names[1]}", weight="bold", size=11
+    )
+    return f"{task.title}: {len(task.x)} points, y over {' and y over '.join(task.names)}."
+
+
+def r_squared(y, prediction):
+    """The share of the variance of y that the prediction explains."""
+    return 1.0 - float(((y - prediction) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+
+
+@styled()
+def regression(figure, task, fit):
+    """The losses beside the predictions on rows the training never saw."""
+    left, right = figure.subplots(1, 2)
+    loss_curve(left, fit.losses)
+    predicted = fit.predict(task.x_test)
+    low, high = min(task.y_test.min(), predicted.min()), max(task.y_test.max(), predicted.max())
+    right.plot([low, high], [low, high], color=GREY, linewidth=1)
+    right.plot(task.y_test[:, 0], predicted[:, 0], ".", color=MODEL)
+    score = r_squared(task.y_test, predicted)
+    right.set(xlabel="true y, test rows", ylabel="predicted y", title=f"{task.title}\ntest R² {score:.3f}")
+    return (
+        f"{task.title}: last loss {fit.losses[-1]:.4g} after {len(fit.losses)} steps; R² {score:.3f} on the test rows."
+    )
+
+
+def loss_curve(axes, losses, window=50, **style):
+    """Losses on a log axis: each step faint, a running mean over it."""
+    losses = np.asarray(losses, float)
+    smooth = np.convolve(losses, np.ones(window) / window, "valid")
+    axes.semilogy(losses, color=GREY, linewidth=0.3, alpha=0.5)
+    axes.semilogy(np.arange(len(smooth)) + window / 2, smooth, **(dict(color=DATA) | style))
+    axes.set(xlabel="step", ylabel="loss", title=f"the loss falls to {smooth[-1]:.3g} (mean of {window})")
+
+
+BINARY = ("#0072B2", "#E69F00")  # y = 0, y = 1
+
+
+def points(axes, x, y):
+    """The points of both classes; the markers differ too."""
+    for value, color, marker in zip((0, 1), BINARY, "o^", strict=True):
+        chosen = x[y[:, 0] == value]
+        axes.plot(*chosen.T, marker, color=color, markersize=2.5, alpha=0.6, markeredgewidth=0, label=f"y = {value}")
+
+
+@styled(width=4.2, height=4)
+def classes(figure, task):
+    """The points of a two-dimensional classification."""
+    axes = figure.subplots()
+    points(axes, task.x, task.y)
+    axes.set(xlabel=task.names[0], ylabel=task.names[1], title="no line parts the rings", aspect="equal")
+    axes.legend(loc="upper right", markerscale=3)
+    return f"{task.title}: {len(task.x)} points of two classes."
+
+
+def accuracy(y, p):
+    """The share of rows whose probability lies on the right side of one half."""
+    return float(((p > 0.5) == (y > 0.5)).mean())
+
+
+def best_radius(x, y):
+    """The accuracy of the best rule "1 outside a circle of this radius" on these points."""
+    outside = y[np.argsort(np.hypot(*x.T)), 0]
+    right = np.cumsum(1 - outside) + outside.sum() - np.cumsum(outside)  # the first k points called 0, the others 1
+    return max(float(right.max()), float(outside.sum())) / len(y)
+
+
+@styled()
+def classifier(figure, task, fit):
+    """Losses beside the regions in which a net says 0 and 1."""
+    left, right = figure.subplots(1, 2)
+    loss_curve(left, fit.losses, window=200)
+    side = np.linspace(-11, 11, 120)
+    grid = np.stack([v.ravel() for v in np.meshgrid(side, side)], axis=1).astype(task.x.dtype)
+    p = fit.predict(grid).reshape(120, 120)
+    right.contourf(side, side, p, levels=[0, 0.5, 1], colors=BINARY, alpha=0.25)
+    points(right, task.x_test, task.y_test)
+    score, best = accuracy(task.y_test, fit.predict(task.x_test)), best_radius(task.x_test, task.y_test)
+    right.set(xlabel=task.names[0], ylabel=task.names[1], aspect="equal")
+    right.set_title(f"{score:.1%} of test points right\n(the best circle: {best:.1%})")
+    return f"{task.title}: {score:.1%} of the test points are right; the best circle gets {best:.1%}."
+
+
+@styled()
+def confusion(figure, task, fit):
+    """Losses beside the counts of right and wrong answers."""
+    left, right = figure.subplots(1, 2)
+    loss_curve(left, fit.losses)
+    said, true = fit.predict(task.x_test)[:, 0] > 0.5, task.y_test[:, 0] > 0.5
+    counts = np.array([[int(((true == t) & (said == s)).sum()) for s in (False, True)] for t in (False, True)])
+    right.imshow(counts, cmap="Blues", vmin=0, vmax=counts.max() * 1.6)
+    for (t, s), count in np.ndenumerate(counts):
+        right.text(s, t, count, ha="center", va="center", size=14)
+    right.set(xticks=(0, 1), xticklabels=("says female", "says male"), yticks=(0, 1))
+    right.set_yticklabels(("is female", "is male"), rotation=90, va="center")
+    right.spines[:].set_visible(False)
+    score, baseline = accuracy(task.y_test, fit.predict(task.x_test)), max(true.mean(), 1 - true.mean())
+    right.set_title(f"{score:.1%} of test rows right\n(the commoner sex: {baseline:.1%})")
+    return f"{task.title}: {score:.1%} of the test rows are right; the commoner answer alone gets {baseline:.1%}."
+
+
+@styled()
+def parting(figure, gaps, kinks):
+    """The largest distance between the weights of two runs, step by step, with the steps at which a relu disagrees."""
+    axes = figure.subplots()
+    axes.semilogy(gaps, color=DATA)
+    if kinks:
+        axes.semilogy(
+            kinks,
+            [gaps[s] for s in kinks],
+            "v",
+            color=MODEL,
+            markersize=5,
+            label="a relu sees + in one, - in the other",
+        )
+        axes.legend(loc="lower right")
+    title = (
+        "the runs part where a relu falls on two sides of zero" if kinks else "no relu fell on two sides of zero here"
+    )
+    axes.set(xlabel="step", ylabel="largest gap between weights", title=title)
+    return "The gap between the weights of the float32 run and of the float64 run, over the steps."
+
+
+@styled()
+def five_curves(figure, fits):
+    """The loss curves of {level: Fit}, one over the other: the widest lies beneath."""
+    axes, (first, *rest) = figure.subplots(), fits.values()
+    difference = max(float(np.abs(fit.losses - first.losses).max()) for fit in rest)
+    for k, (name, fit) in enumerate(fits.items()):
+        smooth = np.convolve(fit.losses, np.ones(200) / 200, "valid")
+        axes.semilogy(smooth, color=HUES[k], linewidth=13 - 2.8 * k, label=name, solid_capstyle="butt")
+    plain(axes.yaxis, (1, 2, 3, 5))
+    axes.legend(loc="upper right")
+    axes.set(xlabel="step", ylabel="loss", title=f"{len(fits)} levels, one curve: maximum difference {difference:g}")
+    return f"The loss curves of {', '.join(fits)} lie on each other: maximum difference {difference:g}."
+
+
+@styled()
+def by_heart(figure, history, best, patience):
+    """Losses on seen and unseen rows over the epochs, with the best epoch and the one at which a patient listener stops."""
+    axes, stop = figure.subplots(), best + patience
+    for name, colour, label in (("loss", DATA, "penguins it learns from"), ("val_loss", MODEL, "held-out penguins")):
+        losses = history[name]
+        axes.semilogy(range(1, len(losses) + 1), losses, color=colour)
+        axes.text(len(losses) + 1, losses[-1], label, color=ink(colour), va="center")
+    axes.plot(best + 1, history["val_loss"][best], "o", color=MODEL)
+    for epoch, what in ((best, "best"), (stop, "stop")):
+        axes.axvline(epoch + 1, color=GREY, linewidth=1, zorder=0)
+        axes.text(epoch + 1.5, 0.98, what, color=GREY, va="top", transform=axes.get_xaxis_transform())
+    found = f"the loss on held-out penguins is lowest after epoch {best + 1}"
+    plain(axes.yaxis, (1, 2, 5))
+    axes.set(xlabel="epoch", ylabel="loss", title=found, xlim=(1, None))
+    return f"The loss on seen penguins falls for {len(losses)} epochs; {found}. Training stops at epoch {stop + 1}."
