@@ -640,7 +640,7 @@ def extent(image):
 def words_and_code(draw, monkeypatch):
     """The boxes of all words outside axes, and those of the code."""
     with monkeypatch.context() as patched:
-        patched.setattr("course.figures.Picture", lambda figure, text: figure)
+        patched.setattr("course.figures.picture.Picture", lambda figure, text: figure)
         figure = draw()
     FigureCanvasAgg(figure).draw()
     code = list(map(extent, figure.images))
@@ -663,7 +663,7 @@ def test_code_is_cut_nowhere(line, net, monkeypatch):
     for comparison in (line, net):
         for level in range(1, 6):
             with monkeypatch.context() as patched:
-                patched.setattr("course.figures.Picture", lambda figure, text: figure)
+                patched.setattr("course.figures.picture.Picture", lambda figure, text: figure)
                 figure = great.depth(comparison, level)
             row = next(row for row in comparison.rows if row.level == level)
             assert len(figure.images) == sum(bool(row.code[mark]) for mark in marks.MARKS[1:]) > 0
