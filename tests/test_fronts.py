@@ -53,7 +53,7 @@ def called(value):
         text = str(inspect.signature(value))
     except (TypeError, ValueError):
         return "callable"
-    return re.sub(r" at 0x[0-9a-f]+", "", text)
+    return re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", re.sub(r" at 0x[0-9a-f]+", "", text))
 
 
 def wide_names(level):

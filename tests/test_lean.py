@@ -54,7 +54,7 @@ MISSING = {  # what a reader asks for, and the package that it needs
     "from levels.high_level import load_model": "safetensors",
     "from levels.high_level import LinearRegressor": "s(cipy|klearn)",
     "from levels_more.saving.onnx import onnx_model": "onnx|safetensors",
-    "from levels_more.tensorflow.summaries import FileWriter; FileWriter('logs')": "tensorboardX",
+    "from levels_more.tensorflow.summaries import FileWriter; FileWriter('logs')": "tensorboardX|safetensors",
     "from levels_more.torchkeras import _table; _table({})": "pandas",
     "import numpy as np; from levels.hardware import launch_kernel, pool; from levels_more.hardware.gpu.scheduler import simulate; "
     "from levels_more.hardware.gpu.memory import Dim3; simulate(lambda x: None, Dim3(1, 1, 1), Dim3(1, 1, 1), [np.zeros(1)])": "greenlet",

@@ -15,7 +15,7 @@ from course import build
 from levels_more import CONTENTS
 
 FRONTS = [what for what in CONTENTS if what.startswith("levels.")]
-MODULES = sorted({module.name for module in pkgutil.iter_modules(levels_more.__path__)})
+MODULES = sorted(each.name.partition(".")[2] for each in pkgutil.walk_packages(levels_more.__path__, "levels_more."))
 
 
 def python(code: str, **environment: str) -> str:
@@ -44,7 +44,9 @@ def test_contents_name_all_modules_and_no_others():
     assert named <= {*MODULES}
     for module in MODULES:  # what nothing plugs in is at least used by another one
         (file,) = (
-            path for path in (f"{module}.py", f"{module}/__init__.py") if (build.ROOT / "levels_more" / path).exists()
+            path
+            for path in (f"{module.replace('.', '/')}.py", f"{module.replace('.', '/')}/__init__.py")
+            if (build.ROOT / "levels_more" / path).exists()
         )
         text = (build.ROOT / "levels_more" / file).read_text(encoding="utf-8")
         assert ast.get_docstring(ast.parse(text)), module

@@ -173,7 +173,9 @@ SETTINGS = [
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_every_setting_is_drawn_without_a_warning_or_an_overlap(setting, monkeypatch):
     made = []
-    monkeypatch.setattr("course.figures.picture.Picture", lambda figure, text: made.append(figure) or PICTURE(figure, text))
+    monkeypatch.setattr(
+        "course.figures.picture.Picture", lambda figure, text: made.append(figure) or PICTURE(figure, text)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         picture = draw(*setting)

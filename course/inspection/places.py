@@ -345,8 +345,8 @@ CALLED = {  # (level, room) -> how what is defined there is called
     ("mid_level", "metrics"): lambda metric, *given: metric.update_state(*given),
     ("mid_level", "optimizers"): lambda optimizer, x, w: optimizer.apply_gradients([(x, w)]),
 }
-CALLED |= {(MORE, room): call for (level, room), call in CALLED.items() if level == "mid_level"}
-CALLED[MORE, "tensor_ops"] = CALLED["low_level", "ops"]
+CALLED |= {(MORE, f"mid_level/{room}"): call for (level, room), call in CALLED.items() if level == "mid_level"}
+CALLED[MORE, "low_level/ops"] = CALLED["low_level", "ops"]
 
 
 def ops_of(place):
@@ -356,7 +356,8 @@ def ops_of(place):
     """
     call = CALLED.get((place.level, place.room))
     try:
-        module = importlib.import_module(f"{MORE}.{place.room}" if place.level == MORE else f"levels.{place.level}")
+        more = f"{MORE}.{place.room.replace('/', '.')}"
+        module = importlib.import_module(more if place.level == MORE else f"levels.{place.level}")
     except ImportError:  # that level is not built yet
         return []
     thing, random = getattr(module, place.name, None), getattr(sys.modules.get("levels.mid_level"), "RANDOM", None)

@@ -35,7 +35,7 @@ from levels_more.mid_level.metrics import (
 )
 
 # %% [markdown]
-# ## How good is it? (15 min)
+# ## How good is it? (16 min)
 #
 # A loss is made for its gradient. People ask another thing: how many are right? That is the **accuracy**. Nothing could be
 # trained on it, for it does not change when a weight changes a little, and so its gradient is 0.
@@ -99,6 +99,9 @@ def judge(y_true, y_pred):
 
 judge.over(truth, said, [*np.arange(100).reshape(10, 10), [100]])
 print(f"accuracy {accuracy.result():.3f}")
+
+# %% [markdown]
+# **A good place to stop.** A metric adds up over batches, and divides at the end.
 
 # %% [markdown]
 # ## The same pattern again (18 min)

@@ -27,6 +27,8 @@ from course.figures import page
 from course.practice import checks
 from levels.high_level import Input, Model, Sequential
 from levels.mid_level import Adam, Dense
+from levels_more.high_level.serialization import reader, written, written_part
+from levels_more.saving.files import write_aside
 from levels_more.saving.model import (
     TEXT,
     WEIGHTS,
@@ -37,12 +39,8 @@ from levels_more.saving.model import (
     nothing_drawn,
     numbers_of,
     put,
-    reader,
     save,
     stored,
-    write_aside,
-    written,
-    written_part,
 )
 
 net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
@@ -165,9 +163,8 @@ for value in (1.0, np.nextafter(1.0, 2.0)):  # they differ in the last of 64 bit
 # %% [markdown]
 # ## Written aside, then put in place (11 min)
 #
-# The disk may be full, the program may be stopped, and another may save or read here at this moment. Whoever looks
-# should find a whole model, that of an hour ago or the new one. Every system can do one thing in a single step: give a
-# file the name of another, which is then gone. So a model is **one file**, written beside the old one:
+# The disk may be full, the program may be stopped, another may be reading. Whoever looks should find a whole model, the old one or
+# the new one. Every system can give a file the name of another in one step. So a model is **one file**, written beside the old one:
 
 # %%
 page.source(write_aside)
@@ -198,9 +195,7 @@ except FileExistsError as error:
 # **A good place to stop.** A model is one file, and a save that is stopped loses nothing.
 
 # %% [markdown]
-# A model that was compiled also keeps how it is trained: what was given to `compile`, and what the optimizer remembers
-# of each variable. `frozen` names the variables that are not trained, and
-# `trained` those that the optimizer has memories of.
+# A compiled model also keeps what was given to `compile`, and what the optimizer remembers of each variable.
 
 # %%
 page.source(save)
