@@ -38,6 +38,7 @@ from levels.mid_level import (
     PiecewiseConstantDecay,
     RMSprop,
 )
+from levels_more.saving import files
 from levels_more.saving import model as saving
 
 DRAW = np.random.default_rng(0)
@@ -327,9 +328,9 @@ def test_a_full_disk_leaves_the_old_folder_whole(fails_at, tmp_path, monkeypatch
 
     fit(model, 3)
     if fails_at == "write":
-        monkeypatch.setattr(saving, "open", Full, raising=False)
+        monkeypatch.setattr(files, "open", Full, raising=False)
     else:
-        monkeypatch.setattr(saving.os, fails_at, full)
+        monkeypatch.setattr(files.os, fails_at, full)
     with pytest.raises(OSError, match="No space left"):
         model.save(tmp_path / "m")
     assert {p.name: p.read_bytes() for p in (tmp_path / "m").iterdir()} == before

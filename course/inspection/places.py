@@ -218,8 +218,8 @@ def names_of(statement):
 
 def place_of(code, index):
     """The Place of a function's code: by its line in a built file, or, in a notebook, by its name in the newest level."""
-    *_, level, file = ("", *Path(code.co_filename).parts)[-2:]
-    built = [p for p in index if (p.level, f"{p.room}.py") == (level, file)]
+    file = Path(code.co_filename).as_posix()
+    built = [p for p in index if file.endswith(f"/{p.file}")]
     inside = [p for p in built if p.first <= code.co_firstlineno <= p.last]
     inside = inside or [p for p in index if p.name == code.co_qualname][-1:]
     return min(inside, key=lambda p: p.last - p.first, default=None)

@@ -276,7 +276,7 @@ def observed(model, x, y, listener, guest):
     rows = x[0] if isinstance(x, (list, tuple)) else x
     data = batches_of(model, x, y, len(rows)).take(1)
     build(model, *next(iter(data)))
-    inputs = more("levels.high_level", "inputs")
+    inputs = more("levels.high_level", "data_adapter")
     data = inputs.batches_for(model, data) if inputs else data  # checked before anything is heard
     for hear in (None, *[listener.hear] * 5):
         with unchanged(model), as_prepared(), guest:

@@ -11,6 +11,7 @@ from docutils.nodes import make_id
 
 from course.build import ROOT
 from course.figures import LEVELS
+from course.inspection import house
 from course.inspection.places import MORE, named, places_of_more
 from course.inspection.spelled import NOTEBOOKS
 
@@ -37,9 +38,8 @@ def pages(root=ROOT):
         added = [root / MORE / f"{module}.py" for module in sorted(above) if above[module] == level]
         found[level] = page(f"{number} · levels.{level}", root, own, leads)
         found[f"{level}_more"] = page(f"{number} · what levels_more adds", root, added, leads)
-    others = [
-        path for path in sorted((root / MORE).rglob("*.py")) if path.parent != root / MORE or path.stem not in above
-    ]
+    files = {path: path.relative_to(root / MORE).with_suffix("").as_posix() for path in (root / MORE).rglob("*.py")}
+    others = [path for path in sorted(files) if files[path] not in above]
     found["frameworks"] = page("TensorFlow, PyTorch, torchkeras", root, others, leads)
     return {"index": INDEX.format("\n".join(found)), **found}
 
@@ -138,32 +138,37 @@ def taken_apart(root=ROOT):
     """
     shown, found, using = {}, {}, {}
     for path in sorted(root.glob("notebooks/more/text/*.py")):
-        shown = dict.fromkeys(imported(path), f"more/{path.stem}") | shown
+        shown = dict.fromkeys(imported(path, root), f"more/{path.stem}") | shown
     shown |= NOTEBOOKS
     for path in sorted((root / MORE).rglob("*.py")):
         module = path.relative_to(root).with_suffix("").parts
-        whole, stands_on = ".".join(module).removesuffix(".__init__"), imported(path)
-        if module[1] in shown:
-            found[whole] = lead("Taken apart", shown[module[1]])
+        whole, stands_on = ".".join(module).removesuffix(".__init__"), imported(path, root)
+        name = whole.partition(".")[2]
+        if notebook := shown.get(name) or shown.get(module[1]):
+            found[whole] = lead("Taken apart", notebook)
         elif beneath := next((shown[each] for each in stands_on if each in shown), ""):
             found[whole] = lead("What it stands on is taken apart", beneath)
         for each in stands_on:
-            using.setdefault(f"{MORE}.{each}", []).append((whole, module[1]))
+            using.setdefault(f"{MORE}.{each}", []).append(shown.get(name) or shown.get(module[1]))
     for whole, users in using.items():
-        if whole not in found and (above := next((shown[each] for _, each in users if each in shown), "")):
+        if whole not in found and (above := next(filter(None, users), "")):
             found[whole] = lead("What stands on it is taken apart", above)
     for place in places_of_more(root):
         if place.notebook:
-            found[f"{MORE}.{place.room}.{place.name}"] = lead("Taken apart", place.notebook, place.heading)
+            found[f"{MORE}.{place.room.replace('/', '.')}.{place.name}"] = lead(
+                "Taken apart", place.notebook, place.heading
+            )
     return found
 
 
-def imported(path):
-    """The modules of `levels_more` that a file imports, in their order."""
-    whole = re.findall(
-        r"^(?:from|import) (?:levels_more)?(?:\.(\w+)| import (.*))", path.read_text(encoding="utf-8"), re.MULTILINE
-    )
-    return [name for module, names in whole for name in [module, *re.findall(r"(\w+)(?: as \w+)?", names)] if name]
+def imported(path, root=ROOT):
+    """The modules of `levels_more` that a file imports, in their order, as "mid_level.layers"."""
+    found = []
+    for module, names, _ in house.imports_of(path, root):
+        package, _, rest = module.partition(".")
+        if package == MORE:
+            found += [".".join(filter(None, [rest, name])) for name in ("", *names)]
+    return [name for name in found if (root / MORE / f"{name.replace('.', '/')}.py").exists() or name in NOTEBOOKS]
 
 
 def lead(words, notebook, heading=""):
