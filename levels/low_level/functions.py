@@ -130,7 +130,7 @@ class Function:
             self.stale.append(guards.guard(self, graph))
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
         program = _program_of(graph, batch, over)
-        if type(program) is Replay and any(node.spec.device.kind == "cpu" for node in graph.ops):
+        if type(program) is Replay and batch and any(node.spec.device.kind == "cpu" for node in graph.ops):
             self.replays(program)
         return program, result
 
