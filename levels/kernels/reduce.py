@@ -101,4 +101,6 @@ def plan_reshape(op, function, x, shape=()):
     return make(op, shape, x.dtype, [x], loop, [row, row])
 
 
-kernel("reshape", planner=plan_reshape)(lambda x: x)
+@kernel("reshape", planner=plan_reshape)
+def _same(x):
+    return x
