@@ -297,7 +297,7 @@ import levels.high_level as h
 seconds = time.process_time() - begun
 early = [name for name in {LATE} if name in sys.modules]
 {{}}
-print(json.dumps([seconds, early, *(f"levels_more.{{{{room}}}}" in sys.modules for room in ("callbacks", "estimators"))]))
+print(json.dumps([seconds, early, *(f"levels_more.{{{{room}}}}" in sys.modules for room in ("high_level.callbacks", "high_level.sklearn"))]))
 """
 
 

@@ -51,7 +51,8 @@ def test_each_is_right_in_the_kernel_of_its_notebook(project, place, name):
         cell.source = answered(name, cell.source)
     run(notebook, project, project / place / f"{name}.ipynb")
     said = "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", []))
-    assert re.findall(r"(\d\d-\d|\b\w+)(?: right:|: right\b)", said) == wanted, said
+    found = re.findall(r"(\d\d-\d) right: |^(\w+): right\b", said, re.MULTILINE)
+    assert ["".join(each) for each in found] == wanted, said
 
 
 def run(notebook, root, path):

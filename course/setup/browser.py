@@ -134,4 +134,5 @@ def run_all(tab):
     tab.wait_for_function(ALL_CELLS, timeout=120_000)
     waiting.first.wait_for(state="detached", timeout=600_000)  # an error lets go of all the cells that wait
     tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60_000)
-    return errors.all_inner_texts()
+    # What level 3 says of a function that it replays is meant for the reader, and no error.
+    return [text for text in errors.all_text_contents() if not text.startswith("function ")]

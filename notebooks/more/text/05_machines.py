@@ -476,7 +476,7 @@ machine_figures.many(
 # The commands, then. On one computer, on a cluster that SLURM manages, and on Kubernetes with the MPI Operator:
 #
 # ```
-# python -m levels_more.distributed.launch 4 train.py   # mpiexec -n 4, and a word if a rank dies
+# python -m levels_more.distributed.launch 4 train.py  # or mpiexec -n 4
 #
 # srun --nodes=25 --ntasks-per-node=4 --mpi=pmi2 python train.py   # SLURM: 100 ranks
 #
