@@ -42,7 +42,7 @@ COMMANDS = {  # name: (a line of help, what it takes)
     ),
     "test": (
         "three minutes of tests: the levels, the notebooks, a sample of the rest (--all runs every test)",
-        [argument("--all", action="store_true", help="every test: about 15 minutes")],
+        [argument("--all", action="store_true", help="every test: about 20 minutes")],
     ),
     "browser-test": ("run all notebooks in JupyterLab in this system's browser", []),
     "setup": ("install everything, also for more/, the tests and the site; run nothing", []),
