@@ -26,6 +26,8 @@ ROOMS = {  # each package's rooms; a room imports from its own, and from those b
         "distributed",
         "torch",
         "tensorflow",
+        "torchmetrics",
+        "pytorch_lightning",
         "torchkeras",
     ),
 }
@@ -84,7 +86,7 @@ def _line(root, package, room, leads):
     count = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
     beneath = [each for each in ROOMS[package] if f"{package}.{each}" in leads]
     other = [f"levels.{each}" for each in ROOMS["levels"] if package != "levels" and f"levels.{each}" in leads]
-    return f"  {room:11} {len(files):3} files {count:6,} lines   imports {' '.join(beneath + other) or 'nothing'}"
+    return f"  {room:17} {len(files):3} files {count:6,} lines   imports {' '.join(beneath + other) or 'nothing'}"
 
 
 def in_page(text):

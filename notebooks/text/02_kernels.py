@@ -1232,7 +1232,7 @@ print(KERNELS["relu", "cpu"] is mine)
 # There are two ways to write a choice. Python's `if` needs to know the number. A kernel knows it, so `mine` is a kernel like any
 # other. A program is written before any number is known, as in notebook 01. There `select(condition, x, y)` writes the
 # instruction that chooses. The course's own relu is `select(x <= 0.0, 0.0, x)`, and works in both. With `mine` in the table,
-# the steps of the levels above run op by op, which gives the same numbers and takes about ten times as long. (Level 3 says so.)
+# the steps of the levels above run op by op. That gives the same numbers, more slowly, and level 3 says so.
 #
 # ## The two tasks on this level (12 min)
 #
