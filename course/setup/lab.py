@@ -49,7 +49,7 @@ def running(folder: Path) -> dict | None:
 def answers(url: str) -> bool:
     """Whether a server answers. The one that was there may be gone, and its number be that of another process."""
     try:
-        with urllib.request.urlopen(f"{url}api", timeout=5) as found:
+        with urllib.request.urlopen(f"{url}api", timeout=20) as found:
             return "version" in json.load(found)
     except (OSError, ValueError):
         return False
