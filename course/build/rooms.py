@@ -26,45 +26,13 @@ BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}  # these two are IPyt
 NOT_HANDED_ON = (ast.For, ast.While, ast.With, ast.Try)  # they define loop variables, libraries that may be missing
 WIDTH = 120
 
-# What `levels/__init__.py` is. Nothing else in `levels` is not of a notebook.
+# What `levels/__init__.py` is. Nothing else in `levels`, but `levels/support`, is not of a notebook.
 LEVELS = '''"""Five levels, one answer: a small deep-learning framework, from machine instructions up to `model.fit`.
 
-These levels are the core, and stand alone. `levels_more`, where it is there, adds to them: rows to their tables, and names
-to their fronts. It is asked for what is missing, so nothing waits for it before.
+This is what the five notebooks build, and it is whole. `levels_more` is built on it, in rooms of the same names.
 """
-
-import functools
-import importlib.util
-import os
-import sys
-from inspect import ismodule
-
-
-@functools.cache
-def more(what, name):
-    """The module of `levels_more` that has entered its row `name` in the table `what`, or that adds this name to a front.
-
-    None where there is no such row, no `levels_more`, or the variable LEVELS_CORE in the environment.
-    """
-    if os.environ.get("LEVELS_CORE") or not importlib.util.find_spec("levels_more"):
-        return None
-    return importlib.import_module("levels_more").enter(what, name)
-
-
-def plugged(front):
-    """A module's `__getattr__` and `__dir__` (PEP 562), and its `__all__`: what it lacks is looked up in `levels_more`."""
-    names = sorted(n for n, x in vars(sys.modules[front]).items() if n[0] != "_" and n != "plugged" and not ismodule(x))
-
-    def find(name):
-        module = None if name.startswith("_") else more(front, name)
-        if module is None:
-            raise AttributeError(f"module {front!r} has no attribute {name!r}", name=name)
-        return getattr(module, name, module)  # a name of the module, or the module itself: mid_level.metrics
-
-    return find, lambda: names, names
 '''
-PLUG = "__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more"
-PLUGGED = {"nn", "layers", "losses", "optimizers", "data"}  # rooms that end in this line, as each front does
+ABSENT = "__getattr__ = absent(__name__)  # says where there is more"
 
 PARAGRAPHS = "# fmt: off\n# isort: skip_file"  # its lists of names are filled like paragraphs
 
@@ -111,7 +79,7 @@ class Import(NamedTuple):
     alias: str
 
 
-PLUGGED_BY = Import("levels", "plugged", "")
+SAYS_WHAT_IS_ABSENT = Import("levels.support.fronts", "absent", "")
 
 
 @dataclass
@@ -160,9 +128,7 @@ def export(notebook, name: str) -> dict[str, File]:
     note = f"# Built from {name}.ipynb: edit there, then run its last cell."
     files = {"__init__.py": front(notebook, note, {n: namespace.homes[n].room for n in namespace.public})}
     for room in needs:
-        files[f"{room}.py"] = module(
-            [cell for cell in exported if cell.room == room], note, needs[room], room in PLUGGED
-        )
+        files[f"{room}.py"] = module([cell for cell in exported if cell.room == room], note, needs[room])
     return files
 
 
@@ -345,10 +311,9 @@ class Namespace:
 # Writing: laid out so that `ruff format` and `ruff check --select I` find nothing to change.
 
 
-def module(cells: list[Cell], note: str, needs: set[Import], plugged: bool) -> File:
+def module(cells: list[Cell], note: str, needs: set[Import]) -> File:
     """One room: its docstring, the note, its imports, then everything else as it stands in the cells."""
     text, blocks = [], []
-    needs = needs | {PLUGGED_BY} if plugged else needs
     for cell in cells:
         lines = [(line, cell.number) for line in cell.source.split("\n")]
         moved = {1}
@@ -375,7 +340,6 @@ def module(cells: list[Cell], note: str, needs: set[Import], plugged: bool) -> F
         # two blank lines around a definition, but only one between the imports and anything else
         text += [("", 0)] * max(gap, 2 if re.match(r"@|(def|class|async)\b", code) else 1) + block
         gap = 2
-    text += [("", 0), ("", 0), (PLUG, 0)] * plugged
     return File("".join(f"{line}\n" for line, _ in text), [number for _, number in text])
 
 
@@ -386,9 +350,10 @@ def front(notebook, note: str, public: dict[str, str]) -> File:
     """
     prose = "".join([cell.source.strip() for cell in notebook.cells if cell.cell_type == "markdown"][:1])
     doc = re.sub(r"^#+\s*|[*`\\\"]", "", prose.split("\n")[0]).strip() or "A level"
-    needs = {Import(f".{room}", name, "") for name, room in public.items()} | {PLUGGED_BY}
+    needs = {Import(f".{room}", name, "") for name, room in public.items()} | {SAYS_WHAT_IS_ABSENT}
     lines = [f'"""{doc}"""' if doc[-1] in ".!?" else f'"""{doc}."""', "", note, PARAGRAPHS]
-    lines += [*import_lines(needs, paragraph), "", PLUG]
+    names = textwrap.wrap(", ".join(f'"{name}"' for name in sorted(public)), WIDTH - 5, break_on_hyphens=False)
+    lines += [*import_lines(needs, paragraph), "", "__all__ = [", *(f"    {line}" for line in names), "]", ABSENT]
     return File("".join(f"{line}\n" for line in lines), [0] * len(lines))
 
 

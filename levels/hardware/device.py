@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from levels import more
 from levels.support.checks import unmasked
 
 
@@ -157,10 +156,13 @@ class _Place(threading.local):
 PLACE = _Place()
 
 
+DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool, as many of each kind as {"gpus": 2} says
+
+
 def pool(**counts):
-    """{"cpu:0": Device}; with `levels_more` one of each kind, or as in gpus=2. Raises TypeError or ValueError for others."""
-    if others := more("device", "all"):
-        others.fill(_POOL, counts)
-    elif counts:
-        raise TypeError(f"pool: there are no {', '.join(counts)} without levels_more")
+    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or as in gpus=2. Raises TypeError or ValueError for others."""
+    if counts and not DEVICE_MAKERS:
+        raise TypeError(f"pool: there are no {', '.join(counts)} here; `import levels_more.hardware` brings other devices")
+    for fill in DEVICE_MAKERS:
+        fill(_POOL, counts)
     return _POOL

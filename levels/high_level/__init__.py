@@ -4,10 +4,14 @@
 # fmt: off
 # isort: skip_file
 
-from levels import plugged
+from levels.support.fronts import absent
 
 from .loops import Callback, History, Training, ended, epoch_loss, run_epochs, run_training
 from .models import Model, Sequential, Trainable, batches_of, dtype_for, prepared
 from .tasks import dnn_classifier, linear_regression
 
-__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more
+__all__ = [
+    "Callback", "History", "Model", "Sequential", "Trainable", "Training", "batches_of", "dnn_classifier", "dtype_for",
+    "ended", "epoch_loss", "linear_regression", "prepared", "run_epochs", "run_training"
+]
+__getattr__ = absent(__name__)  # says where there is more

@@ -57,7 +57,7 @@ class Callback:
     """Listens to the training of `self.model`, and ends it by `self.model.stop_training = True`. logs: {"loss": …}"""
 
     model = None
-    on_train_batch_end = None  # on_train_batch_end(self, step, logs) is told by `levels_more`
+    on_train_batch_end = None  # on_train_batch_end(self, step, logs): the `fit` of `levels_more.high_level` tells it
 
     def on_train_begin(self): ...
     def on_epoch_begin(self, epoch): ...
@@ -73,10 +73,10 @@ class Training(Made):
         self.optimizer = optimizer() if isinstance(optimizer, type) else optimizer
         self.losses = [loss() if isinstance(loss, type) else loss]  # functions, one for each output; here there is one
         if metrics:
-            raise NotImplementedError("compile: metrics are in levels_more, which is not there")
+            raise NotImplementedError("compile: metrics are for the models of levels_more.high_level")
 
     def loss(self, model, y, predicted):
-        """The loss of a batch. (`levels_more` asks the model's layers for penalties.)"""
+        """The loss of a batch."""
         return self.losses[0](y, predicted)
 
     def one_pass(self, step, data, history=None):
@@ -90,6 +90,7 @@ class Training(Made):
 
 def run_training(model, data, epochs, callbacks=(), verbose=0):
     """Train on a Dataset of batches -> `model.history`, a History, however this ends. verbose: 1 prints it, epoch by epoch."""
+    model.check_parts()
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)  # traced once

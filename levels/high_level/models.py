@@ -8,7 +8,7 @@ import numpy as np
 
 from levels.hardware import PLACE, flag
 from levels.low_level import GradientTape, Variable, constant, function, trace
-from levels.mid_level import Dataset, Layer, Loss, at_least, widened
+from levels.mid_level import Dataset, Layer, Loss, at_least
 from levels.support.checks import check_finite
 
 from .loops import Training, run_training
@@ -19,7 +19,8 @@ class Trainable(Layer):
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.built, self.chosen, self.history = True, None, None  # built: nothing to make but its layers
+        self.built, self.looked = True, False  # nothing to make but its layers; nobody has looked at these
+        self.chosen = self.history = None
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
         """Choose how to train, by names or objects; None is no metric."""
@@ -33,6 +34,18 @@ class Trainable(Layer):
         return self.chosen
 
     optimizer = property(lambda self: self.training.optimizer)
+
+    def check_parts(self):
+        """Raise TypeError where one of its layers would not do what it says in this model."""
+        for part in self.named(Layer).values():
+            part.check_model(self)
+
+    def run(self, x, training=None):
+        """What `call` gives. Before the first training, see `check_parts`."""
+        if training and not self.looked:
+            self.check_parts()
+            self.looked = True
+        return super().run(x, training)
 
     def train_step(self, x, y):
         """Forward, loss, backward, update on a batch -> loss. Yours to override. Raises ValueError for no variables."""
@@ -51,7 +64,6 @@ def dtype_for(model, x):
     return next((dtype for dtype in found if dtype in ("float32", "float64")), np.dtype("float32"))
 
 
-@widened
 def prepared(model, x, y):
     """Rows x, y as tensors of the model's dtype, y [rows] as [rows, 1] where the model gives that. Raises ValueError."""
     dtype, loss = dtype_for(model, x), model.training.losses[0]
@@ -80,15 +92,14 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
 
 
 class Model(Trainable):
-    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
+    """A layer that trains itself: write `call(x)`."""
 
-    @widened
     def evaluate(self, x, y=None, batch_size=1024):
         """The mean loss over all rows, a float."""
+        self.check_parts()
         step = function(lambda x, y: self.training.loss(self, y, self(x)))
         return self.training.one_pass(step, batches_of(self, x, y, batch_size))["loss"]
 
-    @widened
     def predict(self, x):
         """What it gives for all rows of x, as a NumPy array."""
         return function(lambda rows: self(rows))(constant(x, dtype_for(self, x))).numpy()
@@ -99,32 +110,31 @@ class Model(Trainable):
             raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
         trace(self, [PLACE.device.spec((1, *input_shape[1:]), dtype)])
 
-    @widened
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
         if any(callback.on_train_batch_end for callback in callbacks or ()):
-            raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
+            raise NotImplementedError("on_train_batch_end: single steps are told by the models of levels_more.high_level")
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
 
 
 class Sequential(Model):
-    """Layers in a row, each called on what the one before gave. Raises TypeError for what is no list."""
+    """Layers in a row, each called on what the one before gave. Raises TypeError for what is no list of layers."""
 
     def __init__(self, layers=(), name=None):
-        super().__init__(name)
+        super().__init__(name=name)
         if not hasattr(layers, "__iter__"):
             raise TypeError(f"Sequential: {layers!r:.60}; expected a list of layers")
-        self.layers, self.place = [], None  # place: an `Input` of `levels_more`, in front of the layers
+        self.layers = []
         for layer in layers:
             self.add(layer)
 
     def add(self, layer):
-        """One more layer at the end."""
-        if isinstance(layer, Layer):
-            self.layers.append(layer)
-        if self.place or not isinstance(layer, Layer):
-            self.begin(layer)  # by `levels_more`
+        """One more layer at the end. Raises TypeError for what is none, and for one that does not work in this model."""
+        if not isinstance(layer, Layer):
+            raise TypeError(f"Sequential: {layer!r:.60} is no layer of this level")
+        layer.check_model(self)
+        self.layers.append(layer)
 
     def call(self, x):
         for layer in self.layers:

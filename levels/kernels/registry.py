@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from levels import more
 from levels.hardware import Buffer
 from levels.support.locks import MAKING
 
@@ -37,16 +36,12 @@ KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}  # kind -> what it does i
 
 def kernel_of(op, kind):
     """The kernel of an op on that kind of device. Raises LookupError if there is none."""
-    if str(op) not in {known for known, _ in [*KERNELS]}:
-        more("op", str(op))
-    more("kind", str(kind))
-    more("faster", str(op))
     if (str(op), str(kind)) in KERNELS:
         return KERNELS[op, kind]
     if kinds := [k for o, k in [*KERNELS] if o == str(op)]:
         raise LookupError(f"{op!r} has no kernel for {kind!r}; it has one for {kinds}")
     near = difflib.get_close_matches(str(op), {known for known, _ in [*KERNELS]}, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all"
+    hint = f"did you mean {near[0]!r}?" if near else "KERNELS shows all, and levels_more.kernels has more"
     raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
 
 
@@ -109,6 +104,9 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)
 
 
+PLAN_FINISHERS = []  # finish(plan, op, function, specs, attrs) -> this plan, or another one that gives the same
+
+
 def plan(op, inputs, attrs):
     """Make the Plan for this op on these buffers. Raises TypeError for freed ones, ValueError for two devices."""
     if any(x.spec is not x.device.spec(x.shape, x.dtype) for x in inputs):  # freed
@@ -122,8 +120,8 @@ def plan(op, inputs, attrs):
     planner = PLANNERS.get((op, kind), PLANNERS[op])
     made = planner(op, function, *(x.spec for x in inputs), **attrs)
     made.op = op
-    if plans := more("plan", "all"):
-        made = plans.finish(made, op, function, [x.spec for x in inputs], attrs)
+    for finish in PLAN_FINISHERS:
+        made = finish(made, op, function, [x.spec for x in inputs], attrs)
     return made
 
 
@@ -167,7 +165,7 @@ def kernel(op, *kinds, planner=None):
     """Decorate a function: it becomes the kernel of `op` for these kinds of device, compiled when a plan first needs it."""
 
     def enter(function):
-        known = all(str(kind) in KINDS or more("kind", str(kind)) for kind in kinds)
+        known = all(str(kind) in KINDS for kind in kinds)
         if not known or not isinstance(op, str) or not callable(function):
             got = f"{op!r:.30} for {kinds!r:.60} is {function!r:.60}"
             raise TypeError(f"kernel: {got}; expected names, and a function")
@@ -203,18 +201,21 @@ def same_dtype(op, *inputs, kinds="f"):
     return dtype
 
 
+KERNEL_TRIALS = []  # trial(op, kind, function, before): raises ValueError where a kernel differs from the one before
+
+
 @contextmanager
 def use(op, kind, function):
     """Inside this `with` block, `function` is the kernel of `op` for that kind of device, on every level above.
 
-    Raises LookupError where there is none to replace. With levels_more it is tried first: a wrong one raises ValueError.
+    Raises LookupError where there is none to replace, and what KERNEL_TRIALS raise.
     """
     before, here = kernel_of(op, kind), KINDS[kind]
     compiler = here.compiler
     try:
-        if trials := more("guard", "use"):
-            trials.try_kernel(op, kind, function, before)
-        else:
+        for trial in KERNEL_TRIALS:
+            trial(op, kind, function, before)
+        if not KERNEL_TRIALS:
             here.compiler = functools.partial(compiler, boundscheck=True)
         kernel(op, kind)(function)
         yield

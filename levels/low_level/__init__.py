@@ -4,10 +4,10 @@
 # fmt: off
 # isort: skip_file
 
-from levels import plugged
+from levels.support.fronts import absent
 
-from .autodiff import VJPS, GradientTape, hand_on, made_from, unbroadcast, walk_back
-from .functions import BACK_ENDS, PASSES, Function, eager, function, row_numbers
+from .autodiff import VJPS, WALKS, GradientTape, hand_on, made_from, unbroadcast, walk_back
+from .functions import BACK_ENDS, GUARDS, PASSES, Function, eager, function, row_numbers
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
 from .module import Module
 from .nn import relu, sigmoid
@@ -16,8 +16,16 @@ from .replay import Replay
 from .row_program import FORMS, NoProgram, RowProgram, as_instructions, check_fits, row_parts
 from .tasks import dnn, dnn_classifier, linear_regression
 from .tensors import (
-    DOOR, DTYPES, METHODS, RUN, Added, Operators, Run, Tensor, Turns, Variable, apply, as_tensor, constant, home_of,
-    renamed, sides
+    DOOR, DTYPES, OPERATORS, RUN, Operators, Run, Tensor, Turns, Variable, apply, as_tensor, constant, home_of,
+    of_several_ops, renamed, sides
 )
 
-__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more
+__all__ = [
+    "BACK_ENDS", "DOOR", "DTYPES", "FORMS", "Function", "GUARDS", "GradientTape", "Graph", "Module", "NoProgram",
+    "Node", "OPERATORS", "Operators", "PASSES", "RUN", "Replay", "RowProgram", "Run", "Symbol", "Tensor", "Trace",
+    "Turns", "VJPS", "Variable", "WALKS", "apply", "as_instructions", "as_tensor", "check_fits", "clip", "constant",
+    "dce", "dnn", "dnn_classifier", "eager", "exp", "function", "gather", "hand_on", "home_of", "linear_regression",
+    "log", "made_from", "needed_by", "of_several_ops", "reduce_mean", "reduce_sum", "relu", "renamed", "row_numbers",
+    "row_parts", "sides", "sigmoid", "sqrt", "trace", "unbroadcast", "walk_back"
+]
+__getattr__ = absent(__name__)  # says where there is more

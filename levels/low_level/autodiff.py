@@ -2,7 +2,6 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-from levels import more
 from levels.hardware import flag
 from levels.kernels import reduced
 
@@ -114,8 +113,8 @@ def walk_back(records, target, sources):
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue
-        if op not in VJPS and not more("rule", op):
-            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
+        if op not in VJPS:
+            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS (levels_more.low_level has more)")
         for x, vjp in zip(inputs, VJPS[op]):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
             if dx is not None:
@@ -124,6 +123,9 @@ def walk_back(records, target, sources):
         if source not in gradients:
             raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
     return [gradients[source] for source in sources]
+
+
+WALKS = []  # walk(records, target, sources): the same gradients, sooner; None where it knows no way
 
 
 class GradientTape(_Tape):
@@ -148,7 +150,9 @@ class GradientTape(_Tape):
                 raise ValueError(f"{name(k)} was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None  # the walk is not written down
         try:
-            return getattr(more("walk", "all"), "walk_back", walk_back)(records, tensors[0], tensors[1:])
+            quicker = (walk(records, tensors[0], tensors[1:]) for walk in WALKS)
+            found = next((each for each in quicker if each is not None), None)
+            return walk_back(records, tensors[0], tensors[1:]) if found is None else found
         finally:
             self.records = records if self.persistent else None
 

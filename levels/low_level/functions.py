@@ -9,7 +9,6 @@ import threading
 
 import numpy as np
 
-from levels import more
 from levels.hardware import Spec
 from levels.kernels import KERNELS
 from levels.support.checks import unmasked
@@ -31,18 +30,19 @@ def eager():
 
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
+GUARDS = []  # guard(function, graph) -> a function that says whether what was compiled is out of date
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
 
 
 def _program_of(graph, batch, over):
     """The program of the best back end that can hold this graph. Where none can, its ops run one by one."""
-    reasons = []
+    reasons = {}
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
         try:
             return back_end(graph, batch, over)
         except NoProgram as why:  # what one cannot build is the next one's
-            reasons.append(f"{back_end.__name__}: {why}")
-    return Replay(graph, "; ".join(reasons))
+            reasons.setdefault(str(why), f"{back_end.__name__}: {why}")
+    return Replay(graph, "; ".join(reasons.values()))
 
 
 def _cache_key(x):
@@ -123,11 +123,9 @@ class Function:
         self.traces += 1
         signature = [x.spec if isinstance(x, Tensor) else x for x in args]
         graph, result = self.traced(signature, over)
-        more("back end", "all"), more("pass", "all")
         for one_pass in PASSES:
             graph = one_pass(graph)
-        if guards := more("guard", "all"):
-            self.stale.append(guards.guard(self, graph))
+        self.stale += [guard(self, graph) for guard in GUARDS]
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
         program = _program_of(graph, batch, over)
         if type(program) is Replay and batch and any(node.spec.device.kind == "cpu" for node in graph.ops):

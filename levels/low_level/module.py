@@ -4,9 +4,7 @@
 
 import copy
 
-from levels import more
-
-from .tensors import METHODS, Variable, as_tensor
+from .tensors import Variable, as_tensor
 
 
 def _parts(x):
@@ -18,13 +16,6 @@ def _parts(x):
 
 class Module:
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them, but what is `apart`."""
-
-    def __getattr__(self, name):
-        for kind in type(self).__mro__ if not name.startswith("_") else ():
-            key = f"{kind.__name__}.{name}"
-            if key in METHODS or more("method", key):
-                return METHODS[key].__get__(self)
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
 
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""

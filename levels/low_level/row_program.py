@@ -10,7 +10,6 @@ from ctypes import addressof
 
 import numpy as np
 
-from levels import more
 from levels.hardware import REAL, Assembler, dot
 from levels.kernels import ELEMENTWISE, KERNELS, planned
 
@@ -90,7 +89,7 @@ FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> 
 
 def _form_of(op):
     """The function of FORMS for an op. Raises NoProgram where there is none."""
-    if op not in ELEMENTWISE and op not in FORMS and not more("form", op):
+    if op not in ELEMENTWISE and op not in FORMS:
         raise NoProgram(f"{op} has no form for single numbers")
     return _elementwise if op in ELEMENTWISE else FORMS[op]
 
@@ -111,12 +110,12 @@ def check_fits(graph):
 _LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
 
 
-def _write(graph, parts, batch):
+def _write(graph, parts, batch, load, total_of):
     """The program of any number of steps, and whose its arrays are. Its words: steps, rows, batches, results, and these."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
-    a, joined = Assembler("steps", next(iter(owned.values())).spec.dtype), more("form", "totals")
+    a = Assembler("steps", next(iter(owned.values())).spec.dtype)
     batches = a.array("batches", "steps", batch, rows_of="rows")
     outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
 
@@ -144,14 +143,13 @@ def _write(graph, parts, batch):
         compute("before")
         totals = {x: _each(lambda _: a.sum(), np.empty(shape[x])) for x in parts if parts[x] == "sum"}
         with a.loop(batch, a.lanes) as r:
-            compute("row", (more("form", "rows") or Assembler).load(a, batches, step, r))
+            compute("row", load(a, batches, step, r))
             for x, total in totals.items():
                 for term in _form_of(f"sum {x.op}")(x, shape[x], *map(known.get, x.inputs)):
                     _each(operator.iadd, total, term)
             keep(graph.outputs, outs, step, row=r)
         for x, sums in totals.items():
-            total = joined.totals(a, sums) if joined else _each(lambda s: s.total(), sums)
-            known[x] = _each(functools.partial(FORMS.get(f"end {x.op}", lambda node, one: one), x), total)
+            known[x] = _each(functools.partial(FORMS.get(f"end {x.op}", lambda node, one: one), x), total_of(a, sums))
         compute("after")
         keep(graph.outputs, outs, step)
         keep(graph.updates.values(), map(arrays.get, graph.updates))
@@ -174,13 +172,23 @@ class RowProgram:
             raise NoProgram(f"it has {work:,} numbers for each row, and a program by rows takes {_LARGEST_ROW:,}")
         if "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram("a variable keeps a number of each row")
-        self.program, owners = _write(graph, self.parts, batch)
+        self.program, owners = _write(graph, self.parts, batch, self.load, self.totals)
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [of for of in owners if type(of) is int]
         self.variables = owners[len(self.inputs) :]
         self.turns = Turns(self.variables)
         self.specs, self.every = [x.spec for x in graph.outputs], np.arange(batch, dtype=np.int64)
         self.once = 1, batch, self.every.ctypes.data
+
+    @staticmethod
+    def load(a, batches, step, i):
+        """The row numbers batches[step, i], as the program reads them."""
+        return a.load(batches, step, i)
+
+    @staticmethod
+    def totals(a, sums):
+        """The total of each of an array of running sums."""
+        return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
         """Run on a block of words, of this call alone. Variables are read, and overwritten, at home."""

@@ -10,13 +10,23 @@ from ctypes import addressof, c_char
 
 import numpy as np
 
-from levels import more
 from levels.hardware import PLACE, Buffer, flag, pool
 from levels.kernels import planned
 from levels.support.arrays import array_ufunc
 from levels.support.checks import unmasked
 
-METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
+OPERATORS = {}  # "[]" -> function(x, …): what an operator or a method does that is made of several ops
+
+
+def of_several_ops(sign):
+    """The method of a tensor that is the row of this sign in OPERATORS. Raises TypeError where there is none."""
+
+    def method(x, *others):
+        if sign not in OPERATORS:
+            raise TypeError(f"{sign} is made of several ops, or of others; `import levels_more.low_level` brings it")
+        return OPERATORS[sign](x, *others)
+
+    return method
 
 
 def sides(op):
@@ -40,26 +50,10 @@ def _in_place(variable, value):
     raise TypeError("w -= … is no step of a variable; write w.assign_sub(…)")
 
 
-class Added:
-    """A method of a tensor or a variable that `levels_more` adds to METHODS. (`__getattr__` would slow all look-ups.)"""
-
-    def __set_name__(self, kind, name):
-        self.key, self.name = f"{kind.__name__}.{name}", name
-
-    def __get__(self, x, kind):
-        if self.key not in METHODS and not more("method", self.key):
-            raise AttributeError(f"{kind.__name__!r} has no attribute {self.name!r}")
-        return METHODS[self.key].__get__(x, kind)
-
-
 class Operators:
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
-    __abs__, __and__, __or__, __invert__, __mod__ = (Added() for _ in range(5))
-    __eq__, __ne__, __lt__, __gt__, __le__, __ge__, __rpow__ = (Added() for _ in range(7))
-    __floordiv__, __getitem__, __iter__, __len__, _power = (Added() for _ in range(5))
-    backward, item, ndim, to = (Added() for _ in range(4))
     __add__, __radd__ = sides("add")
     __sub__, __rsub__ = sides("subtract")
     __mul__, __rmul__ = sides("multiply")
@@ -68,6 +62,27 @@ class Operators:
     __bool__, __float__, __int__, __format__ = map(_one, (bool, float, int, format))
     __array_ufunc__ = array_ufunc  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
+    __getitem__ = of_several_ops("[]")
+    __len__ = of_several_ops("len")
+    __iter__ = of_several_ops("iter")
+    __abs__ = of_several_ops("abs")
+    __eq__ = of_several_ops("==")
+    __ne__ = of_several_ops("!=")
+    __lt__ = of_several_ops("<")
+    __gt__ = of_several_ops(">")
+    __le__ = of_several_ops("<=")
+    __ge__ = of_several_ops(">=")
+    __and__ = of_several_ops("&")
+    __or__ = of_several_ops("|")
+    __invert__ = of_several_ops("~")
+    __mod__ = of_several_ops("%")
+    __floordiv__ = of_several_ops("//")
+    __rpow__ = of_several_ops("power of a number")
+    _power = of_several_ops("**")
+    item = of_several_ops("item")
+    to = of_several_ops("to")
+    backward = of_several_ops("backward")
+    ndim = property(lambda self: len(self.shape))
 
     def __pow__(self, other):
         return self * self if type(other) is int and other == 2 else self._power(other)
@@ -246,7 +261,8 @@ class Variable(_Held):
         self.name, self.trainable, self.grad = name, flag("trainable", trainable), None
 
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
-    assign_add, assign_sub = Added(), Added()
+    assign_add = of_several_ops("assign_add")
+    assign_sub = of_several_ops("assign_sub")
 
     def assign(self, value):
         """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""

@@ -4,15 +4,19 @@
 # fmt: off
 # isort: skip_file
 
-from levels import plugged
+from levels.support.fronts import absent
 
 from .data import Dataset
 from .layers import (
-    ACTIVATIONS, INITIALIZERS, RANDOM, WIDER, Dense, Layer, Made, affine, at_least, glorot_uniform, known, positive,
-    widened, wider
+    ACTIVATIONS, INITIALIZERS, RANDOM, Dense, Layer, Made, affine, at_least, glorot_uniform, known, positive
 )
 from .losses import LOSSES, BinaryCrossentropy, Loss, MeanSquaredError, cross_entropy, squared_error
 from .optimizers import OPTIMIZERS, SGD, Adam, Optimizer, descend
 from .tasks import dnn_classifier, linear_regression
 
-__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more
+__all__ = [
+    "ACTIVATIONS", "Adam", "BinaryCrossentropy", "Dataset", "Dense", "INITIALIZERS", "LOSSES", "Layer", "Loss", "Made",
+    "MeanSquaredError", "OPTIMIZERS", "Optimizer", "RANDOM", "SGD", "affine", "at_least", "cross_entropy", "descend",
+    "dnn_classifier", "glorot_uniform", "known", "linear_regression", "positive", "squared_error"
+]
+__getattr__ = absent(__name__)  # says where there is more

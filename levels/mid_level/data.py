@@ -7,20 +7,12 @@ import reprlib
 
 import numpy as np
 
-from levels import plugged
 from levels.low_level import constant, gather, row_numbers
 
-from .layers import RANDOM, Made, at_least, wider
+from .layers import RANDOM, Made, at_least
 
 
-class _Plugged(type):
-    """The type of a class whose wider one, in `levels_more`, answers in its place: it may know `from_csv`."""
-
-    def __getattribute__(cls, name):
-        return super(_Plugged, cls if name.startswith("_") else wider(cls)).__getattribute__(name)
-
-
-class Dataset(Made, metaclass=_Plugged):
+class Dataset(Made):
     """Rows of a tuple of `arrays`, shuffled and in batches, as in `tf.data`.
 
     `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list.
@@ -87,6 +79,3 @@ class Dataset(Made, metaclass=_Plugged):
             return np.split(rows, range(n, len(rows), n)) if len(rows) % n else rows.reshape(-1, n)
 
         return type(self)(f"batch({n})", make, -(-self.length // n), self.arrays, True, self.stages)
-
-
-__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

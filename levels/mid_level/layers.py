@@ -10,7 +10,6 @@ import random
 
 import numpy as np
 
-from levels import more, plugged
 from levels.hardware import PLACE, flag
 from levels.low_level import Module, Variable, as_tensor, nn
 from levels.support.checks import real
@@ -36,14 +35,15 @@ ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 
 def known(what, table, name):
-    """The entry of that name in a table, or in `levels_more`; what does as they do stays. Else raises ValueError, TypeError."""
+    """The entry of that name in a table; what does as they do stays. Else raises ValueError, TypeError."""
     does = {"optimizer": "apply_gradients", "metric": "update_state"}.get(what, "__call__")
     if not isinstance(name, str) and not hasattr(name, does):
         raise TypeError(f"{what} is {name!r:.60}; expected the name of one, or what has {does}")
-    if isinstance(name, str) and name not in table and more(what, name) is None:
+    if isinstance(name, str) and name not in table:
         near = difflib.get_close_matches(name, table, 1)
         cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
-        raise ValueError(f"no {what} is called {name!r}; {cure}")
+        more = "; levels_more.mid_level has more" * (type(table) is dict)
+        raise ValueError(f"no {what} is called {name!r}; {cure}{more}")
     return table[name] if isinstance(name, str) else name
 
 
@@ -62,26 +62,11 @@ def positive(name, value, below=math.inf, zero=False):
     return number
 
 
-WIDER = {}  # a class or function of the core -> that of `levels_more` which stands in for it
-
-
-def wider(own):
-    """The class or function of `levels_more` that stands in for this one; this one, where there is none."""
-    if own not in WIDER:
-        more("wider", own.__name__)
-    return WIDER.setdefault(own, own)  # so it is asked once
-
-
-def widened(own):
-    """Decorates a function or a method: called is the `wider` one, where there is one."""
-    return functools.wraps(own)(lambda *given, **options: wider(own)(*given, **options))
-
-
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
     def __new__(cls, *args, **options):
-        part = super().__new__(wider(cls))
+        part = super().__new__(cls)
         part.again = functools.partial(cls, *args, **options)
         return part
 
@@ -93,21 +78,23 @@ class Made:
 class _Part(Made, Module):
     """What has a name and a dtype, is called, and may stay as it is while a model is trained.
 
-    Raises NotImplementedError for a call(x, training), where there is no `levels_more` to say it.
+    Raises NotImplementedError for a call(x, training): nobody here would tell it.
     """
 
     changes = True  # see `trainable`
+    hears_training = False  # whether `call` may ask for `training`
     building = False  # whether `build_for` is at work
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
         self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-        if "training" in inspect.signature(getattr(type(self), "call", len)).parameters and wider(Layer) is Layer:
-            raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
+        asks = "training" in inspect.signature(getattr(type(self), "call", len)).parameters
+        if asks and not self.hears_training:
+            raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
     def __call__(self, x, training=None):
-        """What `call` gives, after `build` on the first call. `training`, and several inputs, are heard by `levels_more`."""
-        return wider(Layer).run(self, x, training)
+        """What `call` gives, after `build` on the first call. (Layers of `levels_more` hear whether it is part of a training.)"""
+        return self.run(x, training)
 
     def build_for(self, shape, dtype):
         """`build`, in this dtype, if it is of floats and none was said. Of several threads one does it, and the others wait."""
@@ -158,8 +145,11 @@ class Layer(_Part):
         self.built = not self.building  # else there may be more to make
         return Variable(self.starting(initializer, shape), trainable=trainable)
 
+    def check_model(self, model):
+        """Raise TypeError where this layer would not do in that model what it says. All of this level do."""
+
     def run(self, x, training=None):
-        """What `call` gives, after `build` on the first call. (`training` is for layers of `levels_more`.)"""
+        """What `call` gives, after `build` on the first call. All layers of this level do the same in a training as outside."""
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)
@@ -182,6 +172,3 @@ class Dense(Layer):
 
     def call(self, x):
         return self.activation(affine(x, self.kernel, self.bias))
-
-
-__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

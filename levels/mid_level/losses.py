@@ -2,10 +2,9 @@
 
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
-from levels import plugged
-from levels.low_level import Tensor, apply, as_tensor, clip, log, reduce_mean
+from levels.low_level import Tensor, as_tensor, clip, log, reduce_mean
 
-from .layers import Made, wider
+from .layers import Made
 
 
 def squared_error(y_true, y_pred):
@@ -23,12 +22,13 @@ class _Checked(Made):
         """No arguments; without this line Python would take any."""
 
     def checked(self, y_true, y_pred):
-        """Both as tensors; labels that are whole numbers, 1 and 0 for yes and no, become floats. Raises ValueError, see `check`."""
+        """Both as tensors. Raises ValueError, see `check`, and TypeError for labels that are no floats."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
-        whole = y_true.dtype.kind != "f" and not self.classes
-        return apply("cast", y_true, dtype=y_pred.dtype) if whole else y_true, y_pred  # "cast" comes from `levels_more`
+        if y_true.dtype.kind != "f" and not self.classes:
+            raise TypeError(f"{self}: y_true is {y_true.spec}; expected {y_pred.dtype}, as constant(y, {y_pred.dtype.name!r}) makes it")
+        return y_true, y_pred
 
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
@@ -53,9 +53,10 @@ class Loss(_Checked):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together. (Weights of samples are in `levels_more`.)"""
-        each = self.call(*self.checked(y_true, y_pred))
-        return reduce_mean(each if sample_weight is None else wider(Loss).weighted(self, each, sample_weight))
+        """One number. Raises ValueError where the two do not belong together, NotImplementedError for a weight."""
+        if sample_weight is not None:
+            raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
+        return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
 
 class MeanSquaredError(Loss):
@@ -80,6 +81,3 @@ class BinaryCrossentropy(Loss):
 
 
 LOSSES = {"mse": MeanSquaredError, "mean_squared_error": MeanSquaredError, "binary_crossentropy": BinaryCrossentropy}
-
-
-__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more

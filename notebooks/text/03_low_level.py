@@ -119,13 +119,23 @@ from ctypes import addressof, c_char
 
 import numpy as np
 
-from levels import more
 from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, flag, pool
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 from levels.support.arrays import array_ufunc
 from levels.support.checks import unmasked
 
-METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
+OPERATORS = {}  # "[]" -> function(x, …): what an operator or a method does that is made of several ops
+
+
+def of_several_ops(sign):
+    """The method of a tensor that is the row of this sign in OPERATORS. Raises TypeError where there is none."""
+
+    def method(x, *others):
+        if sign not in OPERATORS:
+            raise TypeError(f"{type(x).__name__}: no {sign} here; `import levels_more.low_level` brings it")
+        return OPERATORS[sign](x, *others)
+
+    return method
 
 
 def sides(op):
@@ -149,26 +159,10 @@ def _in_place(variable, value):
     raise TypeError("w -= … is no step of a variable; write w.assign_sub(…)")
 
 
-class Added:
-    """A method of a tensor or a variable that `levels_more` adds to METHODS. (`__getattr__` would slow all look-ups.)"""
-
-    def __set_name__(self, kind, name):
-        self.key, self.name = f"{kind.__name__}.{name}", name
-
-    def __get__(self, x, kind):
-        if self.key not in METHODS and not more("method", self.key):
-            raise AttributeError(f"{kind.__name__!r} has no attribute {self.name!r}")
-        return METHODS[self.key].__get__(x, kind)
-
-
 class Operators:
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
-    __abs__, __and__, __or__, __invert__, __mod__ = (Added() for _ in range(5))
-    __eq__, __ne__, __lt__, __gt__, __le__, __ge__, __rpow__ = (Added() for _ in range(7))
-    __floordiv__, __getitem__, __iter__, __len__, _power = (Added() for _ in range(5))
-    backward, item, ndim, to = (Added() for _ in range(4))
     __add__, __radd__ = sides("add")
     __sub__, __rsub__ = sides("subtract")
     __mul__, __rmul__ = sides("multiply")
@@ -177,6 +171,27 @@ class Operators:
     __bool__, __float__, __int__, __format__ = map(_one, (bool, float, int, format))
     __array_ufunc__ = array_ufunc  # NumPy's arrays leave `array + tensor` to the tensor
     __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
+    __getitem__ = of_several_ops("[]")
+    __len__ = of_several_ops("len")
+    __iter__ = of_several_ops("iter")
+    __abs__ = of_several_ops("abs")
+    __eq__ = of_several_ops("==")
+    __ne__ = of_several_ops("!=")
+    __lt__ = of_several_ops("<")
+    __gt__ = of_several_ops(">")
+    __le__ = of_several_ops("<=")
+    __ge__ = of_several_ops(">=")
+    __and__ = of_several_ops("&")
+    __or__ = of_several_ops("|")
+    __invert__ = of_several_ops("~")
+    __mod__ = of_several_ops("%")
+    __floordiv__ = of_several_ops("//")
+    __rpow__ = of_several_ops("power of a number")
+    _power = of_several_ops("**")
+    item = of_several_ops("item")
+    to = of_several_ops("to")
+    backward = of_several_ops("backward")
+    ndim = property(lambda self: len(self.shape))
 
     def __pow__(self, other):
         return self * self if type(other) is int and other == 2 else self._power(other)
@@ -375,7 +390,6 @@ class Turns:
 
 # %% [markdown]
 # A variable (`tf.Variable` · `torch.nn.Parameter`) asks at the door for its value, and `assign` passes there, too.
-# (`Added`: a method that `levels_more` brings.)
 
 
 # %%
@@ -388,7 +402,8 @@ class Variable(_Held):
         self.name, self.trainable, self.grad = name, flag("trainable", trainable), None
 
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
-    assign_add, assign_sub = Added(), Added()
+    assign_add = of_several_ops("assign_add")
+    assign_sub = of_several_ops("assign_sub")
 
     def assign(self, value):
         """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""
@@ -785,7 +800,7 @@ def made_from(sources, records):
 
 # %% [markdown]
 # Besides, a record that does not lead to the target is passed over, a gradient of another shape is added up first, by your
-# `unbroadcast`, and what is missing is said in words. (`more` asks `levels_more` for rules that the core lacks.)
+# `unbroadcast`, and what is missing is said in words.
 
 
 # %%
@@ -797,8 +812,8 @@ def walk_back(records, target, sources):
     for op, inputs, attrs, y in reversed(records):
         if y not in gradients:
             continue
-        if op not in VJPS and not more("rule", op):
-            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS")
+        if op not in VJPS:
+            raise LookupError(f"gradient: {op} has no rule yet; add a row to VJPS (levels_more.low_level has more)")
         for x, vjp in zip(inputs, VJPS[op]):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
             if dx is not None:
@@ -816,6 +831,9 @@ def walk_back(records, target, sources):
 
 # %% tags=["hide-input"]
 #| export autodiff
+WALKS = []  # walk(records, target, sources): the same gradients, sooner; None where it knows no way
+
+
 class GradientTape(_Tape):
     """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
 
@@ -838,7 +856,9 @@ class GradientTape(_Tape):
                 raise ValueError(f"{name(k)} was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None  # the walk is not written down
         try:
-            return getattr(more("walk", "all"), "walk_back", walk_back)(records, tensors[0], tensors[1:])
+            quicker = (walk(records, tensors[0], tensors[1:]) for walk in WALKS)
+            found = next((each for each in quicker if each is not None), None)
+            return walk_back(records, tensors[0], tensors[1:]) if found is None else found
         finally:
             self.records = records if self.persistent else None
 
@@ -909,13 +929,6 @@ def _parts(x):
 
 class Module:
     """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them, but what is `apart`."""
-
-    def __getattr__(self, name):
-        for kind in type(self).__mro__ if not name.startswith("_") else ():
-            key = f"{kind.__name__}.{name}"
-            if key in METHODS or more("method", key):
-                return METHODS[key].__get__(self)
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
 
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
@@ -1479,7 +1492,7 @@ FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> 
 
 def _form_of(op):
     """The function of FORMS for an op. Raises NoProgram where there is none."""
-    if op not in ELEMENTWISE and op not in FORMS and not more("form", op):
+    if op not in ELEMENTWISE and op not in FORMS:
         raise NoProgram(f"{op} has no form for single numbers")
     return _elementwise if op in ELEMENTWISE else FORMS[op]
 
@@ -1507,12 +1520,12 @@ import operator
 import struct
 
 
-def _write(graph, parts, batch):
+def _write(graph, parts, batch, load, total_of):
     """The program of any number of steps, and whose its arrays are. Its words: steps, rows, batches, results, and these."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
-    a, joined = Assembler("steps", next(iter(owned.values())).spec.dtype), more("form", "totals")
+    a = Assembler("steps", next(iter(owned.values())).spec.dtype)
     batches = a.array("batches", "steps", batch, rows_of="rows")
     outs = [a.array(f"out{k}", "steps", *(x.spec.shape or (1,))) for k, x in enumerate(graph.outputs)]
 
@@ -1540,14 +1553,13 @@ def _write(graph, parts, batch):
         compute("before")
         totals = {x: _each(lambda _: a.sum(), np.empty(shape[x])) for x in parts if parts[x] == "sum"}
         with a.loop(batch, a.lanes) as r:
-            compute("row", (more("form", "rows") or Assembler).load(a, batches, step, r))
+            compute("row", load(a, batches, step, r))
             for x, total in totals.items():
                 for term in _form_of(f"sum {x.op}")(x, shape[x], *map(known.get, x.inputs)):
                     _each(operator.iadd, total, term)
             keep(graph.outputs, outs, step, row=r)
         for x, sums in totals.items():
-            total = joined.totals(a, sums) if joined else _each(lambda s: s.total(), sums)
-            known[x] = _each(functools.partial(FORMS.get(f"end {x.op}", lambda node, one: one), x), total)
+            known[x] = _each(functools.partial(FORMS.get(f"end {x.op}", lambda node, one: one), x), total_of(a, sums))
         compute("after")
         keep(graph.outputs, outs, step)
         keep(graph.updates.values(), map(arrays.get, graph.updates))
@@ -1572,13 +1584,23 @@ class RowProgram:
             raise NoProgram(f"it has {work:,} numbers for each row, and a program by rows takes {_LARGEST_ROW:,}")
         if "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram("a variable keeps a number of each row")
-        self.program, owners = _write(graph, self.parts, batch)
+        self.program, owners = _write(graph, self.parts, batch, self.load, self.totals)
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [of for of in owners if type(of) is int]
         self.variables = owners[len(self.inputs) :]
         self.turns = Turns(self.variables)
         self.specs, self.every = [x.spec for x in graph.outputs], np.arange(batch, dtype=np.int64)
         self.once = 1, batch, self.every.ctypes.data
+
+    @staticmethod
+    def load(a, batches, step, i):
+        """The row numbers batches[step, i], as the program reads them."""
+        return a.load(batches, step, i)
+
+    @staticmethod
+    def totals(a, sums):
+        """The total of each of an array of running sums."""
+        return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
         """Run on a block of words, of this call alone. Variables are read, and overwritten, at home."""
@@ -1663,18 +1685,19 @@ import reprlib
 from levels.support.said import say_once
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
+GUARDS = []  # guard(function, graph) -> a function that says whether what was compiled is out of date
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
 
 
 def _program_of(graph, batch, over):
     """The program of the best back end that can hold this graph. Where none can, its ops run one by one."""
-    reasons = []
+    reasons = {}
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
         try:
             return back_end(graph, batch, over)
         except NoProgram as why:  # what one cannot build is the next one's
-            reasons.append(f"{back_end.__name__}: {why}")
-    return Replay(graph, "; ".join(reasons))
+            reasons.setdefault(str(why), f"{back_end.__name__}: {why}")
+    return Replay(graph, "; ".join(reasons.values()))
 
 
 def _cache_key(x):
@@ -1755,11 +1778,9 @@ class Function:
         self.traces += 1
         signature = [x.spec if isinstance(x, Tensor) else x for x in args]
         graph, result = self.traced(signature, over)
-        more("back end", "all"), more("pass", "all")
         for one_pass in PASSES:
             graph = one_pass(graph)
-        if guards := more("guard", "all"):
-            self.stale.append(guards.guard(self, graph))
+        self.stale += [guard(self, graph) for guard in GUARDS]
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
         program = _program_of(graph, batch, over)
         if type(program) is Replay and batch and any(node.spec.device.kind == "cpu" for node in graph.ops):

@@ -187,7 +187,6 @@ import difflib
 import functools
 import inspect
 
-from levels import more
 from levels.hardware import PLACE, flag
 from levels.low_level import Module, Operators
 from levels.support.checks import real
@@ -195,14 +194,15 @@ from levels.support.locks import MAKING
 
 
 def known(what, table, name):
-    """The entry of that name in a table, or in `levels_more`; what does as they do stays. Else raises ValueError, TypeError."""
+    """The entry of that name in a table; what does as they do stays. Else raises ValueError, TypeError."""
     does = {"optimizer": "apply_gradients", "metric": "update_state"}.get(what, "__call__")
     if not isinstance(name, str) and not hasattr(name, does):
         raise TypeError(f"{what} is {name!r:.60}; expected the name of one, or what has {does}")
-    if isinstance(name, str) and name not in table and more(what, name) is None:
+    if isinstance(name, str) and name not in table:
         near = difflib.get_close_matches(name, table, 1)
         cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
-        raise ValueError(f"no {what} is called {name!r}; {cure}")
+        more = "; levels_more.mid_level has more" * (type(table) is dict)
+        raise ValueError(f"no {what} is called {name!r}; {cure}{more}")
     return table[name] if isinstance(name, str) else name
 
 
@@ -221,26 +221,11 @@ def positive(name, value, below=math.inf, zero=False):
     return number
 
 
-WIDER = {}  # a class or function of the core -> that of `levels_more` which stands in for it
-
-
-def wider(own):
-    """The class or function of `levels_more` that stands in for this one; this one, where there is none."""
-    if own not in WIDER:
-        more("wider", own.__name__)
-    return WIDER.setdefault(own, own)  # so it is asked once
-
-
-def widened(own):
-    """Decorates a function or a method: called is the `wider` one, where there is one."""
-    return functools.wraps(own)(lambda *given, **options: wider(own)(*given, **options))
-
-
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
     def __new__(cls, *args, **options):
-        part = super().__new__(wider(cls))
+        part = super().__new__(cls)
         part.again = functools.partial(cls, *args, **options)
         return part
 
@@ -252,21 +237,23 @@ class Made:
 class _Part(Made, Module):
     """What has a name and a dtype, is called, and may stay as it is while a model is trained.
 
-    Raises NotImplementedError for a call(x, training), where there is no `levels_more` to say it.
+    Raises NotImplementedError for a call(x, training): nobody here would tell it.
     """
 
     changes = True  # see `trainable`
+    hears_training = False  # whether `call` may ask for `training`
     building = False  # whether `build_for` is at work
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
         self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-        if "training" in inspect.signature(getattr(type(self), "call", len)).parameters and wider(Layer) is Layer:
-            raise NotImplementedError(f"{self.name}: call(…, training) is heard by levels_more, which is not there")
+        asks = "training" in inspect.signature(getattr(type(self), "call", len)).parameters
+        if asks and not self.hears_training:
+            raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
     def __call__(self, x, training=None):
-        """What `call` gives, after `build` on the first call. `training`, and several inputs, are heard by `levels_more`."""
-        return wider(Layer).run(self, x, training)
+        """What `call` gives, after `build` on the first call. (Layers of `levels_more` hear whether it is part of a training.)"""
+        return self.run(x, training)
 
     def build_for(self, shape, dtype):
         """`build`, in this dtype, if it is of floats and none was said. Of several threads one does it, and the others wait."""
@@ -325,8 +312,11 @@ class Layer(_Part):
         self.built = not self.building  # else there may be more to make
         return Variable(self.starting(initializer, shape), trainable=trainable)
 
+    def check_model(self, model):
+        """Raise TypeError where this layer would not do in that model what it says. All of this level do."""
+
     def run(self, x, training=None):
-        """What `call` gives, after `build` on the first call. (`training` is for layers of `levels_more`.)"""
+        """What `call` gives, after `build` on the first call. All layers of this level do the same in a training as outside."""
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)
@@ -449,7 +439,7 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 # NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses begin with a
 # check that the two belong together (`checked`, folded), and end with the mean. Between them stands `call`, which each loss writes
 # for itself. That of the first loss is your function. (A loss with `probabilities = True` has its numbers checked, too: they lie
-# between 0 and 1. And `wider` asks the second package, `levels_more`, for the weights of samples.)
+# between 0 and 1.)
 
 
 # %% tags=["hide-input"]
@@ -466,12 +456,13 @@ class _Checked(Made):
         """No arguments; without this line Python would take any."""
 
     def checked(self, y_true, y_pred):
-        """Both as tensors; labels that are whole numbers, 1 and 0 for yes and no, become floats. Raises ValueError, see `check`."""
+        """Both as tensors. Raises ValueError, see `check`, and TypeError for labels that are no floats."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
-        whole = y_true.dtype.kind != "f" and not self.classes
-        return apply("cast", y_true, dtype=y_pred.dtype) if whole else y_true, y_pred  # "cast" comes from `levels_more`
+        if y_true.dtype.kind != "f" and not self.classes:
+            raise TypeError(f"{self}: y_true is {y_true.spec}; expected {y_pred.dtype}, as constant(y, {y_pred.dtype.name!r}) makes it")
+        return y_true, y_pred
 
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
@@ -498,9 +489,10 @@ class Loss(_Checked):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together. (Weights of samples are in `levels_more`.)"""
-        each = self.call(*self.checked(y_true, y_pred))
-        return reduce_mean(each if sample_weight is None else wider(Loss).weighted(self, each, sample_weight))
+        """One number. Raises ValueError where the two do not belong together, NotImplementedError for a weight."""
+        if sample_weight is not None:
+            raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
+        return reduce_mean(self.call(*self.checked(y_true, y_pred)))
 
 
 class MeanSquaredError(Loss):
@@ -1000,14 +992,7 @@ import reprlib
 from levels.low_level import constant, gather, row_numbers
 
 
-class _Plugged(type):
-    """The type of a class whose wider one, in `levels_more`, answers in its place: it may know `from_csv`."""
-
-    def __getattribute__(cls, name):
-        return super(_Plugged, cls if name.startswith("_") else wider(cls)).__getattribute__(name)
-
-
-class Dataset(Made, metaclass=_Plugged):
+class Dataset(Made):
     """Rows of a tuple of `arrays`, shuffled and in batches, as in `tf.data`.
 
     `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list.

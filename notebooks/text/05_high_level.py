@@ -330,7 +330,7 @@ except FloatingPointError as error:
 # ### 4 · Company: who listens
 #
 # A listener is a **callback**. This one hears everything and does nothing; others are made from it. (Of single steps nobody can be
-# told here, for a pass is one call. `levels_more`, the course's second package, cuts it where somebody listens.)
+# told here, for a pass is one call. `levels_more.high_level`, in the course's second package, cuts it where somebody listens.)
 
 
 # %%
@@ -339,7 +339,7 @@ class Callback:
     """Listens to the training of `self.model`, and ends it by `self.model.stop_training = True`. logs: {"loss": …}"""
 
     model = None
-    on_train_batch_end = None  # on_train_batch_end(self, step, logs) is told by `levels_more`
+    on_train_batch_end = None  # on_train_batch_end(self, step, logs): the `fit` of `levels_more.high_level` tells it
 
     def on_train_begin(self): ...
     def on_epoch_begin(self, epoch): ...
@@ -352,7 +352,7 @@ class Callback:
 #
 # People say "mse". A `Training` (folded) looks such names up in a table, and keeps what was chosen: an optimizer and a loss. Its
 # `one_pass(step, data, history)` is our one call of `.over`: the history gets the losses, and back comes what the epoch came to.
-# (Metrics, such as "accuracy", are in `levels_more`; without it they are refused.)
+# (Metrics, such as "accuracy", are refused: they are in `levels_more.high_level`.)
 
 # %% tags=["hide-input"]
 #| export loops
@@ -367,10 +367,10 @@ class Training(Made):
         self.optimizer = optimizer() if isinstance(optimizer, type) else optimizer
         self.losses = [loss() if isinstance(loss, type) else loss]  # functions, one for each output; here there is one
         if metrics:
-            raise NotImplementedError("compile: metrics are in levels_more, which is not there")
+            raise NotImplementedError("compile: metrics are for the models of levels_more.high_level")
 
     def loss(self, model, y, predicted):
-        """The loss of a batch. (`levels_more` asks the model's layers for penalties.)"""
+        """The loss of a batch."""
         return self.losses[0](y, predicted)
 
     def one_pass(self, step, data, history=None):
@@ -406,6 +406,7 @@ import functools
 
 def run_training(model, data, epochs, callbacks=(), verbose=0):
     """Train on a Dataset of batches -> `model.history`, a History, however this ends. verbose: 1 prints it, epoch by epoch."""
+    model.check_parts()
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)  # traced once
@@ -467,7 +468,8 @@ class Trainable(Layer):
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.built, self.chosen, self.history = True, None, None  # built: nothing to make but its layers
+        self.built, self.looked = True, False  # nothing to make but its layers; nobody has looked at these
+        self.chosen = self.history = None
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
         """Choose how to train, by names or objects; None is no metric."""
@@ -481,6 +483,18 @@ class Trainable(Layer):
         return self.chosen
 
     optimizer = property(lambda self: self.training.optimizer)
+
+    def check_parts(self):
+        """Raise TypeError where one of its layers would not do what it says in this model."""
+        for part in self.named(Layer).values():
+            part.check_model(self)
+
+    def run(self, x, training=None):
+        """What `call` gives. Before the first training, see `check_parts`."""
+        if training and not self.looked:
+            self.check_parts()
+            self.looked = True
+        return super().run(x, training)
 
     def train_step(self, x, y):
         """Forward, loss, backward, update on a batch -> loss. Yours to override. Raises ValueError for no variables."""
@@ -527,7 +541,7 @@ import copy
 
 from levels.hardware import PLACE
 from levels.low_level import Variable, constant, trace
-from levels.mid_level import Loss, widened
+from levels.mid_level import Loss
 from levels.support.checks import check_finite
 
 
@@ -537,7 +551,6 @@ def dtype_for(model, x):
     return next((dtype for dtype in found if dtype in ("float32", "float64")), np.dtype("float32"))
 
 
-@widened
 def prepared(model, x, y):
     """Rows x, y as tensors of the model's dtype, y [rows] as [rows, 1] where the model gives that. Raises ValueError."""
     dtype, loss = dtype_for(model, x), model.training.losses[0]
@@ -574,8 +587,7 @@ for rows in prepared(line, [[1, 2], [3, 4]], [True, False]):
 #
 # What do people come to this level for? `fit` trains, and is two lines that call what we have. `evaluate` asks how good the model is
 # on other rows: the same pass, with a step that updates nothing. `predict` is a call, with no targets at all. And `build` makes the
-# variables before there are numbers: a row goes through that has a shape alone. (`flag` and `at_least` check an argument. What is
-# `@widened` does more with `levels_more`: metrics, a moving bar, rows to validate.)
+# variables before there are numbers: a row goes through that has a shape alone. (`flag` and `at_least` check an argument.)
 
 # %%
 #| export models
@@ -584,15 +596,14 @@ from levels.mid_level import at_least
 
 
 class Model(Trainable):
-    """A layer that trains itself: write `call(x)`. Model(inputs, outputs), a graph of layers, is in `levels_more`."""
+    """A layer that trains itself: write `call(x)`."""
 
-    @widened
     def evaluate(self, x, y=None, batch_size=1024):
         """The mean loss over all rows, a float."""
+        self.check_parts()
         step = function(lambda x, y: self.training.loss(self, y, self(x)))
         return self.training.one_pass(step, batches_of(self, x, y, batch_size))["loss"]
 
-    @widened
     def predict(self, x):
         """What it gives for all rows of x, as a NumPy array."""
         return function(lambda rows: self(rows))(constant(x, dtype_for(self, x))).numpy()
@@ -603,11 +614,10 @@ class Model(Trainable):
             raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
         trace(self, [PLACE.device.spec((1, *input_shape[1:]), dtype)])
 
-    @widened
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
         if any(callback.on_train_batch_end for callback in callbacks or ()):
-            raise NotImplementedError("on_train_batch_end is told by levels_more, which is not there")
+            raise NotImplementedError("on_train_batch_end: single steps are told by the models of levels_more.high_level")
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
 
@@ -634,22 +644,22 @@ print("at (1, 1):", line.predict([[1, 1]]))
 # %% tags=["hide-input"]
 #| export models
 class Sequential(Model):
-    """Layers in a row, each called on what the one before gave. Raises TypeError for what is no list."""
+    """Layers in a row, each called on what the one before gave. Raises TypeError for what is no list of layers."""
 
     def __init__(self, layers=(), name=None):
-        super().__init__(name)
+        super().__init__(name=name)
         if not hasattr(layers, "__iter__"):
             raise TypeError(f"Sequential: {layers!r:.60}; expected a list of layers")
-        self.layers, self.place = [], None  # place: an `Input` of `levels_more`, in front of the layers
+        self.layers = []
         for layer in layers:
             self.add(layer)
 
     def add(self, layer):
-        """One more layer at the end."""
-        if isinstance(layer, Layer):
-            self.layers.append(layer)
-        if self.place or not isinstance(layer, Layer):
-            self.begin(layer)  # by `levels_more`
+        """One more layer at the end. Raises TypeError for what is none, and for one that does not work in this model."""
+        if not isinstance(layer, Layer):
+            raise TypeError(f"Sequential: {layer!r:.60} is no layer of this level")
+        layer.check_model(self)
+        self.layers.append(layer)
 
     def call(self, x):
         for layer in self.layers:
