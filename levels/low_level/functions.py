@@ -125,7 +125,8 @@ class Function:
         graph, result = self.traced(signature, over)
         for one_pass in PASSES:
             graph = one_pass(graph)
-        self.stale += [guard(self, graph) for guard in GUARDS]
+        for guard in GUARDS:
+            self.stale.append(guard(self, graph))
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
         program = _program_of(graph, batch, over)
         if type(program) is Replay and batch and any(node.spec.device.kind == "cpu" for node in graph.ops):

@@ -23,7 +23,7 @@ def of_several_ops(sign):
 
     def method(x, *others):
         if sign not in OPERATORS:
-            raise TypeError(f"{sign} is made of several ops, or of others; `import levels_more.low_level` brings it")
+            raise TypeError(f"{type(x).__name__}: no {sign} here; `import levels_more.low_level` brings it")
         return OPERATORS[sign](x, *others)
 
     return method

@@ -5,7 +5,7 @@ import types
 import warnings
 
 from levels.kernels import KERNELS
-from levels.low_level import Function
+from levels.low_level import GUARDS, Function
 from levels_more.compiler.dependencies import changed, of_levels, read_by
 
 _WRAPPERS = {types.MethodType: "__func__", functools.partial: "func", Function: "python"}  # where the function in it is
@@ -31,3 +31,6 @@ def guard(function, graph):
         warnings.warn(f"{name} was traced {function.traces} times, {why}", stacklevel=5)
     kernels = [of_the_reader(KERNELS[node.op, node.spec.device.kind]) for node in graph.ops]
     return functools.partial(changed, read_by([unwrapped(function.python), *filter(None, kernels)], of_the_reader))
+
+
+GUARDS.append(guard)

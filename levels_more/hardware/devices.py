@@ -1,6 +1,6 @@
 """A pool of several devices: any number of each kind that has a maker, and copies between them."""
 
-from levels.hardware import Buffer, Device
+from levels.hardware import DEVICE_MAKERS, Buffer, Device
 
 MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> its maker
 
@@ -17,6 +17,9 @@ def fill(found, counts):
     for kind, make in MAKERS.items():
         names = (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1)))
         found.update({name: make(name) for name in names if name not in found})
+
+
+DEVICE_MAKERS.append(fill)
 
 
 def copy(buffer, device):

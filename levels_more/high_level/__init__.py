@@ -1,1 +1,102 @@
-"""More of `fit`: callbacks, data of many kinds, models as graphs, scikit-learn."""
+"""Models with all that Keras' have: metrics, callbacks, data of many kinds, graphs of layers."""
+
+import importlib
+
+from levels.high_level import (
+    Callback,
+    History,
+    Trainable,
+    batches_of,
+    dnn_classifier,
+    dtype_for,
+    ended,
+    epoch_loss,
+    linear_regression,
+    prepared,
+    run_epochs,
+    run_training,
+)
+from levels_more.high_level.callbacks import (
+    CSVLogger,
+    EarlyStopping,
+    LambdaCallback,
+    LearningRateScheduler,
+    ModelCheckpoint,
+    Monitor,
+    ReduceLROnPlateau,
+    TensorBoard,
+    TerminateOnNaN,
+    graph_of,
+)
+from levels_more.high_level.functional import (
+    Call,
+    Input,
+    Placeholder,
+)
+from levels_more.high_level.introspection import (
+    clone_model,
+    get_layer,
+    layers_of,
+)
+from levels_more.high_level.labels import (
+    to_categorical,
+)
+from levels_more.high_level.model import (
+    Model,
+    Sequential,
+)
+from levels_more.high_level.serialization import (
+    model_from_json,
+)
+from levels_more.high_level.training import (
+    Training,
+)
+
+__all__ = [
+    "CSVLogger",
+    "Call",
+    "Callback",
+    "EarlyStopping",
+    "History",
+    "Input",
+    "LambdaCallback",
+    "LearningRateScheduler",
+    "Model",
+    "ModelCheckpoint",
+    "Monitor",
+    "Placeholder",
+    "ReduceLROnPlateau",
+    "Sequential",
+    "TensorBoard",
+    "TerminateOnNaN",
+    "Trainable",
+    "Training",
+    "batches_of",
+    "clone_model",
+    "dnn_classifier",
+    "dtype_for",
+    "ended",
+    "epoch_loss",
+    "get_layer",
+    "graph_of",
+    "layers_of",
+    "linear_regression",
+    "model_from_json",
+    "prepared",
+    "run_epochs",
+    "run_training",
+    "to_categorical",
+]
+
+_HEAVY = {  # names whose file imports a large package, and so is imported when the name is asked for
+    "DNNClassifier": "levels_more.high_level.sklearn",
+    "DNNRegressor": "levels_more.high_level.sklearn",
+    "Estimator": "levels_more.high_level.sklearn",
+    "LinearRegressor": "levels_more.high_level.sklearn",
+}
+
+
+def __getattr__(name):
+    if name in _HEAVY:
+        return getattr(importlib.import_module(_HEAVY[name]), name)
+    raise AttributeError("module {__name__!r} has no attribute {name!r}", name=name)

@@ -6,15 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from levels import high_level
+from levels import high_level, mid_level
 from levels.low_level import Operators, as_tensor, constant
-from levels.mid_level import Dataset, Layer, Loss, at_least, positive
+from levels.mid_level import Layer, Loss, at_least, positive
 from levels.support.checks import check_finite, unmasked, words_in
 from levels_more.checks import expect
 from levels_more.compiler.dependencies import of_levels
 from levels_more.high_level.recompile import Kept
 from levels_more.low_level.ops import reshape
-from levels_more.mid_level.layers import Beside
+from levels_more.mid_level.base_layer import Beside
+from levels_more.mid_level.dataset import Dataset, adopted
 
 
 def as_list(x):
@@ -131,7 +132,7 @@ def inputs_of(model, x):
     """
     if is_table(x) and (readers := readers_of(model)):
         return [tensor for reader in readers for tensor in reader.encode(x)], (), readers
-    if isinstance(x, dict) and hasattr(type(model), "ordered"):
+    if isinstance(x, dict):
         x = model.ordered(x)  # a graph, by names of its inputs
     names = tuple(x) if isinstance(x, dict) else ()
     arrays = [array for value in (x.values() if names else [x]) for array in arrays_of(value, "x")]
@@ -159,7 +160,7 @@ def takes_whole(model):
 
 def targets_of(model, y, x):
     """One array, or a list of arrays, as tensors: of the dtype of tensors x, or whole where a loss wants numbers of classes."""
-    y = model.ordered(y) if isinstance(y, dict) and hasattr(type(model), "ordered") else y
+    y = model.ordered(y) if isinstance(y, dict) else y
     arrays, losses = arrays_of(y, "y"), model.training.losses
     dtype = float_of(x) or dtype_for(model, None)
     kinds = [getattr(loss, "classes", False) for loss in losses * len(arrays)] + [False] * len(arrays)
@@ -266,7 +267,7 @@ def answers(model, batches):
 
 def is_data(x):
     """Whether x gives batches by itself: a Dataset, or a generator."""
-    return isinstance(x, Dataset) or inspect.isgenerator(x)
+    return isinstance(x, mid_level.Dataset) or inspect.isgenerator(x)
 
 
 def as_data(x, steps, name, again=False):
@@ -274,7 +275,7 @@ def as_data(x, steps, name, again=False):
 
     Raises ValueError where it never ends, or gives single rows.
     """
-    data = x if isinstance(x, Dataset) else Dataset.from_generator(lambda: x)
+    data = adopted(x) if isinstance(x, mid_level.Dataset) else Dataset.from_generator(lambda: x)
     if data.arrays is not None and not data.batches:
         raise ValueError(f"{data} gives single rows; make batches of them, with .batch(32)")
     if steps is not None:

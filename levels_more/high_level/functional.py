@@ -1,10 +1,9 @@
-"""A model as a graph of layers: say what flows where, with something that stands for the numbers to come."""
+"""What stands for the numbers to come: layers are called on it, and that draws a graph of them."""
 
 from levels.hardware import PLACE
-from levels.high_level import Model, Training
-from levels.low_level import METHODS, trace
-from levels.mid_level import WIDER, Layer, Made
-from levels_more.checks import dtype_of, expect, several, sizes, word
+from levels.low_level import trace
+from levels.mid_level import Made
+from levels_more.checks import dtype_of, several, sizes, word
 from levels_more.high_level.data_adapter import alone, as_list
 from levels_more.mid_level.merging import Arithmetic, sides
 
@@ -62,17 +61,6 @@ class Call(Placeholder):
         vars(layer).setdefault("calls", []).append(self)  # for `layer.output`
 
 
-def begin(model, part):
-    """Build a Sequential that has an `Input` in front of its layers; `part` came last. Raises TypeError for what is none."""
-    if not isinstance(part, (Placeholder, Layer)):
-        raise TypeError(f"Sequential: {part!r:.60} is no layer")
-    if isinstance(part, Placeholder):
-        model.place = model.end = part
-    for layer in model.layers if part is model.place else [part]:
-        model.end = layer(model.end)
-    dry_run(model, [model.place.spec])
-
-
 def in_order(outputs, inputs):
     """The calls that lead from the inputs to the outputs, each after those that it needs."""
     order = []
@@ -89,51 +77,3 @@ def in_order(outputs, inputs):
     for y in outputs:
         visit(y)
     return order
-
-
-class Functional(Model):
-    """A graph of layers, from inputs to outputs."""
-
-    def __init__(self, inputs, outputs, name=None):
-        super().__init__(name)
-        self.inputs, self.outputs = as_list(inputs), as_list(outputs)
-        for place in self.inputs + self.outputs:
-            expect(isinstance(place, Placeholder), "Model", place, "an Input, or what a layer gives for one")
-        expect(self.inputs and self.outputs, "Model", (inputs, outputs), "one input and one output, or more")
-        self.input_specs = [x.spec for x in self.inputs]
-        self.steps = in_order(self.outputs, self.inputs)
-        self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
-
-    def ordered(self, given):
-        """Of inputs {the name of an Input: rows}, or of anything {the name of an output's layer: …}: a list, as the model has them.
-
-        Raises ValueError where the names are others.
-        """
-        names = [place.name for place in self.inputs], [place.layer and place.layer.name for place in self.outputs]
-        for each in names:
-            if len({*each}) == len(each) and {*each} == {*given}:
-                return [given[name] for name in each]
-        told = " or ".join(", ".join(map(str, each)) for each in names)
-        raise ValueError(
-            f"{self.name}: got {', '.join(map(str, given))}; its inputs and outputs are {told}, each by its name"
-        )
-
-    def compile(self, optimizer="rmsprop", loss="mse", metrics=(), loss_weights=None):
-        """As for any model; a loss for each output, in a list or {the name of its layer: loss}, and how much each counts.
-
-        Raises ValueError for other names, and for more weights or fewer than outputs.
-        """
-        loss, shares = (self.ordered(each) if isinstance(each, dict) else each for each in (loss, loss_weights))
-        if shares is not None and len(several("compile: loss_weights", shares)) != len(self.outputs):
-            raise ValueError(f"compile: {len(shares)} loss_weights for {len(self.outputs)} outputs")
-        self.chosen = Training(optimizer, loss, metrics, *[] if shares is None else [[*shares]])
-
-    def call(self, x):
-        values = dict(zip(self.inputs, as_list(x), strict=True))
-        for step in self.steps:
-            values[step] = step.layer(alone([values[x] for x in step.inputs]), step.training)
-        return alone([values[y] for y in self.outputs])
-
-
-METHODS["Model.begin"] = begin
-WIDER[Model] = Functional

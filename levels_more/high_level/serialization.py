@@ -1,14 +1,29 @@
 """A part as data that JSON can hold, and back: its class, and the arguments that it was made with."""
 
-import functools
+import json
 import reprlib
 
-from levels import mid_level
-from levels.high_level import Model, Sequential, Training
-from levels.mid_level import ACTIVATIONS, INITIALIZERS, Made
-from levels_more.checks import as_python
-from levels_more.high_level.functional import Call, Functional, Input
-from levels_more.mid_level import feature_columns, layers, losses, merging, metrics, optimizers, preprocessing
+from levels import high_level, mid_level
+from levels.mid_level import Layer, Made
+from levels_more.checks import as_python, expect, word
+from levels_more.compiler.dependencies import of_levels
+from levels_more.high_level.functional import Call, Input, dry_run
+from levels_more.high_level.introspection import made_again
+from levels_more.high_level.model import Model, Sequential
+from levels_more.high_level.training import Training
+from levels_more.mid_level import (
+    base_layer,
+    feature_columns,
+    layers,
+    losses,
+    merging,
+    metrics,
+    optimizers,
+    preprocessing,
+    regularizers,
+)
+from levels_more.mid_level.initializers import INITIALIZERS
+from levels_more.mid_level.layers import ACTIVATIONS
 
 
 def written(value, seen):
@@ -23,7 +38,7 @@ def written(value, seen):
         return [written(x, seen) for x in value]
     if isinstance(value, Made):
         return written_part(value, seen)
-    names = [name for name, named in (ACTIVATIONS | INITIALIZERS).items() if named is value]
+    names = [name for name, named in ({**ACTIVATIONS, **INITIALIZERS}).items() if named is value]
     if names:
         return names[0]
     if not callable(value) or not getattr(value, "__name__", "").isidentifier():
@@ -33,28 +48,22 @@ def written(value, seen):
 
 
 _PLACES = (
+    mid_level,  # those of the core, which the classes of that name here stand for
+    base_layer,
     layers,
+    regularizers,
     preprocessing,
     merging,
     losses,
     metrics,
     optimizers,
     feature_columns,
-    mid_level,
-)  # the core's own classes count
+)
 CLASSES = {name: kind for place in _PLACES for name, kind in vars(place).items() if isinstance(kind, type)}
 CLASSES = {name: kind for name, kind in CLASSES.items() if issubclass(kind, Made) and not name.startswith("_")}
-CLASSES.update({kind.__name__: kind for kind in (Sequential, Functional, Input, Call, Training)})
+CLASSES.update({kind.__name__: kind for kind in (Sequential, Input, Call, Training)})
+CLASSES["Functional"] = Model  # what a graph of layers is called in files
 CLASSES.update({name: made for name, made in vars(feature_columns).items() if hasattr(made, "__wrapped__")})
-
-
-def made_again(part):
-    """`part.again`; for a Sequential with the layers that it has now, for some may have been added."""
-    again = part.again
-    if not isinstance(part, Sequential) or type(part).__init__ is not Sequential.__init__:
-        return again
-    options = {name: value for name, value in again.keywords.items() if name != "layers"}
-    return functools.partial(again.func, [*part.layers], *again.args[1:], **options)
 
 
 def written_part(part, seen):
@@ -63,9 +72,10 @@ def written_part(part, seen):
     Raises ValueError for a class of yours that is named like one of ours.
     """
     made = made_again(part)
-    kind = type(part) if isinstance(part, Model) else made.func
-    name = f"keras.{kind.__name__}" if CLASSES.get(f"keras.{kind.__name__}") is kind else kind.__name__
-    if CLASSES.get(name, kind) is not kind:
+    kind = type(part) if isinstance(part, high_level.Model) else made.func
+    name = "Functional" if kind is Model else kind.__name__
+    name = f"keras.{name}" if CLASSES.get(f"keras.{name}") is kind else name
+    if CLASSES.get(name, kind) is not kind and not of_levels(kind):
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
     if id(part) in seen:
         return {"is": seen[id(part)].setdefault("id", [*seen].index(id(part)))}
@@ -98,3 +108,25 @@ def reader(own):
         return part
 
     return read
+
+
+def to_json(model):
+    """A text of a model's layers, without its weights, for `model_from_json`. Raises ValueError for what no text can hold."""
+    seen = {}
+    places = [Input(spec.shape[1:], spec.dtype.name) for spec in vars(model).get("input_specs") or ()]
+    return json.dumps({"model": written(model, seen), "inputs": written(places, seen)}, indent=1)
+
+
+def model_from_json(json_string, custom_objects=None):
+    """The model that `to_json` told, with weights of its own; `custom_objects` as in `load_model`. Raises ValueError."""
+    custom = {} if custom_objects is None else custom_objects
+    expect(isinstance(custom, dict), "model_from_json: custom_objects", custom, "a dict {name: class or function}")
+    try:
+        found = json.loads(word("model_from_json: the text", json_string), object_hook=reader(custom))
+        model, specs = found["model"], [place.spec for place in found["inputs"]]
+        expect(isinstance(model, Layer), "the model", model, "a model")
+    except (KeyError, TypeError, ValueError, AttributeError, NameError) as error:
+        raise ValueError(f"model_from_json: no text of to_json ({type(error).__name__}: {error})") from error
+    if specs:
+        dry_run(model, specs)
+    return model

@@ -5,12 +5,14 @@ import warnings
 import numpy as np
 
 from levels.hardware import flag
-from levels.high_level import Sequential
-from levels.mid_level import Adam, BinaryCrossentropy, Dense, at_least
+from levels.mid_level import at_least
 from levels_more import needed
 from levels_more.checks import expect, several
 from levels_more.high_level.callbacks import EarlyStopping
-from levels_more.mid_level.losses import SparseCategoricalCrossentropy
+from levels_more.high_level.model import Sequential
+from levels_more.mid_level.layers import Dense
+from levels_more.mid_level.losses import BinaryCrossentropy, SparseCategoricalCrossentropy
+from levels_more.mid_level.optimizers import Adam
 
 with needed():
     from scipy.special import softmax

@@ -1,8 +1,8 @@
 """More bends between layers, each made of functions that are there already, and so is its gradient."""
 
-from levels.low_level import as_tensor, clip, exp, log
+from levels.low_level import as_tensor, clip, exp, log, sigmoid
 from levels_more.checks import number
-from levels_more.low_level.ops import maximum, minimum, tanh, where
+from levels_more.low_level.ops import maximum, minimum, softmax, tanh, where
 
 
 def leaky_relu(x, alpha=0.2):
@@ -82,8 +82,6 @@ def softshrink(x, lambd=0.5):
 
 def tanhshrink(x):
     """x - tanh(x) of each number of a float tensor."""
-    from levels_more.low_level.ops import tanh
-
     return x - tanh(x)
 
 
@@ -94,18 +92,15 @@ def threshold(x, threshold, value):
 
 def softmin(x, axis=-1):
     """softmax(-x) along an axis of floats x[…]."""
-    from levels.low_level import nn
-
-    return nn.softmax(-x, axis)
+    return softmax(-x, axis)
 
 
 def glu(x, axis=-1):
     """The first half of floats x[…] along an axis times the sigmoid of the second (Dauphin et al., 2017)."""
-    from levels.low_level import nn
     from levels_more.low_level.shape import split
 
     a, b = split(x, 2, axis)
-    return a * nn.sigmoid(b)
+    return a * sigmoid(b)
 
 
 def logit(x, eps=None):

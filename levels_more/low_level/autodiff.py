@@ -4,7 +4,7 @@ import math
 
 from levels.low_level import (
     DOOR,
-    METHODS,
+    OPERATORS,
     VJPS,
     GradientTape,
     Operators,
@@ -72,7 +72,7 @@ def backward(loss):
         variable.grad = gradient if variable.grad is None else variable.grad + gradient
 
 
-METHODS["Operators.backward"] = backward
+OPERATORS["backward"] = backward
 
 
 def _slope_at_target(dx, x, y, p):

@@ -3,7 +3,7 @@
 import reprlib
 
 from levels.hardware import pool
-from levels.low_level import DOOR, METHODS, VJPS, GradientTape, Tensor, as_tensor
+from levels.low_level import DOOR, OPERATORS, VJPS, GradientTape, Tensor, as_tensor
 from levels_more.hardware.device_scope import placed_on
 
 device = placed_on  # inside `with device(name):`, new tensors and variables are placed there
@@ -23,5 +23,5 @@ def moved(x, name):
     return y
 
 
-METHODS["Operators.to"] = moved
+OPERATORS["to"] = moved
 VJPS["to"] = (lambda dy, y, x, name: moved(dy, x.device.name),)

@@ -6,11 +6,11 @@ import operator
 
 import numpy as np
 
-from levels.low_level import METHODS, Operators, as_tensor, constant, gather, reduce_sum, sqrt
+from levels.low_level import OPERATORS, Operators, as_tensor, constant, gather, reduce_sum, sqrt
 from levels_more.checks import dtype_of, expect, number, sizes
 from levels_more.low_level.custom_rules import by_numpy
 from levels_more.low_level.ops import broadcast_to, cast, maximum, reshape
-from levels_more.low_level.shape import squeeze, take  # fmt: skip
+from levels_more.low_level.shape import squeeze, take
 from levels_more.low_level.statistics import norm
 
 
@@ -56,9 +56,8 @@ def mod(x, y):
     return as_tensor(x, y if isinstance(y, Operators) else None) - floordiv(x, y) * y
 
 
-METHODS["Operators.__mod__"] = mod
-METHODS["Operators.__floordiv__"] = floordiv
-METHODS["Operators.ndim"] = property(lambda x: len(x.shape))
+OPERATORS["%"] = mod
+OPERATORS["//"] = floordiv
 
 
 def gather_nd(x, indices):

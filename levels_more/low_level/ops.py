@@ -7,7 +7,7 @@ import reprlib
 import numpy as np
 
 from levels.hardware import flag
-from levels.low_level import METHODS, VJPS, Operators, apply, as_tensor, exp, gather, log, reduce_sum, sides, sigmoid
+from levels.low_level import OPERATORS, VJPS, Operators, apply, as_tensor, exp, gather, log, reduce_sum, sides, sigmoid
 from levels_more.checks import axis_of, dtype_of, expect, number, several, sizes
 
 
@@ -277,7 +277,7 @@ def slice_of(x, index):
     return y if y.spec.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
 
 
-METHODS["Operators.__getitem__"] = slice_of
+OPERATORS["[]"] = slice_of
 
 
 def boolean_mask(x, mask):
@@ -323,18 +323,18 @@ def _rows(x):
     return x.shape[0]
 
 
-METHODS["Operators.item"] = item
-METHODS["Operators.__abs__"] = absolute
-METHODS["Operators.__eq__"] = lambda x, y: False if y is None else apply("equal", x, y)  # as in `None in [x]`
-METHODS["Operators.__ne__"] = lambda x, y: True if y is None else apply("not_equal", x, y)
-METHODS["Operators.__lt__"], METHODS["Operators.__gt__"] = sides("less")
-METHODS["Operators.__le__"], METHODS["Operators.__ge__"] = sides("less_equal")
-METHODS["Operators._power"], METHODS["Operators.__rpow__"] = sides("power")
-METHODS["Operators.__len__"] = _rows
-METHODS["Operators.__iter__"] = lambda x: (x[i] for i in range(len(x)))
-METHODS["Operators.__and__"] = logical_and
-METHODS["Operators.__or__"] = logical_or
-METHODS["Operators.__invert__"] = logical_not
+OPERATORS["item"] = item
+OPERATORS["abs"] = absolute
+OPERATORS["=="] = lambda x, y: False if y is None else apply("equal", x, y)  # as in `None in [x]`
+OPERATORS["!="] = lambda x, y: True if y is None else apply("not_equal", x, y)
+OPERATORS["<"], OPERATORS[">"] = sides("less")
+OPERATORS["<="], OPERATORS[">="] = sides("less_equal")
+OPERATORS["**"], OPERATORS["power of a number"] = sides("power")
+OPERATORS["len"] = _rows
+OPERATORS["iter"] = lambda x: (x[i] for i in range(len(x)))
+OPERATORS["&"] = logical_and
+OPERATORS["|"] = logical_or
+OPERATORS["~"] = logical_not
 
 
 def _share_back(dy, y, x, axis=None, keepdims=False):

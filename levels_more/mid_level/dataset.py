@@ -12,9 +12,10 @@ from itertools import islice
 
 import numpy as np
 
+from levels import mid_level
 from levels.hardware import PLACE, flag
 from levels.low_level import DOOR, DTYPES, RUN, Operators, Tensor, as_tensor, constant, gather
-from levels.mid_level import RANDOM, WIDER, Dataset, at_least, known
+from levels.mid_level import RANDOM, at_least, known
 from levels.support.checks import unmasked, words_in
 from levels_more.checks import called, expect, file_name, without_mask, word
 
@@ -273,15 +274,22 @@ def cut(batches, size):
 
 def _then(data, stage, make, length, arrays=None, batches=False):
     """One stage more behind any dataset. It goes on with row numbers if it is given the `arrays`."""
-    kind = type(data) if isinstance(data, Stream) else Stream
+    kind = type(data) if isinstance(data, Dataset) else Dataset
     return kind(stage, make, length, arrays, batches or data.batches, data.stages)
 
 
-class Stream(Dataset):
+def adopted(data):
+    """A dataset of the core as a Dataset of this package: one of these stays as it is."""
+    if isinstance(data, Dataset):
+        return data
+    return Dataset(data.stage, data.make, data.length, data.arrays, data.batches, data.stages[:-1])
+
+
+class Dataset(mid_level.Dataset):
     """A dataset of any elements: tensors, words, tuples or dicts of them; `arrays` is None where no row numbers pass.
 
-    `length` is infinite for one that never ends, and NaN where only a pass can tell. Where anybody makes a Dataset of the
-    core, this is what is made. Level 5 says how its `arrays` lie there, and what its rows weigh: `packing`, `class_weight`.
+    `length` is infinite for one that never ends, and NaN where only a pass can tell. Level 5 says how its `arrays` lie there,
+    and what its rows weigh: `packing`, `class_weight`.
     """
 
     packing = class_weight = None
@@ -333,7 +341,8 @@ class Stream(Dataset):
     def zip(cls, *datasets):
         """Tuples of an element of each dataset, as long as all have one."""
         for data in datasets:
-            expect(isinstance(data, Dataset), "zip", data, "datasets")
+            expect(isinstance(data, mid_level.Dataset), "zip", data, "datasets")
+        datasets = [*map(adopted, datasets)]
         length = np.min([data.length for data in datasets])  # NaN, where one of them is
         return cls("zip", lambda: zip(*map(_elements, datasets), strict=False), length)
 
@@ -457,16 +466,14 @@ def _part(data, first, last=None, step=1):
     return rows[first:last:step] if isinstance(rows, (np.ndarray, list)) else islice(rows, first, last, step)
 
 
-WIDER[Dataset] = Stream
-Pipeline = Dataset  # its former name
-
-
 def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False):
     """As in PyTorch: the batches of a dataset, or of arrays; all rows are shuffled anew in every pass, if asked for."""
     if isinstance(dataset, (Operators, np.ndarray, list, tuple, dict)):
         dataset = Dataset.from_tensor_slices(dataset)
     data = dataset
-    if not isinstance(dataset, Dataset):
+    if isinstance(dataset, mid_level.Dataset):
+        data = adopted(dataset)
+    else:
         fits = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, str | type)
         expect(fits, "DataLoader: dataset", dataset, "a dataset or arrays")
         data = Dataset.from_generator(lambda: (dataset[row] for row in range(len(dataset))))

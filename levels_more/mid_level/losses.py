@@ -1,10 +1,13 @@
 """Further losses: of absolute errors, of logits, of several classes, and with a weight for each sample."""
 
+import collections
+
+from levels import mid_level
 from levels.hardware import flag
-from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, nn, reduce_mean, reduce_sum
-from levels.mid_level import LOSSES, WIDER, Loss, losses, positive
+from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce_mean, reduce_sum
+from levels.mid_level import losses, positive
 from levels_more.compiler.eager.bounds_check import surely_within
-from levels_more.low_level.ops import absolute, cast, minimum, one_hot, reshape
+from levels_more.low_level.ops import absolute, cast, log_softmax, minimum, one_hot, reshape
 from levels_more.mid_level.composite_ops import joins
 
 
@@ -20,12 +23,22 @@ def weighted(loss, each, sample_weight):
     return each * reshape(weight, samples + (1,) * (len(each.spec.shape) - 1))
 
 
-class _Weighted(Loss):
-    """What a loss is with a weight for each sample."""
+class Loss(losses.Loss):
+    """That of the core, which also takes a weight for each sample, and labels that are whole numbers or bools."""
 
-    def weighted(self, each, sample_weight):
-        """What each sample gives, [batch, …], times its weight [batch]."""
-        return weighted(self, each, sample_weight)
+    def checked(self, y_true, y_pred):
+        """Both as tensors; labels that are no floats, such as 1 and 0, become some. Raises ValueError, see `check`."""
+        y_pred = as_tensor(y_pred)
+        y_true = as_tensor(y_true, y_pred)
+        if self.classes or y_true.dtype.kind == "f":
+            return super().checked(y_true, y_pred)
+        self.check(y_true, y_pred)
+        return cast(y_true, y_pred.dtype), y_pred
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """One number. Raises ValueError where the two, or the weights, do not belong together."""
+        each = self.call(*self.checked(y_true, y_pred))
+        return reduce_mean(each if sample_weight is None else weighted(self, each, sample_weight))
 
 
 class Reduced(Loss):
@@ -141,11 +154,6 @@ class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
         return apply("logits_crossentropy", y_true, y_pred) if self.from_logits else super().call(y_true, y_pred)
 
 
-WIDER.update(
-    {Loss: _Weighted, losses.MeanSquaredError: MeanSquaredError, losses.BinaryCrossentropy: BinaryCrossentropy}
-)
-
-
 class CategoricalCrossentropy(Crossentropy):
     """The mean of -Σ y_true·log p over samples, for y_true and p [batch, classes], p scaled to a sum of 1.
 
@@ -160,7 +168,7 @@ class CategoricalCrossentropy(Crossentropy):
 
     def call(self, y_true, y_pred):
         if self.from_logits:
-            return -reduce_sum(apply("multiply_no_nan", nn.log_softmax(y_pred), y_true), -1)
+            return -reduce_sum(apply("multiply_no_nan", log_softmax(y_pred), y_true), -1)
         p = clip(y_pred / reduce_sum(y_pred, -1, keepdims=True), 1e-7, 1.0 - 1e-7)
         return -reduce_sum(y_true * log(p), -1)
 
@@ -195,7 +203,11 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
         return super().call(one_hot(reshape(y_true, samples), classes, y_pred.dtype), y_pred)
 
 
+LOSSES = collections.ChainMap({}, mid_level.LOSSES)  # those of the core are found behind these
 LOSSES.update(
+    mse=MeanSquaredError,
+    mean_squared_error=MeanSquaredError,
+    binary_crossentropy=BinaryCrossentropy,
     mae=MeanAbsoluteError,
     mean_absolute_error=MeanAbsoluteError,
     huber=Huber,

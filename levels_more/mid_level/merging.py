@@ -5,9 +5,9 @@ import functools
 import numpy as np
 
 from levels.low_level import apply
-from levels.mid_level import Layer
 from levels_more.checks import expect, word
 from levels_more.low_level.ops import maximum, minimum
+from levels_more.mid_level.base_layer import Layer
 
 ARITHMETIC = "add", "subtract", "multiply", "divide", "power", "matmul", "negative"
 

@@ -5,11 +5,13 @@ import re
 
 import numpy as np
 
-from levels.low_level import Module, Symbol, Variable, apply, as_tensor, nn, reduce_sum
-from levels.mid_level import INITIALIZERS, LOSSES, Loss, Made, at_least, known, losses, positive
+from levels.low_level import Symbol, Variable, apply, as_tensor, reduce_sum, sigmoid
+from levels.mid_level import Loss, Made, at_least, known, losses, positive
 from levels_more.checks import called, dtype_of, expect, sizes
-from levels_more.low_level.ops import arg_max, cast, concat, maximum, reshape
-from levels_more.mid_level.losses import check_classes, weighted
+from levels_more.low_level.module import Module
+from levels_more.low_level.ops import arg_max, cast, concat, maximum, reshape, softmax
+from levels_more.mid_level.initializers import INITIALIZERS
+from levels_more.mid_level.losses import LOSSES, check_classes, weighted
 
 
 def snake_case(name):
@@ -19,7 +21,7 @@ def snake_case(name):
 
 def bend_of(loss):
     """What makes probabilities of the logits that this loss takes."""
-    return nn.sigmoid if isinstance(loss, losses.BinaryCrossentropy) else nn.softmax
+    return sigmoid if isinstance(loss, losses.BinaryCrossentropy) else softmax
 
 
 def heed_logits(metrics, losses):
@@ -133,7 +135,7 @@ class BinaryAccuracy(Metric):
         self.check_probabilities("y_true", y_true)
 
     def of_logits(self, loss):
-        self.threshold, self.bend = (0.0, None) if isinstance(loss, losses.BinaryCrossentropy) else (0.5, nn.softmax)
+        self.threshold, self.bend = (0.0, None) if isinstance(loss, losses.BinaryCrossentropy) else (0.5, softmax)
 
     def said(self, y_pred):
         return cast(y_pred > self.threshold, y_pred.dtype)
@@ -318,8 +320,17 @@ class AccuracyByShape(Metric):
         self.parts = fitting.parts
 
 
-_NAMED = (BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Mean, Precision, Recall, AUC, R2Score,
-          RootMeanSquaredError)  # fmt: skip
+_NAMED = (
+    BinaryAccuracy,
+    CategoricalAccuracy,
+    SparseCategoricalAccuracy,
+    Mean,
+    Precision,
+    Recall,
+    AUC,
+    R2Score,
+    RootMeanSquaredError,
+)
 METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
 METRICS.update(
     {snake_case(kind.__name__): kind for kind in _NAMED}, accuracy=functools.partial(AccuracyByShape, "accuracy")

@@ -1,13 +1,16 @@
 """Further optimizers, momentum, rates that depend on the step, and gradients that are made shorter."""
 
+import collections
 import functools
 import math
 import operator
 
+from levels import mid_level
 from levels.hardware import flag
 from levels.low_level import clip, exp, reduce_sum, sqrt
-from levels.mid_level import OPTIMIZERS, WIDER, Made, Optimizer, optimizers, positive
+from levels.mid_level import Made, optimizers, positive
 from levels_more.checks import number, several
+from levels_more.low_level.module import Module
 from levels_more.low_level.ops import cast, cos, maximum, minimum, where
 from levels_more.mid_level.update_program import EagerStep
 
@@ -19,7 +22,7 @@ def shortened(gradients, norm):
     return [dw * factor for dw in gradients]
 
 
-class _Clipped(Optimizer):
+class Optimizer(optimizers.Optimizer, Module):
     """An optimizer whose gradients are none of them (`clipnorm`), or not all together (`global_clipnorm`), longer than that,
     and whose numbers are none of them further from 0 than `clipvalue`. It may have a name.
 
@@ -53,7 +56,7 @@ class _Clipped(Optimizer):
             self.op_by_op(gradients, variables)
 
 
-class SGD(_Clipped, optimizers.SGD):
+class SGD(Optimizer, optimizers.SGD):
     """With momentum v ← momentum·v - rate·dw and w ← w + v (Polyak, 1964). Nesterov's looks ahead: w + momentum·v - rate·dw."""
 
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
@@ -68,14 +71,11 @@ class SGD(_Clipped, optimizers.SGD):
         return w + (self.momentum * v - rate * dw if self.nesterov else v), v
 
 
-class Adam(_Clipped, optimizers.Adam):
+class Adam(Optimizer, optimizers.Adam):
     """That of the core, with gradients that are made shorter."""
 
 
-WIDER.update({optimizers.SGD: SGD, optimizers.Adam: Adam})
-
-
-class Adagrad(_Clipped, Optimizer):
+class Adagrad(Optimizer):
     """v ← v + dw², from `initial_accumulator_value` on; w ← w - rate·dw / √(v + epsilon) (Duchi et al., 2011)"""
 
     memory = ("v",)
@@ -90,7 +90,7 @@ class Adagrad(_Clipped, Optimizer):
         return w - rate * dw / sqrt(v + (self.first + self.epsilon)), v
 
 
-class RMSprop(_Clipped, Optimizer):
+class RMSprop(Optimizer):
     """v ← rho·v + (1 - rho)·dw²; w ← w - rate·dw / √(v + epsilon) (Tieleman and Hinton, 2012)"""
 
     memory = ("v",)
@@ -203,4 +203,5 @@ class PiecewiseConstantDecay(Made):
         return rate
 
 
-OPTIMIZERS.update(rmsprop=RMSprop, adamw=AdamW, adagrad=Adagrad)
+OPTIMIZERS = collections.ChainMap({}, mid_level.OPTIMIZERS)  # those of the core are found behind these
+OPTIMIZERS.update(sgd=SGD, adam=Adam, rmsprop=RMSprop, adamw=AdamW, adagrad=Adagrad)

@@ -4,11 +4,13 @@ import math
 
 import numpy as np
 
+from levels import mid_level
 from levels.low_level import Variable, sqrt
-from levels.mid_level import Dataset, Layer, positive
+from levels.mid_level import positive
 from levels_more.checks import as_python, called, number, sizes
 from levels_more.low_level.activations import leaky_relu
 from levels_more.low_level.ops import cast, maximum, reshape
+from levels_more.mid_level.base_layer import Layer
 
 
 class Normalization(Layer):
@@ -33,7 +35,7 @@ class Normalization(Layer):
 
     def adapt(self, data):
         """Take mean and variance of these rows: an array [rows, …], a table, or a Dataset of such arrays."""
-        rows = np.concatenate([*map(np.asarray, data)]) if isinstance(data, Dataset) else np.asarray(data)
+        rows = np.concatenate([*map(np.asarray, data)]) if isinstance(data, mid_level.Dataset) else np.asarray(data)
         rows = np.asarray(rows, np.float64)
         if not self.built:
             self.build(rows.shape)

@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
 
-from levels.high_level import Model
-from levels.low_level import METHODS
 from levels_more import needed
 from levels_more.checks import expect, file_name
+from levels_more.high_level.model import Model
 from levels_more.high_level.serialization import CLASSES
 from levels_more.saving.files import replace
 from levels_more.saving.model import TEXT, WEIGHTS, check_built, load_model, save, stored
@@ -226,7 +225,3 @@ def from_pretrained(repo_id, custom_objects=None, revision=None, token=None, loc
     with told("from_pretrained", repo_id):
         # Not by the mixin's `from_pretrained`, which first reads a config.json of whoever made the repository.
         return OnHub._from_pretrained(model_id=repo_id, custom_objects=custom_objects, **options).model
-
-
-METHODS["Model.save_pretrained"] = save_pretrained
-METHODS["Model.push_to_hub"] = push_to_hub

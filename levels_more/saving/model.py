@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from levels import low_level
-from levels.high_level import Model
-from levels.low_level import METHODS, Variable, constant
-from levels.mid_level import INITIALIZERS, Layer
+from levels.low_level import Variable, constant
+from levels.mid_level import Layer
 from levels_more import needed
 from levels_more.checks import expect, file_name
 from levels_more.high_level.data_adapter import Packing, as_list, readers_of
 from levels_more.high_level.functional import Input, dry_run
+from levels_more.high_level.model import Model
 from levels_more.high_level.serialization import reader, written
+from levels_more.mid_level.initializers import INITIALIZERS
 from levels_more.saving.files import patiently, replace
 
 with needed():
@@ -137,9 +138,6 @@ def load_weights(model, filepath):
     fill(model, arrays, file)
 
 
-METHODS.update({"Model.save": save, "Model.save_weights": save_weights, "Model.load_weights": load_weights})
-
-
 def as_bytes(text):
     """A text as an array of its bytes."""
     return np.frombuffer(text.encode(), "u1")
@@ -179,12 +177,14 @@ def nothing_drawn(most):
         return np.zeros(shape)
 
     with LOADING:
-        before = dict(INITIALIZERS)
-        INITIALIZERS.update({name: functools.partial(zeros, draw) for name, draw in before.items()})
+        own = INITIALIZERS.maps[0]
+        before = dict(own)
+        own.update({name: functools.partial(zeros, draw) for name, draw in INITIALIZERS.items()})
         try:
             yield
         finally:
-            INITIALIZERS.update(before)
+            own.clear()
+            own.update(before)
 
 
 def stored(folder):

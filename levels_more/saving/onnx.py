@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from levels.hardware import PLACE
-from levels.low_level import METHODS, Variable, dce, trace
+from levels.low_level import Variable, dce, trace
 from levels_more import needed
 from levels_more.checks import file_name
 from levels_more.compiler.passes import cse
@@ -139,9 +139,6 @@ def export(model, path, format="onnx"):
     if Path(path).suffix != ".onnx":
         raise ValueError(f"export: the path is {path}; expected a name that ends in .onnx")
     replace(path, onnx_model(model).SerializeToString())
-
-
-METHODS["Model.export"] = export
 
 
 def reduction_row(op):

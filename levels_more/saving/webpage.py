@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from levels.high_level import Model, Sequential
-from levels.mid_level import ACTIVATIONS, Dense
+from levels.mid_level import Dense
 from levels_more import needed
 from levels_more.checks import expect, file_name
 from levels_more.compiler.dependencies import of_levels
+from levels_more.high_level.model import Model, Sequential
+from levels_more.mid_level.layers import ACTIVATIONS
 from levels_more.saving.files import replace
 from levels_more.saving.model import check_built
 from levels_more.saving.onnx import onnx_model

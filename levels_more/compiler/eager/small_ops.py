@@ -13,7 +13,7 @@ from ctypes import addressof
 import numpy as np
 
 from levels.hardware import Assembler, Index
-from levels.kernels import ELEMENTWISE, KERNELS, KINDS, UPDATES, Plan, compile_cpu, reduced
+from levels.kernels import ELEMENTWISE, KERNELS, KINDS, PLAN_FINISHERS, UPDATES, Plan, compile_cpu, reduced
 from levels.low_level import Node, NoProgram
 from levels.support.locks import once
 from levels_more.compiler.dependencies import of_levels, watch
@@ -245,3 +245,6 @@ def _checked(run):
         _check(missing[0])
 
     return gather
+
+
+PLAN_FINISHERS.append(finish)

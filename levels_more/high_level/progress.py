@@ -1,0 +1,143 @@
+"""Who hears of a training: callbacks, a bar, rows that are held out, Ctrl-C."""
+
+import signal
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+
+from levels.high_level import Callback
+from levels.low_level import function
+from levels_more.checks import takes
+
+BEGIN = "on_train_batch_begin"  # what a callback may hear, too: that a step begins
+
+
+def tested(model, step, data):
+    """A pass of a test over the data, which `training.tests` hears of, if somebody is there: {name: number}."""
+    listener = model.training.tests
+    if listener:
+        listener.on_test_begin()
+    logs = model.training.one_pass(step, data)
+    if listener:
+        listener.on_test_end(logs)
+    return logs
+
+
+class HeldOut(Callback):
+    """The first listener of each training that has rows to validate: adds what they come to, {"val_loss": …}."""
+
+    def __init__(self, model, data):
+        self.step, self.data = function(model.test_step), data
+
+    def on_epoch_end(self, epoch, logs):
+        tried = tested(self.model, self.step, self.data)
+        logs.update({f"val_{name}": value for name, value in tried.items()})
+
+
+class Told(Callback):
+    """Tells callbacks what it hears, with epochs that count from a number on, and `logs` where they take some, as in Keras."""
+
+    def __init__(self, model, callbacks, first):
+        self.model, self.callbacks, self.first = model, callbacks, first
+
+    def tell(self, event, *given, logs):
+        """Call this method of each callback: with logs, {name: number}, if it takes them."""
+        for callback in self.callbacks:
+            method = getattr(callback, event)
+            method(*given, *[logs] * takes(method, len(given) + 1))
+
+    def on_train_begin(self):
+        self.tell("on_train_begin", logs={})
+
+    def on_epoch_begin(self, epoch):
+        self.tell("on_epoch_begin", self.first + epoch, logs={})
+
+    def on_epoch_end(self, epoch, logs):
+        self.tell("on_epoch_end", self.first + epoch, logs=logs)
+
+    def on_train_end(self):
+        self.tell("on_train_end", logs=dict(self.model.history.epochs[-1]) if self.model.history.epochs else {})
+
+
+class Watch(Callback):
+    """The last listener of each training: moves the bar, tells of each step, and looks whether Ctrl-C was pressed."""
+
+    def __init__(self, pressed, bar, callbacks, ahead):
+        self.pressed, self.bar, self.callbacks = pressed, bar, callbacks
+        self.ahead, self.step = ahead, 0
+        self.each = any(
+            getattr(callback, name, None) for callback in callbacks for name in (BEGIN, "on_train_batch_end")
+        )
+
+    def heed(self):
+        """Raise KeyboardInterrupt if Ctrl-C was pressed; the history has what the weights have."""
+        if self.pressed and not (self.ahead and self.ahead.done):
+            raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
+
+    def on_epoch_begin(self, epoch):
+        self.step = self.total = self.rows = 0
+
+    def on_step_begin(self):
+        """Before each step, where somebody wants to hear of each."""
+        for callback in self.callbacks:
+            if getattr(callback, BEGIN, None):
+                getattr(callback, BEGIN)(self.step, *[{}] * takes(getattr(callback, BEGIN), 2))
+
+    def on_piece_end(self, losses, rows):
+        """After each call, with its losses [steps], and how many rows each had. Where somebody wants to hear of each, it was one.
+
+        Steps count from 0 in each epoch, as in Keras; the loss is that of the step, or, where the model says so, the mean of
+        the epoch so far, as Keras tells it. Metrics are those of the epoch so far.
+        """
+        if self.bar is not None:
+            self.bar.update(len(losses))
+        if self.each:
+            self.total, self.rows = self.total + float(np.dot(losses, rows)), self.rows + sum(rows)
+        for callback in self.callbacks if self.each else ():
+            if callback.on_train_batch_end:
+                mean = getattr(callback.model, "means_by_batch", False)
+                logs = {"loss": self.total / self.rows if mean else float(losses[0])}
+                logs |= {metric.name: float(metric.result()) for metric in callback.model.training.metrics}
+                callback.on_train_batch_end(self.step, logs)
+        self.step += len(losses)
+
+    def on_epoch_end(self, epoch, logs):
+        if self.bar is not None:
+            self.bar.set_postfix(logs, refresh=False)
+        self.heed()
+
+
+def attach(callbacks, model):
+    """Tell each callback whose training it is. Raises TypeError for what is none, and for a method that nobody calls."""
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
+        for name in dir(callback):
+            if (
+                name.startswith("on_")
+                and not hasattr(Callback, name)
+                and name not in {BEGIN, *getattr(callback, "hears", ())}
+            ):
+                heard = ", ".join(each for each in dir(Callback) if each.startswith("on_"))
+                raise TypeError(f"{type(callback).__name__}: nobody calls {name}; a callback hears {heard}")
+        callback.model = model
+
+
+@contextmanager
+def noted_interrupts():
+    """Inside this `with` block Ctrl-C fills the list that it gives, and no more. (Only the main thread gets any.)"""
+    pressed, heard = [], threading.current_thread() is threading.main_thread()
+    before = heard and signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        yield pressed
+    finally:
+        if heard:
+            signal.signal(signal.SIGINT, before)
+
+
+def progress(data, epochs):
+    """A bar for so many passes over the data."""
+    from tqdm.auto import tqdm  # here, because it takes its time to load
+
+    return tqdm(total=epochs * len(data) if data.packing else None, unit=" steps")

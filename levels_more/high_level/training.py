@@ -1,0 +1,217 @@
+"""What `compile` chose, and how to go through data with it: several losses, metrics, weights of rows, kept programs."""
+
+import time
+from itertools import chain
+
+import numpy as np
+
+from levels import mid_level
+from levels.high_level import epoch_loss, loops
+from levels.low_level import as_tensor, reduce_mean
+from levels.mid_level import known, positive
+from levels_more.checks import takes
+from levels_more.high_level.data_adapter import as_list, laid_out, parts_of, y_as
+from levels_more.high_level.recompile import Kept
+from levels_more.mid_level import losses, metrics
+from levels_more.mid_level.dataset import cut
+from levels_more.mid_level.losses import LOSSES, weighted
+from levels_more.mid_level.metrics import METRICS, heed_logits
+from levels_more.mid_level.optimizers import OPTIMIZERS
+
+PIECE_SECONDS = 0.05  # that a call with several steps takes
+
+
+def spelled(table, name):
+    """The row of a table that Keras' name of a class stands for, such as "auc" for "AUC"; any other name as it is."""
+    words = (name, metrics.snake_case(name), name.lower()) if isinstance(name, str) else ()
+    return next((word for word in words if word in table), name)
+
+
+def made(what, table, name):
+    """A new object of the class with this name in a table. An object of your own stays as it is."""
+    name = spelled(table, name)
+    if what == "metric" and callable(name) and not isinstance(name, type) and not hasattr(name, "update_state"):
+        return metrics.MeanLoss(name) if isinstance(name, mid_level.Loss) else metrics.Calculated(name)
+    found = known(what, table, name)
+    found = found() if isinstance(name, (str, type)) else found
+    if what == "metric" and isinstance(name, str):
+        found.by_name = True
+    return found
+
+
+def distinct(names):
+    """These names, each once: a second `precision` is `precision_1`, as in Keras."""
+    found = []
+    for name in names:
+        numbered = (f"{name}_{k}" for k in range(1, len(names) + 1))
+        found.append(name if name not in found else next(other for other in numbered if other not in found))
+    return found
+
+
+def loss_of(loss, y, predicted, weight):
+    """What a loss, or a function of yours, gives for a batch: the mean over its rows, each times its weight.
+
+    Raises ValueError for weights where a function gives one number for the batch.
+    """
+    if isinstance(loss, losses.Loss):
+        return loss(y, predicted, weight)
+    if isinstance(loss, mid_level.Loss):  # one of the core takes no weights
+        each = as_tensor(loss.call(*loss.checked(y, predicted)))
+    else:
+        each = as_tensor(loss(y, predicted))
+    if weight is not None:
+        if not each.spec.shape:
+            cure = "with sample_weight or class_weight it has to give one for each row"
+            raise ValueError(f"{getattr(loss, '__name__', 'the loss')}: it gives one number for the batch; {cure}")
+        each = weighted(loss, each, weight)
+    return reduce_mean(each) if each.spec.shape else each
+
+
+class Training(loops.Training):
+    """Several losses, one for each output, or one for all, each times one of the `loss_weights`; metrics of the first output;
+    programs that are kept.
+
+    Raises TypeError for None, and ValueError for a name that nobody has, and for no loss.
+    """
+
+    def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
+        first, *others = as_list(loss) or [""]  # a name that nobody has
+        super().__init__(made("optimizer", OPTIMIZERS, optimizer), made("loss", LOSSES, first))
+        self.losses += [made("loss", LOSSES, each) for each in others]
+        self.metrics = [made("metric", METRICS, each) for each in as_list([] if metrics is None else metrics)]
+        heed_logits(self.metrics, self.losses)
+        self.loss_weights = loss_weights
+        if loss_weights is not None:
+            name = "compile: one of the loss_weights"
+            self.loss_weights = [positive(name, weight, zero=True) for weight in loss_weights]
+        self.names = distinct(["loss", *(metric.name for metric in self.metrics)])
+        self.programs = {}  # (step, packing) -> its function
+        self.row_weights = []  # of the rows of the batch that is traced
+        self.rows_weighed = False  # whether a loss has heard of them
+        self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
+        self.tests = None  # who listens to steps of a test: see `Watch.on_step_begin`, `on_piece_end`
+
+    def __getstate__(self):
+        """What a copy begins with: all but the programs, which are of this model's variables."""
+        return vars(self) | {"programs": {}, "watch": None, "tests": None}
+
+    def loss(self, model, y, predicted):
+        """The losses of all outputs and the penalties of all layers, added up. The metrics take the batch in."""
+        y, predicted, weights = self.matched(y, predicted)
+        self.count(y, predicted, weights)
+        return self.summed(model, y, predicted, weights)
+
+    def matched(self, y, predicted):
+        """(targets, answers, weights of rows or None), a list of each, for all outputs. Raises ValueError for others than there are."""
+        y, predicted = as_list(y), as_list(predicted)
+        losses = self.losses_of(predicted)
+        if not len(losses) == len(y) == len(predicted):
+            raise ValueError(f"{len(predicted)} outputs, with {len(y)} targets and {len(losses)} losses")
+        y = [y_as(loss, *pair) for loss, *pair in zip(losses, y, predicted, strict=True)]
+        weights = self.row_weights or [None]
+        return y, predicted, weights * len(y) if len(weights) == 1 else weights
+
+    def losses_of(self, outputs):
+        """A loss for each of these outputs."""
+        return self.losses * len(outputs) if len(self.losses) == 1 else self.losses
+
+    def count(self, y, predicted, weights):
+        """Let the metrics take in the first output, or that which they are of, predicted for targets y [batch, …]."""
+        for metric in self.metrics:
+            k = getattr(metric, "output", 0)
+            heeds = weights[k] is not None and getattr(metric, "weighted", False)
+            metric.update_state(y[k], predicted[k], *[weights[k]] if heeds else ())
+
+    def summed(self, model, y, predicted, weights):
+        """The losses of all outputs, predicted for targets y [batch, …], and the penalties of all layers, added up."""
+        self.rows_weighed = True
+        each = [loss_of(*terms) for terms in zip(self.losses_of(predicted), y, predicted, weights, strict=True)]
+        if self.loss_weights is not None:
+            each = [weight * loss for weight, loss in zip(self.loss_weights, each, strict=True)]
+        first, *others = each + model.losses
+        return sum(others, first)
+
+    def on_rows(self, step, packing, rows):
+        """step(x, y) on the arrays of a batch. Raises ValueError for a step of yours that does not heed their weights."""
+        x, y, self.row_weights = packing.unpacked(rows)
+        try:
+            result = step(x, y)
+            if self.row_weights and not self.rows_weighed:
+                cure = "call self.training.loss(self, y, predicted), which does"
+                raise ValueError(f"{step.__qualname__} does not heed the weights of rows; {cure}")
+            return result
+        finally:
+            self.row_weights, self.rows_weighed = [], False
+
+    def step_program(self, step, packing, look=True):
+        """step(x, y) as a `Kept` function of arrays that lie side by side. Made once.
+
+        If we look, it is traced anew where something that its trace has read has changed since.
+        """
+        if (step, packing) not in self.programs:
+            if not takes(step, 2):
+                cure = f"write def {step.__name__}(self, x, y), and return the loss, one number"
+                raise TypeError(f"{step.__qualname__}: fit calls it with a batch's x and y; {cure}")
+            kept = Kept(step.__self__, lambda *rows: self.on_rows(step, packing, rows))
+            self.programs[step, packing] = kept
+        kept = self.programs[step, packing]
+        return kept.current() if look else kept
+
+    def pieces(self, step, data, listener, look):
+        """Go through the data, for a twentieth of a second in each call. Yields (losses, how many rows each step had).
+
+        A listener hears of each step before it begins; then each call is one.
+
+        The first call is one step; from the time that it takes follows the length of the next. Data that is not in
+        memory comes batch by batch, and each batch is a call.
+        """
+        if data.packing is None:
+            for element in data:
+                rows, packing = laid_out(step.__self__, *parts_of(element), data.class_weight)
+                if listener:
+                    listener.on_step_begin()
+                yield self.step_program(step, packing, look)(*rows).numpy().reshape(1), [len(rows[0])]
+            return
+        program = self.step_program(step, data.packing, look)
+        ahead = None if look or self.watch is None else self.watch.ahead
+        if ahead and ahead.may(self.pace):
+            yield ahead.epoch(program, self, step.__self__.history)
+            return
+        for part in cut(data.each(), lambda: 1 if listener else self.pace):
+            if listener:
+                listener.on_step_begin()
+            begun = time.perf_counter()
+            losses = program.over(*data.arrays, part).numpy()
+            self.timed(len(part), begun)
+            yield losses, [len(batch) for batch in part]
+
+    def timed(self, steps, begun):
+        """Note the pace: so many steps took the time since then."""
+        self.pace = max(1, int(PIECE_SECONDS * steps / (time.perf_counter() - begun)))
+
+    def one_pass(self, step, data, history=None):
+        """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
+        if hasattr(type(step.__wrapped__.__self__), "by_data") and not takes(step.__wrapped__, 2):  # a step of Keras
+            return step.__wrapped__.__self__.by_data(step, data, history)
+        losses, sizes, watch = [], [], self.watch
+        step = step.__wrapped__  # `step_program` makes a `function` that is kept
+        for metric in self.metrics:
+            metric.reset_state()
+        look = history is None or not history.passes  # once a training: what changes later is heard by the next one
+        listener = self.tests if history is None else watch if watch.each else None
+        for piece, rows in self.pieces(step, data, listener, look):
+            losses.append(piece)
+            sizes.append(rows)
+            if history is not None:
+                history.passes.append(piece)
+                watch.on_piece_end(piece, rows)
+            elif listener:
+                listener.on_piece_end(piece, rows)
+            if watch is not None:
+                watch.heed()
+        if not sizes:
+            raise ValueError("the dataset gave no batch")
+        if len(losses) > 1:  # added up here: the same, however it was cut into pieces
+            losses, sizes = [np.concatenate(losses)], [[*chain(*sizes)]]
+        loss = epoch_loss(losses[0], sizes[0])
+        return dict(zip(self.names, [loss, *(float(metric.result()) for metric in self.metrics)], strict=True))

@@ -1,0 +1,39 @@
+"""Penalties for large weights."""
+
+from levels.low_level import as_tensor, reduce_sum
+from levels.mid_level import Made, positive
+from levels_more.low_level.ops import absolute
+
+
+class L1(Made):
+    """l1·Σ|w|"""
+
+    def __init__(self, l1=0.01):
+        self.l1 = positive("L1: l1", l1, zero=True)
+
+    def __call__(self, w):
+        return self.l1 * reduce_sum(absolute(as_tensor(w)))
+
+
+class L2(Made):
+    """l2·Σw²"""
+
+    def __init__(self, l2=0.01):
+        self.l2 = positive("L2: l2", l2, zero=True)
+
+    def __call__(self, w):
+        w = as_tensor(w)
+        return self.l2 * reduce_sum(w * w)
+
+
+class L1L2(Made):
+    """l1·Σ|w| + l2·Σw²"""
+
+    def __init__(self, l1=0.0, l2=0.0):
+        self.parts = L1(l1), L2(l2)
+
+    def __call__(self, w):
+        return self.parts[0](w) + self.parts[1](w)
+
+
+REGULARIZERS = {"l1": L1(), "l2": L2()}
