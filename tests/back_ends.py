@@ -2,9 +2,9 @@
 
 import sys
 
-from levels.low_level import BACK_ENDS, Function, RowProgram
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
+from levels_more.low_level import BACK_ENDS, Function, RowProgram
 
 # What a graph may become, the best first; where none of these can hold it, a Replay. "": by the rule.
 CHOICES = {

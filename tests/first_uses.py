@@ -19,13 +19,18 @@ BATCHES = np.arange(8).reshape(4, 2)
 
 def of_kernels():
     """Level 1: a program. Level 2: a launch of each op, in each dtype that it has trials for."""
-    from levels.hardware import Assembler, exp, pool
-    from levels.kernels import ELEMENTWISE, KERNELS, UPDATES, launch
     from levels.kernels.tasks import linear_regression
-    from levels.low_level import Tensor  # noqa: F401 (with it come the ops of `levels_more`)
     from levels_more.compiler.eager import small_ops  # noqa: F401
-    from levels_more.kernels import elementwise  # noqa: F401
+    from levels_more.hardware import Assembler, exp, pool
+    from levels_more.kernels import (
+        ELEMENTWISE,
+        KERNELS,
+        UPDATES,
+        elementwise,  # noqa: F401
+        launch,
+    )
     from levels_more.kernels.verify import drawn, trials_of
+    from levels_more.low_level import Tensor  # noqa: F401 (with it come the ops of `levels_more`)
 
     cpu = pool()["cpu:0"]
 
@@ -62,7 +67,7 @@ def of_kernels():
 
 def of_tensors():
     """Level 3: the door, tapes, functions, `over`, and what joins several ops."""
-    from levels.low_level import (
+    from levels_more.low_level import (
         GradientTape,
         Variable,
         constant,
@@ -129,8 +134,8 @@ def of_tensors():
 
 def of_parts():
     """Level 4: layers (one for each thread, and one for all), losses, optimizers, metrics, a Dataset's stages."""
-    import levels.mid_level as m
-    from levels.low_level import GradientTape, Variable, constant, reduce_sum
+    import levels_more.mid_level as m
+    from levels_more.low_level import GradientTape, Variable, constant, reduce_sum
 
     ones = {"kernel_initializer": "ones"}
     layers = {
@@ -204,8 +209,8 @@ def of_parts():
 
 def of_models():
     """Level 5: fit, evaluate and predict, of a model for each thread and of one for all; an estimator."""
-    from levels.high_level import DNNClassifier, Input, LinearRegressor, Sequential
-    from levels.mid_level import Dense
+    from levels_more.high_level import DNNClassifier, Input, LinearRegressor, Sequential
+    from levels_more.mid_level import Dense
 
     def model(*how, units=1, activation="sigmoid", **options):
         made = Sequential(

@@ -60,7 +60,7 @@ def test_an_exercise_runs_alone(key, capsys):
 
 # A part of notebook 04 that some reader may have run. (`Layer` is not the whole of the level.)
 OWN = """
-from levels.low_level import Module, Variable
+from levels_more.low_level import Module, Variable
 
 class Layer(Module):
     pass

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from back_ends import kinds
 
-from levels.kernels import PLANS
-from levels.low_level import GradientTape, constant, function
-from levels.mid_level import SGD, Adam, BinaryCrossentropy, Dense
 from levels_more.compiler.eager import backward
 from levels_more.compiler.eager.small_ops import ProgramPlan
+from levels_more.kernels import PLANS
+from levels_more.low_level import GradientTape, constant, function
+from levels_more.mid_level import SGD, Adam, BinaryCrossentropy, Dense
 
 pytestmark = pytest.mark.versions
 

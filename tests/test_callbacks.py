@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course import build, tasks
-from levels.high_level import (
+from levels_more.high_level import (
     Callback,
     CSVLogger,
     EarlyStopping,
@@ -25,7 +25,7 @@ from levels.high_level import (
     TensorBoard,
     TerminateOnNaN,
 )
-from levels.mid_level import SGD, Dataset, Dense, ExponentialDecay
+from levels_more.mid_level import SGD, Dataset, Dense, ExponentialDecay
 
 TASK = tasks.linear()
 X, Y = TASK.x[:64], TASK.y[:64]
@@ -163,7 +163,7 @@ def test_save_best_only_waits_for_a_better_epoch(tmp_path):
 
 
 def test_whole_models_are_saved(tmp_path):
-    from levels.high_level import load_model
+    from levels_more.saving import load_model
 
     net = fit(ModelCheckpoint(tmp_path / "{epoch}"), epochs=2)
     again = load_model(tmp_path / "2")
@@ -340,8 +340,8 @@ def test_a_callback_that_raises_loses_nothing(event):
 INTERRUPTED = """
 import json, sys
 import numpy as np
-from levels.high_level import Callback, Sequential
-from levels.mid_level import SGD, Dataset, Dense
+from levels_more.high_level import Callback, Sequential
+from levels_more.mid_level import SGD, Dataset, Dense
 
 class Ready(Callback):
     def on_epoch_end(self, epoch, logs):

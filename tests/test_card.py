@@ -14,7 +14,7 @@ from matplotlib.transforms import Bbox
 from course import build, figures, reference, tasks
 from course.figures import great
 from course.inspection import card, compare
-from levels.hardware import pool
+from levels_more.hardware import pool
 
 DIGITS = "aba007ec7ceeaf70"  # of all losses of the line and of the net: on every machine
 SVG = "{http://www.w3.org/2000/svg}"

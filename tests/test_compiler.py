@@ -22,10 +22,14 @@ from hypothesis import strategies as st
 from course import tasks
 from course.build import ROOT, environment
 from course.inspection.graphs import listed
-from levels import low_level
-from levels.hardware import PLACE, Device, machine
-from levels.kernels import ELEMENTWISE, KERNELS, PLANNERS, PLANS, scalar, use
-from levels.low_level import (
+from levels.hardware import machine
+from levels_more import low_level
+from levels_more.compiler.fused import backend
+from levels_more.compiler.fused import programs as fused_parts
+from levels_more.compiler.fused import threads as fused_threads
+from levels_more.hardware import PLACE, Device
+from levels_more.kernels import ELEMENTWISE, KERNELS, PLANNERS, PLANS, scalar, use
+from levels_more.low_level import (
     BACK_ENDS,
     DOOR,
     RUN,
@@ -54,9 +58,6 @@ from levels.low_level import (
     transpose,
     where,
 )
-from levels_more.compiler.fused import backend
-from levels_more.compiler.fused import programs as fused_parts
-from levels_more.compiler.fused import threads as fused_threads
 
 
 @pytest.fixture(params=["RowProgram", "FusedProgram", "Replay"])
@@ -1641,7 +1642,7 @@ def test_compiled_tasks_need_no_numba():
     program = """
 import sys
 from course import tasks
-from levels import low_level
+from levels_more import low_level
 for train, make in ((low_level.linear_regression, tasks.linear), (low_level.dnn_classifier, tasks.rings)):
     task = make()
     fit = train(task.x, task.y, task.weights, task.batches[:200], task.learning_rate)

@@ -12,9 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course import figures, tasks
-from levels.kernels import counted
-from levels.low_level import GradientTape, Tensor, Variable, constant, exp, function, gather, reduce_mean, reduce_sum
-from levels.mid_level import DataLoader, Dataset
+from levels_more.kernels import counted
+from levels_more.low_level import (
+    GradientTape,
+    Tensor,
+    Variable,
+    constant,
+    exp,
+    function,
+    gather,
+    reduce_mean,
+    reduce_sum,
+)
+from levels_more.mid_level import DataLoader, Dataset
 
 
 def numbers(count):

@@ -8,11 +8,24 @@ import numpy as np
 import pytest
 
 from course import tasks
-from levels.hardware import placed_on, pool
-from levels.kernels import ELEMENTWISE, KERNELS, drawn, kernel, kernel_of, launch, outcome, trials_of, use
-from levels.low_level import GradientTape, Variable, constant, device, function, reduce_mean
 from levels_more.compiler.eager.backward import MADE_OF
-from levels_more.kernels import elementwise, layout, random, reductions  # noqa: F401 (all ops enter the tables)
+from levels_more.hardware import placed_on, pool
+from levels_more.kernels import (  # noqa: F401 (all ops enter the tables)
+    ELEMENTWISE,
+    KERNELS,
+    drawn,
+    elementwise,
+    kernel,
+    kernel_of,
+    launch,
+    layout,
+    outcome,
+    random,
+    reductions,
+    trials_of,
+    use,
+)
+from levels_more.low_level import GradientTape, Variable, constant, device, function, reduce_mean
 from levels_more.mid_level import composite_ops  # noqa: F401 (its ops enter the tables)
 
 for kind in ("gpu", "tpu"):

@@ -17,8 +17,8 @@ import pytest
 from course import build
 from course.figures import drawing
 from course.figures.drawing import CONSTANT, OP, PHASES, VARIABLE, Drawing, graph_drawing, tape_drawing
-from levels import low_level
-from levels.hardware import pool
+from levels_more import low_level
+from levels_more.hardware import pool
 
 # What an SVG says, read back from it.
 

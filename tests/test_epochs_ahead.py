@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from course import tasks
-from levels.high_level import Callback, Sequential
-from levels.low_level import eager
-from levels.mid_level import RANDOM, SGD, Dataset, Dense, Dropout
+from levels_more.high_level import Callback, Sequential
 from levels_more.high_level.multi_epoch import Ahead
+from levels_more.low_level import eager
+from levels_more.mid_level import RANDOM, SGD, Dataset, Dense, Dropout
 
 RINGS = tasks.rings()
 X, Y = RINGS.x[:400], RINGS.y[:400]

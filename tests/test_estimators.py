@@ -30,8 +30,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from course import build, tasks
-from levels.high_level import DNNClassifier, DNNRegressor, LinearRegressor
-from levels.mid_level import RANDOM
+from levels_more.high_level import DNNClassifier, DNNRegressor, LinearRegressor
+from levels_more.mid_level import RANDOM
 
 MASS, SEX = tasks.penguins_mass(), tasks.penguins_sex()
 NAMES = np.where(SEX.y[:, 0] == 1.0, "male", "female")
@@ -293,7 +293,7 @@ LATE = "sklearn", "scipy", "tensorboardX", "safetensors", "matplotlib", "numba"
 FRESH = f"""
 import json, sys, time
 begun = time.process_time()
-import levels.high_level as h
+import levels_more.high_level as h
 seconds = time.process_time() - begun
 early = [name for name in {LATE} if name in sys.modules]
 {{}}

@@ -20,10 +20,10 @@ import pytest
 from course import build
 from course.practice import asking, exercises, progress
 from course.practice.exercises.trying import judged
-from levels.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
-from levels.high_level import Callback, Sequential  # noqa: F401
-from levels.kernels import compile_cpu, element_loop  # noqa: F401
-from levels.low_level import (  # noqa: F401
+from levels_more.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
+from levels_more.high_level import Callback, Sequential  # noqa: F401
+from levels_more.kernels import compile_cpu, element_loop  # noqa: F401
+from levels_more.low_level import (  # noqa: F401
     GradientTape,
     Graph,
     Tensor,
@@ -35,7 +35,7 @@ from levels.low_level import (  # noqa: F401
     tanh,
     trace,
 )
-from levels.mid_level import SGD, BinaryAccuracy, Dense, Layer, Loss, Optimizer  # noqa: F401
+from levels_more.mid_level import SGD, BinaryAccuracy, Dense, Layer, Loss, Optimizer  # noqa: F401
 from solutions import hardware, high_level, kernels, low_level, mid_level
 
 MODULES = {

@@ -6,9 +6,9 @@ import pytest
 from course.practice import asking, exercises
 from course.practice.asking import low_level as questions
 from course.practice.exercises import low_level as checks
-from levels.hardware import pool
-from levels.kernels import KINDS, PLANS
-from levels.low_level import DOOR, RUN, GradientTape, Graph, Variable, constant, trace, walk_back
+from levels_more.hardware import pool
+from levels_more.kernels import KINDS, PLANS
+from levels_more.low_level import DOOR, RUN, GradientTape, Graph, Variable, constant, trace, walk_back
 from solutions import low_level
 
 HINTS = {  # what the message must say of these

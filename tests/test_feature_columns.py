@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from course import tasks
 from course.build import ROOT, environment
 from course.figures import penguin_figures
-from levels.low_level import GradientTape, Variable, constant, function, reduce_sum
-from levels.mid_level import (
+from levels_more.low_level import GradientTape, Variable, constant, function, reduce_sum
+from levels_more.mid_level import (
     SGD,
     Dense,
     DenseFeatures,
@@ -177,7 +177,7 @@ def test_hashes_are_these_on_every_machine():
 
 @pytest.mark.parametrize("seed", ["0", "1"])
 def test_hashes_are_the_same_in_another_process(seed):
-    program = f"from levels.mid_level import bucket_of; print([bucket_of(c, 100) for c in {[*HASHES]!a}])"
+    program = f"from levels_more.mid_level import bucket_of; print([bucket_of(c, 100) for c in {[*HASHES]!a}])"
     env = environment(ROOT) | {"PYTHONHASHSEED": seed}
     done = subprocess.run([sys.executable, "-c", program], env=env, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == str([*HASHES.values()]), done.stderr

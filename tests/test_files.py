@@ -7,8 +7,9 @@ import pytest
 from course import tasks
 from course.data import pretrained
 from course.inspection import card, side_by_side, spellings, xray
-from levels.high_level import Sequential, export_page, load_model
-from levels.mid_level import Dense
+from levels_more.high_level import Sequential
+from levels_more.mid_level import Dense
+from levels_more.saving import export_page, load_model
 
 resource = pytest.importorskip("resource", reason="this system limits no files")
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from course.build import ROOT, environment
-from levels.kernels import PLANS, launch, planned
-from levels.low_level import constant
 from levels.support.locks import once
+from levels_more.kernels import PLANS, launch, planned
+from levels_more.low_level import constant
 
 THREADS = 6
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from course import tasks
-from levels.hardware import pool
-from levels.high_level import Sequential
-from levels.kernels import use
-from levels.low_level import GradientTape, Variable, constant, function, reduce_sum
-from levels.mid_level import L2, SGD, Adam, Dense, Layer, MeanSquaredError
 from levels_more.compiler.dependencies import changed
+from levels_more.hardware import pool
+from levels_more.high_level import Sequential
 from levels_more.high_level.recompile import places_of
+from levels_more.kernels import use
+from levels_more.low_level import GradientTape, Variable, constant, function, reduce_sum
+from levels_more.mid_level import L2, SGD, Adam, Dense, Layer, MeanSquaredError
 
 RINGS = tasks.rings()
 X, Y = RINGS.x[:400], RINGS.y[:400]

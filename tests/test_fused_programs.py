@@ -11,11 +11,11 @@ from back_ends import choose, kinds
 from test_wild import Wild, bits
 
 from course.build import ROOT, environment
-from levels import low_level as ll
 from levels.hardware import program
-from levels.low_level import Function, Replay, Variable, function
+from levels_more import low_level as ll
 from levels_more.compiler import typed_assembler
 from levels_more.compiler.eager import small_ops
+from levels_more.low_level import Function, Replay, Variable, function
 
 X = np.random.default_rng(1).standard_normal((3, 20, 5)).astype("f4")
 MOVES = {

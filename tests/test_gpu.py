@@ -14,7 +14,7 @@ import greenlet
 import numpy as np
 import pytest
 
-from levels.hardware import (
+from levels_more.hardware import (
     LAUNCH_LIMITS,
     MAKERS,
     SHARED,
@@ -756,7 +756,7 @@ import numpy as np
 spec = importlib.util.spec_from_file_location("kernels_of_the_tests", sys.argv[1])
 kernels = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(kernels)
-from levels.hardware import launch_kernel, pool
+from levels_more.hardware import launch_kernel, pool
 
 gpu = pool()["gpu:0"]
 assert not gpu.simulated and pool(gpus=2)["gpu:1"].simulated

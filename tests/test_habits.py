@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from levels.mid_level import RANDOM
+from levels_more.mid_level import RANDOM
 
 PLACES = {
     "Sequential": 12,
@@ -106,8 +106,8 @@ HABITS = [
         "Sequential",
         "layers in a list, with names",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential(
             [
@@ -128,8 +128,8 @@ HABITS = [
         "Sequential",
         "add, layer by layer",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential(name="mine")
         model.add(Dense(8, activation="relu"))
@@ -149,8 +149,8 @@ HABITS = [
         "Sequential",
         "pop takes the last layer away",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(8, activation="relu"), Dense(3), Dense(1)])
         before = model(x)
@@ -167,8 +167,8 @@ HABITS = [
         "Sequential",
         "get_layer by name and by index",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(8, name="body"), Dense(1, name="head")])
         head, body = model.get_layer("head"), model.get_layer(index=0)
@@ -183,7 +183,7 @@ HABITS = [
         "Sequential",
         "weights come with the first call; a bias has the shape (units,)",
         """
-        from levels.mid_level import Dense
+        from levels_more.mid_level import Dense
 
         layer = Dense(3)
         before = list(layer.weights)
@@ -202,8 +202,8 @@ HABITS = [
         "Sequential",
         "an Input first: weights, summary and count_params before there is data",
         """
-        from levels.high_level import Input, Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Input, Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Input(shape=(4,)), Dense(8, activation="relu"), Dense(1)])
         model.summary()
@@ -218,8 +218,8 @@ HABITS = [
         "Sequential",
         "build(input_shape=(None, 4))",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(8, activation="relu"), Dense(1)])
         model.build(input_shape=(None, 4))
@@ -233,8 +233,8 @@ HABITS = [
         "Sequential",
         "the first layer says input_shape=(4,)",
         """
-        from levels.high_level import Input, Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Input, Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(8, activation="relu", input_shape=(4,)), Dense(1)])
         """,
@@ -249,8 +249,8 @@ HABITS = [
         "Sequential",
         "a model of all layers' outputs",
         """
-        from levels.high_level import Input, Model, Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Input, Model, Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Input(shape=(4,)), Dense(8, activation="relu"), Dense(3), Dense(1)])
         extractor = Model(inputs=model.inputs, outputs=[layer.output for layer in model.layers])
@@ -267,8 +267,8 @@ HABITS = [
         "Sequential",
         "the features of one layer: get_layer(name).output",
         """
-        from levels.high_level import Input, Model, Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Input, Model, Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential(
             [Input(shape=(4,)), Dense(8, activation="relu", name="middle"), Dense(3, name="last"), Dense(1)]
@@ -285,8 +285,8 @@ HABITS = [
         "Sequential",
         "all layers but the last are frozen",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(8, activation="relu"), Dense(8, activation="relu"), Dense(1)])
         model.build((None, 4))
@@ -306,8 +306,8 @@ HABITS = [
         "Sequential",
         "a trained base, frozen, with a new head",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         base = Sequential([Dense(8, activation="relu"), Dense(8, activation="relu")])
         base.build((None, 4))
@@ -328,8 +328,8 @@ HABITS = [
         "functional",
         "Input, layers called in turn, Model(inputs, outputs, name)",
         """
-        from levels.high_level import Input, Model
-        from levels.mid_level import Dense
+        from levels_more.high_level import Input, Model
+        from levels_more.mid_level import Dense
 
         inputs = Input(shape=(4,))
         h = Dense(8, activation="relu")(inputs)
@@ -347,8 +347,8 @@ HABITS = [
         "functional",
         "shape and dtype of what stands for numbers to come",
         """
-        from levels.high_level import Input
-        from levels.mid_level import Dense
+        from levels_more.high_level import Input
+        from levels_more.mid_level import Dense
 
         inputs = Input(shape=(4,))
         outputs = Dense(10)(inputs)
@@ -363,8 +363,8 @@ HABITS = [
         "functional",
         "summary shows the layers, their shapes and how many numbers they hold",
         """
-        from levels.high_level import Input, Model
-        from levels.mid_level import Dense
+        from levels_more.high_level import Input, Model
+        from levels_more.mid_level import Dense
 
         inputs = Input(shape=(4,))
         outputs = Dense(3, name="the_head")(Dense(8, name="the_body")(inputs))
@@ -381,8 +381,8 @@ HABITS = [
         "functional",
         "a model is called like a layer: an encoder and a decoder",
         """
-        from levels.high_level import Input, Model
-        from levels.mid_level import Dense
+        from levels_more.high_level import Input, Model
+        from levels_more.mid_level import Dense
 
         first = Input(shape=(4,))
         encoder = Model(first, Dense(2, activation="relu")(first), name="encoder")
@@ -404,8 +404,8 @@ HABITS = [
         "functional",
         "the average of three models",
         """
-        from levels.high_level import Input, Model
-        from levels.mid_level import Average, Dense
+        from levels_more.high_level import Input, Model
+        from levels_more.mid_level import Average, Dense
 
         def one():
             inputs = Input(shape=(4,))
@@ -425,8 +425,8 @@ HABITS = [
         "functional",
         "several inputs, given in a dict of their names",
         """
-        from levels.high_level import Input, Model
-        from levels.mid_level import Concatenate, Dense
+        from levels_more.high_level import Input, Model
+        from levels_more.mid_level import Concatenate, Dense
 
         left, right = Input(shape=(3,), name="left"), Input(shape=(1,), name="right")
         outputs = Dense(1)(Concatenate()([left, right]))
@@ -446,8 +446,8 @@ HABITS = [
         "functional",
         "two outputs, losses in a dict of their names, loss_weights",
         """
-        from levels.high_level import Input, Model
-        from levels.mid_level import Dense
+        from levels_more.high_level import Input, Model
+        from levels_more.mid_level import Dense
 
         inputs = Input(shape=(4,))
         price = Dense(1, name="price")(inputs)
@@ -474,8 +474,8 @@ HABITS = [
         "functional",
         "a block whose input is added to its output",
         """
-        from levels.high_level import Input, Model
-        from levels.mid_level import Add, Dense
+        from levels_more.high_level import Input, Model
+        from levels_more.mid_level import Add, Dense
 
         inputs = Input(shape=(4,))
         block = Dense(4, activation="relu")(inputs)
@@ -491,8 +491,8 @@ HABITS = [
         "functional",
         "one layer called on two inputs shares its weights",
         """
-        from levels.high_level import Input, Model
-        from levels.mid_level import Concatenate, Dense
+        from levels_more.high_level import Input, Model
+        from levels_more.mid_level import Concatenate, Dense
 
         shared = Dense(3, activation="relu")
         left, right = Input(shape=(2,)), Input(shape=(2,))
@@ -511,8 +511,8 @@ HABITS = [
         "functional",
         "arithmetic with what stands for numbers to come",
         """
-        from levels.high_level import Input, Model
-        from levels.mid_level import Dense
+        from levels_more.high_level import Input, Model
+        from levels_more.mid_level import Dense
 
         inputs = Input(shape=(4,))
         scaled = (inputs - 1.0) / 2.0
@@ -530,8 +530,8 @@ HABITS = [
         "subclassing",
         "weights made in __init__",
         """
-        from levels.low_level import matmul
-        from levels.mid_level import Layer
+        from levels_more.low_level import matmul
+        from levels_more.mid_level import Layer
 
         class Linear(Layer):
             def __init__(self, units=3, input_dim=4):
@@ -555,8 +555,8 @@ HABITS = [
         "subclassing",
         "weights made in build(input_shape), options handed on",
         """
-        from levels.low_level import matmul
-        from levels.mid_level import Layer
+        from levels_more.low_level import matmul
+        from levels_more.mid_level import Layer
 
         class Linear(Layer):
             def __init__(self, units=3, **kwargs):
@@ -585,8 +585,8 @@ HABITS = [
         "subclassing",
         "a variable that is not trained, and counts what went by",
         """
-        from levels.low_level import reduce_sum
-        from levels.mid_level import Layer
+        from levels_more.low_level import reduce_sum
+        from levels_more.mid_level import Layer
 
         class Total(Layer):
             def __init__(self, input_dim):
@@ -611,8 +611,8 @@ HABITS = [
         "subclassing",
         "a block of layers finds the weights of its parts",
         """
-        from levels.low_level import nn
-        from levels.mid_level import Dense, Layer
+        from levels_more.low_level import nn
+        from levels_more.mid_level import Dense, Layer
 
         class Block(Layer):
             def __init__(self):
@@ -635,9 +635,9 @@ HABITS = [
         "subclassing",
         "add_loss in call",
         """
-        from levels.high_level import Sequential
-        from levels.low_level import reduce_sum
-        from levels.mid_level import Dense, Layer
+        from levels_more.high_level import Sequential
+        from levels_more.low_level import reduce_sum
+        from levels_more.mid_level import Dense, Layer
 
         class Small(Layer):
             def call(self, inputs):
@@ -668,8 +668,8 @@ HABITS = [
         "subclassing",
         "call(self, inputs, training=False) does another thing in fit",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense, Layer
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense, Layer
 
         class Twice(Layer):
             def call(self, inputs, training=False):
@@ -692,8 +692,8 @@ HABITS = [
         "subclassing",
         "a Model of one's own, with dropout in it, is fitted",
         """
-        from levels.high_level import Model
-        from levels.mid_level import Dense, Dropout
+        from levels_more.high_level import Model
+        from levels_more.mid_level import Dense, Dropout
 
         class Mine(Model):
             def __init__(self):
@@ -724,9 +724,9 @@ HABITS = [
         "subclassing",
         "a train_step(self, data) of one's own",
         """
-        from levels.high_level import Model
-        from levels.low_level import GradientTape, reduce_mean
-        from levels.mid_level import Dense
+        from levels_more.high_level import Model
+        from levels_more.low_level import GradientTape, reduce_mean
+        from levels_more.mid_level import Dense
 
         class Mine(Model):
             def __init__(self):
@@ -763,7 +763,7 @@ HABITS = [
         "subclassing",
         "get_config, and from_config, make a layer like another",
         """
-        from levels.mid_level import Dense
+        from levels_more.mid_level import Dense
 
         layer = Dense(3, activation="relu", name="mine")
         config = layer.get_config()
@@ -784,9 +784,9 @@ HABITS = [
         "subclassing",
         "a training loop by hand",
         """
-        from levels.high_level import Sequential
-        from levels.low_level import GradientTape
-        from levels.mid_level import SGD, Dataset, Dense, MeanSquaredError
+        from levels_more.high_level import Sequential
+        from levels_more.low_level import GradientTape
+        from levels_more.mid_level import SGD, Dataset, Dense, MeanSquaredError
 
         model = Sequential([Dense(1)])
         model.build((None, 4))
@@ -813,8 +813,8 @@ HABITS = [
         "fit",
         "the history's names: loss, accuracy, val_loss, val_accuracy",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Adam, Dense, SparseCategoricalAccuracy, SparseCategoricalCrossentropy
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Adam, Dense, SparseCategoricalAccuracy, SparseCategoricalCrossentropy
 
         model = Sequential([Dense(16, activation="relu"), Dense(3, activation="softmax")])
         model.compile(
@@ -840,8 +840,8 @@ HABITS = [
         "fit",
         "evaluate without metrics gives the loss, a number",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(1)])
         model.compile(optimizer="adam", loss="mse")
@@ -856,8 +856,8 @@ HABITS = [
         "fit",
         "loss, accuracy = evaluate(…), or a dict of them",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(1, activation="sigmoid")])
         model.compile(optimizer="adam", loss="binary_crossentropy", metrics=["accuracy"])
@@ -876,8 +876,8 @@ HABITS = [
         "fit",
         "predict(…).argmax(axis=1) are the classes",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Adam, Dense, SparseCategoricalCrossentropy
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Adam, Dense, SparseCategoricalCrossentropy
 
         model = Sequential([Dense(16, activation="relu"), Dense(3)])
         model.compile(optimizer=Adam(0.01), loss=SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
@@ -897,8 +897,8 @@ HABITS = [
         "fit",
         "a target of shape (n,) for one unit",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(1)])
         model.build((None, 4))
@@ -916,8 +916,8 @@ HABITS = [
         "fit",
         "lists of numbers, and integers as labels",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(8, activation="relu"), Dense(1, activation="sigmoid")])
         model.compile(optimizer="adam", loss="binary_crossentropy")
@@ -935,8 +935,8 @@ HABITS = [
         "fit",
         "float64 arrays into a float32 model, and into a Dataset",
         """
-        from levels.high_level import Input, Sequential
-        from levels.mid_level import Dataset, Dense
+        from levels_more.high_level import Input, Sequential
+        from levels_more.mid_level import Dataset, Dense
 
         model = Sequential([Input(shape=(4,)), Dense(1)])
         start = model.get_weights()
@@ -958,8 +958,8 @@ HABITS = [
         "a DataFrame and a Series of pandas",
         """
         import pandas as pd
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         table = pd.DataFrame(x.astype("f8"), columns=["a", "b", "c", "d"]).assign(price=y[:, 0], kept=two)
         features, price = table[["a", "b", "c", "d", "kept"]], table["price"]
@@ -981,8 +981,8 @@ HABITS = [
         "fit",
         "validation_split takes the last rows, before any shuffling",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(1)])
         model.compile(optimizer="sgd", loss="mse")
@@ -998,8 +998,8 @@ HABITS = [
         "fit",
         "sample_weight, one for each row",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         counts = np.where(two == 1, 3.0, 0.5)
         model = Sequential([Dense(1)])
@@ -1018,8 +1018,8 @@ HABITS = [
         "fit",
         "class_weight, a dict",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(1)])
         model.build((None, 4))
@@ -1037,8 +1037,8 @@ HABITS = [
         "fit",
         "a Dataset, shuffled and batched, for fit, evaluate and predict",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dataset, Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dataset, Dense
 
         train = Dataset.from_tensor_slices((x, y)).shuffle(buffer_size=1024).batch(64)
         test = Dataset.from_tensor_slices((x, y)).batch(64)
@@ -1059,8 +1059,8 @@ HABITS = [
         "fit",
         "repeat() and steps_per_epoch",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dataset, Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dataset, Dense
 
         forever = Dataset.from_tensor_slices((x, y)).batch(50).repeat()
         model = Sequential([Dense(1)])
@@ -1080,9 +1080,9 @@ HABITS = [
         "fit",
         "functions as loss and as metric",
         """
-        from levels.high_level import Sequential
-        from levels.low_level import reduce_mean, square
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.low_level import reduce_mean, square
+        from levels_more.mid_level import Dense
 
         def custom_mean_squared_error(y_true, y_pred):
             return reduce_mean(square(y_true - y_pred), axis=-1)
@@ -1107,9 +1107,9 @@ HABITS = [
         "fit",
         "a Metric of one's own: update_state, result, reset_state",
         """
-        from levels.high_level import Sequential
-        from levels.low_level import arg_max, cast, reduce_sum, reshape
-        from levels.mid_level import Dense, Metric
+        from levels_more.high_level import Sequential
+        from levels_more.low_level import arg_max, cast, reduce_sum, reshape
+        from levels_more.mid_level import Dense, Metric
 
         class RightAnswers(Metric):
             def __init__(self, name="right_answers", **kwargs):
@@ -1140,8 +1140,8 @@ HABITS = [
         "fit",
         "a generator of batches, with steps_per_epoch",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         def batches():
             while True:
@@ -1164,8 +1164,8 @@ HABITS = [
         "fit",
         "fit again goes on, with the optimizer's memory; initial_epoch",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Adam, Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Adam, Dense
 
         start = [np.full((4, 1), 0.1), np.zeros((1, 1))]
         seen = []
@@ -1193,8 +1193,8 @@ HABITS = [
         "fit",
         "a schedule as learning_rate, with staircase=True",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import SGD, Dense, ExponentialDecay
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import SGD, Dense, ExponentialDecay
 
         schedule = ExponentialDecay(initial_learning_rate=0.1, decay_steps=4, decay_rate=0.5, staircase=True)
         model = Sequential([Dense(1)])
@@ -1213,8 +1213,8 @@ HABITS = [
         "fit",
         "train_on_batch, test_on_batch, predict_on_batch",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(1)])
         model.build((None, 4))
@@ -1234,8 +1234,8 @@ HABITS = [
         "fit",
         "to_categorical and categorical_crossentropy",
         """
-        from levels.high_level import Sequential, to_categorical
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential, to_categorical
+        from levels_more.mid_level import Dense
 
         targets = to_categorical(three, num_classes=3)
         model = Sequential([Dense(3, activation="softmax")])
@@ -1255,8 +1255,8 @@ HABITS = [
         "callbacks",
         "EarlyStopping restores the best weights",
         """
-        from levels.high_level import EarlyStopping, Sequential
-        from levels.mid_level import SGD, Dense
+        from levels_more.high_level import EarlyStopping, Sequential
+        from levels_more.mid_level import SGD, Dense
 
         model = Sequential([Dense(1)])
         model.compile(optimizer=SGD(learning_rate=0.02), loss="mse")
@@ -1277,8 +1277,9 @@ HABITS = [
         "callbacks",
         "ModelCheckpoint keeps the best one only",
         """
-        from levels.high_level import ModelCheckpoint, Sequential, load_model
-        from levels.mid_level import SGD, Dense
+        from levels_more.high_level import ModelCheckpoint, Sequential
+        from levels_more.saving import load_model
+        from levels_more.mid_level import SGD, Dense
 
         model = Sequential([Dense(1)])
         model.compile(optimizer=SGD(learning_rate=0.02), loss="mse")
@@ -1297,8 +1298,8 @@ HABITS = [
         "callbacks",
         "CSVLogger",
         """
-        from levels.high_level import CSVLogger, Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import CSVLogger, Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(1)])
         model.compile(optimizer="sgd", loss="mse")
@@ -1318,8 +1319,8 @@ HABITS = [
         "callbacks",
         "LearningRateScheduler(function of the epoch and the rate)",
         """
-        from levels.high_level import LearningRateScheduler, Sequential
-        from levels.mid_level import SGD, Dense
+        from levels_more.high_level import LearningRateScheduler, Sequential
+        from levels_more.mid_level import SGD, Dense
 
         def scheduler(epoch, lr):
             return lr if epoch < 2 else lr * 0.5
@@ -1341,8 +1342,8 @@ HABITS = [
         "callbacks",
         "ReduceLROnPlateau",
         """
-        from levels.high_level import ReduceLROnPlateau, Sequential
-        from levels.mid_level import SGD, Dense
+        from levels_more.high_level import ReduceLROnPlateau, Sequential
+        from levels_more.mid_level import SGD, Dense
 
         model = Sequential([Dense(1)])
         model.build((None, 4))
@@ -1365,8 +1366,8 @@ HABITS = [
         "callbacks",
         "LambdaCallback",
         """
-        from levels.high_level import LambdaCallback, Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import LambdaCallback, Sequential
+        from levels_more.mid_level import Dense
 
         seen = []
         model = Sequential([Dense(1)])
@@ -1386,8 +1387,8 @@ HABITS = [
         "callbacks",
         "a Callback whose methods all take logs=None",
         """
-        from levels.high_level import Callback, Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Callback, Sequential
+        from levels_more.mid_level import Dense
 
         seen = []
 
@@ -1419,8 +1420,8 @@ HABITS = [
         "callbacks",
         "on_train_batch_end(batch, logs) keeps the losses of all steps",
         """
-        from levels.high_level import Callback, LambdaCallback, Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Callback, LambdaCallback, Sequential
+        from levels_more.mid_level import Dense
 
         class LossHistory(Callback):
             def on_train_begin(self, logs=None):
@@ -1451,8 +1452,8 @@ HABITS = [
         "callbacks",
         "self.model.stop_training = True",
         """
-        from levels.high_level import Callback, Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Callback, Sequential
+        from levels_more.mid_level import Dense
 
         class Enough(Callback):
             def on_epoch_end(self, epoch, logs=None):
@@ -1472,8 +1473,8 @@ HABITS = [
         "callbacks",
         "self.model.optimizer.learning_rate, set by hand",
         """
-        from levels.high_level import Callback, Sequential
-        from levels.mid_level import SGD, Dense
+        from levels_more.high_level import Callback, Sequential
+        from levels_more.mid_level import SGD, Dense
 
         class Halve(Callback):
             def on_epoch_begin(self, epoch, logs=None):
@@ -1498,8 +1499,9 @@ HABITS = [
         "saving",
         'save("….keras") and load_model',
         """
-        from levels.high_level import Sequential, load_model
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.saving import load_model
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(8, activation="relu"), Dense(1)])
         model.compile("adam", "mse")
@@ -1520,8 +1522,8 @@ HABITS = [
         "saving",
         'save_weights("….weights.h5") and load_weights into a new model',
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         def make():
             model = Sequential([Dense(8, activation="relu"), Dense(1)])
@@ -1543,8 +1545,8 @@ HABITS = [
         "saving",
         "get_weights, set_weights; a bias of shape (units,) from elsewhere",
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
         from sklearn.linear_model import LinearRegression
 
         line = LinearRegression().fit(x, y)
@@ -1565,8 +1567,8 @@ HABITS = [
         "saving",
         "to_json and model_from_json: the architecture alone",
         """
-        from levels.high_level import Sequential, model_from_json
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential, model_from_json
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(8, activation="relu", name="body"), Dense(1)])
         model.build((None, 4))
@@ -1586,8 +1588,9 @@ HABITS = [
         "saving",
         "a layer of one's own, with get_config, and custom_objects",
         """
-        from levels.high_level import Sequential, load_model
-        from levels.mid_level import Dense, Layer
+        from levels_more.high_level import Sequential
+        from levels_more.saving import load_model
+        from levels_more.mid_level import Dense, Layer
 
         class Scale(Layer):
             def __init__(self, factor, **kwargs):
@@ -1617,8 +1620,9 @@ HABITS = [
         "saving",
         "a loaded model goes on as if it had never stopped",
         """
-        from levels.high_level import Sequential, load_model
-        from levels.mid_level import Adam, Dense
+        from levels_more.high_level import Sequential
+        from levels_more.saving import load_model
+        from levels_more.mid_level import Adam, Dense
 
         model = Sequential([Dense(8, activation="relu"), Dense(1)])
         model.compile(optimizer=Adam(0.05), loss="mse")
@@ -1637,8 +1641,8 @@ HABITS = [
         "saving",
         'export(…, format="onnx")',
         """
-        from levels.high_level import Sequential
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(8, activation="relu"), Dense(3, activation="softmax")])
         model.build((None, 4))
@@ -1657,8 +1661,8 @@ HABITS = [
         "saving",
         "clone_model: the same layers, weights of its own",
         """
-        from levels.high_level import Sequential, clone_model
-        from levels.mid_level import Dense
+        from levels_more.high_level import Sequential, clone_model
+        from levels_more.mid_level import Dense
 
         model = Sequential([Dense(8, activation="relu"), Dense(1)])
         model.build((None, 4))
@@ -1679,7 +1683,7 @@ HABITS = [
         "scikit-learn",
         "labels that are words, three of them; score",
         """
-        from levels.high_level import DNNClassifier
+        from levels_more.high_level import DNNClassifier
         from sklearn.datasets import load_iris
         from sklearn.model_selection import train_test_split
         from sklearn.preprocessing import StandardScaler
@@ -1700,7 +1704,7 @@ HABITS = [
         "scikit-learn",
         "predict_proba: columns as in classes_, rows that add up to 1",
         """
-        from levels.high_level import DNNClassifier
+        from levels_more.high_level import DNNClassifier
         from sklearn.metrics import roc_auc_score
 
         labels = np.where(two == 1, "yes", "no")
@@ -1717,7 +1721,7 @@ HABITS = [
         "scikit-learn",
         "make_pipeline(StandardScaler(), …)",
         """
-        from levels.high_level import DNNClassifier
+        from levels_more.high_level import DNNClassifier
         from sklearn.datasets import load_breast_cancer
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
@@ -1737,7 +1741,7 @@ HABITS = [
         "scikit-learn",
         "GridSearchCV over a pipeline",
         """
-        from levels.high_level import DNNClassifier
+        from levels_more.high_level import DNNClassifier
         from sklearn.model_selection import GridSearchCV
         from sklearn.pipeline import Pipeline
         from sklearn.preprocessing import StandardScaler
@@ -1756,7 +1760,7 @@ HABITS = [
         "scikit-learn",
         "cross_val_score",
         """
-        from levels.high_level import LinearRegressor
+        from levels_more.high_level import LinearRegressor
         from sklearn.model_selection import cross_val_score
 
         estimator = LinearRegressor(random_state=0)
@@ -1774,7 +1778,7 @@ HABITS = [
         "scikit-learn",
         "clone, get_params, set_params",
         """
-        from levels.high_level import DNNClassifier
+        from levels_more.high_level import DNNClassifier
         from sklearn.base import clone
 
         clf = DNNClassifier(hidden_units=(5,), learning_rate=0.02, random_state=3).fit(x, two)
@@ -1791,7 +1795,7 @@ HABITS = [
         "scikit-learn",
         "random_state repeats a fit",
         """
-        from levels.high_level import DNNClassifier
+        from levels_more.high_level import DNNClassifier
 
         one, two_, three_ = (DNNClassifier(epochs=3, random_state=seed).fit(x, two) for seed in (7, 7, 8))
         """,
@@ -1805,7 +1809,7 @@ HABITS = [
         "scikit-learn",
         "a regressor on the diabetes table as it comes",
         """
-        from levels.high_level import LinearRegressor
+        from levels_more.high_level import LinearRegressor
         from sklearn.datasets import load_diabetes
 
         X, target = load_diabetes(return_X_y=True)
@@ -1826,7 +1830,7 @@ HABITS = [
         "a DataFrame's columns are remembered",
         """
         import pandas as pd
-        from levels.high_level import DNNClassifier
+        from levels_more.high_level import DNNClassifier
 
         table = pd.DataFrame(x, columns=["a", "b", "c", "d"])
         clf = DNNClassifier(epochs=20, random_state=0).fit(table, pd.Series(two))
@@ -1848,7 +1852,7 @@ HABITS = [
         "joblib.dump and load",
         """
         import joblib
-        from levels.high_level import DNNClassifier
+        from levels_more.high_level import DNNClassifier
 
         clf = DNNClassifier(epochs=5, random_state=0).fit(x, two)
         joblib.dump(clf, "clf.joblib")

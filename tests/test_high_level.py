@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from course import build, tasks
-from levels.high_level import Callback, EarlyStopping, Input, Model, Sequential, load_model
-from levels.low_level import GradientTape, Variable, constant, maximum, reduce_max
-from levels.mid_level import (
+from levels_more.high_level import Callback, EarlyStopping, Input, Model, Sequential
+from levels_more.low_level import GradientTape, Variable, constant, maximum, reduce_max
+from levels_more.mid_level import (
     L2,
     SGD,
     Adam,
@@ -23,8 +23,11 @@ from levels.mid_level import (
     Flatten,
     Layer,
     MeanSquaredError,
-    Pipeline,
 )
+from levels_more.mid_level import (
+    Dataset as Pipeline,
+)
+from levels_more.saving import load_model
 
 TASK = tasks.linear()
 
@@ -529,8 +532,8 @@ def test_fit_takes_a_pipeline_and_asks_no_logits():
 
 ALONE = """
 import numpy as np
-from levels.high_level import Callback, Sequential
-from levels.mid_level import Dataset, Dense
+from levels_more.high_level import Callback, Sequential
+from levels_more.mid_level import Dataset, Dense
 
 class EachStep(Callback):
     def on_train_batch_end(self, step, logs): ...

@@ -10,8 +10,9 @@ import onnxruntime
 import pytest
 
 from course.build import ROOT
-from levels.high_level import Sequential, from_pretrained, load_model
-from levels.mid_level import Adam, Dense, Layer
+from levels_more.high_level import Sequential
+from levels_more.mid_level import Adam, Dense, Layer
+from levels_more.saving import from_pretrained, load_model
 
 X = np.linspace(-9, 9, 20).reshape(-1, 2)
 
@@ -104,7 +105,7 @@ def hub(tmp_path):
 START = """
 import sys
 import numpy as np
-from levels.high_level import from_pretrained, load_model
+from levels_more.saving import from_pretrained, load_model
 for line in sys.argv[1:]:
     try:
         print(eval(line))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from levels import high_level, mid_level
+from levels_more import high_level, mid_level
 
 NO_NUMBERS = ("0.1", None, True, math.nan, math.inf, -0.1, 1j, [0.1])
 FRACTION, NOT_ZERO = (1, 1.5), (0, 0.0)  # what else is refused

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from levels.high_level import (
+from levels_more.high_level import (
     Callback,
     CSVLogger,
     EarlyStopping,
@@ -18,10 +18,10 @@ from levels.high_level import (
     ModelCheckpoint,
     ReduceLROnPlateau,
     Sequential,
-    load_model,
 )
-from levels.low_level import Module, Variable, concat, function, reduce_mean, reduce_sum
-from levels.mid_level import (
+from levels_more.high_level.fit import distinct
+from levels_more.low_level import Module, Variable, concat, function, reduce_mean, reduce_sum
+from levels_more.mid_level import (
     SGD,
     Adam,
     BatchNormalization,
@@ -40,11 +40,11 @@ from levels.mid_level import (
     crossed_column,
     embedding_column,
     indicator_column,
+    metrics,
     numeric_column,
 )
-from levels_more.high_level.fit import distinct
-from levels_more.mid_level import metrics
 from levels_more.mid_level.dataset import cut
+from levels_more.saving import load_model
 
 DRAWS = np.random.RandomState(0)
 X = DRAWS.normal(size=(100, 3)).astype("f4")
@@ -408,7 +408,7 @@ def test_words_of_pandas_go_to_feature_columns():
 
 def test_nobody_imports_pandas():
     code = (
-        "import sys, numpy as np; from levels.high_level import Sequential; from levels.mid_level import Dense\n"
+        "import sys, numpy as np; from levels_more.high_level import Sequential; from levels_more.mid_level import Dense\n"
         "model = Sequential([Dense(1)]); model.compile('sgd', 'mse')\n"
         "model.fit(np.ones((4, 2)), np.ones(4), verbose=0), model.predict([[1.0, 2.0]])\n"
         "assert 'pandas' not in sys.modules, 'imported'"
@@ -623,7 +623,7 @@ def test_a_layer_inside_hears_of_the_training_too(wrap):
 
 def test_the_core_alone_refuses_what_it_does_not_heed():
     code = (
-        "import numpy as np; from levels.high_level import Sequential; from levels.mid_level import Dense, Layer\n"
+        "import numpy as np; from levels_more.high_level import Sequential; from levels_more.mid_level import Dense, Layer\n"
         "class Doubles(Layer):\n    def call(self, x, training=False): return x * 2.0 if training else x\n"
         "model = Sequential([Doubles(), Dense(1)]); model.compile('sgd', 'mse')\n"
         "model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)"

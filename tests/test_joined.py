@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from course.build import ROOT, environment
-from levels.hardware import pool
-from levels.kernels import counted, launch, use
-from levels.low_level import VJPS, GradientTape, Variable, apply, constant, eager, function, nn, walk_back
-from levels.mid_level import SGD, BinaryCrossentropy, Dense, MeanSquaredError, affine
 from levels_more.compiler.eager import backward
-from levels_more.mid_level import losses
+from levels_more.hardware import pool
+from levels_more.kernels import counted, launch, use
+from levels_more.low_level import VJPS, GradientTape, Variable, apply, constant, eager, function, nn, walk_back
+from levels_more.mid_level import SGD, BinaryCrossentropy, Dense, MeanSquaredError, affine, losses
 
 
 @pytest.fixture(autouse=True)
@@ -216,10 +215,10 @@ def test_the_rule_of_the_mean_is_heard(monkeypatch):
 
 RULE_FIRST = """
 import numpy as np
-from levels.low_level import VJPS, GradientTape, constant
+from levels_more.low_level import VJPS, GradientTape, constant
 
 VJPS["relu"] = (lambda dy, y, x: dy * x,)
-from levels.mid_level import Dense
+from levels_more.mid_level import Dense
 
 layer, x = Dense(1, "relu"), constant(np.array([[2.0]]))
 layer.build_for((1, 1), np.dtype("f8"))
@@ -232,8 +231,8 @@ assert tape.gradient(y, layer.bias).numpy() == -2.5  # what relu was given, not 
 
 TEXT_FIRST = """
 import numpy as np
-from levels import mid_level
-from levels.mid_level import layers, losses
+from levels_more import mid_level
+from levels_more.mid_level import layers, losses
 
 def affine(x, kernel, bias):
     return x @ kernel + bias + bias

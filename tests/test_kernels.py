@@ -15,12 +15,24 @@ from hypothesis.extra import numpy as arrays
 from numba import njit
 
 from course.build import ROOT, environment
-from levels import hardware, kernels, low_level
-from levels.hardware import pool
-from levels.kernels import KERNELS, PLANS, counted, kernel, launch, loop_source, places_of, use
+from levels_more import hardware, kernels, low_level
 from levels_more.compiler.eager.backward import MADE_OF
 from levels_more.distributed.collectives import COLLECTIVES
-from levels_more.kernels import elementwise, layout, random, reductions  # noqa: F401 (all ops enter the tables)
+from levels_more.hardware import pool
+from levels_more.kernels import (  # noqa: F401 (all ops enter the tables)
+    KERNELS,
+    PLANS,
+    counted,
+    elementwise,
+    kernel,
+    launch,
+    layout,
+    loop_source,
+    places_of,
+    random,
+    reductions,
+    use,
+)
 from levels_more.kernels import matmul as tiles
 from levels_more.mid_level import composite_ops  # noqa: F401 (its ops enter the tables)
 
@@ -450,8 +462,8 @@ PROGRAM = """
 import numpy as np
 import settings
 from numba import njit
-from levels.hardware import exp, pool
-from levels.kernels import launch, scalar
+from levels_more.hardware import exp, pool
+from levels_more.kernels import launch, scalar
 
 FACTOR = {factor}
 
@@ -652,13 +664,13 @@ def test_the_tiles_for_other_processors_give_the_same_bits(machine, features):
         import platform
         import numpy as np
         from llvmlite import binding
-        from levels import hardware
+        from levels_more import hardware
         import levels_more.kernels.intrinsics
         found = binding.get_host_cpu_features
         platform.machine, binding.get_host_cpu_features = lambda: {machine!r}, lambda: dict.fromkeys({features!r}, True)
         import levels_more.kernels.matmul  # which alone is told of another machine
         binding.get_host_cpu_features = found
-        from levels.kernels import compile_cpu, launch, matmul_ikj, matmul_rows
+        from levels_more.kernels import compile_cpu, launch, matmul_ikj, matmul_rows
         plain, packed = (compile_cpu(function, np.dtype("f8")) for function in (matmul_ikj, matmul_rows))
         cpu, draw = hardware.pool()["cpu:0"], np.random.default_rng(0)
         for m, k, n in ((21, 40, 70), (3, 9, 17), (5, 7, 1), (37, 20, 12)):

@@ -22,7 +22,7 @@ sys.modules.update(dict.fromkeys({absent}))
 ON_ALL_LEVELS = """
 from importlib import import_module
 from course import tasks
-from levels.hardware import pool
+from levels_more.hardware import pool
 for name, task in (("linear_regression", tasks.linear()), ("dnn_classifier", tasks.rings())):
     for level in ("hardware", "kernels", "low_level", "mid_level", "high_level"):
         fit = getattr(import_module(f"levels.{level}.tasks"), name)
@@ -51,12 +51,12 @@ def test_both_tasks_run_on_all_levels_with_levels_more_in_reach(absent):
 
 
 MISSING = {  # what a reader asks for, and the package that it needs
-    "from levels.high_level import load_model": "safetensors",
-    "from levels.high_level import LinearRegressor": "s(cipy|klearn)",
+    "from levels_more.saving import load_model": "safetensors",
+    "from levels_more.high_level import LinearRegressor": "s(cipy|klearn)",
     "from levels_more.saving.onnx import onnx_model": "onnx|safetensors",
     "from levels_more.tensorflow.summaries import FileWriter; FileWriter('logs')": "tensorboardX|safetensors",
     "from levels_more.torchkeras import _table; _table({})": "pandas",
-    "import numpy as np; from levels.hardware import launch_kernel, pool; from levels_more.hardware.gpu.scheduler import simulate; "
+    "import numpy as np; from levels_more.hardware import launch_kernel, pool; from levels_more.hardware.gpu.scheduler import simulate; "
     "from levels_more.hardware.gpu.memory import Dim3; simulate(lambda x: None, Dim3(1, 1, 1), Dim3(1, 1, 1), [np.zeros(1)])": "greenlet",
 }
 

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from levels import low_level, mid_level
-from levels.high_level import Model, Sequential, load_model
-from levels.low_level import GradientTape, nn
-from levels.mid_level import Dense, losses
+from levels_more import low_level, mid_level
 from levels_more import tensorflow as tf
+from levels_more.high_level import Model, Sequential
+from levels_more.low_level import GradientTape, nn
+from levels_more.mid_level import Dense, losses
+from levels_more.saving import load_model
 
 K = tf.keras
 DRAW = np.random.default_rng(0)

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from course.build import ROOT, environment
-from levels import low_level
-from levels.hardware import PLACE, pool
-from levels.low_level import (
+from levels_more import low_level
+from levels_more.distributed.collectives import COLLECTIVES
+from levels_more.hardware import PLACE, pool
+from levels_more.low_level import (
     DOOR,
     RUN,
     VJPS,
@@ -60,7 +61,6 @@ from levels.low_level import (
     transpose,
     where,
 )
-from levels_more.distributed.collectives import COLLECTIVES
 from levels_more.mid_level import composite_ops  # noqa: F401 (whose rules are there once it was asked for)
 
 
@@ -1226,8 +1226,8 @@ def raw_calls(seed, count):
     """Print every call of `apply`, with odd inputs and attributes, that ends in an error which is not ours to raise."""
     import inspect
 
-    from levels.kernels import KERNELS, PLANNERS
     from levels.kernels.registry import _NUMBERS as NUMBERS
+    from levels_more.kernels import KERNELS, PLANNERS
 
     rng = np.random.default_rng(seed)
     inputs = [
@@ -1321,7 +1321,7 @@ def test_whether_a_call_is_refused_does_not_depend_on_the_calls_before(f, axis):
     def outcome():
         return refusal(f, constant(np.ones((5, 7))), axis=axis) is None
 
-    from levels.kernels import PLANS
+    from levels_more.kernels import PLANS
 
     PLANS.clear()
     fresh = outcome()

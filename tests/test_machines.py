@@ -16,16 +16,24 @@ import pytest
 
 from course import build
 from course.tasks import rings
-from levels.high_level import DistributedDataParallel, Sequential
-from levels.kernels import use
-from levels.low_level import (
-    GradientTape,
-    Variable,
+from levels_more.distributed import (
+    DistributedDataParallel,
     World,
     all_gather,
     all_reduce,
-    apply,
+    backend,
     broadcast,
+    collectives,
+    time_limit,
+    world,
+)
+from levels_more.distributed.partition import shares, spread
+from levels_more.high_level import Sequential
+from levels_more.kernels import use
+from levels_more.low_level import (
+    GradientTape,
+    Variable,
+    apply,
     concat,
     constant,
     exp,
@@ -34,14 +42,10 @@ from levels.low_level import (
     reduce_mean,
     reduce_sum,
     reshape,
-    time_limit,
     trace,
     transpose,
-    world,
 )
-from levels.mid_level import Adam, Dataset, Dense
-from levels_more.distributed import backend, collectives
-from levels_more.distributed.partition import shares, spread
+from levels_more.mid_level import Adam, Dataset, Dense
 
 MPIEXEC = next(filter(Path.exists, (Path(sys.executable).with_name(name) for name in ("mpiexec", "mpiexec.exe"))), None)
 there = pytest.mark.skipif(
@@ -78,9 +82,10 @@ NETS = """
     import hashlib
     import numpy as np
     from course.tasks import rings
-    from levels.high_level import DistributedDataParallel, Sequential
-    from levels.low_level import world
-    from levels.mid_level import SGD, Adam, BatchNormalization, Dense, Dropout, Embedding, Flatten
+    from levels_more.distributed import DistributedDataParallel
+    from levels_more.high_level import Sequential
+    from levels_more.distributed import world
+    from levels_more.mid_level import SGD, Adam, BatchNormalization, Dense, Dropout, Embedding, Flatten
 
     draw, task = np.random.default_rng(0), rings()
     classes = draw.integers(0, 10, 180)
@@ -174,9 +179,11 @@ GOES_ON = """
     import hashlib, os, sys, time
     from pathlib import Path
     from course.tasks import rings
-    from levels.high_level import Callback, DistributedDataParallel, ModelCheckpoint, Sequential, load_model
-    from levels.low_level import world
-    from levels.mid_level import Adam, Dense
+    from levels_more.high_level import Callback, ModelCheckpoint, Sequential
+    from levels_more.distributed import DistributedDataParallel
+    from levels_more.saving import load_model
+    from levels_more.distributed import world
+    from levels_more.mid_level import Adam, Dense
 
     folder, epochs, pause = Path(sys.argv[1]), 6, float(sys.argv[2])
     task, saved = rings(), folder / "net"
@@ -246,7 +253,7 @@ def test_the_launcher_says_what_to_do(tmp_path):
 def test_without_mpi_a_sentence_says_how_to_install_it():
     hidden = "import sys; sys.modules['mpi4py'] = None; "
     alone = (
-        "from levels.high_level import DistributedDataParallel as D, Sequential; from levels.mid_level import Dense; "
+        "from levels_more.distributed import DistributedDataParallel as D; from levels_more.high_level import Sequential; from levels_more.mid_level import Dense; "
     )
     alone += "m = D(Sequential([Dense(1)])); m.compile('sgd', 'mse'); m.fit([[1.0], [2.0]], [[1.0], [2.0]], verbose=0); print(m)"
     here = {name: value for name, value in build.environment(build.ROOT).items() if name not in collectives.STARTED}
@@ -260,7 +267,7 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     "it hangs": (
         """
         import time
-        from levels.low_level import all_reduce, time_limit, world
+        from levels_more.distributed import all_reduce, time_limit, world
         time_limit(1.0)
         if world().rank == 1:
             time.sleep(60)
@@ -270,7 +277,7 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     ),
     "it has an error": (
         """
-        from levels.low_level import all_reduce, world
+        from levels_more.distributed import all_reduce, world
         if world().rank == 1:
             raise ValueError("my own")
         all_reduce(1.0)
@@ -280,9 +287,10 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     "it has other data": (
         """
         import numpy as np
-        from levels.high_level import DistributedDataParallel, Sequential
-        from levels.low_level import world
-        from levels.mid_level import Dense
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.high_level import Sequential
+        from levels_more.distributed import world
+        from levels_more.mid_level import Dense
         model = DistributedDataParallel(Sequential([Dense(1)]))
         model.compile("sgd", "mse")
         x = np.arange(8.0)[:, None] + world().rank
@@ -293,9 +301,10 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     "it has other weights": (
         """
         import numpy as np
-        from levels.high_level import DistributedDataParallel, Sequential
-        from levels.low_level import world
-        from levels.mid_level import L2, Dense
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.high_level import Sequential
+        from levels_more.distributed import world
+        from levels_more.mid_level import L2, Dense
         model = DistributedDataParallel(Sequential([Dense(1, kernel_regularizer=L2(0.1 + world().rank))]))
         model.compile("sgd", "mse")
         x = np.arange(8.0)[:, None]
@@ -306,9 +315,10 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     "its part of the data, in float32, which adds up": (
         """
         import numpy as np
-        from levels.high_level import DistributedDataParallel, Sequential
-        from levels.low_level import world
-        from levels.mid_level import Dataset, Dense
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.high_level import Sequential
+        from levels_more.distributed import world
+        from levels_more.mid_level import Dataset, Dense
         model = DistributedDataParallel(Sequential([Dense(1)]))
         model.compile("sgd", "mse")
         x = np.arange(40, dtype="f4")[:, None] / 40
@@ -319,9 +329,10 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     "batches that are not in memory": (
         """
         import numpy as np
-        from levels.high_level import DistributedDataParallel, Sequential
-        from levels.low_level import world
-        from levels.mid_level import Dataset, Dense
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.high_level import Sequential
+        from levels_more.distributed import world
+        from levels_more.mid_level import Dataset, Dense
         model = DistributedDataParallel(Sequential([Dense(1)]))
         model.compile("sgd", "mse")
         batch = np.ones((10, 1), "f4") + world().rank
@@ -332,9 +343,10 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     "it predicts for other rows": (
         """
         import numpy as np
-        from levels.high_level import DistributedDataParallel, Sequential
-        from levels.low_level import world
-        from levels.mid_level import Dense
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.high_level import Sequential
+        from levels_more.distributed import world
+        from levels_more.mid_level import Dense
         DistributedDataParallel(Sequential([Dense(1)])).predict(np.ones((8, 1)) + world().rank)
         """,
         r"rank \d has other rows than the ranks \[\d\]; give all ranks the same data",
@@ -342,9 +354,10 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     "it has a row less": (
         """
         import numpy as np
-        from levels.high_level import DistributedDataParallel, Sequential
-        from levels.low_level import world
-        from levels.mid_level import Dense
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.high_level import Sequential
+        from levels_more.distributed import world
+        from levels_more.mid_level import Dense
         model = DistributedDataParallel(Sequential([Dense(1)]))
         model.compile("sgd", "mse")
         x = np.ones((33 - world().rank, 1), "f4")
@@ -356,9 +369,10 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
         """
         import sys, tempfile
         import numpy as np
-        from levels.high_level import DistributedDataParallel, Sequential
-        from levels.low_level import world
-        from levels.mid_level import Dense
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.high_level import Sequential
+        from levels_more.distributed import world
+        from levels_more.mid_level import Dense
         model = DistributedDataParallel(Sequential([Dense(1)]))
         model.predict(np.ones((8, 1)))
         if world().rank == 0:
@@ -370,9 +384,10 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     "a training loop whose gradients nobody adds up": (
         """
         import numpy as np
-        from levels.high_level import DistributedDataParallel, Sequential
-        from levels.low_level import GradientTape
-        from levels.mid_level import Dense
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.high_level import Sequential
+        from levels_more.low_level import GradientTape
+        from levels_more.mid_level import Dense
         with GradientTape() as tape:
             DistributedDataParallel(Sequential([Dense(1)]))(np.ones((8, 1)))
         """,
@@ -381,9 +396,10 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     "its model has other variables": (
         """
         import numpy as np
-        from levels.high_level import DistributedDataParallel, Sequential
-        from levels.low_level import world
-        from levels.mid_level import Dense
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.high_level import Sequential
+        from levels_more.distributed import world
+        from levels_more.mid_level import Dense
         model = DistributedDataParallel(Sequential([Dense(1) for _ in range(1 + world().rank)]))
         model.module.build((None, 1))
         model.compile("sgd", "mse")
@@ -393,8 +409,9 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
     ),
     "a callback fails on rank 0": (
         """
-        from levels.high_level import DistributedDataParallel, LambdaCallback, Sequential
-        from levels.mid_level import Dense
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.high_level import LambdaCallback, Sequential
+        from levels_more.mid_level import Dense
         model = DistributedDataParallel(Sequential([Dense(1)]))
         model.compile("sgd", "mse")
         def full(epoch, logs):
@@ -426,8 +443,9 @@ def test_an_interrupt_ends_all_ranks_behind_one_step_and_what_catches_it_goes_on
         textwrap.dedent("""
         import sys
         import numpy as np
-        from levels.high_level import DistributedDataParallel, LambdaCallback, Sequential
-        from levels.mid_level import Dense
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.high_level import LambdaCallback, Sequential
+        from levels_more.mid_level import Dense
 
         net = Sequential([Dense(1)])
         model = DistributedDataParallel(net, timeout=20.0)
@@ -461,9 +479,11 @@ def test_a_disk_that_is_full_ends_the_training_on_all_ranks_and_leaves_the_last_
     script = """
         import resource, sys
         import numpy as np
-        from levels.high_level import DistributedDataParallel, ModelCheckpoint, Sequential, load_model
-        from levels.low_level import world
-        from levels.mid_level import Dense
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.high_level import ModelCheckpoint, Sequential
+        from levels_more.saving import load_model
+        from levels_more.distributed import world
+        from levels_more.mid_level import Dense
 
         x = np.ones((30, 1), "f4")
         model = DistributedDataParallel(Sequential([Dense(1)]))
@@ -490,9 +510,10 @@ def test_callbacks_on_rank_0_change_all_ranks(tmp_path):
     script = """
         import sys
         import numpy as np
-        from levels.high_level import Callback, DistributedDataParallel, EarlyStopping, LearningRateScheduler, Sequential
-        from levels.low_level import world
-        from levels.mid_level import Adam, Dense
+        from levels_more.high_level import Callback, EarlyStopping, LearningRateScheduler, Sequential
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.distributed import world
+        from levels_more.mid_level import Adam, Dense
 
         class Mine(Callback):
             def on_train_batch_end(self, step, logs):
@@ -532,9 +553,10 @@ def test_callbacks_on_rank_0_may_ask_the_model_and_the_others_may_have_none(tmp_
     script = """
         import sys
         import numpy as np
-        from levels.high_level import DistributedDataParallel, EarlyStopping, LambdaCallback, Sequential
-        from levels.low_level import world
-        from levels.mid_level import Dense
+        from levels_more.distributed import DistributedDataParallel
+        from levels_more.high_level import EarlyStopping, LambdaCallback, Sequential
+        from levels_more.distributed import world
+        from levels_more.mid_level import Dense
 
         def asks(epoch, logs):
             model.save(sys.argv[1])
@@ -565,7 +587,7 @@ def test_ranks_of_machines_with_other_numbers_of_cores_decide_alike():
         rank = int(os.environ["PMI_RANK"])
         os.environ["MPI_LOCALNRANKS"] = "1"
         os.sched_getaffinity = lambda process: range(3 + rank)
-        from levels.low_level import world
+        from levels_more.distributed import world
         found = world().comm.gather(world().cores)
         if world().rank == 0:
             print(found)
@@ -578,8 +600,9 @@ def test_collectives_and_their_gradients():
     out = ran(
         """
         import numpy as np
-        from levels.low_level import GradientTape, Variable, all_gather, all_reduce, broadcast, function, reduce_sum, world
-        from levels.mid_level import Dataset
+        from levels_more.low_level import GradientTape, Variable, function, reduce_sum
+        from levels_more.distributed import all_gather, all_reduce, broadcast, world
+        from levels_more.mid_level import Dataset
 
         rank, size = world()[:2]
         for dtype in ("float32", "float64", "int64"):

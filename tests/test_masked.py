@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from levels import mid_level
-from levels.hardware import pool
 from levels.hardware.tasks import linear_regression
-from levels.high_level import Sequential
-from levels.low_level import Variable, constant, function
-from levels.mid_level import DataLoader, Dataset, Dense, DenseFeatures
+from levels_more import mid_level
+from levels_more.hardware import pool
+from levels_more.high_level import Sequential
+from levels_more.low_level import Variable, constant, function
+from levels_more.mid_level import DataLoader, Dataset, Dense, DenseFeatures
 
 X = np.ma.masked_array(np.arange(6.0).reshape(3, 2), mask=[[0, 1], [0, 0], [0, 0]])
 Y = np.ones((3, 1))

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from levels.high_level import Sequential
-from levels.low_level import GradientTape, Variable, apply, eager, function, nn
-from levels.mid_level import BinaryCrossentropy, Dense, losses
 from levels_more import tensorflow as tf
 from levels_more import torch
+from levels_more.high_level import Sequential
+from levels_more.low_level import GradientTape, Variable, apply, eager, function, nn
+from levels_more.mid_level import BinaryCrossentropy, Dense, losses
 from levels_more.torch.nn import functional as F
 
 INF = np.inf

@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from levels.kernels import KERNELS, use
-from levels.low_level import (
+from levels.low_level import row_program
+from levels_more import tensorflow as tf
+from levels_more.compiler.eager import backward, small_ops
+from levels_more.compiler.fused import backend
+from levels_more.compiler.fused.backend import FusedProgram
+from levels_more.compiler.fused.replay import FusedReplay
+from levels_more.kernels import KERNELS, use
+from levels_more.low_level import (
     BACK_ENDS,
     GradientTape,
     NoProgram,
@@ -16,15 +22,8 @@ from levels.low_level import (
     function,
     nn,
     reduce_sum,
-    row_program,
 )
-from levels.mid_level import layers
-from levels_more import tensorflow as tf
-from levels_more.compiler.eager import backward, small_ops
-from levels_more.compiler.fused import backend
-from levels_more.compiler.fused.backend import FusedProgram
-from levels_more.compiler.fused.replay import FusedReplay
-from levels_more.mid_level import composite_ops
+from levels_more.mid_level import composite_ops, layers
 
 MISTAKES = pytest.mark.parametrize(
     "mistake", [AttributeError("x"), ZeroDivisionError("x"), TypeError("x"), KeyError("x")]

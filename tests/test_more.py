@@ -119,9 +119,9 @@ def test_the_core_gives_the_same_bits_and_passes_its_tests_with_levels_more_dele
 
 
 KINDS = """
-from levels import hardware
-from levels.hardware import pool
-from levels.kernels import KINDS, kernel_of
+from levels_more import hardware
+from levels_more.hardware import pool
+from levels_more.kernels import KINDS, kernel_of
 print(*sorted(pool()), "|", *KINDS)
 for ask in (lambda: kernel_of("add", "gpu"), lambda: hardware.placed_on("gpu:0"), lambda: pool(gpus=2)["gpu:1"]):
     try:
@@ -134,7 +134,7 @@ for ask in (lambda: kernel_of("add", "gpu"), lambda: hardware.placed_on("gpu:0")
 
 UNHELD = """
 import numpy as np
-from levels.low_level import Variable, eager, function, reduce_mean
+from levels_more.low_level import Variable, eager, function, reduce_mean
 w, x = Variable(np.ones((1100, 1))), np.arange(8800.0).reshape(8, 1100)  # more than a program by rows takes
 
 @function

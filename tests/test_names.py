@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from course.build import ROOT, environment
-from levels import low_level, mid_level
-from levels.hardware import PLACE, pool
-from levels.low_level import (
+from levels_more import low_level, mid_level
+from levels_more.hardware import PLACE, pool
+from levels_more.low_level import (
     GradientTape,
     Module,
     Variable,
@@ -40,7 +40,7 @@ from levels.low_level import (
     zeros,
     zeros_like,
 )
-from levels.mid_level import INITIALIZERS, CosineDecay, Dense, Huber, LayerNormalization
+from levels_more.mid_level import INITIALIZERS, CosineDecay, Dense, Huber, LayerNormalization
 
 RNG = np.random.default_rng(0)
 SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 0.5, -30.0, 40.0])
@@ -113,8 +113,8 @@ def test_what_is_drawn_has_its_mean_and_its_spread_and_begins_anew_with_a_seed()
 
 
 def test_the_first_numbers_of_a_process_are_the_same_in_every_run_and_a_seed_is_for_weights_too():
-    code = "from levels.low_level import *; import levels.low_level as l; print(l.normal(3).numpy().tolist())"
-    code += "; l.set_seed(5); import levels.mid_level as m; print(m.INITIALIZERS['glorot_uniform']((1, 2)))"
+    code = "from levels.low_level import *; import levels_more.low_level as l; print(l.normal(3).numpy().tolist())"
+    code += "; l.set_seed(5); import levels_more.mid_level as m; print(m.INITIALIZERS['glorot_uniform']((1, 2)))"
     told = {
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, env=environment(ROOT), check=True

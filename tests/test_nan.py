@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from course import reference, tasks
-from levels import low_level
-from levels.low_level import constant, function
+from levels_more import low_level
+from levels_more.low_level import constant, function
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 3.5, -np.inf, np.inf, np.nan)
 PAIRS = np.array(list(itertools.product(SPECIAL, SPECIAL)))

@@ -9,9 +9,9 @@ import pytest
 import sklearn.datasets
 
 from course.figures import page
-from levels.high_level import Input, Model, Sequential, export_page, load_model
-from levels.mid_level import Adam, Dense, Dropout, Embedding, Flatten, Layer, LayerNormalization
-from levels_more.saving import webpage
+from levels_more.high_level import Input, Model, Sequential
+from levels_more.mid_level import Adam, Dense, Dropout, Embedding, Flatten, Layer, LayerNormalization
+from levels_more.saving import export_page, load_model, webpage
 
 POINTS = np.concatenate([np.random.default_rng(0).uniform(-11, 11, (300, 2)), [[0, 0], [11, -11], [-0.0, 1e-300]]])
 

@@ -5,21 +5,22 @@ import json
 import numpy as np
 import pytest
 
-from levels.high_level import (
+from levels_more.high_level import (
     Callback,
-    Functional,
     Input,
     LambdaCallback,
     Model,
     ModelCheckpoint,
     Sequential,
     clone_model,
-    load_model,
     model_from_json,
     to_categorical,
 )
-from levels.low_level import constant
-from levels.mid_level import (
+from levels_more.high_level import (
+    Model as Functional,
+)
+from levels_more.low_level import constant
+from levels_more.mid_level import (
     Adam,
     Add,
     Arithmetic,
@@ -34,6 +35,7 @@ from levels.mid_level import (
     Multiply,
     Subtract,
 )
+from levels_more.saving import load_model
 
 X = np.random.default_rng(0).normal(size=(20, 4)).astype("f4")
 Y = X[:, :1] * 2.0

@@ -8,13 +8,14 @@ import pytest
 from back_ends import choose
 
 from course.build import ROOT, environment
-from levels.low_level import Variable, function, reduce_mean, row_program
+from levels.low_level import row_program
+from levels_more.low_level import Variable, function, reduce_mean
 
 BATCHES = (1, 1), (3, 1), (2, 10), (1, 16), (3, 33), (2, 100)
 AT_THE_END = f"""
 import ctypes, mmap
 import numpy as np
-from levels.low_level import function, reduce_mean
+from levels_more.low_level import function, reduce_mean
 
 page = mmap.PAGESIZE
 memory = mmap.mmap(-1, 2 * page)  # whoever touches its second half is ended

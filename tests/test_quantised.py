@@ -9,8 +9,9 @@ import pytest
 from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_dynamic, quantize_static
 
 from course import serving, tasks
-from levels.high_level import Sequential, load_model
-from levels.mid_level import Dense
+from levels_more.high_level import Sequential
+from levels_more.mid_level import Dense
+from levels_more.saving import load_model
 
 
 class Examples(CalibrationDataReader):

@@ -12,8 +12,8 @@ from matplotlib.text import Text
 
 from course import figures, tasks
 from course.figures import race, widgets
-from levels.low_level import GradientTape, constant, function
-from levels.mid_level import SGD, Adam, Dense, MeanSquaredError
+from levels_more.low_level import GradientTape, constant, function
+from levels_more.mid_level import SGD, Adam, Dense, MeanSquaredError
 
 pytestmark = pytest.mark.usefixtures("words_can_be_read")
 

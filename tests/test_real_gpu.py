@@ -20,10 +20,9 @@ import numpy as np
 import pytest
 
 from course import build, tasks
-from levels.hardware import GpuError, RealGpu, cuda, placed_on, pool, real_cuda
-from levels.kernels import KERNELS, drawn, kernel_of, launch, outcome, trials_of
-from levels.low_level import GradientTape, Variable, constant, device, function, reduce_mean, reshape
-from levels_more.kernels import elementwise, layout, reductions  # noqa: F401 (all ops enter the tables)
+from levels_more.hardware import GpuError, RealGpu, cuda, placed_on, pool, real_cuda
+from levels_more.kernels import KERNELS, drawn, elementwise, kernel_of, launch, layout, outcome, reductions, trials_of  # noqa: F401 (all ops enter the tables)
+from levels_more.low_level import GradientTape, Variable, constant, device, function, reduce_mean, reshape
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"  # by numba, whose threads take a millisecond
 GPU = pool()["gpu:0"]
@@ -266,8 +265,8 @@ from types import SimpleNamespace
 import numba
 import numpy as np
 from numba import cuda
-from levels.hardware import pool
-from levels.kernels import KERNELS, drawn, outcome, trials_of
+from levels_more.hardware import pool
+from levels_more.kernels import KERNELS, drawn, outcome, trials_of
 from levels_more.hardware.gpu import device as gpu
 from levels_more.kernels import elementwise, gpu as gpu_kernels, layout, random as random_numbers, reductions
 

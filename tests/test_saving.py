@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from course import build, tasks
 from course.data import pretrained
-from levels import low_level
-from levels.high_level import Functional, Input, Model, Sequential, export, load_model, save
-from levels.low_level import Variable, apply, concat, constant, nn, reduce_max, reduce_mean, reduce_sum, where
-from levels.mid_level import (
+from levels_more import low_level
+from levels_more.high_level import Input, Model, Sequential
+from levels_more.high_level import Model as Functional
+from levels_more.low_level import Variable, apply, concat, constant, nn, reduce_max, reduce_mean, reduce_sum, where
+from levels_more.mid_level import (
     L1,
     L2,
     SGD,
@@ -38,7 +39,7 @@ from levels.mid_level import (
     PiecewiseConstantDecay,
     RMSprop,
 )
-from levels_more.saving import files
+from levels_more.saving import export, files, load_model, save
 from levels_more.saving import model as saving
 
 DRAW = np.random.default_rng(0)
@@ -232,7 +233,7 @@ def test_weights_that_are_nan_or_infinite_are_numbers_too(tmp_path):
 FRESH = """
 import sys
 import numpy as np
-from levels.high_level import load_model
+from levels_more.saving import load_model
 x, y = np.load("xy.npy")
 model = load_model("m")
 np.save("predicted.npy", model.predict(x))

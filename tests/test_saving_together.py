@@ -16,9 +16,10 @@ import pytest
 
 from course import tasks
 from course.build import ROOT, environment
-from levels.high_level import CSVLogger, Sequential, load_model
-from levels.low_level import Variable
-from levels.mid_level import INITIALIZERS, SGD, Dense
+from levels_more.high_level import CSVLogger, Sequential
+from levels_more.low_level import Variable
+from levels_more.mid_level import INITIALIZERS, SGD, Dense
+from levels_more.saving import load_model
 from levels_more.saving import model as saving
 
 BEFORE = (
@@ -48,8 +49,9 @@ def number_of(made):
 
 WORK = f"""
 import numpy as np
-from levels.high_level import CSVLogger, Sequential, load_model
-from levels.mid_level import SGD, Dense
+from levels_more.high_level import CSVLogger, Sequential
+from levels_more.saving import load_model
+from levels_more.mid_level import SGD, Dense
 {inspect.getsource(model)}
 {inspect.getsource(number_of)}
 """

@@ -23,8 +23,9 @@ import pytest
 from course import serving
 from course.build import ROOT
 from course.setup.arguments import COMMANDS
-from levels.high_level import Input, Model, Sequential, load_model
-from levels.mid_level import Concatenate, Dense, Embedding, Flatten, Layer
+from levels_more.high_level import Input, Model, Sequential
+from levels_more.mid_level import Concatenate, Dense, Embedding, Flatten, Layer
+from levels_more.saving import load_model
 
 NOT_MADE = "the server's environment is not made here: python3 -m course serve --setup"
 real = pytest.mark.skipif(not serving.ready(), reason=NOT_MADE)

@@ -14,13 +14,24 @@ import numpy as np
 import pytest
 
 from course.build import ROOT, environment
-from levels import kernels
-from levels.hardware import Buffer, pool
-from levels.kernels import ELEMENTWISE, KERNELS, KINDS, PLANNERS, PLANS, UPDATES, counted, launch, planned, scalar, use
-from levels.low_level import Tensor, apply, constant
-from levels_more import CONTENTS
+from levels_more import CONTENTS, kernels
 from levels_more.compiler.eager import bounds_check, small_ops
+from levels_more.hardware import Buffer, pool
+from levels_more.kernels import (
+    ELEMENTWISE,
+    KERNELS,
+    KINDS,
+    PLANNERS,
+    PLANS,
+    UPDATES,
+    counted,
+    launch,
+    planned,
+    scalar,
+    use,
+)
 from levels_more.kernels.verify import drawn, trials_of
+from levels_more.low_level import Tensor, apply, constant
 
 CPU = pool()["cpu:0"]
 
@@ -296,7 +307,7 @@ def test_threads_launch_at_once():
 FIRST_STEPS = """
 import sys
 from course import tasks
-from levels.low_level import eager
+from levels_more.low_level import eager
 from levels.low_level.tasks import dnn_classifier
 
 task = tasks.rings()

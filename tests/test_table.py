@@ -11,8 +11,8 @@ from sklearn.metrics import accuracy_score, log_loss, precision_score, recall_sc
 from sklearn.model_selection import train_test_split
 
 from course import build, tasks
-from levels.high_level import EarlyStopping, Sequential
-from levels.mid_level import (
+from levels_more.high_level import EarlyStopping, Sequential
+from levels_more.mid_level import (
     RANDOM,
     Adam,
     BatchNormalization,
@@ -29,7 +29,7 @@ RARE = (TABLE.species == "Chinstrap").astype(int)
 SPLIT = train_test_split(TABLE[NUMBERS + WORDS], RARE, test_size=86, stratify=RARE, random_state=3)
 ASKED = """
 import json, sys
-from levels.high_level import load_model
+from levels_more.saving import load_model
 print(json.dumps(load_model(sys.argv[1]).predict(json.loads(sys.argv[2]))[:, 0].tolist()))
 """
 

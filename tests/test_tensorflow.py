@@ -596,7 +596,7 @@ def test_a_missing_name_says_what_to_use():
 def test_rooms_can_be_imported():
     code = """
 import sys
-import levels.high_level
+import levels_more.high_level
 assert not any(name.startswith("levels_more.tensorflow") for name in sys.modules)
 import levels_more.tensorflow.keras.backend as K
 from levels_more.tensorflow.keras.layers import Dense, Input

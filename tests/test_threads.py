@@ -12,10 +12,11 @@ import time
 import numpy as np
 import pytest
 
-from levels import low_level
-from levels.hardware import Buffer, Device, pool
-from levels.high_level import Input, Sequential
-from levels.low_level import (
+from levels_more import low_level
+from levels_more.compiler.fused.backend import FusedProgram
+from levels_more.hardware import Buffer, Device, pool
+from levels_more.high_level import Input, Sequential
+from levels_more.low_level import (
     DOOR,
     RUN,
     Function,
@@ -35,8 +36,7 @@ from levels.low_level import (
     reduce_sum,
     relu,
 )
-from levels.mid_level import layers, optimizers
-from levels_more.compiler.fused.backend import FusedProgram
+from levels_more.mid_level import layers, optimizers
 
 CPU = pool()["cpu:0"]
 THREADS = 8

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from levels.hardware import Assembler, pool
 from levels_more.compiler.lane_reduction import totals
+from levels_more.hardware import Assembler, pool
 
 
 @pytest.mark.parametrize("dtype, lanes", [("f4", n) for n in (1, 2, 4, 8, 16, 64)] + [("f8", 1), ("f8", 8)])

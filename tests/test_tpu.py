@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from course import figures, tasks
 from course.figures import tpu_figures
-from levels.hardware import (
+from levels_more.hardware import (
     SIDE,
     Activate,
     Multiply,

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from course import tasks
-from levels.hardware import pool
-from levels.kernels import KERNELS, kernel
-from levels.low_level import (
+from levels.low_level.tasks import dnn_classifier, linear_regression
+from levels_more import tensorflow as tf
+from levels_more.compiler.eager import backward
+from levels_more.hardware import pool
+from levels_more.kernels import KERNELS, kernel
+from levels_more.low_level import (
     RUN,
     VJPS,
     GradientTape,
@@ -20,9 +23,6 @@ from levels.low_level import (
     reduce_sum,
     walk_back,
 )
-from levels.low_level.tasks import dnn_classifier, linear_regression
-from levels_more import tensorflow as tf
-from levels_more.compiler.eager import backward
 
 OFTEN = backward._SELDOM + 2
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from levels.high_level import Sequential
-from levels.mid_level import SGD, Dataset, Dense, Embedding, Flatten
 from levels_more import tensorflow as tf
+from levels_more.high_level import Sequential
+from levels_more.mid_level import SGD, Dataset, Dense, Embedding, Flatten
 
 DRAW = np.random.default_rng(0)
 ROWS, WEIGHTS = DRAW.normal(size=(40, 3)), DRAW.uniform(0.5, 2.0, 40)

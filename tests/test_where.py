@@ -12,9 +12,9 @@ from course import build
 from course.figures import LEVELS
 from course.inspection import places as places_module
 from course.inspection.places import ALIASES, place_of, places
-from levels.kernels import KERNELS
-from levels.mid_level import RANDOM
 from levels_more import CONTENTS
+from levels_more.kernels import KERNELS
+from levels_more.mid_level import RANDOM
 
 pytestmark = pytest.mark.versions
 

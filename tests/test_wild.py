@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from back_ends import CHOICES, choose, kinds
 
-from levels import low_level
 from levels.hardware import machine
-from levels.low_level import (
+from levels_more import low_level
+from levels_more.low_level import (
     GradientTape,
     Variable,
     absolute,

@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from levels import low_level
-from levels.high_level import DNNClassifier, Sequential
-from levels.mid_level import Dataset, Dense, MeanSquaredError, SparseCategoricalAccuracy
+from levels_more import low_level
 from levels_more import tensorflow as tf
+from levels_more.high_level import DNNClassifier, Sequential
+from levels_more.mid_level import Dataset, Dense, MeanSquaredError, SparseCategoricalAccuracy
 
 X = np.random.default_rng(0).normal(size=(6, 2)).astype("f4")
 WORDS = ["a", "b", "c", "a", "b", "c"]
@@ -116,8 +116,8 @@ def test_many_long_words_are_told_in_short():
 def test_the_core_alone():
     code = """
 import numpy as np
-from levels.high_level import Sequential
-from levels.mid_level import Dataset, Dense
+from levels_more.high_level import Sequential
+from levels_more.mid_level import Dataset, Dense
 x, words = np.ones((3, 2)), np.array(["a", "b", "a"], object)
 model = Sequential([Dense(1, "sigmoid")])
 model.compile("sgd", "mse")

@@ -12,13 +12,14 @@ from back_ends import CHOICES
 from course import reference, tasks
 from course.inspection import xray
 from levels import more
-from levels.hardware import exp, log, pool
-from levels.high_level import Sequential
-from levels.kernels import counted
-from levels.low_level import DOOR, RUN, Replay, constant, device, eager, function, functions
-from levels.mid_level import SGD, Adam, BatchNormalization, Dataset, Dense, Dropout
+from levels.low_level import functions
 from levels_more.compiler.eager import backward
+from levels_more.hardware import exp, log, pool
+from levels_more.high_level import Sequential
 from levels_more.high_level.data_adapter import batches_for
+from levels_more.kernels import counted
+from levels_more.low_level import DOOR, RUN, Replay, constant, device, eager, function
+from levels_more.mid_level import SGD, Adam, BatchNormalization, Dataset, Dense, Dropout
 
 pytestmark = pytest.mark.versions
 
@@ -285,8 +286,8 @@ def test_a_step_of_one_s_own_and_a_dataset(line):
 
 
 def test_several_inputs(line):
-    from levels.high_level import Input, Model
-    from levels.mid_level import Concatenate
+    from levels_more.high_level import Input, Model
+    from levels_more.mid_level import Concatenate
 
     a, b = Input((1,), "float64"), Input((1,), "float64")
     model = Model([a, b], Dense(1)(Concatenate()([a, b])))

@@ -192,7 +192,7 @@ def traffic(work):
 
 def limit(work, threads):
     """The least seconds of a step, by level 1's cost model, with the bandwidth of a memory as large as what is moved."""
-    from levels.hardware import measure_reading, pool
+    from levels_more.hardware import measure_reading, pool
 
     cpu, (flops, nbytes) = pool()["cpu:0"], traffic(work)
     near = 2 ** min(28, max(14, 2 * round(math.log2(nbytes) / 2)))
@@ -539,7 +539,7 @@ def full_name(result):
 
 def machine():
     """The processor, the system, and how busy it is."""
-    from levels.hardware import amount, pool
+    from levels_more.hardware import amount, pool
 
     cpu, name = pool()["cpu:0"], platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():

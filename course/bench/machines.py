@@ -21,9 +21,9 @@ PATIENCE, APART = 300, 1e-3  # seconds for a training; so far may the losses be 
 
 def by_levels(work, ranks):
     """(its rank; train(batches) -> losses; start() gives the first weights back; meet() waits for all; their losses of its own)"""
-    from levels.high_level import DistributedDataParallel, Sequential
-    from levels.low_level import world
-    from levels.mid_level import SGD, Dataset, Dense
+    from levels_more.distributed import DistributedDataParallel, world
+    from levels_more.high_level import Sequential
+    from levels_more.mid_level import SGD, Dataset, Dense
 
     *hidden, last = (w.shape[1] for w in work.weights[::2])
     end = ("sigmoid", "binary_crossentropy") if work.loss == "bce" else ("softmax", "categorical_crossentropy")

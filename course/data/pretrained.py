@@ -24,8 +24,8 @@ def make_models(folder=MODELS):
 
 def trained(task, name):
     """The net features-4-8-1, trained on the batches of record."""
-    from levels.high_level import Sequential
-    from levels.mid_level import SGD, Dataset, Dense
+    from levels_more.high_level import Sequential
+    from levels_more.mid_level import SGD, Dataset, Dense
 
     model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")], name=name)
     model.build(task.x.shape, task.x.dtype)

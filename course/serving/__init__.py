@@ -132,7 +132,7 @@ def write_onnx(path, target):
     """The model in a folder that `save` made, or in an ONNX file, as the ONNX file `target`, whole or not at all."""
     import onnx
 
-    from levels.high_level import load_model
+    from levels_more.saving import load_model
     from levels_more.saving.files import replace
 
     try:

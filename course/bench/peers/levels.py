@@ -7,14 +7,14 @@ from formulas import BETAS, EPSILON, corrected, loss, net, update
 from peers.numpy import one_op
 from worker import Trainer
 
-import levels.low_level as low
-from levels.hardware import pool
+import levels_more.low_level as low
 from levels.hardware import tasks as hardware
-from levels.high_level import Sequential
-from levels.kernels import launch
 from levels.kernels import tasks as kernels
-from levels.low_level import GradientTape, Variable, constant, function, gather
-from levels.mid_level import (
+from levels_more.hardware import pool
+from levels_more.high_level import Sequential
+from levels_more.kernels import launch
+from levels_more.low_level import GradientTape, Variable, constant, function, gather
+from levels_more.mid_level import (
     SGD,
     Adam,
     BinaryCrossentropy,

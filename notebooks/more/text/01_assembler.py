@@ -12,7 +12,8 @@ import numpy as np
 
 from course import build, figures
 from course.figures import page
-from levels.hardware import Assembler, Program, dot, machine, named, pool, program, values
+from levels_more.hardware import Assembler, Program, dot, named, pool
+from levels.hardware import machine, program, values
 
 build.watch("more/01_assembler")
 cpu = pool()["cpu:0"]

@@ -19,7 +19,7 @@ import numpy as np
 
 from course.figures import gpu_figures, page, widgets
 from course.practice import checks
-from levels.hardware import Pool, linear_regression, pool
+from levels_more.hardware import Pool, linear_regression, pool
 from levels_more.hardware.gpu import memory as gpu_memory
 from levels_more.hardware.gpu import scheduler
 from levels_more.hardware.gpu.device import GpuError, cuda, launch_kernel

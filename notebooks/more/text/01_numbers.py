@@ -78,7 +78,7 @@ print("rounded after the square:", (1 + e) ** 2 - (1 + 2 * e), "  rounded once:"
 # %%
 import re
 
-from levels.hardware import Assembler
+from levels_more.hardware import Assembler
 
 for dtype in ("f8", "f4"):
     a = Assembler("twice", dtype)

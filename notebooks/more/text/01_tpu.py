@@ -22,7 +22,7 @@ import numpy as np
 
 from course.figures import page, tpu_figures, widgets
 from course.practice import checks
-from levels.hardware import Pool, dnn_classifier, linear_regression, pool
+from levels_more.hardware import Pool, dnn_classifier, linear_regression, pool
 from levels_more.hardware import tpu as machine
 from levels_more.hardware.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloat16, dense_program, systolic
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from course.figures import page
 from course.practice import checks
-from levels.hardware import pool
-from levels.kernels import KERNELS, KINDS, PLANS, launch
+from levels_more.hardware import pool
+from levels_more.kernels import KERNELS, KINDS, PLANS, launch
 from levels.kernels.elementwise import loop_source, places_of
 from levels_more.kernels import gpu as gpu_kernels
 from levels_more.kernels import tpu as tpu_kernels
@@ -190,8 +190,8 @@ checks.predict(
 )
 
 # %%
-from levels.hardware import placed_on
-from levels.kernels import dnn_classifier, linear_regression
+from levels_more.hardware import placed_on
+from levels_more.kernels import dnn_classifier, linear_regression
 
 task = tasks.linear()
 single = [a.astype("f4") for a in (task.x, task.y)], [w.astype("f4") for w in task.weights]

@@ -20,8 +20,8 @@ import numpy as np
 
 from course import figures
 from course.practice import checks, exercises
-from levels.hardware import pool
-from levels.kernels import compile_cpu, launch, matmul_ikj
+from levels_more.hardware import pool
+from levels_more.kernels import compile_cpu, launch, matmul_ikj
 from levels_more.kernels import matmul as products
 from levels_more.kernels.matmul import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, matmul_rows
 

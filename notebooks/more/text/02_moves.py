@@ -17,8 +17,8 @@ import math
 
 import numpy as np
 
-from levels.hardware import pool
-from levels.kernels import launch
+from levels_more.hardware import pool
+from levels_more.kernels import launch
 from levels_more.kernels import elementwise as ops
 from levels_more.kernels import layout
 

@@ -14,8 +14,8 @@ build.watch("more/02_random")
 # %%
 import numpy as np
 
-from levels.hardware import pool
-from levels.kernels import launch
+from levels_more.hardware import pool
+from levels_more.kernels import launch
 from levels_more.kernels import random as random_numbers
 from levels_more.kernels.random import philox
 

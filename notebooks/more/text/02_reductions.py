@@ -15,8 +15,8 @@ build.watch("more/02_reductions")
 import numpy as np
 
 from course.practice import exercises
-from levels.hardware import pool
-from levels.kernels import launch
+from levels_more.hardware import pool
+from levels_more.kernels import launch
 from levels_more.kernels import reductions
 
 cpu = pool()["cpu:0"]

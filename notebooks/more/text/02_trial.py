@@ -13,8 +13,8 @@ build.watch("more/02_trial")
 
 # %%
 
-from levels.hardware import pool
-from levels.kernels import KERNELS, use
+from levels_more.hardware import pool
+from levels_more.kernels import KERNELS, use
 from levels_more.kernels import verify
 
 cpu = pool()["cpu:0"]

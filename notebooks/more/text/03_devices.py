@@ -18,8 +18,8 @@ figures.you_are_here(3)
 import numpy as np
 
 from course.practice import checks
-from levels.hardware import pool
-from levels.low_level import GradientTape, Variable, constant, device, gather, linear_regression, reduce_sum
+from levels_more.hardware import pool
+from levels_more.low_level import GradientTape, Variable, constant, device, gather, linear_regression, reduce_sum
 
 task = tasks.linear()
 
@@ -115,7 +115,7 @@ for name, (p, q) in pairs.items():
 # significant bits.
 
 # %%
-from levels import high_level
+from levels_more import high_level
 
 for name in ("cpu:0", "gpu:0", "tpu:0"):
     with device(name):

@@ -22,9 +22,9 @@ import numba
 import numpy as np
 
 from course.practice import checks
-from levels.hardware import pool
-from levels.kernels import PLANS, launch, planned
-from levels.low_level import (
+from levels_more.hardware import pool
+from levels_more.kernels import PLANS, launch, planned
+from levels_more.low_level import (
     GradientTape,
     Replay,
     RowProgram,

@@ -12,8 +12,8 @@ import numpy as np
 from course import build, figures
 from course.figures import page
 from course.practice import checks
-from levels import kernels
-from levels.low_level import Variable, constant, function, reduce_sum, where
+from levels_more import kernels
+from levels_more.low_level import Variable, constant, function, reduce_sum, where
 from levels_more.compiler import dependencies, guards
 
 build.watch("more/03_guards")

@@ -18,7 +18,7 @@ build.watch("more/03_more_ops")
 figures.you_are_here(3)
 
 # %%
-from levels.low_level import (
+from levels_more.low_level import (
     VJPS,
     GradientTape,
     absolute,

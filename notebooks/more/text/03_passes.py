@@ -14,18 +14,8 @@ from course import build, figures
 from course.figures import page
 from course.figures.drawing import graph_drawing
 from course.practice import checks, exercises
-from levels.hardware import pool
-from levels.low_level import (
-    GradientTape,
-    Variable,
-    constant,
-    dce,
-    exp,
-    function,
-    reduce_mean,
-    reduce_sum,
-    trace,
-)
+from levels_more.hardware import pool
+from levels_more.low_level import GradientTape, Variable, constant, dce, exp, function, reduce_mean, reduce_sum, trace
 from levels_more.compiler import passes
 
 build.watch("more/03_passes")

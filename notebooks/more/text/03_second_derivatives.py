@@ -15,7 +15,7 @@ import numpy as np
 from course import build, figures
 from course.figures import page
 from course.practice import checks, exercises
-from levels.low_level import VJPS, GradientTape, Variable, apply, constant, exp, grad, stop_gradient
+from levels_more.low_level import VJPS, GradientTape, Variable, apply, constant, exp, grad, stop_gradient
 from levels_more.low_level import autodiff
 
 build.watch("more/03_second_derivatives")

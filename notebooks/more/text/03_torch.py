@@ -43,7 +43,7 @@ for step in (1, 100, 200):
 # The shortest way to a graph that is always recorded: open a tape, and leave it open.
 
 # %%
-from levels.low_level import GradientTape, constant, walk_back
+from levels_more.low_level import GradientTape, constant, walk_back
 
 always = GradientTape(persistent=True)
 always.__enter__()  # what `with` calls at its beginning
@@ -351,7 +351,7 @@ course.where("torch.randn")
 import timeit
 
 from course import tasks
-from levels.low_level import Variable, function, gather, reduce_mean
+from levels_more.low_level import Variable, function, gather, reduce_mean
 
 task = tasks.linear()
 w, b = map(Variable, task.weights)

@@ -15,8 +15,8 @@ build.watch("more/04_columns")
 # %% tags=["hide-input"]
 import numpy as np
 
-from levels.low_level import GradientTape, function
-from levels.mid_level import RANDOM, SGD, Dense, MeanSquaredError
+from levels_more.low_level import GradientTape, function
+from levels_more.mid_level import RANDOM, SGD, Dense, MeanSquaredError
 from levels_more.mid_level.feature_columns import (
     BucketizedColumn,
     CategoricalColumn,

@@ -14,7 +14,7 @@ build.watch("more/04_layers")
 # %% tags=["hide-input"]
 import numpy as np
 
-from levels.mid_level import INITIALIZERS, Dense, Layer
+from levels_more.mid_level import INITIALIZERS, Dense, Layer
 from levels_more.mid_level.layers import (
     L1,
     L2,

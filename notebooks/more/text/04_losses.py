@@ -14,8 +14,8 @@ build.watch("more/04_losses")
 # %% tags=["hide-input"]
 import numpy as np
 
-from levels.low_level import GradientTape, Variable
-from levels.mid_level import LOSSES, BinaryCrossentropy, Loss, MeanSquaredError, known
+from levels_more.low_level import GradientTape, Variable
+from levels_more.mid_level import LOSSES, BinaryCrossentropy, Loss, MeanSquaredError, known
 from levels_more.mid_level import losses
 from levels_more.mid_level.losses import (
     CategoricalCrossentropy,

@@ -15,8 +15,8 @@ build.watch("more/04_metrics")
 # %% tags=["hide-input"]
 import numpy as np
 
-from levels.low_level import function
-from levels.mid_level import MeanSquaredError
+from levels_more.low_level import function
+from levels_more.mid_level import MeanSquaredError
 from levels_more.mid_level.metrics import (
     AUC,
     METRICS,

@@ -14,8 +14,8 @@ build.watch("more/04_optimizers")
 # %% tags=["hide-input"]
 import numpy as np
 
-from levels.low_level import GradientTape, Variable, constant, function
-from levels.mid_level import SGD, Adam, Dense, MeanSquaredError, Optimizer
+from levels_more.low_level import GradientTape, Variable, constant, function
+from levels_more.mid_level import SGD, Adam, Dense, MeanSquaredError, Optimizer
 from levels_more.mid_level import optimizers
 from levels_more.mid_level.optimizers import AdamW, ExponentialDecay, PiecewiseConstantDecay, RMSprop, shortened
 

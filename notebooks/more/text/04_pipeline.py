@@ -15,8 +15,8 @@ build.watch("more/04_pipeline")
 # %% tags=["hide-input"]
 import numpy as np
 
-from levels.low_level import constant
-from levels.mid_level import Dataset
+from levels_more.low_level import constant
+from levels_more.mid_level import Dataset
 from levels_more.mid_level.dataset import (
     DataLoader,
     Stream,

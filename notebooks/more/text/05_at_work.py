@@ -34,8 +34,9 @@ from sklearn.datasets import load_digits
 from course import serving, tasks
 from course.figures import work_figures
 from course.practice import checks
-from levels.high_level import Sequential, export_page, from_pretrained, load_model
-from levels.mid_level import Adam, Dense
+from levels_more.high_level import Sequential
+from levels_more.saving import export_page, from_pretrained, load_model
+from levels_more.mid_level import Adam, Dense
 
 os.environ["no_proxy"] = "127.0.0.1"  # where there is a proxy, it knows nothing of this computer
 logging.disable(logging.WARNING)  # the quantiser has advice for larger models

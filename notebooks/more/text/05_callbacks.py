@@ -23,8 +23,8 @@ import numpy as np
 from course import tasks
 from course.figures import page
 from course.practice import checks
-from levels.high_level import Callback, Sequential
-from levels.mid_level import RANDOM, SGD, Adam, Dense
+from levels_more.high_level import Callback, Sequential
+from levels_more.mid_level import RANDOM, SGD, Adam, Dense
 from levels_more.high_level.callbacks import (
     CSVLogger,
     EarlyStopping,

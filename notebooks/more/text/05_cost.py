@@ -22,9 +22,9 @@ from course import compare, reference, tasks
 from course.figures import great
 from course.inspection import side_by_side
 from course.practice import checks
-from levels import hardware, high_level, kernels, low_level, mid_level
-from levels.high_level import Sequential
-from levels.mid_level import SGD, Dense
+from levels_more import hardware, high_level, kernels, low_level, mid_level
+from levels_more.high_level import Sequential
+from levels_more.mid_level import SGD, Dense
 
 place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
 folder, task, rings = Path(place.name), tasks.linear(), tasks.rings()

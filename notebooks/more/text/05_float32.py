@@ -16,10 +16,10 @@ figures.you_are_here(5)
 import numpy as np
 
 from course import tasks
-from levels import hardware
-from levels.high_level import Sequential
-from levels.low_level import GradientTape, Variable
-from levels.mid_level import SGD, Dense
+from levels_more import hardware
+from levels_more.high_level import Sequential
+from levels_more.low_level import GradientTape, Variable
+from levels_more.mid_level import SGD, Dense
 
 rings = tasks.rings()
 

@@ -16,9 +16,9 @@ figures.you_are_here(5)
 # %% tags=["hide-input"]
 from course import tasks
 from course.figures import page
-from levels.high_level import Model, Sequential
-from levels.low_level import constant
-from levels.mid_level import RANDOM, Adam, Dense, Layer
+from levels_more.high_level import Model, Sequential
+from levels_more.low_level import constant
+from levels_more.mid_level import RANDOM, Adam, Dense, Layer
 from levels_more.high_level.functional import Call, Functional, Input, Placeholder, in_order
 
 task = tasks.linear()

@@ -33,10 +33,11 @@ from course import tasks
 from course.figures import machine_figures, page
 from course.inspection.graphs import listed
 from course.practice import checks
-from levels.high_level import load_model
-from levels.kernels import KERNELS
-from levels.low_level import VJPS, GradientTape, Variable, World, reduce_mean, trace
-from levels.mid_level import Adam
+from levels_more.saving import load_model
+from levels_more.kernels import KERNELS
+from levels_more.low_level import VJPS, GradientTape, Variable, reduce_mean, trace
+from levels_more.distributed import World
+from levels_more.mid_level import Adam
 from levels_more.distributed import collectives, launch, partition
 
 # What the processes find, they find by these: the programs beside this Python, and the modules that this kernel sees.
@@ -77,7 +78,7 @@ cluster, ranks = start(2)
 
 # %%
 def meet():
-    from levels.low_level import all_reduce, world
+    from levels_more.distributed import all_reduce, world
 
     rank, size, *_ = world()
     return f"rank {rank} of {size} has {10.0 + rank} and gets {all_reduce(10.0 + rank).numpy()}"
@@ -118,8 +119,9 @@ page.source(collectives.rows_back)
 # %%
 def by_hand():
     from course import tasks
-    from levels.low_level import GradientTape, Variable, all_reduce, reduce_mean, world
-    from levels.mid_level import Dataset
+    from levels_more.low_level import GradientTape, Variable, reduce_mean
+    from levels_more.distributed import all_reduce, world
+    from levels_more.mid_level import Dataset
 
     line, (rank, size, *_) = tasks.linear(), world()
     w = Variable(line.weights[0])
@@ -206,8 +208,9 @@ print(listed(partition.spread(graph, 10, World(0, 2))))
 # %%
 program = """
 from course import tasks
-from levels.high_level import DistributedDataParallel, Sequential
-from levels.mid_level import Adam, Dense
+from levels_more.distributed import DistributedDataParallel
+from levels_more.high_level import Sequential
+from levels_more.mid_level import Adam, Dense
 
 task = tasks.rings()
 net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
@@ -256,7 +259,8 @@ print("the same accuracies: ", ranks["history"][1].history["accuracy"] == alone[
 # %% tags=["nbval-ignore-output"]
 measure = '''
 import statistics
-from levels.low_level import all_reduce, constant
+from levels_more.distributed import all_reduce
+from levels_more.low_level import constant
 
 def seconds(nbytes):
     """Of an all_reduce of so many bytes, the median of several."""
@@ -317,9 +321,10 @@ steps = folder / "steps.py"
 steps.write_text("""
 import json, sys, time
 import numpy as np
-from levels.high_level import DistributedDataParallel, Sequential
-from levels.low_level import world
-from levels.mid_level import SGD, Dense
+from levels_more.distributed import DistributedDataParallel
+from levels_more.high_level import Sequential
+from levels_more.distributed import world
+from levels_more.mid_level import SGD, Dense
 
 widths, batch = json.loads(sys.argv[1]), 256
 x, y = (np.random.default_rng(0).normal(size=(2048, n)).astype("f4") for n in (widths[0], widths[-1]))
@@ -369,7 +374,8 @@ for widths in ([2, 4, 8, 1], [784, 512, 512, 10]):
 # %%
 goes_on = f"""
 from pathlib import Path
-from levels.high_level import LambdaCallback, ModelCheckpoint, load_model
+from levels_more.high_level import LambdaCallback, ModelCheckpoint
+from levels_more.saving import load_model
 
 saved, epochs = Path({str(folder)!r}, "net"), 6
 if saved.exists():

@@ -25,9 +25,10 @@ import numpy as np
 from course import tasks
 from course.figures import page
 from course.practice import checks
-from levels.high_level import Input, Model, Sequential, load_model
-from levels.low_level import constant
-from levels.mid_level import Adam, Dense, Layer
+from levels_more.high_level import Input, Model, Sequential
+from levels_more.saving import load_model
+from levels_more.low_level import constant
+from levels_more.mid_level import Adam, Dense, Layer
 from levels_more.saving.onnx import (
     ONNX,
     OnnxWriter,
@@ -141,7 +142,7 @@ print("here:   ", *model.predict(np.array([[3.0, 4.0], [0.0, -8.0], [6.0, 5.0]])
 # in the table stays at home:
 
 # %%
-from levels.low_level import apply
+from levels_more.low_level import apply
 
 
 class Noise(Layer):
@@ -176,7 +177,7 @@ page.source(reduction_row, sum_row, arg_row)
 page.source(slice_row)
 
 # %%
-from levels.mid_level import Flatten
+from levels_more.mid_level import Flatten
 
 x = Input((3, 2))
 for node in onnx_graph(Model(x, Flatten()(x))).node:

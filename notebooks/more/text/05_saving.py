@@ -25,8 +25,8 @@ import safetensors.numpy
 from course import tasks
 from course.figures import page
 from course.practice import checks
-from levels.high_level import Input, Model, Sequential
-from levels.mid_level import Adam, Dense
+from levels_more.high_level import Input, Model, Sequential
+from levels_more.mid_level import Adam, Dense
 from levels_more.high_level.serialization import reader, written, written_part
 from levels_more.saving.files import write_aside
 from levels_more.saving.model import (
@@ -204,7 +204,7 @@ page.source(save)
 # A net for the rings, with Adam and a rate that halves every 200 steps, after five epochs:
 
 # %%
-from levels.mid_level import ExponentialDecay
+from levels_more.mid_level import ExponentialDecay
 
 data = tasks.rings()
 model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])

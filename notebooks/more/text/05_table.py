@@ -20,8 +20,9 @@ import json
 
 from course.practice import checks
 from course.tasks import DATA
-from levels.high_level import EarlyStopping, Sequential, load_model
-from levels.mid_level import (
+from levels_more.high_level import EarlyStopping, Sequential
+from levels_more.saving import load_model
+from levels_more.mid_level import (
     RANDOM,
     Adam,
     BatchNormalization,
