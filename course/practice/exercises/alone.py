@@ -2,9 +2,7 @@
 
 import ast
 import builtins
-import contextlib
 import importlib
-import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -32,12 +30,12 @@ def begin(key):
             if homes[name].startswith(f"levels.{level}."):
                 del notebook[name]
     elif names:
+        package = "levels_more" if branches_off else "levels"
         for each in (level, *reversed(beneath)):
-            module = importlib.import_module(f"levels.{each}")
-            for name in public(each) + added(each):
-                with contextlib.suppress(ModuleNotFoundError):  # a name of levels_more whose package is not installed
-                    if name not in notebook:
-                        notebook[name] = getattr(module, name)
+            module = importlib.import_module(f"{package}.{each}")
+            for name in module.__all__ if branches_off else public(each):
+                if name not in vars(builtins):
+                    notebook.setdefault(name, getattr(module, name))
         for name, library in libraries(level):
             notebook.setdefault(name, library)
 
@@ -50,16 +48,6 @@ def public(level):
     statements = ast.parse(front.read_text(encoding="utf-8")).body if front.exists() else []
     rooms = [each for each in statements if isinstance(each, ast.ImportFrom) and each.level]
     return [alias.name for room in rooms for alias in room.names]
-
-
-def added(level):
-    """What levels_more adds to a level, but for names of Python's own, such as `range`; nothing where the core stands alone."""
-    if os.environ.get(build.CORE) or not (build.ROOT / "levels_more").exists():
-        return []
-    from levels_more import CONTENTS
-
-    names = [name for names in CONTENTS.get(f"levels.{level}", {}).values() for name in names.split()]
-    return [name for name in names if name not in vars(builtins)]
 
 
 def libraries(level):

@@ -11,7 +11,7 @@
 # %%
 from course import build, figures, tasks
 
-build.watch("more/01_gpu", "greenlet")  # so that `levels_more` is seen, too
+build.watch("more/01_gpu", "greenlet")
 figures.you_are_here(1)
 
 # %%
@@ -312,9 +312,8 @@ for multiply in (matmul_plain, matmul_tiled):
 #
 # ## The device (2 min)
 #
-# A GPU joins the pool when the pool first asks `levels_more` for other kinds of device: its module enters `make_gpu` in
-# `MAKERS`, beside the CPU's. What is real about it depends on your computer. If a driver can be loaded, numba's CUDA is asked. Its
-# buffers are then numba's arrays, and the kernel is compiled for it: `cuda` in it becomes numba's `cuda`, and every function
+# A GPU joins the pool when `levels_more.hardware` is imported: its module enters `make_gpu` in `MAKERS`, beside the CPU's. What is
+# real about it depends on your computer. If a driver can be loaded, numba's CUDA is asked. Its buffers are then numba's arrays, and the kernel is compiled for it: `cuda` in it becomes numba's `cuda`, and every function
 # that it calls is compiled along. A simulator has no speed, so it shows none.
 
 # %% tags=["nbval-ignore-output"]

@@ -14,7 +14,7 @@
 # %%
 from course import build, figures, tasks
 
-build.watch("more/01_tpu")  # so that `levels_more` is seen, too
+build.watch("more/01_tpu")
 figures.you_are_here(1)
 
 # %%

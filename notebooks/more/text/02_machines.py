@@ -11,7 +11,7 @@
 # %%
 from course import build, figures, tasks
 
-build.watch("more/02_machines", "greenlet")  # so that `levels_more` is seen, too
+build.watch("more/02_machines", "greenlet")
 figures.you_are_here(2)
 
 # %%
@@ -76,8 +76,8 @@ for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
     print(name, launch(name, None, gpu.put(np.array([[1, 2], [3, 3]], "f4"))).numpy().round(3).ravel())
 
 # %% [markdown]
-# How did the GPU come into the table? The first launch on it missed its compiler. So level 2 asked `levels_more` for the kind
-# "gpu", whose module entered its compiler, its loops, its planners, and all functions of the CPU's column.
+# How did the GPU come into the table? By the import of `levels_more.kernels`. Its module `gpu` entered a compiler, loops and planners
+# for that kind of device, and all functions of the CPU's column.
 #
 # The TPU is simpler. Beside its array for products it has a **vector unit** for everything else
 # ([Norrie et al., 2021](https://doi.org/10.1109/MM.2021.3058217)). A vector unit does what the lanes of a CPU do, so ours borrows

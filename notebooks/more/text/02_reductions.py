@@ -77,8 +77,8 @@ launch("log_softmax", None, far_apart).numpy().round(4).tolist()
 #
 # ## Four sums side by side (3 min)
 #
-# Along a row each addition waits for the one before, and takes several cycles. So `levels_more` puts another loop in the place of
-# the core's: four rows go side by side, four sums that do not wait for each other. Each is added up in the same order as before,
+# Along a row each addition waits for the one before, and takes several cycles. So `levels_more.kernels` has another loop for
+# it: four rows go side by side, four sums that do not wait for each other. Each is added up in the same order as before,
 # so no bit changes.
 
 # %%

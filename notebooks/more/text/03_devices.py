@@ -11,7 +11,7 @@
 # %%
 from course import build, figures, tasks
 
-build.watch("more/03_devices", "greenlet")  # so that `levels_more` is seen, too
+build.watch("more/03_devices", "greenlet")
 figures.you_are_here(3)
 
 # %%

@@ -3,7 +3,8 @@
 #
 # **In this notebook layers start in other ways, forget, standardise and look things up.**
 #
-# Needs notebook 04: `Layer`, `build`, `call`, `add_weight`. It takes `levels_more/mid_level/layers.py` apart.
+# Needs notebook 04: `Layer`, `build`, `call`, `add_weight`. It takes `layers.py`, `initializers.py` and
+# `regularizers.py` of `levels_more/mid_level/` apart.
 
 # %%
 from course import build
@@ -14,16 +15,18 @@ build.watch("more/04_layers")
 # %% tags=["hide-input"]
 import numpy as np
 
-from levels_more.mid_level import INITIALIZERS, Dense, Layer
-from levels_more.mid_level.layers import (
+from levels_more.mid_level import (
+    INITIALIZERS,
     L1,
     L2,
     Activation,
     BatchNormalization,
     Concatenate,
+    Dense,
     Dropout,
     Embedding,
     Flatten,
+    Layer,
     truncated_normal,
 )
 

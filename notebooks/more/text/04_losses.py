@@ -45,8 +45,8 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # That is why there is a second form. It takes the number that goes into the sigmoid, the **logit** z. Sigmoid and logarithm
 # cancel: for y = 1 what remains is log(1 + exp(-z)). The code writes that with the size of z, `maximum(z, -z)`, in the exponent.
 # So `exp` is never asked for more than exp(0) = 1, and nothing overflows, whatever z is. The core's `BinaryCrossentropy` knows no
-# argument `from_logits`. Where `levels_more` is there, a class that does stands in for it. It looks at the truth alone, for a logit
-# may be any number, and then computes:
+# argument `from_logits`. That of `levels_more.mid_level`, a subclass, does. It looks at the truth alone, for a logit may be any
+# number, and then computes:
 
 # %%
 page.source(Crossentropy.check, losses.BinaryCrossentropy.call)
@@ -101,7 +101,7 @@ print(f"{float(SparseCategoricalCrossentropy()(classes, chances)):.4f}", -np.log
 
 # %% [markdown]
 # The same truth said in two ways, and the same loss: the mean of -log 0.7 and -log 0.1. Losses have names too. The core has three.
-# When somebody says another one, `known` asks `levels_more`, and the table gets all of them:
+# The table of `levels_more.mid_level` has more, and finds those of the core behind its own:
 
 # %%
 print(known("loss", LOSSES, "mae"), *LOSSES, sep="\n")

@@ -26,8 +26,8 @@ from levels_more.mid_level.optimizers import AdamW, ExponentialDecay, PiecewiseC
 # and steps that go to and fro cancel ([Polyak, 1964](https://doi.org/10.1016/0041-5553%2864%2990137-5)). (Here the rate is part
 # of the velocity, as in Keras. PyTorch multiplies by it afterwards, which makes a difference when the rate changes.) Nesterov's
 # form takes the gradient where the velocity is about to lead, not where w is now ([Sutskever et al.,
-# 2013](https://proceedings.mlr.press/v28/sutskever13.html)). The core's `SGD` knows no momentum. Where
-# `levels_more` is there, this class stands in for it:
+# 2013](https://proceedings.mlr.press/v28/sutskever13.html)). The core's `SGD` knows no momentum. That of
+# `levels_more.mid_level`, a subclass, does:
 
 # %%
 page.source(optimizers.SGD)

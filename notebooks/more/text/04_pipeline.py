@@ -19,7 +19,6 @@ from levels_more.low_level import constant
 from levels_more.mid_level import Dataset
 from levels_more.mid_level.dataset import (
     DataLoader,
-    Stream,
     as_array,
     as_element,
     batched,
@@ -206,11 +205,11 @@ figures.timeline({"without prefetch": quickest(0), "prefetch(2)": quickest(2)})
 #
 # ## Around a dataset (5 min)
 #
-# Each stage becomes a method of `Stream`, which stands in for the core's `Dataset` where `levels_more` is there. Here are two: `map`
-# hands on no row numbers, because after it only the elements can say what they are; `repeat` hands them on.
+# Each stage becomes a method of the `Dataset` of `levels_more.mid_level`, a subclass of the core's. Here are two: `map` hands on no
+# row numbers, because after it only the elements can say what they are; `repeat` hands them on.
 
 # %%
-page.source(Stream.map, Stream.repeat)
+page.source(Dataset.map, Dataset.repeat)
 
 # %% [markdown]
 # A thread that reads far ahead would hold much memory, so it stops as soon as `buffer_size` elements are ready:

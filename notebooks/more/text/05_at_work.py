@@ -11,7 +11,7 @@
 # %%
 from course import build, figures
 
-build.watch("more/05_at_work", "onnx", "onnxruntime", "safetensors", "sklearn")  # so that `levels_more` is seen, too
+build.watch("more/05_at_work", "onnx", "onnxruntime", "safetensors", "sklearn")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]

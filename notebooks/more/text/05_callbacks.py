@@ -11,7 +11,7 @@
 # %%
 from course import build, figures
 
-build.watch("more/05_callbacks", "safetensors", "tensorboardX")  # so that `levels_more` is seen, too
+build.watch("more/05_callbacks", "safetensors", "tensorboardX")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]

@@ -9,7 +9,7 @@
 # %%
 from course import build, figures
 
-build.watch("more/05_cost")  # so that `levels_more` is seen, too
+build.watch("more/05_cost")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]

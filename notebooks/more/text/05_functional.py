@@ -10,7 +10,7 @@
 # %%
 from course import build, figures
 
-build.watch("more/05_functional")  # so that `levels_more` is seen, too
+build.watch("more/05_functional")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
@@ -19,7 +19,7 @@ from course.figures import page
 from levels_more.high_level import Model, Sequential
 from levels_more.low_level import constant
 from levels_more.mid_level import RANDOM, Adam, Dense, Layer
-from levels_more.high_level.functional import Call, Functional, Input, Placeholder, in_order
+from levels_more.high_level.functional import Call, Input, Placeholder, in_order
 
 task = tasks.linear()
 
@@ -45,7 +45,7 @@ page.source(in_order)
 # class gives each output a loss of its own, and inputs and outputs their names.)
 
 # %%
-page.source(Functional.__init__, Functional.call)
+page.source(Model.draw, Model.call)
 
 # %% [markdown]
 # A **residual** net ([He et al., 2016](https://doi.org/10.1109/CVPR.2016.90)): the second layer adds to what the first one

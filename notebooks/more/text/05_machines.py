@@ -13,7 +13,7 @@
 # %%
 from course import build, figures
 
-build.watch("more/05_machines", "mpi4py", "ipyparallel", "safetensors")  # so that `levels_more` is seen, too
+build.watch("more/05_machines", "mpi4py", "ipyparallel", "safetensors")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]

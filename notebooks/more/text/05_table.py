@@ -12,7 +12,7 @@
 # %%
 from course import build, figures
 
-build.watch("more/05_table", "pandas", "safetensors", "sklearn")  # so that `levels_more` is seen, too
+build.watch("more/05_table", "pandas", "safetensors", "sklearn")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
