@@ -33,7 +33,15 @@ _USE = {  # names of PyTorch -> what to use instead
     "tensorboard SummaryWriter": "a list of losses, and matplotlib",
     "distributed DataParallel": "levels.high_level.DistributedDataParallel",
 }
-CURES = {name: cure for names, cure in _USE.items() for name in names.split()}
+TORCH = {name: cure for names, cure in _USE.items() for name in names.split()}
+EMPTY_ROOMS = (
+    "torch.accelerator",
+    "torch.linalg",
+    "torch.backends",
+)  # modules that have nothing, and say so of each name
+TENSORFLOW = {}
+TENSORFLOW_EMPTY = ["linalg", "train", "summary", "config", "debugging", "dtypes", "errors", "feature_column"]
+KERAS_EMPTY = ["activations", "constraints", "initializers", "regularizers", "ops", "utils"]
 
 
 def missing(told, name):
@@ -46,10 +54,10 @@ def missing(told, name):
     return ImportError(told, name=name) if importing else AttributeError(told, name=name)
 
 
-def room(place, own, *tables):
+def room(place, own, *tables, cures=TORCH):
     """`__getattr__` and `__dir__` of a module whose names are its `own`, from globals(), and the rows of these tables.
 
-    What is in neither is `missing`: it is said what to use, which name is the nearest, or how all names are listed.
+    What is in neither is `missing`: it is said what to use, from `cures`, which name is the nearest, or how all are listed.
     """
 
     def names():
@@ -61,17 +69,18 @@ def room(place, own, *tables):
         for table in tables:
             if name in table and not name.endswith("_"):
                 return table[name]
-        near = difflib.get_close_matches(name, names(), 1) if name not in CURES else []
-        cure = f"use {CURES.get(name)}" if name in CURES else f"dir({place}) lists what it has"
+        near = difflib.get_close_matches(name, names(), 1) if name not in cures else []
+        cure = f"use {cures.get(name)}" if name in cures else f"dir({place}) lists what it has"
         cure = f"the nearest is {near[0]!r}" if near else cure
         raise missing(f"{place} has no {name!r} here; {cure}", name)
 
     return find, names
 
 
-def small_room(place, **names):
-    """A module of PyTorch's place, such as "torch.cuda", that has these names alone; `import` finds it below `levels_more`."""
+def small_room(place, *tables, cures=TORCH, **names):
+    """A module such as "torch.cuda", that has these names, and rows, alone; `import` finds it below `levels_more`."""
     module = sys.modules[f"levels_more.{place}"] = ModuleType(f"levels_more.{place}", f"`{place}`.")
-    vars(module).update(names)
-    module.__getattr__, _ = room(place, vars(module))
+    for table in (*tables, names):
+        vars(module).update(table)
+    module.__getattr__, _ = room(place, vars(module), cures=cures)
     return module

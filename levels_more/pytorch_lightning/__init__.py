@@ -5,13 +5,11 @@ no logger, no progress bar and no first look at the held-out rows before trainin
 """
 
 import math
-import sys
 from pathlib import Path
-from types import ModuleType
 
 from levels_more import torch
 from levels_more.checks import expect
-from levels_more.missing import missing
+from levels_more.missing import room, small_room
 
 FOLDER = "lightning_logs"  # in which each Trainer keeps its checkpoints, in version_0, version_1, …
 
@@ -142,11 +140,18 @@ class Trainer:
     `logger` and `enable_progress_bar` change nothing here. Raises TypeError for another device than the CPU.
     """
 
-    def __init__(self, *, callbacks=None, min_epochs=1, max_epochs=1000, gpus=0, accelerator="cpu", devices=1,
-                 default_root_dir=".", logger=True, enable_progress_bar=True):  # fmt: skip
+    def __init__(
+        self,
+        *,
+        callbacks=None,
+        min_epochs=1,
+        max_epochs=1000,
+        gpus=0,
+        default_root_dir=".",
+        logger=True,
+        enable_progress_bar=True,
+    ):
         expect(gpus in (0, None, []), "Trainer: gpus", gpus, "0: here is the CPU")
-        expect(accelerator in ("cpu", "auto", None), "Trainer: accelerator", accelerator, "'cpu'")
-        expect(devices in (1, "auto", None), "Trainer: devices", devices, "1: here is one CPU")
         self.callbacks = [*(callbacks or [])]
         if not any(isinstance(each, ModelCheckpoint) for each in self.callbacks):
             self.callbacks.append(ModelCheckpoint())
@@ -229,16 +234,5 @@ class Trainer:
         return found
 
 
-callbacks = sys.modules[f"{__name__}.callbacks"] = ModuleType(f"{__name__}.callbacks", "`pytorch_lightning.callbacks`.")
-callbacks.EarlyStopping, callbacks.ModelCheckpoint = EarlyStopping, ModelCheckpoint
-
-
-def _missing_callback(name):
-    raise missing(f"{__name__}.callbacks has no {name!r}; here are EarlyStopping and ModelCheckpoint", name)
-
-
-callbacks.__getattr__ = _missing_callback
-
-
-def __getattr__(name):
-    raise missing(f"{__name__} has no {name!r}; here are LightningModule, Trainer and callbacks", name)
+callbacks = small_room("pytorch_lightning.callbacks", EarlyStopping=EarlyStopping, ModelCheckpoint=ModelCheckpoint)
+__getattr__, __dir__ = room("pytorch_lightning", globals())

@@ -2,23 +2,24 @@
 
 import functools
 import math
-import operator
 
 import numpy as np
 
 from levels import low_level as low
 from levels.low_level import Operators
-from levels.mid_level import BinaryCrossentropy
-from levels_more.mid_level.losses import CategoricalCrossentropy, SparseCategoricalCrossentropy
-from levels_more.tensorflow.array_ops import PLACES
-from levels_more.tensorflow.math_ops import CURVES
 from levels_more.tensorflow.nested import known_now, known_shape, numbers, whole
-from levels_more.tensorflow.op_arguments import RULES, moments
+from levels_more.tensorflow.op_arguments import RULES
 
-DTYPES = {"float32": np.dtype("f4"), "float64": np.dtype("f8"), "double": np.dtype("f8"), "int64": np.dtype("i8"),
-          "int32": np.dtype("i8"), "bool": np.dtype(bool)}  # int32 is int64 here: there are no other whole numbers  # fmt: skip
-FIRST = ("params", "a", "b", "input_tensor", "input", "tensor", "features", "value", "indices", "dims", "num_rows",
-         "num_columns", "num_or_size_splits", "perm")  # TensorFlow's names of arguments that come first, in this order  # fmt: skip
+DTYPES = {  # int32 is int64 here: there are no other whole numbers
+    "float32": np.dtype("f4"),
+    "float64": np.dtype("f8"),
+    "double": np.dtype("f8"),
+    "int64": np.dtype("i8"),
+    "int32": np.dtype("i8"),
+    "bool": np.dtype(bool),
+}
+# TensorFlow's names of arguments that come first, in this order
+FIRST = "params", "a", "b", "input_tensor", "input", "tensor", "features", "value", "indices", "dims", "perm"
 
 
 def dtype_of(dtype):
@@ -59,57 +60,33 @@ def spelled(function):
     return call
 
 
-def _of_logits(kind):
-    return lambda labels, logits, name=None: kind(from_logits=True).call(constant(labels), constant(logits))
-
-
 _SAME = (
-    "abs broadcast_to ceil clip_by_global_norm clip_by_norm concat confusion_matrix cos diag divide erf exp expand_dims floor gather_nd global_norm "
-    "is_nan log log_softmax logical_and logical_not logical_or norm ones_like "
-    "repeat reshape sigmoid sign "
-    "sin softmax split sqrt square squeeze stack stop_gradient tanh tile transpose unstack zeros_like"
+    "abs concat cos exp expand_dims floor log logical_and logical_not logical_or ones_like reshape sigmoid sign sin softmax "
+    "sqrt square squeeze stack stop_gradient tanh transpose zeros_like"
 )
 FUNCTIONS = {name: getattr(low, name) for name in _SAME.split()}
-FUNCTIONS |= RULES | PLACES | CURVES
+FUNCTIONS |= RULES
 FUNCTIONS |= {
-    "add_n": lambda inputs: functools.reduce(operator.add, inputs),
     "argmax": lambda x, axis=0, output_type=None: low.argmax(x, axis or 0),
     "argmin": lambda x, axis=0, output_type=None: low.argmin(x, axis or 0),
     "cast": lambda x, dtype: low.cast(constant(x), dtype),
     "clip_by_value": lambda t, clip_value_min, clip_value_max: low.minimum(
         low.maximum(t, clip_value_min), clip_value_max
     ),
-    "count_nonzero": lambda x: low.reduce_sum(low.cast(low.cast(constant(x), "bool"), "int64")),
-    "diag_part": low.diag,
+    "divide": low.divide,
     "eye": low.eye,
     "fill": lambda shape, value: low.fill(_shape(shape), value),
     "gather": low.take,
     "identity": low.as_tensor,
     "negative": lambda x: -low.as_tensor(x),
     "ones": lambda shape, dtype="float32": low.ones(_shape(shape), dtype),
-    "rank": lambda x: constant(len(low.as_tensor(x).shape)),
-    "reciprocal": lambda x: 1.0 / low.as_tensor(x),
     "round": low.rounded,
-    "rsqrt": lambda x: 1.0 / low.sqrt(x),
     "shape": lambda x, out_type=None: known_shape(x),
-    "size": lambda x, out_type=None: constant(math.prod(low.as_tensor(x).shape)),
-    "squared_difference": lambda x, y: low.square(x - y),
-    "top_k": lambda x, k=1, sorted=True: low.top_k(x, k),
-    "trace": lambda x: low.reduce_sum(low.diag(x)),
-    "truediv": low.divide,
     "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype),
 }
 FUNCTIONS = {name: spelled(function) for name, function in FUNCTIONS.items()}
-_BENDS = "elu gelu hard_sigmoid leaky_relu log_sigmoid log_softmax mish relu relu6 selu sigmoid silu softmax softplus softsign swish tanh"
-NN = {name: spelled(getattr(low.nn, name)) for name in _BENDS.split()} | {
-    "bias_add": lambda value, bias: value + bias,
-    "l2_loss": lambda t: low.reduce_sum(t * t) / 2.0,
-    "l2_normalize": spelled(low.l2_normalize),
-    "moments": moments,
-    "sigmoid_cross_entropy_with_logits": _of_logits(BinaryCrossentropy),
-    "softmax_cross_entropy_with_logits": _of_logits(CategoricalCrossentropy),
-    "sparse_softmax_cross_entropy_with_logits": _of_logits(SparseCategoricalCrossentropy),
-}
+_BENDS = "leaky_relu log_softmax relu sigmoid softmax tanh"
+NN = {name: spelled(getattr(low.nn, name)) for name in _BENDS.split()}
 
 
 def shown(x):

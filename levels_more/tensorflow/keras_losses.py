@@ -4,12 +4,9 @@ import functools
 
 from levels import mid_level
 from levels.low_level import as_tensor
-from levels_more.checks import expect
 from levels_more.low_level.ops import cast, reshape
 from levels_more.mid_level import losses
 from levels_more.mid_level.metrics import snake_case
-from levels_more.tensorflow import more_losses
-from levels_more.tensorflow.keras_rules import by_rules, classes_of
 from levels_more.tensorflow.nested import numbers
 
 
@@ -28,9 +25,24 @@ class Loss(losses.Reduced):
         return super().__call__(*alike(y_true, y_pred), sample_weight)
 
 
-def no_loss(y_true, y_pred):
-    """What stands for a loss of y_true and y_pred [batch, …] where `compile` was given none. Raises ValueError."""
-    raise ValueError('there is no loss: say it, as in model.compile(optimizer, loss="mse"), or override train_step')
+class MeanSquaredError(Loss, losses.MeanSquaredError):
+    """mean((y_pred - y_true)²)"""
+
+
+class MeanAbsoluteError(Loss, losses.MeanAbsoluteError):
+    """mean(|y_pred - y_true|)"""
+
+
+class BinaryCrossentropy(Loss, losses.BinaryCrossentropy):
+    """That of levels."""
+
+
+class CategoricalCrossentropy(Loss, losses.CategoricalCrossentropy):
+    """That of levels."""
+
+
+class SparseCategoricalCrossentropy(Loss, losses.SparseCategoricalCrossentropy):
+    """That of levels."""
 
 
 def chosen(loss):
@@ -43,24 +55,18 @@ def chosen(loss):
 
 
 def rows_of(kind):
-    """A loss as a function of y_true and y_pred [batch, …], which gives a number for each sample. The last axis is summed over."""
+    """A loss as a function of y_true and y_pred [batch, …], which gives a number for each sample."""
 
-    def rows(y_true, y_pred, *args, axis=-1, **options):
-        y_true, y_pred = alike(y_true, y_pred)
-        expect(axis in (-1, len(y_pred.shape) - 1), f"{snake_case(kind.__name__)}: axis", axis, "-1, the last one")
-        return kind(*args, **options).each(y_true, y_pred)
+    def rows(y_true, y_pred, **options):
+        return kind(**options).each(*alike(y_true, y_pred))
 
     rows.__name__ = snake_case(kind.__name__)
     return rows
 
 
-_LOSSES = "Huber MeanAbsoluteError MeanSquaredError SparseCategoricalCrossentropy"
-LOSSES = {"Loss": Loss} | by_rules(Loss, *(getattr(losses, name) for name in _LOSSES.split()))
-LOSSES |= by_rules(Loss, *classes_of(more_losses, mid_level.Loss))
-SHORT = {"mse": "mean_squared_error", "mae": "mean_absolute_error", "mape": "mean_absolute_percentage_error",
-         "msle": "mean_squared_logarithmic_error", "kld": "kl_divergence", "logcosh": "log_cosh"}  # fmt: skip
-WORDS = {snake_case(name): kind for name, kind in LOSSES.items()}  # as `compile` is told them
+KINDS = MeanSquaredError, MeanAbsoluteError, BinaryCrossentropy, CategoricalCrossentropy, SparseCategoricalCrossentropy
+SHORT = {"mse": "mean_squared_error", "mae": "mean_absolute_error"}
+WORDS = {snake_case(kind.__name__): kind for kind in KINDS}  # as `compile` is told them
 WORDS |= {short: WORDS[name] for short, name in SHORT.items()}
-LOSSES |= {snake_case(name): rows_of(kind) for name, kind in LOSSES.items() if name != "Loss"}
-LOSSES |= {word: LOSSES[name] for short, name in SHORT.items() for word in (short, short.upper())}
-LOSSES["kullback_leibler_divergence"] = LOSSES["kl_divergence"]
+LOSSES = {"Loss": Loss} | {kind.__name__: kind for kind in KINDS}
+LOSSES |= {word: rows_of(kind) for word, kind in WORDS.items()}

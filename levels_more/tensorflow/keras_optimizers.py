@@ -3,29 +3,12 @@
 import math
 
 from levels import mid_level
-from levels.low_level import Operators, Variable, constant, exp, sqrt
+from levels.low_level import exp, sqrt
 from levels_more.mid_level import optimizers
-from levels_more.tensorflow import more_optimizers
-from levels_more.tensorflow.keras_rules import by_rules
-from levels_more.tensorflow.variables import WatchingTape
-
-
-class LearningRateSchedule:
-    """A rate of the reader's own: write __call__(self, step), which gives a number or a tensor [] for the number of a step."""
 
 
 class Optimizer(mid_level.Optimizer):
     """Changes variables by their gradients; where there is None, the variable stays."""
-
-    iterations = constant(0)  # until there are variables
-
-    learning_rate = property(
-        lambda self: self.rate if callable(self.rate) or isinstance(self.rate, Variable) else constant(self.rate),
-        lambda self, value: mid_level.Optimizer.learning_rate.fset(
-            self, float(value) if isinstance(value, Operators) else value
-        ),
-    )
-    lr = learning_rate
 
     def apply_gradients(self, grads_and_vars):
         """Update by pairs (gradient, variable). Raises ValueError where there is no gradient at all."""
@@ -33,20 +16,6 @@ class Optimizer(mid_level.Optimizer):
         if not pairs:
             raise ValueError("apply_gradients: there is no gradient; does the loss depend on these variables?")
         super().apply_gradients(pairs)
-        for _, w in pairs:
-            if getattr(w, "constraint", None):
-                w.assign(w.constraint(w))
-
-    def minimize(self, loss, var_list, tape=None):
-        """Update these variables by the gradients of loss(), a function without arguments, or of a tensor that the tape knows."""
-        if tape is None:
-            with WatchingTape() as tape:
-                loss = loss()
-        self.apply_gradients(zip(tape.gradient(loss, [*var_list]), var_list, strict=True))
-
-    def apply(self, grads, trainable_variables):
-        """Update by gradients and their variables."""
-        self.apply_gradients(zip(grads, trainable_variables, strict=True))
 
 
 class Adam(Optimizer, optimizers.Adam):
@@ -59,11 +28,13 @@ class Adam(Optimizer, optimizers.Adam):
         return w - rate * sqrt(c2) / c1 * m / (sqrt(v) + self.epsilon), m, v
 
 
-class AdamW(optimizers.AdamW, Adam):
-    """That of levels, on the Adam above: w ← w - rate·decay·w before each step (Loshchilov and Hutter, 2019)."""
+class SGD(Optimizer, optimizers.SGD):
+    """That of levels."""
 
 
-_PLAIN = optimizers.SGD, optimizers.RMSprop, optimizers.Adagrad
-_MORE = more_optimizers.Nadam, more_optimizers.Adamax, more_optimizers.Adadelta
-OPTIMIZERS = {"Optimizer": Optimizer, "Adam": Adam, "AdamW": AdamW} | by_rules(Optimizer, *_PLAIN, *_MORE)
+class RMSprop(Optimizer, optimizers.RMSprop):
+    """That of levels."""
+
+
+OPTIMIZERS = {kind.__name__: kind for kind in (Optimizer, SGD, Adam, RMSprop)}
 BY_NAME = {name.lower(): kind for name, kind in OPTIMIZERS.items()}  # as `compile` is told them

@@ -5,7 +5,7 @@ import types
 import numpy as np
 
 from levels import low_level
-from levels.low_level import DOOR, RUN, NoProgram, Operators, Tensor, Trace, Variable, as_tensor, constant
+from levels.low_level import DOOR, RUN, NoProgram, Operators, Tensor, Trace, Variable, constant
 from levels_more.low_level.shape import stack
 
 
@@ -49,27 +49,6 @@ def known_shape(x):
     return shape if traced() else constant(shape)
 
 
-class Unknown:
-    """Stands, while a function is traced, for what is known after it only. Whatever uses it raises TypeError."""
-
-    def _use(self, *_):
-        raise TypeError("it is not known while a function is traced")
-
-    __getattr__ = __bool__ = __float__ = __int__ = __format__ = __str__ = __iter__ = _use
-    __add__ = __radd__ = __sub__ = __mul__ = __truediv__ = __array__ = _use
-
-
-class Later(Unknown):
-    """What `read()` gives after the call of a traced function, as its result; `state`: what it reads, the variables."""
-
-    def __init__(self, read, state):
-        self.read, self.state = read, {v: as_tensor(v) for v in state}
-
-    def stays(self):
-        """Whether nothing was assigned since: else what is read after the call is not what was meant."""
-        return all(as_tensor(v) is x for v, x in self.state.items())
-
-
 def each_leaf(x, function):
     """A list, a tuple or a dict of tensors with the function's results in the places of its leaves."""
     if isinstance(x, dict):
@@ -91,8 +70,6 @@ _TENSOR, EAGER = object(), [False]  # what stands for a tensor; whether no Funct
 
 def _apart(x, tensors, results=False):
     """How x is made, as a key, without the tensors in it, which go to the list."""
-    if isinstance(x, Unknown):
-        return (Later, x.read) if results and isinstance(x, Later) and x.stays() else x._use()
     if isinstance(x, (Tensor, np.ndarray)) or results and isinstance(x, (Variable, int, float, np.generic)):
         tensors.append(numbers(x))
         return _TENSOR
@@ -108,8 +85,8 @@ def _together(form, tensors):
     if form is _TENSOR:
         return next(tensors)
     kind, *parts = form
-    if kind in (None, Later):
-        return parts[-1]() if kind is Later else parts[-1]
+    if kind is None:
+        return parts[-1]
     made = [_together(each, tensors) for each in parts[-1]]
     return dict(zip(parts[0], made, strict=True)) if kind is dict else kind(made)
 
@@ -133,8 +110,6 @@ class Function(low_level.Function):
             return results
 
         self.python = flat
-
-    python_function = property(lambda self: self.whole, doc="The function itself, not traced.")
 
     def compile(self, args, over):
         program, _ = super().compile(args, over)
@@ -177,10 +152,6 @@ class Function(low_level.Function):
         result = self.whole(*args, **options)
         self.eager = True
         return result
-
-    def get_concrete_function(self, *specs):
-        """The function for arguments of these `TensorSpec`s only."""
-        return Function(self.whole, [*specs] or None)
 
     def _signed(self, args):
         """The arguments as `input_signature` says: the last ones, for a method's first one is its owner."""

@@ -8,14 +8,11 @@ import numpy as np
 from levels import low_level
 from levels.low_level import Operators
 from levels_more.low_level.promotion import NUMBERS
-from levels_more.missing import CURES
+from levels_more.missing import TORCH
 from levels_more.torch.op_arguments import put
-from levels_more.torch.printing import printed
-from levels_more.torch.recording import Hook, Node, OperandError, ShapeError, Switch, gradients, recording, remembering
+from levels_more.torch.recording import Node, OperandError, ShapeError, Switch, gradients, recording, remembering
 from levels_more.torch.storage import Viewing
 
-UFUNCS = {"multiply": "mul", "subtract": "sub", "power": "pow", "equal": "eq", "not_equal": "ne", "less_equal": "le",
-          "greater_equal": "ge", "rint": "round", "arctan": "atan", "arctan2": "atan2"}  # fmt: skip
 FUNCTIONS = {}  # name -> a function of recorded tensors, which is a method, too; `add_` is `add`, in place
 
 
@@ -102,8 +99,8 @@ class Recorded(Viewing):
     data = property(lambda self: self.detach(), lambda self, value: self.look_at(value))
     shape, dtype = property(lambda self: Size(self.held.shape)), property(lambda self: dtype(self.held.dtype))
     ndim = property(lambda self: len(self.shape))
-    T, mT = property(lambda self: FUNCTIONS["t"](self)), property(lambda self: FUNCTIONS["transpose"](self, -2, -1))
-    device, is_cuda = device(), False
+    T = property(lambda self: FUNCTIONS["t"](self))
+    device = device()
 
     def requires_grad_(self, requires_grad=True):
         """From now on what is made from this tensor remembers so. Raises OperandError but for floats, RuntimeError for a result."""
@@ -132,20 +129,9 @@ class Recorded(Viewing):
         """The same numbers, which remember nothing. To change them is to change these."""
         return self.of(self.held).look_at(self)
 
-    def retain_grad(self):
-        """Keep the gradient here, too, though this was made from others."""
-        if not self.is_leaf:
-            self.node.kept[self.known] = self
-
-    def register_hook(self, hook):
-        """Call hook(its gradient) in `backward`; what that gives, if anything, is handed on. Raises RuntimeError without a gradient."""
-        if not self.requires_grad:
-            raise RuntimeError("register_hook: this tensor has no gradient; it does not require one")
-        return Hook(self.node, (self.known, hook))
-
     def backward(self, gradient=None, retain_graph=False, create_graph=False):
         """Add the gradient of this number to the `grad` of every leaf that it was made from. Raises RuntimeError for others."""
-        for x, dx in gradients([self], [gradient], None, retain_graph, create_graph):
+        for x, dx in gradients(self, gradient, None, retain_graph, create_graph):
             if x.grad is None or create_graph:
                 x.grad = dx if x.grad is None else x.grad + dx
             else:
@@ -186,20 +172,10 @@ class Recorded(Viewing):
     __eq__, __ne__ = _operator("eq")[0], _operator("ne")[0]
     __and__, __rand__ = _operator("bitwise_and")
     __or__, __ror__ = _operator("bitwise_or")
-    __xor__, __rxor__ = _operator("bitwise_xor")
-    __ipow__, __imod__ = _in_place("pow"), _in_place("remainder")
-    __ifloordiv__ = _in_place("floor_divide")
-    __iand__, __ior__ = _in_place("bitwise_and"), _in_place("bitwise_or")
     __iadd__, __isub__ = _in_place("add"), _in_place("sub")
     __imul__, __itruediv__ = _in_place("mul"), _in_place("div")
     __hash__ = object.__hash__
-
-    def __array_ufunc__(self, ufunc, method, *inputs, **how):
-        """NumPy's functions of tensors: ours of that name, else NumPy's of the numbers."""
-        function = FUNCTIONS.get(UFUNCS.get(ufunc.__name__, ufunc.__name__))
-        if function and method == "__call__" and not how:
-            return function(*inputs)
-        return getattr(ufunc, method)(*(x.numpy() if isinstance(x, Recorded) else x for x in inputs), **how)
+    __array_ufunc__ = None  # NumPy leaves `array * tensor` to the tensor
 
     def __neg__(self):
         return FUNCTIONS["neg"](self)
@@ -226,7 +202,7 @@ class Recorded(Viewing):
             return functools.partial(_in_place(name[:-1]), self)
         if name in FUNCTIONS:
             return functools.partial(FUNCTIONS[name], self)
-        cure = f"; use {CURES[name]}" if name in CURES else ""
+        cure = f"; use {TORCH[name]}" if name in TORCH else ""
         raise AttributeError(f"a tensor has no {name!r} here{cure}", name=name, obj=self)
 
     def __deepcopy__(self, memo):
@@ -257,9 +233,6 @@ class Recorded(Viewing):
     def __len__(self):
         return len(self.held)
 
-    def __contains__(self, value):
-        return bool((self == value).any())
-
     def __iter__(self):
         return (self[k] for k in range(len(self)))
 
@@ -283,10 +256,14 @@ class Recorded(Viewing):
 
     def __repr__(self):
         array = self.held.numpy()
-        clear = self.dtype == NUMBERS[float] or self.dtype.kind != "f" and array.size
-        end = "requires_grad=True" * self.requires_grad if self.is_leaf else f"grad_fn={self.node}"
-        size = f"size={tuple(self.shape)}" * (not array.size and self.ndim != 1)
-        return printed(array, filter(None, [size, f"dtype={self.dtype}" * (not clear), end]))
+        whole = bool((array == np.floor(array)).all()) if self.dtype.kind == "f" else True
+        how = {"precision": 4, "floatmode": "maxprec" if whole else "fixed", "separator": ", ", "prefix": "tensor("}
+        notes = [np.array2string(array, **how)]
+        if self.dtype != NUMBERS[float] and (self.dtype.kind == "f" or not array.size):
+            notes.append(f"dtype={self.dtype}")
+        if self.requires_grad:
+            notes.append("requires_grad=True" if self.is_leaf else f"grad_fn={self.node}")
+        return f"tensor({', '.join(notes)})"
 
 
 def recorded(name, function, view=None):

@@ -3,17 +3,24 @@
 import numpy as np
 
 from levels import low_level
-from levels_more.checks import expect
 from levels_more.low_level.generator import drawn
-from levels_more.low_level.promotion import NUMBERS, ORDER, common
-from levels_more.torch.datasets import Weighted, stacked
+from levels_more.low_level.promotion import NUMBERS, ORDER
 from levels_more.torch.op_arguments import sizes_of
 from levels_more.torch.recorded import FUNCTIONS, Recorded, device, dtype
-from levels_more.torch.recording import OperandError, ShapeError, recording
+from levels_more.torch.recording import OperandError
 
 BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
-KINDS = {"bool": BOOL, "int": LONG, "int32": LONG, "int64": LONG, "long": LONG, "float": FLOAT, "float32": FLOAT,
-         "double": DOUBLE, "float64": DOUBLE}  # fmt: skip
+KINDS = {
+    "bool": BOOL,
+    "int": LONG,
+    "int32": LONG,
+    "int64": LONG,
+    "long": LONG,
+    "float": FLOAT,
+    "float32": FLOAT,
+    "double": DOUBLE,
+    "float64": DOUBLE,
+}
 
 
 def tensor(data, dtype=None, requires_grad=False, device=None):
@@ -35,7 +42,6 @@ def of_kind(kind):
     def run(data=(), *sizes):
         return FUNCTIONS["zeros"](data, *sizes, dtype=kind) if isinstance(data, int) else tensor(data, kind)
 
-    run.dtype = kind.dtype  # x.type(torch.LongTensor) asks for it
     return run
 
 
@@ -99,19 +105,6 @@ def to(x, *how, **options):
     return x
 
 
-def kind_of(x, dtype=None):
-    """x[…] in this dtype; without one, the name of the class of tensors that has its own: "torch.FloatTensor"."""
-    names = {BOOL: "Bool", LONG: "Long", FLOAT: "Float", DOUBLE: "Double"}
-    return f"torch.{names[x.dtype]}Tensor" if dtype is None else to(x, dtype)
-
-
-def drawn_by(weights, num_samples, replacement=False, generator=None):
-    """So many whole numbers, each drawn as often as weights[n] says; rows of them for weights[rows, n]. See `Weighted`."""
-    array = weights.detach().numpy()
-    rows = [list(Weighted(row, num_samples, replacement, generator)) for row in array.reshape(-1, array.shape[-1])]
-    return tensor(rows if array.ndim > 1 else rows[0])
-
-
 def get_default_dtype():
     """The dtype of Python's floats."""
     return dtype(NUMBERS[float])
@@ -122,57 +115,3 @@ def set_default_dtype(kind):
     if np.dtype(kind).kind != "f":
         raise OperandError(f"set_default_dtype: {kind!r}; expected floats, as torch.float64")
     NUMBERS[float] = np.dtype(kind)
-
-
-def result_type(tensor, other):
-    """The dtype of what two operands give, tensors or numbers: one number does not widen a tensor of its kind."""
-    return dtype(common(*(x.held if isinstance(x, Recorded) else x for x in (tensor, other))))
-
-
-def promote_types(type1, type2):
-    """The smallest dtype that both fit into; float32 counts as wider than int64. Raises TypeError for others than there are."""
-    kinds = [dtype(kind) for kind in (type1, type2)]
-    if unknown := [kind for kind in kinds if kind not in ORDER]:
-        raise TypeError(f"promote_types: {unknown[0]}; here are {[dtype(kind) for kind in ORDER]}")
-    return max(kinds, key=ORDER.index)
-
-
-def cartesian_prod(*tensors):
-    """Each choice of one number of every tensor x[n], as rows, the last number changing first; of one tensor itself.
-
-    Raises ShapeError for a tensor of more axes, or of none, and OperandError for none at all or for several dtypes.
-    """
-    expect(all(isinstance(x, Recorded) for x in tensors), "cartesian_prod: tensors", tensors, "tensors one by one")
-    if len({x.dtype for x in tensors}) != 1:
-        raise OperandError(
-            f"cartesian_prod: dtypes {[x.dtype for x in tensors]}; expected one or more tensors of one dtype"
-        )
-    if wrong := [tuple(x.shape) for x in tensors if x.ndim != 1]:
-        raise ShapeError(f"cartesian_prod: a tensor has the shape {wrong[0]}; expected one axis")
-    places = np.indices([len(x) for x in tensors]).reshape(len(tensors), -1)
-    columns = [x[rows] for x, rows in zip(tensors, places, strict=True)]
-    return tensors[0] if len(tensors) == 1 else FUNCTIONS["stack"](columns, 1)
-
-
-def default_collate(samples):
-    """A list of samples as one batch: tensors and numbers one beneath the other; tuples and dicts part by part."""
-
-    def made(parts):
-        if isinstance(parts[0], Recorded):
-            return FUNCTIONS["stack"](parts)
-        return tensor(np.stack(parts), dtype=DOUBLE if isinstance(parts[0], float) else None)
-
-    return stacked(samples, made)
-
-
-def without_memory(name, function):
-    """A function of NumPy's arrays, of recorded tensors. Raises OperandError for what requires a gradient: it has none."""
-
-    def run(*tensors, **how):
-        if recording() and any(x.requires_grad for x in tensors):
-            raise OperandError(f"{name}: it has no gradient here; x.detach() is a tensor that needs none")
-        found = function(*(x.detach().numpy() for x in tensors), **how)
-        make = lambda array: tensor(np.ascontiguousarray(array))  # noqa: E731
-        return getattr(type(found), "_make", tuple)(map(make, found)) if isinstance(found, tuple) else make(found)
-
-    return run

@@ -1,13 +1,11 @@
-"""Modules of recorded tensors: their parameters and buffers have names, states, modes;"""
+"""Modules of recorded tensors: their parameters and buffers have names, states and modes; and modules in a row."""
 
 import collections
-import functools
 
 from levels.low_level import DTYPES
 from levels.low_level import Module as LevelModule
 from levels_more.torch.optimizers import forget
 from levels_more.torch.recorded import Recorded
-from levels_more.torch.recording import Hook
 
 
 class Parameter(Recorded):
@@ -20,35 +18,18 @@ class Parameter(Recorded):
         return f"Parameter containing:\n{super().__repr__()}"
 
 
-class Matched(collections.namedtuple("Matched", "missing_keys unexpected_keys")):
-    """What `load_state_dict` did not find, and what it did not know."""
-
-    def __repr__(self):
-        return super().__repr__() if any(self) else "<All keys matched successfully>"
-
-
 class Module(LevelModule):
     """Write `forward`, and put parameters and other modules into attributes. (Those in lists are found in a ModuleList.)"""
 
     training = True
     buffers_of = ()  # the names of tensors that are kept, and not trained
 
-    hooks = ()  # functions that hear of each call
-
     def __call__(self, *args, **options):
-        y = self.forward(*args, **options)
-        for hook in self.hooks:
-            changed = hook(self, args, y)
-            y = y if changed is None else changed
-        return y
+        return self.forward(*args, **options)
 
     def forward(self, *_, **__):
         """What a call gives: for you to write. Raises NotImplementedError."""
         raise NotImplementedError(f"{type(self).__name__} has no forward; write `def forward(self, x):`")
-
-    def register_forward_hook(self, hook):
-        """Call hook(module, its arguments, what it gave) at each call; what that gives, if anything, is passed on instead."""
-        return Hook(self, hook)
 
     def __setattr__(self, name, value):
         before = vars(self).get(name)
@@ -60,18 +41,6 @@ class Module(LevelModule):
         """Keep a tensor under this name; it is saved, and not trained."""
         self.buffers_of = (*self.buffers_of, name)
         setattr(self, name, tensor)
-
-    def register_parameter(self, name, parameter):
-        """Train a parameter under this name."""
-        setattr(self, name, parameter)
-
-    def add_module(self, name, module):
-        """Keep a module under this name."""
-        setattr(self, name, module)
-
-    def get_submodule(self, path):
-        """The module at the end of a path of names: "body.0". Raises AttributeError for none."""
-        return functools.reduce(getattr, path.split(".") if path else (), self)
 
     def named_children(self):
         """Pairs (name, module) of the modules in its attributes."""
@@ -98,10 +67,6 @@ class Module(LevelModule):
         """Itself and all modules inside, each once."""
         return (module for _, module in self.named_modules())
 
-    _modules = property(lambda self: dict(self.named_children()))
-    _parameters = property(lambda self: dict(self.named_parameters(recurse=False)))
-    _buffers = property(lambda self: {name: vars(self)[name] for name in self.buffers_of})
-
     def _tensors(self, wanted, recurse=True):
         """{name: tensor} of this and, unless it is said otherwise, all modules inside, for which wanted(module, name, tensor)."""
         found = {}
@@ -122,14 +87,6 @@ class Module(LevelModule):
         """The parameters, each once, in order."""
         return (parameter for _, parameter in self.named_parameters(recurse))
 
-    def named_buffers(self):
-        """Pairs (name, tensor) of what is kept and not trained."""
-        return self._tensors(lambda module, name, x: name in module.buffers_of).items()
-
-    def buffers(self):
-        """What is kept and not trained."""
-        return (tensor for _, tensor in self.named_buffers())
-
     def _state(self):
         return self._tensors(lambda module, name, x: isinstance(x, Parameter) or name in module.buffers_of)
 
@@ -140,15 +97,14 @@ class Module(LevelModule):
     def load_state_dict(self, state, strict=True):
         """Take these numbers over. Raises RuntimeError, and changes nothing, unless names (if `strict`) and shapes fit."""
         own = self._state()
-        found = Matched([n for n in own if n not in state], [n for n in state if n not in own])
+        missing, unknown = [n for n in own if n not in state], [n for n in state if n not in own]
         other = [n for n in own if n in state and tuple(own[n].shape) != tuple(state[n].shape)]
-        wrong = {"Missing key(s)": found.missing_keys, "Unexpected key(s)": found.unexpected_keys} if strict else {}
+        wrong = {"Missing key(s)": missing, "Unexpected key(s)": unknown} if strict else {}
         wrong["size mismatch"] = [f"{n}: {tuple(state[n].shape)} for {tuple(own[n].shape)}" for n in other]
         if told := "; ".join(f"{what}: {', '.join(names)}" for what, names in wrong.items() if names):
             raise RuntimeError(f"load_state_dict: {told}")
         for name in own.keys() & state.keys():
             own[name].write(state[name].to(own[name].dtype).held)
-        return found
 
     def train(self, mode=True):
         """Set the mode of this and of all modules inside: training, or not."""
@@ -189,13 +145,6 @@ class Module(LevelModule):
         """The same module: here is no other device."""
         return self
 
-    def apply(self, function):
-        """Call the function on every module inside, and on this one last."""
-        for part in self.children():
-            part.apply(function)
-        function(self)
-        return self
-
     def extra_repr(self):
         """What is told of it in brackets."""
         return ""
@@ -205,3 +154,28 @@ class Module(LevelModule):
         return (
             f"{type(self).__name__}({self.extra_repr()}" + "".join(f"\n{p}" for p in parts) + "\n" * bool(parts) + ")"
         )
+
+
+class Sequential(Module):
+    """Modules in a row, each called on what the one before gave."""
+
+    def __init__(self, *modules):
+        super().__init__()
+        for k, module in enumerate(modules):
+            setattr(self, str(k), module)
+
+    def __getitem__(self, index):
+        found = [*self.children()][index]
+        return Sequential(*found) if isinstance(index, slice) else found
+
+    def __len__(self):
+        return len([*self.children()])
+
+    def __iter__(self):
+        return self.children()
+
+    def forward(self, x):
+        """What the last module gives."""
+        for module in self:
+            x = module(x)
+        return x

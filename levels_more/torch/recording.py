@@ -8,14 +8,12 @@ import contextlib
 import functools
 import itertools
 import math
-import operator
 import threading
 
-from levels import low_level, more
-from levels.low_level import VJPS, GradientTape, Operators, renamed
+from levels import more
+from levels.low_level import VJPS, GradientTape, Operators
 from levels_more.checks import as_python, expect
 from levels_more.compiler.eager.backward import walk_back
-from levels_more.low_level import custom_rules  # noqa: F401 (the rule of hooks)
 from levels_more.torch.storage import Viewing
 
 
@@ -55,18 +53,6 @@ def recording():
     return _RECORDING.on
 
 
-class Hook:
-    """A function that a module, or the node of a tensor, calls; it can be taken away."""
-
-    def __init__(self, owner, hook):
-        self.owner, self.hook = owner, hook
-        owner.hooks = (*owner.hooks, hook)
-
-    def remove(self):
-        """Take it away."""
-        self.owner.hooks = tuple(hook for hook in self.owner.hooks if hook is not self.hook)
-
-
 _NUMBERS = itertools.count()
 
 
@@ -76,8 +62,7 @@ class Node:
     def __init__(self, name, records=(), parents=(), leaf=None):
         self.name, self.records, self.parents = name, records, parents
         self.number = next(_NUMBERS)  # a node is younger than those that it was made from
-        self.leaf, self.kept = leaf, {}  # the tensor whose numbers begin here; those that keep their gradient, too
-        self.hooks = ()  # pairs (numbers, what is called with their gradient, and may give another one)
+        self.leaf = leaf  # the tensor whose numbers begin here
 
     def __repr__(self):
         return f"<{self.name.strip('_').title().replace('_', '')}Backward0>"
@@ -158,30 +143,26 @@ def _history(node):
     return sorted(found, key=lambda node: node.number)
 
 
-def gradients(targets, weights, inputs=None, keep=False, create=False):
-    """Pairs (x, its gradient), for these inputs or the leaves, of Σ target·weight; a weight may be None for one number.
+def gradients(target, weight=None, inputs=None, keep=False, create=False):
+    """Pairs (x, its gradient), for these inputs or the leaves, of Σ target·weight; the weight may be None for one number.
 
     With `create` they remember as well. Raises RuntimeError where nothing was recorded, or the graph is walked a second
     time, or there are several numbers without weights, TypeError for what is no recorded tensor.
     """
-    for target, weight in zip(targets, weights, strict=True):
-        expect(isinstance(target, Viewing), "backward: the loss", target, "a tensor")
-        if target.node is None or weight is None and math.prod(target.shape) != 1:
-            why = f"its shape is {target.shape}" if target.node else "it was made from nothing that requires_grad"
-            raise RuntimeError(f"backward: {why}; expected one recorded number, or a gradient in the tensor's shape")
-    if len(targets) > 1 or weights[0] is not None:
+    expect(isinstance(target, Viewing), "backward: the loss", target, "a tensor")
+    if target.node is None or weight is None and math.prod(target.shape) != 1:
+        why = f"its shape is {target.shape}" if target.node else "it was made from nothing that requires_grad"
+        raise RuntimeError(f"backward: {why}; expected one recorded number, or a gradient in the tensor's shape")
+    if weight is not None:
         with Switch(True):
-            target = remembering("sum", _weighed, type(targets[0]))(list(targets), [*weights])
-    nodes = _history(target.node)
-    made = [(target.named(), target.node), *(pair for node in nodes for pair in node.parents)]
+            target = (target * weight).sum()
+    nodes, last = _history(target.node), target.named()
+    made = [(last, target.node), *(pair for node in nodes for pair in node.parents)]
     leaves = {held: node.leaf for held, node in made if node.leaf is not None}
     if inputs is not None:
         wanted = {x.known: x for x in inputs if x.node and x.node.leaf is None}
         leaves = {held: x for held, x in leaves.items() if any(x is y for y in inputs)} | wanted
-    else:
-        leaves.update(kept for node in nodes for kept in node.kept.items())
-    records, links, last = _hooked(nodes, target)
-    used = {last}
+    records, used = [record for node in nodes for record in node.records], {last}
     for op, read, _, y in reversed(records):
         if y in used:
             rules = VJPS[op] if op in VJPS or more("rule", op) else itertools.repeat(True)
@@ -191,55 +172,20 @@ def gradients(targets, weights, inputs=None, keep=False, create=False):
         found = walk_back(records, last, sources)
     for node in () if keep or create else nodes:
         node.records = None if node.leaf is None else ()
-    again = [*links, *tape.records] if create else None
-    node = Node("walk_back", again, [(target.named(), target.node)]) if create else None
-    return [_heard(leaves[held], leaves[held].of(dx, node)) for held, dx in zip(sources, found, strict=True)]
-
-
-def _heard(x, dx):
-    """(x, its gradient), which the hooks of a leaf have heard of, and may have changed."""
-    for _, hook in x.node.hooks if x.node.leaf is x else ():
-        changed = hook(dx)
-        dx = dx if changed is None else changed
-    return x, dx
-
-
-def _hooked(nodes, target):
-    """All records of these nodes, where numbers with hooks go on under another name; what joins the two; the target's name."""
-    names, records, links = {}, [], []
-    for node in nodes:
-        for op, read, attrs, y in node.records:
-            records.append((op, tuple(names.get(x, x) for x in read), attrs, y))
-        for known, hook in reversed(node.hooks) if node.leaf is None else ():
-            before = names.get(known, known)
-            names[known] = renamed(known)
-
-            def back(dy, hook=hook):
-                changed = hook(target.of(dy))
-                return [dy if changed is None else changed.held]
-
-            records.append(("own_backward", (before,), {"back": back}, names[known]))
-            links.append(("own_backward", (before,), {"back": lambda dy: [dy]}, names[known]))
-    return records, links, names.get(target.named(), target.named())
-
-
-def _weighed(targets, weights):
-    """Σ target·weight, one number."""
-    parts = [low_level.reduce_sum(y if g is None else y * g) for y, g in zip(targets, weights, strict=True)]
-    return functools.reduce(operator.add, parts)
+    node = Node("walk_back", tape.records, [(last, target.node)]) if create else None
+    return [(leaves[held], leaves[held].of(dx, node)) for held, dx in zip(sources, found, strict=True)]
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False):
-    """The gradients of one number, or of Σ outputs·grad_outputs, over several outputs, a tuple in the shapes of the inputs.
+    """The gradients of one number, or of Σ outputs·grad_outputs: a tuple in the shapes of the inputs, a tensor or several.
 
     With `create_graph` they remember as well, so that their own gradients can be asked for. Raises what `gradients` raises,
     and RuntimeError for an input that had no part, unless `allow_unused` gives None for it.
     """
-    given = (inputs, outputs, grad_outputs)
-    inputs, outputs, weights = ([*x] if isinstance(x, list | tuple) else [x] for x in given)
-    weights, totals = weights if grad_outputs is not None else [None] * len(outputs), {}
-    for x, dx in gradients(outputs, weights, inputs, bool(retain_graph), create_graph):
-        totals[x] = totals[x] + dx if x in totals else dx
-    if len(totals) < len({*inputs}) and not allow_unused:
+    inputs = [*inputs] if isinstance(inputs, list | tuple) else [inputs]
+    found = {}
+    for x, dx in gradients(outputs, grad_outputs, inputs, bool(retain_graph), create_graph):
+        found[x] = found[x] + dx if x in found else dx
+    if len(found) < len({*inputs}) and not allow_unused:
         raise RuntimeError("grad: an input had no part in the output; allow_unused=True gives None for it")
-    return tuple(totals.get(x) for x in inputs)
+    return tuple(found.get(x) for x in inputs)

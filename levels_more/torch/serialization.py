@@ -2,13 +2,12 @@
 
 import io
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 
-from levels.low_level import Operators, constant
-from levels_more.checks import expect
+from levels_more.checks import expect, file_name
+from levels_more.saving.files import write_aside
 from levels_more.torch.storage import Viewing
 
 _TREE = "tree"
@@ -16,9 +15,8 @@ _TREE = "tree"
 
 def _written(value, arrays):
     """What JSON can hold of a value; tensors go to `arrays`. Raises TypeError for what can be neither."""
-    if isinstance(value, Viewing | Operators | np.ndarray):
-        held = getattr(value, "held", value)
-        arrays.append(held if isinstance(held, np.ndarray) else held.numpy())
+    if isinstance(value, Viewing):
+        arrays.append(value.held.numpy())
         return {"tensor": str(len(arrays) - 1)}
     if isinstance(value, dict):
         return {"dict": [[_written(key, arrays), _written(each, arrays)] for key, each in value.items()]}
@@ -51,14 +49,12 @@ def save(tree, path):
     if hasattr(path, "write"):
         path.write(buffer.getvalue())
         return
-    from levels_more.saving.files import write_aside  # what was there stays until the new file is whole
-
     write_aside(
-        Path(expect(isinstance(path, str | os.PathLike), "save: path", path, "the name of a file")), buffer.getvalue()
-    )
+        Path(file_name("save: path", path)), buffer.getvalue()
+    )  # what was there stays until the new file is whole
 
 
-def load(path, make=constant):
+def load(path, make):
     """What `save` wrote, each tensor as `make(array)`. Raises ValueError for another file, FileNotFoundError for none."""
     data = path.read() if hasattr(path, "read") else Path(path).read_bytes()
     try:

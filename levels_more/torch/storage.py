@@ -116,11 +116,6 @@ class Viewing:
         places = self._places()
         return np.array_equal(_strided(np.arange(places.max(initial=0) + 1), places), places)
 
-    def is_contiguous(self):
-        """Whether these numbers lie one behind the other, in the order of their places."""
-        places = self._places().ravel()
-        return np.array_equal(places, places[:1] + np.arange(places.size))
-
     def array(self):
         """The numbers as an array of NumPy that shares their memory: what is written to one is found in the other."""
         root = self

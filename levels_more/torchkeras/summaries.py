@@ -1,7 +1,5 @@
 """What a net of levels_more.torch is made of, printed; metrics that count over batches; one pass over the batches."""
 
-import numpy as np
-
 from levels_more import torch
 from levels_more.checks import expect
 
@@ -44,16 +42,15 @@ def summary(model, input_data=None, input_shape=None, batch_size=-1):
     return text
 
 
-class Share(torch.nn.Module):
-    """Of all answers that count, the share that is a hit, over all batches. preds are logits, targets 0 and 1."""
+class Accuracy(torch.nn.Module):
+    """Of all answers the share that is right, over all batches. preds are logits, targets 0 and 1."""
 
     hits = counted = 0
 
     def forward(self, preds, targets):
-        said, true = preds.detach().numpy().ravel() >= 0.0, targets.numpy().ravel() >= 0.5
-        hit, count = (int(marked.sum()) for marked in self.marked(said, true))
-        self.hits, self.counted = self.hits + hit, self.counted + count
-        return torch.tensor(hit / count if count else float("nan"))
+        right = (preds.detach() >= 0.0) == (targets >= 0.5)
+        self.hits, self.counted = self.hits + int(right.sum()), self.counted + right.numel()
+        return right.double().mean()
 
     def compute(self):
         """The share over all batches since the last `reset`."""
@@ -62,62 +59,6 @@ class Share(torch.nn.Module):
     def reset(self):
         """Forget all batches."""
         self.hits = self.counted = 0
-
-
-SHARES = {  # name -> of what was said and what is true, the hits and what counts
-    "Accuracy": lambda self, said, true: (said == true, true | True),
-    "Precision": lambda self, said, true: (said & true, said),
-    "Recall": lambda self, said, true: (said & true, true),
-}
-SHARES = {name: type(name, (Share,), {"marked": marked}) for name, marked in SHARES.items()}
-
-
-class Ranked(torch.nn.Module):
-    """Counts, of each ten-thousandth of a probability, how often what is 1 and what is 0 got it, over all batches.
-
-    preds are logits, targets 0 and 1.
-    """
-
-    PLACES = 10001
-
-    def __init__(self):
-        super().__init__()
-        self.counts = np.zeros((2, self.PLACES))
-
-    def forward(self, preds, targets):
-        place = (10000.0 * torch.sigmoid(preds.detach()).numpy()).ravel().astype(np.int64)
-        true = targets.numpy().ravel() >= 0.5
-        new = np.stack([np.bincount(place[each], minlength=self.PLACES) for each in (~true, true)])
-        self.counts = self.counts + new
-        return torch.tensor(self.formula(*new))
-
-    def compute(self):
-        """The metric over all batches since the last `reset`; NaN without a row of each kind."""
-        return torch.tensor(self.formula(*self.counts))
-
-    def reset(self):
-        """Forget all batches."""
-        self.counts = np.zeros((2, self.PLACES))
-
-
-class AUC(Ranked):
-    """The share of pairs of a 1 and a 0 in which the 1 got more; as much counts half (Hanley and McNeil, 1982)."""
-
-    def formula(self, zeros, ones):
-        """The share, from the counts [places] of each kind."""
-        above = ones[::-1].cumsum()[::-1] - ones / 2.0
-        pairs = ones.sum() * zeros.sum()
-        return float((above * zeros).sum() / pairs) if pairs else float("nan")
-
-
-class KS(Ranked):
-    """The largest distance between the shares of ones and of zeros up to a probability (Kolmogorov and Smirnov, 1939)."""
-
-    def formula(self, zeros, ones):
-        """The distance, from the counts [places] of each kind."""
-        if not zeros.sum() or not ones.sum():
-            return float("nan")
-        return float(np.abs(ones.cumsum() / ones.sum() - zeros.cumsum() / zeros.sum()).max())
 
 
 def one_pass(net, data, loss_fn, metrics, step=None, before=""):

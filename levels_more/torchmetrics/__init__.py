@@ -4,7 +4,7 @@ Metrics of yes and no, for labels that are floats, are in `levels_more.torchkera
 """
 
 from levels_more import torch
-from levels_more.missing import missing
+from levels_more.missing import room
 
 
 class MeanAbsoluteError(torch.nn.Module):
@@ -33,6 +33,4 @@ class MeanAbsoluteError(torch.nn.Module):
         self.total = self.counted = 0
 
 
-def __getattr__(name):
-    told = "here is MeanAbsoluteError; Accuracy, Precision, Recall and AUC are in levels_more.torchkeras.metrics"
-    raise missing(f"{__name__} has no {name!r}; {told}", name)
+__getattr__, __dir__ = room("torchmetrics", globals())

@@ -1,21 +1,39 @@
 """`torch.optim.lr_scheduler`: rates that depend on how often `step` was called, once an epoch."""
 
+from levels_more.checks import as_python
 from levels_more.missing import room
-from levels_more.torch.rate_schedules import OnPlateau as ReduceLROnPlateau  # noqa: F401
-from levels_more.torch.rate_schedules import Scheduler as LambdaLR  # noqa: F401
-from levels_more.torch.rate_schedules import by_factor
-from levels_more.torch.rate_schedules import half_wave as CosineAnnealingLR  # noqa: F401
-from levels_more.torch.rate_schedules import restarts as CosineAnnealingWarmRestarts  # noqa: F401
 
-StepLR = by_factor(lambda epoch, step_size, gamma=0.1: gamma ** (epoch // step_size))
-MultiStepLR = by_factor(lambda epoch, milestones, gamma=0.1: gamma ** sum(epoch >= m for m in milestones))
-ExponentialLR = by_factor(lambda epoch, gamma: gamma**epoch)
-PolynomialLR = by_factor(lambda epoch, total_iters=5, power=1.0: (1.0 - min(epoch / total_iters, 1.0)) ** power)
-ConstantLR = by_factor(lambda epoch, factor=1 / 3, total_iters=5: factor if epoch < total_iters else 1.0)
-LinearLR = by_factor(
-    lambda epoch, start_factor=1 / 3, end_factor=1.0, total_iters=5: (
-        start_factor + (end_factor - start_factor) * min(epoch, total_iters) / total_iters
-    )
-)
+
+class LambdaLR:
+    """The rate that each group began with, times `lr_lambda(epoch)`."""
+
+    def __init__(self, optimizer, lr_lambda):
+        groups = optimizer.param_groups
+        self.optimizer, self.last_epoch = optimizer, 0
+        self.base_lrs = [group.setdefault("initial_lr", group["lr"]) for group in groups]
+        self.factor = lr_lambda
+        self._set()
+
+    def _set(self):
+        for group, first in zip(self.optimizer.param_groups, self.base_lrs, strict=True):
+            group["lr"] = as_python(first * self.factor(self.last_epoch))
+
+    def step(self):
+        """One epoch more."""
+        self.last_epoch += 1
+        self._set()
+
+    def get_last_lr(self):
+        """The rates of the groups."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+
+class StepLR(LambdaLR):
+    """The rate times `gamma` after every `step_size` epochs."""
+
+    def __init__(self, optimizer, step_size, gamma=0.1):
+        step_size, gamma = as_python((step_size, gamma))
+        super().__init__(optimizer, lambda epoch: gamma ** (epoch // step_size))
+
 
 __getattr__, __dir__ = room("torch.optim.lr_scheduler", globals())

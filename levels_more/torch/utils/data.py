@@ -1,29 +1,134 @@
-"""`torch.utils.data`: data sets by number, and loaders of batches."""
+"""`torch.utils.data`: samples by number, `data[k]`, some of them, and loaders of batches."""
 
+import itertools
+
+import numpy as np
+
+from levels_more.checks import expect
+from levels_more.low_level.generator import shuffled
 from levels_more.missing import room
-from levels_more.torch.datasets import Among as SubsetRandomSampler  # noqa: F401
-from levels_more.torch.datasets import AnyOrder as RandomSampler  # noqa: F401
-from levels_more.torch.datasets import Batches, Sampler, random_split  # noqa: F401
-from levels_more.torch.datasets import Flow as IterableDataset  # noqa: F401
-from levels_more.torch.datasets import InGroups as BatchSampler  # noqa: F401
-from levels_more.torch.datasets import InOrder as SequentialSampler  # noqa: F401
-from levels_more.torch.datasets import Joined as ConcatDataset  # noqa: F401
-from levels_more.torch.datasets import Rows as TensorDataset
-from levels_more.torch.datasets import Samples as Dataset  # noqa: F401
-from levels_more.torch.datasets import Some as Subset  # noqa: F401
-from levels_more.torch.datasets import Weighted as WeightedRandomSampler  # noqa: F401
-from levels_more.torch.recorded_making import default_collate
+from levels_more.torch.functions import FUNCTIONS
+from levels_more.torch.recorded import Recorded
+from levels_more.torch.recorded_making import DOUBLE, tensor
 
 
-class DataLoader(Batches):
-    """Batches of a data set. There is no other process: `num_workers` and `pin_memory` change nothing."""
+class Dataset:
+    """Write `__len__`, and `__getitem__(index)`."""
 
-    def __init__(self, dataset, batch_size=1, shuffle=False, sampler=None, batch_sampler=None, num_workers=0,
-                 collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
-                 multiprocessing_context=None, generator=None, prefetch_factor=None, persistent_workers=False):  # fmt: skip
+    def __iter__(self):
+        return (self[k] for k in range(len(self)))
+
+
+class TensorDataset(Dataset):
+    """The rows of several tensors or arrays, as tuples. Raises ValueError where one has more rows than another."""
+
+    def __init__(self, *tensors):
+        if len({len(x) for x in tensors}) != 1:
+            counts = [len(x) for x in tensors]
+            raise ValueError(f"TensorDataset: tensors of {counts} rows; expected one or more, with as many in each")
+        self.tensors = tensors
+
+    def __len__(self):
+        return len(self.tensors[0])
+
+    def __getitem__(self, index):
+        return tuple(x[index] for x in self.tensors)
+
+
+class Subset(Dataset):
+    """The samples of these numbers."""
+
+    def __init__(self, dataset, indices):
+        self.dataset, self.indices = dataset, indices
+
+    def __len__(self):
+        return len(self.indices)
+
+    def __getitem__(self, index):
+        return self.dataset[self.indices[index]]
+
+
+def random_split(dataset, lengths, generator=None):
+    """Parts of a data set, drawn at random: so many samples each, or such shares of all. Raises ValueError for other sums."""
+    counts = list(lengths)
+    if all(0.0 <= n <= 1.0 for n in counts) and abs(sum(counts) - 1.0) < 1e-6:
+        counts = [int(len(dataset) * share) for share in counts]
+        for k in range(len(dataset) - sum(counts)):
+            counts[k % len(counts)] += 1
+    if sum(counts) != len(dataset):
+        raise ValueError(f"random_split: {list(lengths)} make {sum(counts)}; the data set has {len(dataset)} samples")
+    order, ends = shuffled(len(dataset), generator).tolist(), [0, *itertools.accumulate(counts)]
+    return [Subset(dataset, order[start:end]) for start, end in itertools.pairwise(ends)]
+
+
+class Sampler:
+    """Write `__iter__`, which gives numbers of samples, and `__len__`: a `DataLoader` takes them in this order."""
+
+    def __init__(self, data_source=None):
+        self.data_source = data_source
+
+
+def default_collate(samples):
+    """A list of samples as one batch: tensors and numbers one beneath the other; tuples and dicts part by part."""
+    first = samples[0]
+    if isinstance(first, dict):
+        return {name: default_collate([sample[name] for sample in samples]) for name in first}
+    if isinstance(first, tuple | list):
+        return [default_collate(list(part)) for part in zip(*samples, strict=True)]
+    if isinstance(first, str):
+        return samples
+    if isinstance(first, Recorded):
+        return FUNCTIONS["stack"](samples)
+    return tensor(np.stack(samples), dtype=DOUBLE if isinstance(first, float) else None)
+
+
+class DataLoader:
+    """Batches of a data set, in order, or with `shuffle` in another one in each pass, or in that of a `sampler`.
+
+    `collate_fn` makes a batch of a list. There is no other process: `num_workers` and `pin_memory` change nothing. Raises
+    TypeError for a batch size that is none, ValueError for a sampler beside `shuffle`.
+    """
+
+    def __init__(
+        self,
+        dataset,
+        batch_size=1,
+        shuffle=False,
+        sampler=None,
+        *,
+        num_workers=0,
+        collate_fn=None,
+        pin_memory=False,
+        drop_last=False,
+        generator=None,
+    ):
+        whole = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool) and batch_size > 0
+        expect(whole, "DataLoader: batch_size", batch_size, "a whole number from 1 on")
+        if shuffle and sampler is not None:
+            raise ValueError("DataLoader: a sampler gives the order; leave shuffle away")
+        self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
+        self.shuffle, self.sampler, self.generator = shuffle, sampler, generator
         self.num_workers, self.collate_fn = num_workers, collate_fn or default_collate
-        collate = collate_fn or (None if type(dataset) is TensorDataset else default_collate)
-        super().__init__(dataset, batch_size, shuffle, collate, drop_last, sampler, generator, batch_sampler)
+        self.by_rows = collate_fn is None and type(dataset) is TensorDataset  # a batch is rows of its tensors
+
+    def __len__(self):
+        n = len(self.dataset if self.sampler is None else self.sampler)
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    def _order(self):
+        """The numbers of all samples, an array."""
+        if self.sampler is not None:
+            return np.array([*self.sampler])
+        return shuffled(len(self.dataset), self.generator) if self.shuffle else np.arange(len(self.dataset))
+
+    def __iter__(self):
+        order = self._order()
+        for k in range(len(self)):
+            rows = order[k * self.batch_size : (k + 1) * self.batch_size]
+            if self.by_rows:
+                yield list(self.dataset[rows])
+            else:
+                yield self.collate_fn([self.dataset[int(row)] for row in rows])
 
 
 __getattr__, __dir__ = room("torch.utils.data", globals())
