@@ -6,7 +6,7 @@
 
 from levels.support.fronts import absent
 
-from .autodiff import VJPS, WALKS, GradientTape, hand_on, made_from, unbroadcast, walk_back
+from .autodiff import VJPS, WALKS, GradientTape, hand_on, made_from, quickest_walk, unbroadcast, walk_back
 from .functions import BACK_ENDS, GUARDS, PASSES, Function, eager, function, row_numbers
 from .graph import Graph, Node, Symbol, Trace, dce, needed_by, trace
 from .module import Module
@@ -25,7 +25,7 @@ __all__ = [
     "Node", "OPERATORS", "Operators", "PASSES", "RUN", "Replay", "RowProgram", "Run", "Symbol", "Tensor", "Trace",
     "Turns", "VJPS", "Variable", "WALKS", "apply", "as_instructions", "as_tensor", "check_fits", "clip", "constant",
     "dce", "dnn", "dnn_classifier", "eager", "exp", "function", "gather", "hand_on", "home_of", "linear_regression",
-    "log", "made_from", "needed_by", "of_several_ops", "reduce_mean", "reduce_sum", "relu", "renamed", "row_numbers",
-    "row_parts", "sides", "sigmoid", "sqrt", "trace", "unbroadcast", "walk_back"
+    "log", "made_from", "needed_by", "of_several_ops", "quickest_walk", "reduce_mean", "reduce_sum", "relu", "renamed",
+    "row_numbers", "row_parts", "sides", "sigmoid", "sqrt", "trace", "unbroadcast", "walk_back"
 ]
 __getattr__ = absent(__name__)  # says where there is more

@@ -128,6 +128,15 @@ def walk_back(records, target, sources):
 WALKS = []  # walk(records, target, sources): the same gradients, sooner; None where it knows no way
 
 
+def quickest_walk(records, target, sources):
+    """The gradients by the first of WALKS that knows a way, or by `walk_back`, which says what is raised."""
+    for walk in WALKS:
+        found = walk(records, target, sources)
+        if found is not None:
+            return found
+    return walk_back(records, target, sources)
+
+
 class GradientTape(_Tape):
     """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
 
@@ -150,9 +159,7 @@ class GradientTape(_Tape):
                 raise ValueError(f"{name(k)} was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None  # the walk is not written down
         try:
-            quicker = (walk(records, tensors[0], tensors[1:]) for walk in WALKS)
-            found = next((each for each in quicker if each is not None), None)
-            return walk_back(records, tensors[0], tensors[1:]) if found is None else found
+            return quickest_walk(records, tensors[0], tensors[1:])
         finally:
             self.records = records if self.persistent else None
 

@@ -73,7 +73,7 @@ def written_part(part, seen):
     """
     made = made_again(part)
     kind = type(part) if isinstance(part, high_level.Model) else made.func
-    name = "Functional" if kind is Model else kind.__name__
+    name = "Functional" if kind.__name__ == "Model" and getattr(part, "steps", None) else kind.__name__
     name = f"keras.{name}" if CLASSES.get(f"keras.{name}") is kind else name
     if CLASSES.get(name, kind) is not kind and not of_levels(kind):
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")

@@ -45,6 +45,7 @@ from levels.low_level import (
     made_from,
     needed_by,
     of_several_ops,
+    quickest_walk,
     reduce_mean,
     reduce_sum,
     relu,
@@ -63,6 +64,7 @@ from levels_more.compiler.passes import (
     constant_fold,
     cse,
 )
+from levels_more.low_level import nn
 from levels_more.low_level.activations import (
     hard_sigmoid,
     leaky_relu,
@@ -298,6 +300,7 @@ __all__ = [
     "mod",
     "moved",
     "needed_by",
+    "nn",
     "norm",
     "normal",
     "of_several_ops",
@@ -306,6 +309,7 @@ __all__ = [
     "ones_like",
     "pick",
     "pieces",
+    "quickest_walk",
     "range",
     "ranked",
     "reduce_all",

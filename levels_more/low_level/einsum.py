@@ -3,7 +3,8 @@
 import functools
 import operator
 
-from levels import low_level as low
+from levels.low_level import reduce_sum
+from levels_more.low_level.ops import broadcast_to, dot, reshape, transpose
 
 
 def einsum(letters, *tensors):
@@ -24,12 +25,12 @@ def einsum(letters, *tensors):
         raise ValueError(f"einsum: {letters!r} for {shapes}; expected a letter for each axis, each of one size")
     order, parts = [*right, *sorted(sizes.keys() - {*right})], []
     for term, x in zip(terms, tensors, strict=True):
-        x = low.transpose(x, [term.index(c) for c in order if c in term]) if len(term) > 1 else x
-        parts.append(low.reshape(x, [sizes[c] if c in term else 1 for c in order]))
+        x = transpose(x, [term.index(c) for c in order if c in term]) if len(term) > 1 else x
+        parts.append(reshape(x, [sizes[c] if c in term else 1 for c in order]))
     y = functools.reduce(operator.mul, parts)
-    y = low.broadcast_to(y, [sizes[c] for c in order])
+    y = broadcast_to(y, [sizes[c] for c in order])
     summed = tuple(range(len(right), len(order)))
-    return low.reduce_sum(y, summed) if summed else y
+    return reduce_sum(y, summed) if summed else y
 
 
 def products(x, y):
@@ -39,4 +40,4 @@ def products(x, y):
 
 def matmul(x, y):
     """x @ y: x[…, k] and y[k, n] or y[k], or matrix by matrix x[b, m, k] and y[b, k, n]. Raises ValueError for others."""
-    return products(x, y) if len(x.shape) == len(y.shape) == 3 else low.dot(x, y)
+    return products(x, y) if len(x.shape) == len(y.shape) == 3 else dot(x, y)

@@ -14,6 +14,7 @@ from levels.mid_level import (
     positive,
     squared_error,
 )
+from levels_more.mid_level import layers, losses, metrics, optimizers
 from levels_more.mid_level.base_layer import (
     Layer,
 )
@@ -248,9 +249,13 @@ __all__ = [
     "glorot_uniform",
     "indicator_column",
     "known",
+    "layers",
     "linear_regression",
+    "losses",
     "mapped",
+    "metrics",
     "numeric_column",
+    "optimizers",
     "packed",
     "positive",
     "prefetched",

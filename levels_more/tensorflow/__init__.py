@@ -12,9 +12,9 @@ import builtins
 
 import numpy as np
 
-from levels import low_level as low
-from levels import mid_level
 from levels.low_level import Tensor  # noqa: F401
+from levels_more import low_level as low
+from levels_more import mid_level
 from levels_more.missing import TENSORFLOW, TENSORFLOW_EMPTY, room, small_room
 from levels_more.tensorflow import keras, nested  # noqa: F401
 from levels_more.tensorflow.data_pipeline import TensorStream

@@ -6,7 +6,7 @@ import numpy as np
 
 from levels.low_level import DTYPES, Operators
 from levels_more.checks import called
-from levels_more.mid_level.dataset import Stream, as_element, each_array
+from levels_more.mid_level.dataset import Dataset, as_element, each_array
 from levels_more.tensorflow.nested import each_leaf, known_now, numbers
 
 
@@ -28,7 +28,7 @@ def _numpy(x):
     return numbers(x).numpy() if isinstance(x, Operators) or np.asarray(x).dtype in DTYPES else np.asarray(x)
 
 
-class TensorStream(Stream):
+class TensorStream(Dataset):
     """A dataset of tensors, or of tuples or dicts of them: its functions take and return tensors."""
 
     @classmethod

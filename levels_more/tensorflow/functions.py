@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from levels import low_level as low
 from levels.low_level import Operators
+from levels_more import low_level as low
 from levels_more.tensorflow.nested import known_now, known_shape, numbers, whole
 from levels_more.tensorflow.op_arguments import RULES
 

@@ -1,6 +1,6 @@
 """`tf.keras`: levels 4 and 5 by Keras' names. Where its rules differ, they are in keras_layers, keras_models and others."""
 
-from levels import high_level
+from levels_more import high_level
 from levels_more.missing import KERAS_EMPTY, TENSORFLOW, room, small_room
 from levels_more.tensorflow import keras_layers, keras_losses, keras_metrics, keras_models, keras_optimizers
 from levels_more.tensorflow.keras_layers import Input

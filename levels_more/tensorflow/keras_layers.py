@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from levels import mid_level
 from levels.low_level import Operators, Variable, constant
+from levels_more import mid_level
 from levels_more.checks import as_python, dtype_of
 from levels_more.high_level import functional
 from levels_more.low_level.ops import cast

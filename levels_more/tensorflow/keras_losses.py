@@ -2,8 +2,8 @@
 
 import functools
 
-from levels import mid_level
 from levels.low_level import as_tensor
+from levels_more import mid_level
 from levels_more.low_level.ops import cast, reshape
 from levels_more.mid_level import losses
 from levels_more.mid_level.metrics import snake_case

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from levels import mid_level
 from levels.low_level import constant
-from levels_more.high_level.fit import spelled
+from levels_more import mid_level
+from levels_more.high_level.training import spelled
 from levels_more.low_level.ops import cast
 from levels_more.mid_level import metrics
 from levels_more.mid_level.metrics import snake_case
@@ -73,7 +73,7 @@ def called(metric):
     """A metric that was asked for by name has that name."""
     if not isinstance(metric, str):
         return metric() if isinstance(metric, type) else metric
-    word = spelled("metric", mid_level.METRICS, metric)
+    word = spelled(metrics.METRICS, metric)
     if word not in BY_NAME:
         return metric
     found = BY_NAME[word](name=metric)

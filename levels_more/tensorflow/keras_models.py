@@ -1,12 +1,11 @@
 """Models by Keras' rules: a subclass, which may have a `build` of its own, a graph of layers, or layers in a row."""
 
-from levels import high_level
-from levels.mid_level import OPTIMIZERS, WIDER
+from levels_more import high_level
 from levels_more.checks import expect
-from levels_more.high_level import functional
 from levels_more.high_level.data_adapter import as_list, is_data
-from levels_more.high_level.fit import spelled
 from levels_more.high_level.serialization import CLASSES
+from levels_more.high_level.training import spelled
+from levels_more.mid_level.optimizers import OPTIMIZERS
 from levels_more.saving import model as saving
 from levels_more.tensorflow import keras_optimizers
 from levels_more.tensorflow.keras_layers import LAYERS, Input, Layer
@@ -32,7 +31,7 @@ class Model(Layer, high_level.Model):
         """Choose how to train, by names or objects; the last two change nothing here. Raises TypeError without a loss."""
         expect(loss is not None, "compile: loss", loss, 'a loss, as in model.compile(optimizer, loss="mse")')
         if isinstance(optimizer, str):
-            optimizer = keras_optimizers.BY_NAME.get(spelled("optimizer", OPTIMIZERS, optimizer), optimizer)
+            optimizer = keras_optimizers.BY_NAME.get(spelled(OPTIMIZERS, optimizer), optimizer)
         optimizer = optimizer() if isinstance(optimizer, type) else optimizer
         losses = [chosen(each) for each in loss] if isinstance(loss, (list, tuple)) else chosen(loss)
         super().compile(optimizer, losses, [called(metric) for metric in as_list(metrics or ())])
@@ -45,10 +44,6 @@ class Model(Layer, high_level.Model):
         )
         options.setdefault("validation_batch_size", batch_size or 32)
         return super().fit(x, y, batch_size, *args, **options)
-
-
-class Functional(Model, functional.Functional):
-    """A graph of layers, from inputs to outputs."""
 
 
 class Sequential(Model, high_level.Sequential):
@@ -64,9 +59,6 @@ class Sequential(Model, high_level.Sequential):
         super().add(layer)
 
 
-WIDER[Model] = Functional
-
-
 def load_model(filepath, custom_objects=None):
     """The model that `save` wrote; `custom_objects` {name: class} are the reader's."""
     return saving.load_model(filepath, custom_objects or {})
@@ -74,4 +66,5 @@ def load_model(filepath, custom_objects=None):
 
 for table in (LAYERS, LOSSES, METRICS, keras_optimizers.OPTIMIZERS):
     CLASSES.update({f"keras.{name}": kind for name, kind in table.items() if isinstance(kind, type)})
-CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Functional, Sequential)})
+CLASSES["keras.Functional"] = Model  # what a graph of layers is called in files
+CLASSES["keras.Sequential"] = Sequential

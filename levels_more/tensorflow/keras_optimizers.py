@@ -2,8 +2,8 @@
 
 import math
 
-from levels import mid_level
 from levels.low_level import exp, sqrt
+from levels_more import mid_level
 from levels_more.mid_level import optimizers
 
 

@@ -4,8 +4,8 @@ import types
 
 import numpy as np
 
-from levels import low_level
 from levels.low_level import DOOR, RUN, NoProgram, Operators, Tensor, Trace, Variable, constant
+from levels_more import low_level
 from levels_more.low_level.shape import stack
 
 

@@ -7,8 +7,8 @@ import time
 
 import numpy as np
 
-from levels import low_level as low
 from levels.low_level import Operators
+from levels_more import low_level as low
 from levels_more.low_level import einsum as letters
 from levels_more.tensorflow.nested import known_now, numbers
 

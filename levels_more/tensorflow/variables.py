@@ -1,8 +1,8 @@
 """Variables, modules and a tape by TensorFlow's rules: `assign` takes what can become a tensor, gradients go to what is watched."""
 
-from levels import low_level, more
-from levels.low_level import VJPS, Module, Operators, Variable, as_tensor, hand_on
-from levels_more.compiler.eager.backward import walk_back
+from levels.low_level import VJPS, Operators, Variable, as_tensor, hand_on, quickest_walk
+from levels_more import low_level
+from levels_more.low_level.module import Module
 from levels_more.tensorflow.nested import each_leaf, leaves, numbers
 
 
@@ -87,7 +87,7 @@ class WatchingTape(low_level.GradientTape):
             for y in map(as_tensor, leaves(target)):
                 ways = reached & _ways(records, y)
                 wanted = [x for x in dict.fromkeys(map(as_tensor, given)) if x in ways]
-                for x, dx in zip(wanted, walk_back(records, y, wanted) if wanted else (), strict=True):
+                for x, dx in zip(wanted, quickest_walk(records, y, wanted) if wanted else (), strict=True):
                     hand_on(found, x, dx)
         finally:
             self.records = records if self.persistent else None
@@ -99,6 +99,6 @@ def _ways(records, y):
     found = {y}
     for op, inputs, _, result in reversed(records):
         if result in found:
-            rules = VJPS[op] if op in VJPS or more("rule", op) else inputs  # what has no rule is told by `walk_back`
+            rules = VJPS.get(op, inputs)  # what has no rule is told by `walk_back`
             found.update(x for x, rule in zip(inputs, rules, strict=False) if rule is not None and x.dtype.kind == "f")
     return found

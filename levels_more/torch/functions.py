@@ -5,9 +5,9 @@ import operator
 
 import numpy as np
 
-from levels import low_level as low
-from levels.low_level import nn
+from levels_more import low_level as low
 from levels_more.low_level import einsum as letters
+from levels_more.low_level import nn
 from levels_more.low_level.custom_rules import without_gradient
 from levels_more.low_level.generator import drawn, shuffled
 from levels_more.low_level.promotion import both, floats, of_kinds

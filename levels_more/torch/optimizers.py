@@ -4,9 +4,9 @@ import types
 
 import numpy as np
 
-from levels import mid_level
 from levels.low_level import constant
 from levels.mid_level import positive
+from levels_more import mid_level
 from levels_more.checks import as_python, expect
 from levels_more.torch.recorded import FUNCTIONS, Recorded
 from levels_more.torch.recording import Switch, switched
@@ -94,7 +94,7 @@ class SGD(Optimizer):
         dw = dw + how.weight_decay * w if how.weight_decay else dw
         if how.momentum:
             dw = state["momentum_buffer"] = dw if t == 1 else how.momentum * state["momentum_buffer"] + dw
-        return mid_level.optimizers.descend(how.lr, dw, w)
+        return mid_level.descend(how.lr, dw, w)
 
 
 class Adam(Optimizer):

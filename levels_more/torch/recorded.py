@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from levels import low_level
 from levels.low_level import Operators
+from levels_more import low_level
 from levels_more.low_level.promotion import NUMBERS
 from levels_more.missing import TORCH
 from levels_more.torch.op_arguments import put

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from levels import low_level
+from levels_more import low_level
 from levels_more.low_level.generator import drawn
 from levels_more.low_level.promotion import NUMBERS, ORDER
 from levels_more.torch.op_arguments import sizes_of

@@ -3,7 +3,7 @@
 import collections
 
 from levels.low_level import DTYPES
-from levels.low_level import Module as LevelModule
+from levels_more.low_level.module import Module as LevelModule
 from levels_more.torch.optimizers import forget
 from levels_more.torch.recorded import Recorded
 

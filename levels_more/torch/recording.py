@@ -10,10 +10,8 @@ import itertools
 import math
 import threading
 
-from levels import more
-from levels.low_level import VJPS, GradientTape, Operators
+from levels.low_level import VJPS, GradientTape, Operators, quickest_walk
 from levels_more.checks import as_python, expect
-from levels_more.compiler.eager.backward import walk_back
 from levels_more.torch.storage import Viewing
 
 
@@ -165,11 +163,11 @@ def gradients(target, weight=None, inputs=None, keep=False, create=False):
     records, used = [record for node in nodes for record in node.records], {last}
     for op, read, _, y in reversed(records):
         if y in used:
-            rules = VJPS[op] if op in VJPS or more("rule", op) else itertools.repeat(True)
+            rules = VJPS.get(op, itertools.repeat(True))
             used.update(x for x, rule in zip(read, rules, strict=False) if rule)
     sources = [held for held in leaves if held in used]
     with GradientTape() if create else contextlib.nullcontext() as tape:
-        found = walk_back(records, last, sources)
+        found = quickest_walk(records, last, sources)
     for node in () if keep or create else nodes:
         node.records = None if node.leaf is None else ()
     node = Node("walk_back", tape.records, [(last, target.node)]) if create else None

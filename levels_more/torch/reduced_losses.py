@@ -1,8 +1,8 @@
 """Losses in PyTorch's order, what is predicted first: number by number, weighted, and then reduced to their mean or sum."""
 
-from levels import low_level as low
-from levels.low_level import nn
-from levels.mid_level import losses
+from levels.mid_level import squared_error
+from levels_more import low_level as low
+from levels_more.low_level import nn
 from levels_more.torch.recorded import recorded
 
 
@@ -60,7 +60,7 @@ def of_classes(input, target, weight=None, reduction="mean"):
     return reduced(each, reduction, low.reduce_sum(low.gather(weight, target)))
 
 
-mse_loss = loss("mse_loss", lambda x, y: losses.squared_error(y, x))
+mse_loss = loss("mse_loss", lambda x, y: squared_error(y, x))
 l1_loss = loss("l1_loss", lambda x, y: low.abs(x - y))
 binary_cross_entropy = loss("binary_cross_entropy", of_probabilities)
 binary_cross_entropy_with_logits = loss("binary_cross_entropy_with_logits", of_logits)

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from levels import low_level
 from levels.low_level import renamed
+from levels_more import low_level
 
 
 def _strided(array, places):
