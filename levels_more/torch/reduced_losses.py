@@ -1,6 +1,6 @@
 """Losses in PyTorch's order, what is predicted first: number by number, weighted, and then reduced to their mean or sum."""
 
-from levels.mid_level import squared_error
+from levels.mid_level import BinaryCrossentropy, squared_error
 from levels_more import low_level as low
 from levels_more.low_level import nn
 from levels_more.torch.recorded import recorded
@@ -33,7 +33,7 @@ def loss(name, each):
 
 def of_probabilities(input, target):
     """-(target·log p + (1 - target)·log(1 - p)), p = input; no logarithm counts as less than -100. Raises ValueError."""
-    losses.BinaryCrossentropy().check_probabilities("input", input)
+    BinaryCrossentropy().check_probabilities("input", input)
     return low.apply("probabilities_crossentropy", target, input)
 
 
