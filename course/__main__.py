@@ -49,7 +49,7 @@ CONDA = {"huggingface-hub": "huggingface_hub", "playwright": "playwright-python"
 
 def lab(arguments):
     from course import build
-    from course.build.rooms import BuildError
+    from course.builder.rooms import BuildError
     from course.setup import ahead, desk
 
     if "--answers" in arguments:
@@ -67,7 +67,7 @@ def lab(arguments):
 
 def resume(arguments):
     from course import build
-    from course.build.rooms import BuildError
+    from course.builder.rooms import BuildError
     from course.practice import resuming
     from course.setup import desk
 
@@ -136,7 +136,7 @@ def run(arguments):
 
 
 def progress(arguments):
-    from course.build.rooms import BuildError
+    from course.builder.rooms import BuildError
     from course.practice.progress import table
 
     try:

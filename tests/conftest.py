@@ -127,7 +127,14 @@ build.level("02_kernels", linear_regression)
 def built(tmp_path_factory) -> Path:
     """The tiny project, built once. Tests work on copies of it."""
     root = tmp_path_factory.mktemp("built")
-    for name in ("__init__.py", "build/__init__.py", "build/blanks.py", "build/minutes.py", "build/rooms.py"):
+    for name in (
+        "__init__.py",
+        "build.py",
+        "builder/__init__.py",
+        "builder/blanks.py",
+        "builder/minutes.py",
+        "builder/rooms.py",
+    ):
         write(root / "course" / name, (build.ROOT / "course" / name).read_text(encoding="utf-8"))
     write(root / "course" / "tasks.py", TASKS)
     write(root / "course" / "figures" / "__init__.py", "")

@@ -15,8 +15,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from course import build
-from course.build import blanks, rooms
-from course.build.rooms import BuildError
+from course.builder import blanks, rooms
+from course.builder.rooms import BuildError
 from course.practice import asking, filling, progress
 from course.setup import desk
 from solutions.answers import ANSWERS

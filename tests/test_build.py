@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from jupyter_client.manager import start_new_kernel
 
 from course import build
-from course.build import rooms
-from course.build.rooms import BuildError
+from course.builder import rooms
+from course.builder.rooms import BuildError
 
 pytestmark = pytest.mark.versions
 
@@ -261,7 +261,7 @@ def test_a_level_says_which_names_are_its_own(project):
 
 
 def test_what_ipython_adds_to_python_is_not_exported():
-    command = "import builtins; builtins.display = builtins.get_ipython = print; from course.build import rooms"
+    command = "import builtins; builtins.display = builtins.get_ipython = print; from course.builder import rooms"
     done = python(build.ROOT, command + "; print(sorted({'display', 'get_ipython', 'print'} & rooms.BUILTINS))")
     assert done == "['print']\n"
 
@@ -538,7 +538,7 @@ def test_a_damaged_notebook_is_made_again(project, content, monkeypatch):
         path.write_text(content)
     (found,) = [line for line in build.check(project, build.names_in(project)) if "01_hardware" in line]
     assert f"notebooks/01_hardware.ipynb is {'missing' if content is None else 'damaged'}" in found
-    monkeypatch.setattr(build, "execute", lambda *arguments: None)
+    monkeypatch.setattr("course.builder.execute", lambda *arguments: None)
     assert build.main(["01_hardware"], project) == 0
     aside = project / ".course" / "aside"
     assert [p.read_text() for p in aside.glob("*")] == ([] if content is None else [content])

@@ -20,7 +20,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from course import build, reference, tasks
-from course.build.rooms import code_of
+from course.builder.rooms import code_of
 from course.figures import HUES, LEVELS, accuracy, great, r_squared, widgets
 from course.inspection import compare, marks, side_by_side
 from levels.hardware import exp, host_lanes, log, pool

@@ -16,8 +16,8 @@ import nbformat
 import pytest
 
 from course import build, serving
-from course.build import rooms
-from course.build.minutes import words
+from course.builder import rooms
+from course.builder.minutes import words
 
 NAMES = build.names_in(build.ROOT)
 LEVELS = [build.level_of(name) for name in NAMES]

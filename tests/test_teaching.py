@@ -11,7 +11,7 @@ from PIL import Image
 from course import __main__ as the_door
 from course import figures, reading
 from course.build import ROOT, names_in, text_path
-from course.build.minutes import UNTIMED
+from course.builder.minutes import UNTIMED
 from course.practice import teaching
 from solutions.answers import ANSWERS
 

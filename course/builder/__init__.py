@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from course.build import blanks, minutes
-from course.build.rooms import LEVELS, BuildError, File, blank_in, code_lines, export, read, read_text, title
+from course.builder import blanks, minutes
+from course.builder.rooms import LEVELS, BuildError, File, blank_in, code_lines, export, read, read_text, title
 
 # nbformat, jupytext and nbclient are imported where they are used: together they take two seconds to load, and the
 # first cell of every notebook imports this module.

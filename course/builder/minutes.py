@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build.rooms import BuildError, blank_in, code_of
+from course.builder.rooms import BuildError, blank_in, code_of
 
 WORDS, LINES, WIDTH, BLANK = 200, 7, 92, 3  # words and lines a minute, characters of a line read at once, minutes
 HEADING = re.compile(r"## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?")
@@ -196,7 +196,7 @@ def table(name: str, found: list[Section]) -> str:
 
 def write(root: Path, names: list[str]) -> None:
     """Write the minutes of these notebooks beside their headings, and show how they come about."""
-    from course import build
+    from course import builder as build
 
     for name in names:
         path = build.text_path(root, name)

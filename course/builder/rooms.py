@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build import blanks
+from course.builder import blanks
 
 MARKER = re.compile(r"#\|\s*export\s+(\w+)(?:\s+blank\s+([A-Za-z]\w*))?\s*")  # room, the key of a blank
 OF_THE_CORE = re.compile(r"#\|\s*blank\s+([A-Za-z]\w*)\s*")  # on the trail: a blank that its core has, too

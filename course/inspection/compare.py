@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from course import build, reference
-from course.build.rooms import code_lines
+from course.builder.rooms import code_lines
 from course.figures import LEVELS, accuracy, r_squared, short
 from course.inspection import side_by_side as page
 from course.inspection.marks import functions_of, read

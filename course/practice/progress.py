@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from course.build import all_in, names_in, text_path
-from course.build.rooms import blank_in, read_text
+from course.builder.rooms import blank_in, read_text
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / ".course" / "progress.db"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from course import build
 from course.build import MINE, ROOT, blank_in, core_of, names_in, read_notebook, trail_in
-from course.build.rooms import BuildError
+from course.builder.rooms import BuildError
 
 STOPPED, ASKED = (
     ".course/stopped.json",

@@ -1,8 +1,9 @@
 """The end of a notebook on the trail: what the reader wrote goes along, into the notebook of that level on his desk."""
 
 from course import build
-from course.build import HOME, MINE, ROOT, WATCHED, WRITTEN, blank_in, blanks, core_of, read_notebook, replace
-from course.build.rooms import BuildError
+from course.build import HOME, MINE, ROOT, WATCHED, WRITTEN, blank_in, core_of, read_notebook, replace
+from course.builder import blanks
+from course.builder.rooms import BuildError
 
 
 def take_along() -> None:

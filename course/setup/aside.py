@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from course.build import replace
-from course.build.rooms import BuildError
+from course.builder.rooms import BuildError
 
 LIST = "kept.json"
 UNDO = "`python3 -m course undo` puts it back"

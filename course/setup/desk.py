@@ -14,7 +14,7 @@ import webbrowser
 from pathlib import Path
 
 from course.build import MINE, all_in, from_text, level_of, names_in, read_notebook, replace, support_in, text_path
-from course.build.rooms import LEVELS, MARKER, BuildError, export
+from course.builder.rooms import LEVELS, MARKER, BuildError, export
 from course.setup import aside, lab, overview
 from course.setup.merging import content, merge
 

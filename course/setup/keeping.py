@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from course.build import MINE, ROOT, level_of, named, names_in
-from course.build.rooms import BuildError
+from course.builder.rooms import BuildError
 from course.setup import aside, desk
 from course.setup.arguments import parser
 

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build import from_text, minutes, more_in, names_in, text_path, trail_in
-from course.build.rooms import read_text
+from course.build import from_text, more_in, names_in, text_path, trail_in
+from course.builder import minutes
+from course.builder.rooms import read_text
 
 FILE = "map.md"
 
