@@ -49,7 +49,7 @@ CONDA = {"huggingface-hub": "huggingface_hub", "playwright": "playwright-python"
 
 def lab(arguments):
     from course import build
-    from course.builder.rooms import BuildError
+    from course.builder.cells import BuildError
     from course.setup import ahead, desk
 
     if "--answers" in arguments:
@@ -67,7 +67,7 @@ def lab(arguments):
 
 def resume(arguments):
     from course import build
-    from course.builder.rooms import BuildError
+    from course.builder.cells import BuildError
     from course.practice import resuming
     from course.setup import desk
 
@@ -124,19 +124,19 @@ def setup(arguments):
 
 
 def build(arguments):
-    from course.build import main
+    from course.builder.cli import main
 
     return main(arguments)
 
 
 def run(arguments):
-    from course.build import run
+    from course.builder.cli import run
 
     return run(arguments)
 
 
 def progress(arguments):
-    from course.builder.rooms import BuildError
+    from course.builder.cells import BuildError
     from course.practice.progress import table
 
     try:

@@ -1,46 +1,10 @@
 """What notebooks, tests and the command line call of `course/builder/`, by the name that it has for them: `build`."""
 
-from course.builder import (
-    COPY,
-    CORE,
-    HOME,
-    METADATA,
-    MINE,
-    RAN,
-    ROOT,
-    WATCHED,
-    WRITTEN,
-    BuildError,
-    all_in,
-    blank_in,
-    check,
-    copy_project,
-    core_of,
-    environment,
-    essence,
-    execute,
-    find_home,
-    from_text,
-    hash_of,
-    inputs_of,
-    level,
-    level_of,
-    main,
-    more_in,
-    named,
-    names_in,
-    notebook_path,
-    read_notebook,
-    read_text,
-    replace,
-    run,
-    stale,
-    support_in,
-    text_path,
-    title,
-    trail_in,
-    watch,
-    write_level,
-    write_notebook,
-    written_by,
-)
+from course.builder.cells import blank_in, title
+from course.builder.cli import check, main, run
+from course.builder.execute import execute
+from course.builder.files import COPY, copy_project, environment, replace, write_level
+from course.builder.inputs import inputs_of, stale
+from course.builder.names import MINE, ROOT, all_in, core_of, level_of, more_in, named, names_in, text_path, trail_in
+from course.builder.notebooks import METADATA, essence, from_text, hash_of, read_notebook, write_notebook
+from course.builder.session import level, watch, written_by

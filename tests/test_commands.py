@@ -4,7 +4,7 @@ import pytest
 
 from course import __main__ as the_door
 from course import build
-from course.builder.rooms import BuildError
+from course.builder.cells import BuildError
 from course.practice import progress
 
 CONFLICT = """\

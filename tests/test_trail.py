@@ -10,7 +10,7 @@ import pytest
 from course import build
 from course.build import MINE
 from course.builder import blanks, minutes
-from course.builder.rooms import MARKER
+from course.builder.cells import MARKER
 from course.practice import trail
 from course.setup import desk
 from solutions.answers import ANSWERS

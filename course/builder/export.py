@@ -6,26 +6,16 @@ and does not define comes from the room that defines it, from an import in any c
 sound only if a name means one thing in the whole notebook, so whatever would give it a second meaning is an error.
 """
 
-import ast
-import builtins
-import copy
 import keyword
 import re
-import symtable
 import sys
 import textwrap
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
-from course.builder import blanks
+from course.builder.cells import BuildError, Cell, is_import, is_text, read
+from course.builder.namespace import Import, Namespace
 
-MARKER = re.compile(r"#\|\s*export\s+(\w+)(?:\s+blank\s+([A-Za-z]\w*))?\s*")  # room, the key of a blank
-OF_THE_CORE = re.compile(r"#\|\s*blank\s+([A-Za-z]\w*)\s*")  # on the trail: a blank that its core has, too
-BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}  # these two are IPython's: a built level has to do without
-NOT_HANDED_ON = (ast.For, ast.While, ast.With, ast.Try)  # they define loop variables, libraries that may be missing
 WIDTH = 120
-
 # What `levels/__init__.py` is. Nothing else in `levels` is not of a notebook.
 LEVELS = '''"""Five levels, one answer: a small deep-learning framework, from machine instructions up to `model.fit`.
 
@@ -65,35 +55,8 @@ def plugged(front):
 '''
 PLUG = "__getattr__, __dir__, __all__ = plugged(__name__)  # what is missing here is looked up in levels_more"
 PLUGGED = {"nn", "layers", "losses", "optimizers", "data"}  # rooms that end in this line, as each front does
-
 PARAGRAPHS = "# fmt: off\n# isort: skip_file"  # its lists of names are filled like paragraphs
-
-
-class BuildError(Exception):
-    """What is wrong, where, and what to do. That is all a reader needs: a notebook shows no traceback of it."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"BuildError: {self}"]
-
-
-def blank_in(source: str) -> str:
-    """The key of the blank in a cell, or nothing."""
-    first = source.split("\n")[0]
-    if marker := MARKER.fullmatch(first):
-        return marker[2] or ""
-    marker = OF_THE_CORE.fullmatch(first)
-    return marker[1] if marker else ""
-
-
-def read_text(path: Path) -> str:
-    """A notebook's text. Raises BuildError where a merge was not brought to an end, which would pass for odd code."""
-    text = path.read_text(encoding="utf-8")
-    for number, line in enumerate(text.splitlines(), 1):
-        if re.match(r"(<{7}|>{7}|[|]{7})( |$)", line):
-            raise BuildError(
-                f"{'/'.join(path.parts[-3:])}, line {number}: holds a merge conflict: resolve it, then try again"
-            )
-    return text
+PLUGGED_BY = Import("levels", "plugged", "")
 
 
 class File(NamedTuple):
@@ -101,42 +64,6 @@ class File(NamedTuple):
 
     text: str
     cells: list[int]
-
-
-class Import(NamedTuple):
-    """One imported name: `import name as alias`, or `from module import name as alias`."""
-
-    module: str
-    name: str
-    alias: str
-
-
-PLUGGED_BY = Import("levels", "plugged", "")
-
-
-@dataclass
-class Cell:
-    """A code cell, numbered from 1 among all cells of its notebook, with its top-level statements."""
-
-    notebook: str
-    number: int
-    source: str
-    room: str = ""
-    blank: str = ""  # the key of the function that a reader may fill in
-    body: list[ast.stmt] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        return title(self.number, self.source)
-
-    def error(self, message: str) -> BuildError:
-        return BuildError(f"{self.notebook}.ipynb, {self}: {message}")
-
-
-def title(number: int, source: str) -> str:
-    """How messages name a cell: by its number, and by its first line of code, because Lab shows no numbers."""
-    lines = [line.strip() for line in source.split("\n") if line.strip()] or [""]
-    first = next((line for line in lines if not line.startswith("#")), lines[0])
-    return f"{f'cell {number}' if number else 'a new cell'} (`{first if len(first) <= 60 else first[:57] + '...'}`)"
 
 
 def export(notebook, name: str) -> dict[str, File]:
@@ -164,182 +91,6 @@ def export(notebook, name: str) -> dict[str, File]:
             [cell for cell in exported if cell.room == room], note, needs[room], room in PLUGGED
         )
     return files
-
-
-def read(source: str, notebook: str, number: int) -> Cell:
-    """One code cell, parsed. A plain cell that is not plain Python (a deliberate error, say) has no statements."""
-    cell = Cell(notebook, number, source.replace("\r\n", "\n"))
-    if marker := MARKER.fullmatch(cell.source.split("\n")[0]):
-        cell.room, cell.blank = marker[1], marker[2] or ""
-        if cell.blank:
-            try:
-                cell.source = blanks.in_place(cell.source, notebook, cell.blank)
-            except LookupError as error:
-                raise cell.error(str(error)) from None
-    elif re.search(r"^#\|\s*export\b", cell.source, re.MULTILINE):
-        raise cell.error(
-            "`#| export ROOM` stands alone on the first line of a cell (perhaps with `blank KEY` at its end)"
-        )
-    try:
-        cell.body = ast.parse(cell.source).body
-        if cell.room:  # finds what the parser lets pass, such as `return` outside a function
-            compile(cell.source, str(cell), "exec", dont_inherit=True)
-    except SyntaxError as error:
-        if cell.room:
-            what = f"line {error.lineno}: {error.msg}. An exported cell holds plain Python (no % or ! commands)"
-            raise cell.error(what) from None
-        try:  # its imports count, whatever commands stand between them
-            cell.body = ast.parse(re.sub(r"^(\s*)[%!].*", r"\1pass", cell.source, flags=re.MULTILINE)).body
-        except SyntaxError:
-            return cell
-    if cell.room:
-        for position, statement in enumerate(cell.body):
-            fit_for_module(statement, cell, position)
-    return cell
-
-
-def fit_for_module(statement: ast.stmt, cell: Cell, position: int) -> None:
-    """Raise BuildError for what may stand in a notebook but not in a module."""
-    line = f"line {statement.lineno}"
-    if position and cell.body[position - 1].end_lineno == statement.lineno:
-        raise cell.error(f"{line}: two statements on one line; write one a line")
-    member = statement if isinstance(statement, ast.ImportFrom) else None
-    if member and (member.level or member.module == "__future__" or member.names[0].name == "*"):
-        raise cell.error(f"{line}: import libraries and lower levels, name by name (rooms are found by themselves)")
-    if isinstance(statement, ast.Expr) and not (position == 0 and is_text(statement)):
-        called = getattr(getattr(statement.value, "func", None), "id", "")  # other calls may register something
-        if not isinstance(statement.value, ast.Call) or called in ("print", "display"):
-            raise cell.error(f"{line} only shows something: move it to a cell that is not exported")
-
-
-def is_import(statement: ast.stmt) -> bool:
-    return isinstance(statement, (ast.Import, ast.ImportFrom))
-
-
-def is_text(statement: ast.stmt) -> bool:
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(value, ast.Constant) and isinstance(value.value, str)
-
-
-# Names: what a statement defines and uses, and what the notebook means by each name.
-
-
-@dataclass
-class Names:
-    """The names a statement defines, those it needs from around it, those it may need, and those it rebinds.
-
-    It may need what a class body both reads and assigns (`matmul = matmul`), and what an annotation in quotes names.
-    """
-
-    defines: set[str] = field(default_factory=set)
-    needs: set[str] = field(default_factory=set)
-    may_need: set[str] = field(default_factory=set)
-    rebinds: set[str] = field(default_factory=set)
-
-
-class Scoped(ast.NodeTransformer):
-    """Turn comprehensions into generators: since 3.12, `symtable` counts the variables of the former as the module's."""
-
-    def visit_ListComp(self, node):
-        self.generic_visit(node)
-        return ast.GeneratorExp(node.elt, node.generators)
-
-    def visit_DictComp(self, node):
-        self.generic_visit(node)
-        return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
-
-    visit_SetComp = visit_ListComp
-
-
-def names_of(statement: ast.stmt) -> Names:
-    names = Names()
-    for node in ast.walk(statement):
-        for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
-            for quoted in ast.walk(annotation) if annotation else ():
-                if isinstance(quoted, ast.Constant) and isinstance(quoted.value, str):
-                    names.may_need |= set(re.findall(r"\b[A-Za-z_]\w*", quoted.value))
-    scoped = Scoped().visit(copy.deepcopy(statement))
-    top = symtable.symtable(ast.unparse(scoped), "cell", "exec")
-    tables = [top]
-    for table in tables:  # grows as it is walked
-        tables += table.get_children()
-        for symbol in table.get_symbols():
-            name = symbol.get_name()
-            bound = symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
-            if table is top and bound:
-                names.defines.add(name)
-            elif symbol.is_referenced() and (table is top or symbol.is_global()):
-                names.needs.add(name)
-            elif symbol.is_referenced() and table.get_type() == "class" and symbol.is_local():
-                names.may_need.add(name)
-            if symbol.is_declared_global() and bound:
-                names.rebinds.add(name)
-    return names
-
-
-class Namespace:
-    """What the names of a notebook mean: the cell that defines each, or the imports that bring it."""
-
-    def __init__(self, cells: list[Cell]):
-        self.rooms = list(dict.fromkeys(cell.room for cell in cells if cell.room))
-        self.homes: dict[str, Cell] = {}
-        self.imports: dict[str, dict[Import, Cell]] = {}
-        self.plain: dict[str, Cell] = {}  # defined in cells that are not exported
-        self.public: set[str] = set()  # handed on by the level
-        for cell in cells:
-            for statement in cell.body:
-                if is_import(statement):
-                    for alias in statement.names:
-                        entry = Import(getattr(statement, "module", "") or "", alias.name, alias.asname or "")
-                        self.imports.setdefault((entry.alias or entry.name).split(".")[0], {}).setdefault(entry, cell)
-                elif cell.room:
-                    self.define(statement, cell)
-                else:
-                    self.plain |= dict.fromkeys(names_of(statement).defines, cell)
-        for name in sorted(self.homes.keys() & self.imports.keys()):
-            raise self.homes[name].error(f"{name} is imported too, in {self.where_imported(name)}: rename one of them")
-
-    def define(self, statement: ast.stmt, cell: Cell) -> None:
-        names = names_of(statement)
-        for name in sorted(names.rebinds | names.defines - {"_"}):
-            if name in names.rebinds or name in self.homes:
-                how = "by `global`" if name in names.rebinds else f"after {self.homes[name]}"
-                cure = f"give each its own name, or change a container ({name.upper()} = []) instead"
-                raise cell.error(f"{name} is bound again, {how}, and other rooms would keep the old one: {cure}")
-            self.homes[name] = cell
-        if not isinstance(statement, NOT_HANDED_ON):
-            self.public |= {name for name in names.defines if not name.startswith("_")}
-
-    def imports_for(self, statement: ast.stmt, cell: Cell) -> set[Import]:
-        """The imports that a statement asks for in its room. Raises BuildError where there can be none."""
-        names, found = names_of(statement), set()
-        for name in sorted(names.needs | names.may_need):
-            home = self.homes.get(name)
-            if home and self.rooms.index(home.room) < self.rooms.index(cell.room):
-                found.add(Import(f".{home.room}", name, ""))
-            elif home and home.room != cell.room and name in names.needs:
-                what = f"{name} is used here in room {cell.room}, but {home} defines it in {home.room}"
-                raise cell.error(
-                    f"{what}, which opens later: move one of them, or fill a container of the earlier room"
-                )
-            elif not home and name in self.imports:
-                found |= self.imported(name, cell)
-            elif not home and name in names.needs and name not in BUILTINS | {"_"}:
-                hint = f"; {self.plain[name]} does, but is not exported" if name in self.plain else ""
-                raise cell.error(f"{name} is undefined: no exported cell defines it and no cell imports it{hint}")
-        return found
-
-    def imported(self, name: str, cell: Cell) -> set[Import]:
-        found = self.imports[name]
-        if len(found) > 1 and any(entry.module or entry.alias for entry in found):  # `import a.b`, `import a.c` is fine
-            raise cell.error(f"{name} is used here and imported in different ways, in {self.where_imported(name)}")
-        for entry in found:
-            if (entry.module or entry.name).split(".")[0] == "course":
-                raise cell.error(f"{name} is imported from course, which no level may use: levels stand alone")
-        return set(found)
-
-    def where_imported(self, name: str) -> str:
-        return " and ".join(str(cell) for cell in self.imports[name].values())
 
 
 # Writing: laid out so that `ruff format` and `ruff check --select I` find nothing to change.
@@ -443,15 +194,3 @@ def natural(name: str) -> tuple:
 def member(name: str) -> tuple:
     """Sorts constants before classes before functions."""
     return 0 if len(name) > 1 and name.isupper() else 1 if name[0].isupper() else 2, natural(name)
-
-
-def code_of(text: str) -> dict[int, str]:
-    """The lines of code in a file by their numbers: those neither blank nor comment nor docstring."""
-    texts = [node for node in ast.walk(ast.parse(text)) if is_text(node)]
-    prose = {line for node in texts for line in range(node.lineno, node.end_lineno + 1)}
-    lines = enumerate(text.split("\n"), 1)
-    return {n: line for n, line in lines if n not in prose and line.strip()[:1] not in ("", "#")}
-
-
-def code_lines(text: str) -> int:
-    return len(code_of(text))

@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build import from_text, more_in, names_in, text_path, trail_in
 from course.builder import minutes
-from course.builder.rooms import read_text
+from course.builder.cells import read_text
+from course.builder.names import more_in, names_in, text_path, trail_in
+from course.builder.notebooks import from_text
 
 FILE = "map.md"
 
