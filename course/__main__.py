@@ -1,0 +1,82 @@
+"""The door to the course: `python3 -m course COMMAND` sets everything up, then does what COMMAND says.
+
+It starts with the standard library alone, on whatever Python the reader has (its grammar is that of Python 3.7): it
+makes `.venv`, says plainly what is missing where it cannot, and runs itself again inside. Packages exist only there.
+"""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    # Python looked first where the reader stands, or in course/ itself. A file there may be called like any module.
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) not in (here, os.getcwd())]
+    sys.path.insert(0, os.path.dirname(here))
+
+import difflib
+import signal
+
+from course.setup.arguments import HANDED_ON, checked
+from course.setup.commands import COMMANDS, JUPYTER, help_text
+from course.setup.environment import PYTHON, active, incomplete, inside, lacking, ready
+from course.setup.making import check_writable, make, one_at_a_time
+from course.setup.stage import ROOT, fail, hand_over
+
+
+def main(arguments):
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(help_text())
+        return 0
+    name, rest = arguments[0], arguments[1:]
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, 1, 0.4)
+        hint = f"Did you mean  python3 -m course {near[0]}" if near else f"There are: {', '.join(COMMANDS)}"
+        fail(f"There is no command {name!r}. {hint}")
+    rest = checked(name, rest)  # help, and arguments that it does not take, end here
+    command, lock = COMMANDS[name]
+    if name != "progress":  # which only reads
+        check_writable()
+    os.environ.setdefault("LEVELS_CACHE", os.path.join(ROOT, ".course", "programs"))  # what is compiled stays here
+    theirs = active()
+    if theirs and lacking(lock):
+        if not ready(lock):
+            fail(incomplete(lacking(lock)))
+        theirs = False  # the course's own environment is there, and has what is missing
+    if theirs:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
+    else:
+        # Another project's packages, of another version maybe, would come before those of `.venv`.
+        foreign = os.environ.pop("PYTHONPATH", None)
+        complete = ready(lock)
+        if not complete:
+            check_writable()
+            with one_at_a_time():
+                if not ready(lock):  # else somebody else has made it
+                    make(lock)
+        if not complete or not inside() or foreign:
+            return hand_over([PYTHON, os.path.join(ROOT, "course")] + arguments)
+    if name in JUPYTER:
+        from course.setup.homes import settle
+
+        told = settle(ROOT)
+        if told:
+            print(told, flush=True)
+    if name in HANDED_ON:
+        rest = [whole(argument) for argument in rest]
+        os.chdir(ROOT)
+    return command(rest)
+
+
+def whole(argument):
+    """A path as the reader gave it, from where he stands, for a program that is started in the course's folder."""
+    path, colons, test = argument.partition("::")
+    is_path = os.path.basename(path) != path or os.path.splitext(path)[1]
+    return os.path.abspath(path) + colons + test if is_path and os.path.exists(path) else argument
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # being ended is being interrupted: no pip is left behind
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. The same command starts again, and clears up what is half done.")
