@@ -126,7 +126,7 @@ def grade(arguments):
 
 
 def bench(arguments):
-    from course.bench import main
+    from course.bench.cli import main
 
     return main(arguments)
 

@@ -3,11 +3,11 @@
 from types import SimpleNamespace
 
 import numpy as np
-from formulas import BETAS, EPSILON, corrected, loss, net, update
-from peers.numpy import one_op
-from worker import Trainer
 
 import levels.low_level as low
+from course.bench.formulas import BETAS, EPSILON, corrected, loss, net, update
+from course.bench.peers.numpy import one_op
+from course.bench.work import Trainer
 from levels.hardware import pool
 from levels.hardware import tasks as hardware
 from levels.high_level import Sequential
