@@ -127,8 +127,9 @@ build.level("02_kernels", linear_regression)
 def built(tmp_path_factory) -> Path:
     """The tiny project, built once. Tests work on copies of it."""
     root = tmp_path_factory.mktemp("built")
-    for name in ("__init__.py", "build/__init__.py", "build/blanks.py", "build/minutes.py", "build/rooms.py"):
-        write(root / "course" / name, (build.ROOT / "course" / name).read_text(encoding="utf-8"))
+    course = build.ROOT / "course"
+    for path in [course / "__init__.py", course / "build.py", *(course / "builder").glob("*.py")]:
+        write(root / path.relative_to(build.ROOT), path.read_text(encoding="utf-8"))
     write(root / "course" / "tasks.py", TASKS)
     write(root / "course" / "figures" / "__init__.py", "")
     write(root / "data" / "points.csv", "x,y\n1,2\n")

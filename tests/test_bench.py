@@ -1,6 +1,5 @@
 """The benchmark: its protocol, its proof that all do the same work, what it says of what is absent, and its tables."""
 
-import importlib
 import json
 import math
 import re
@@ -12,12 +11,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from course import bench, reference, tasks
-from course.bench import machines, worker
+from course import reference, tasks
+from course.bench import cases, cli, formulas, libraries, machines, measure, report
+from course.bench.work import Trainer, load
 
-FAST = bench.Pace(rounds=2, seconds=0.0, limit=60.0)
+FAST = measure.Pace(rounds=2, seconds=0.0, limit=60.0)
 PEER = """
-from worker import Trainer
+from course.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "Other", "1", []
 
@@ -58,26 +58,28 @@ import time
 
 NAME, VERSION, PACKAGES, MODES = "Hangs", "1", [], {"hangs": ("eager", lambda work: time.sleep(600))}
 """
-LINE = bench.Case("training", "linear", "", lambda: bench.of_task(tasks.linear(), 10, "sgd"))
+LINE = cases.Case("training", "linear", "", lambda: cases.of_task(tasks.linear(), 10, "sgd"))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """The benchmarks' folder with a library more."""
     folder = tmp_path_factory.mktemp("benchmarks")
-    (folder / "peers").mkdir()
-    for name in ("worker.py", "formulas.py", "peers/numpy.py"):
-        (folder / name).write_text((bench.FOLDER / name).read_text(encoding="utf-8"), encoding="utf-8")
-    (folder / "peers" / "other.py").write_text(PEER, encoding="utf-8")
-    (folder / "peers" / "ends.py").write_text(ENDS, encoding="utf-8")
-    (folder / "peers" / "hangs.py").write_text(HANGS, encoding="utf-8")
+    peers = folder / "course" / "bench" / "peers"
+    peers.mkdir(parents=True)
+    own = "__init__", "bench/__init__", "bench/worker", "bench/work", "bench/formulas", "bench/peers/numpy"
+    for name in (f"course/{each}.py" for each in own):
+        (folder / name).write_text((libraries.ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    (peers / "other.py").write_text(PEER, encoding="utf-8")
+    (peers / "ends.py").write_text(ENDS, encoding="utf-8")
+    (peers / "hangs.py").write_text(HANGS, encoding="utf-8")
     return folder
 
 
 @pytest.fixture
 def peers(folder, monkeypatch):
-    monkeypatch.setattr(bench, "FOLDER", folder)
-    opened = {name: bench.Peer(name, sys.executable) for name in ("numpy", "other", "ends")}
+    monkeypatch.setattr(libraries, "ROOT", folder)
+    opened = {name: libraries.Peer(name, sys.executable) for name in ("numpy", "other", "ends")}
     yield opened
     for peer in opened.values():
         peer.close()
@@ -85,7 +87,7 @@ def peers(folder, monkeypatch):
 
 @pytest.fixture
 def measured(peers, tmp_path):
-    return {result.mode: result for result in bench.measure(LINE, peers, FAST, tmp_path)}
+    return {result.mode: result for result in measure.measure(LINE, peers, FAST, tmp_path)}
 
 
 def reference_epoch(work, train):
@@ -96,11 +98,10 @@ def reference_epoch(work, train):
 @pytest.mark.parametrize("mode", ["naive", "in_place"])
 @pytest.mark.parametrize("name", ["linear", "rings"])
 def test_the_reference_is_the_arithmetic_of_record(name, mode, monkeypatch):
-    monkeypatch.syspath_prepend(str(bench.FOLDER))
-    monkeypatch.setitem(sys.modules, "worker", worker)
-    numpy_ = importlib.import_module("peers.numpy")
+    from course.bench.peers import numpy as numpy_
+
     task, train = (tasks.linear(), reference.linear_regression) if name == "linear" else (tasks.rings(), reference.dnn_classifier)  # fmt: skip
-    work = bench.of_task(task, 10 if name == "linear" else 100, "sgd")
+    work = cases.of_task(task, 10 if name == "linear" else 100, "sgd")
     work = work._replace(x=task.x, y=task.y, weights=task.weights, order=work.order[:1000])
     trainer = getattr(numpy_, mode)(work)
     trainer.epoch(work.order)
@@ -118,15 +119,15 @@ def test_who_does_the_same_is_timed_and_others_are_told(measured):
 
 
 def test_a_library_that_hangs_is_ended_and_named(folder, monkeypatch, tmp_path):
-    monkeypatch.setattr(bench, "FOLDER", folder)
+    monkeypatch.setattr(libraries, "ROOT", folder)
     LINE.make().save(tmp_path / "work.npz")
-    peer = bench.Peer("hangs", sys.executable)
+    peer = libraries.Peer("hangs", sys.executable)
     assert peer.modes == {"hangs": "eager"}
-    monkeypatch.setattr(bench, "PATIENCE", 0.5)
+    monkeypatch.setattr(libraries, "PATIENCE", 0.5)
     assert peer.ask("make", "hangs", str(tmp_path / "work.npz")) == {"skipped": "gave no answer within 0.5 s"}
     assert peer.process.poll() is not None and peer.gone
     assert peer.ask("drop", 0) == {"skipped": "its process has ended"}
-    assert bench.first_epoch(peer, "hangs", str(tmp_path / "work.npz"), tmp_path) is None
+    assert measure.first_epoch(peer, "hangs", str(tmp_path / "work.npz"), tmp_path) is None
     peer.close()
 
 
@@ -134,8 +135,6 @@ def test_a_library_that_hangs_is_ended_and_named(folder, monkeypatch, tmp_path):
 @pytest.mark.parametrize("steps", [1, 10, 100])
 def test_the_corrections_of_adam_keep_their_digits(steps, monkeypatch):
     """In float32, where 1 - 0.999ᵗ from the power is 1.3e-5 of itself away."""
-    monkeypatch.syspath_prepend(str(bench.FOLDER))
-    formulas = importlib.import_module("formulas")
     for beta in formulas.BETAS["adam"]:
         c = np.zeros(1, "f4")
         for _ in range(steps):
@@ -149,7 +148,7 @@ def test_a_loss_that_is_wrong_counts_as_something_else(tmp_path):
     np.savez(tmp_path / "b.npz", w0=way, loss=1.1)
     np.savez(tmp_path / "c.npz", w0=way * math.nan, loss=1.0)
     np.savez(tmp_path / "d.npz", w0=np.ones(2), loss=1.0)
-    away = [bench.apart(tmp_path / f"{name}.npz", tmp_path / "a.npz", start) for name in "abcd"]
+    away = [measure.apart(tmp_path / f"{name}.npz", tmp_path / "a.npz", start) for name in "abcd"]
     assert away[0] == 0.0 and away[1] == pytest.approx(0.1) and away[2] == away[3] == math.inf
 
 
@@ -159,8 +158,8 @@ def test_what_a_library_prints_is_no_answer(folder, tmp_path):
     requests = [["make", "right", str(tmp_path / "work.npz")], ["time", 0, 2], ["drop", 0], ["time", 0, 1], ["dance"]]
     lines = "".join(json.dumps(request) + "\n" for request in requests)
     told = subprocess.run(
-[sys.executable, str(folder / "worker.py"), "other"],
-        input=lines, env=bench.environment(1, True), capture_output=True, text=True, check=True,
+libraries.command("other", sys.executable),
+        input=lines, env=libraries.environment(1, PYTHONPATH=str(folder)), capture_output=True, text=True, check=True,
     )  # fmt: skip
     about, made, timed, dropped, late, unknown = map(json.loads, told.stdout.splitlines())
     assert about == {"name": "Other", "version": "1", "bytes": 0, "modes": dict.fromkeys(
@@ -171,9 +170,9 @@ def test_what_a_library_prints_is_no_answer(folder, tmp_path):
 
 
 def test_a_work_comes_back_from_its_file(tmp_path):
-    work = bench.of_net(200, (3, 4, 10), 100, "cross_entropy", "adam", 0.1)._replace(drawn=True)
+    work = cases.of_net(200, (3, 4, 10), 100, "cross_entropy", "adam", 0.1)._replace(drawn=True)
     work.save(tmp_path / "work.npz")
-    again = worker.load(tmp_path / "work.npz")
+    again = load(tmp_path / "work.npz")
     assert again[4:] == work[4:] == ("cross_entropy", "adam", 0.1, 100, True)
     for ours, theirs in zip(
         (*again[:2], *again.weights, again.order), (*work[:2], *work.weights, work.order), strict=True
@@ -190,18 +189,16 @@ def test_an_order_is_drawn_in_the_time_of_an_epoch_or_before_it(drawn, own, told
         now[0] += seconds
         return result
 
-    monkeypatch.setattr(worker, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    monkeypatch.setattr(worker, "DRAW", SimpleNamespace(permutation=lambda count: took(10, count, now[0])))
-    trainer = worker.Trainer(
-        lambda order: orders.append(took(1, order)), None, (lambda epochs: took(5)) if own else None
-    )
+    monkeypatch.setattr("course.bench.work.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr("course.bench.work.DRAW", SimpleNamespace(permutation=lambda count: took(10, count, now[0])))
+    trainer = Trainer(lambda order: orders.append(took(1, order)), None, (lambda epochs: took(5)) if own else None)
     assert trainer.train(LINE.make()._replace(drawn=drawn), 3) == told
     assert len({*orders}) == (0 if own else 3)
 
 
 def test_a_library_that_is_absent_is_told_and_skipped(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(bench, "PEERS", tmp_path)  # as long as nothing was installed
-    peers = bench.open_peers(["micrograd"], {}, 1, print)
+    monkeypatch.setattr(libraries, "PEERS", tmp_path)  # as long as nothing was installed
+    peers = libraries.open_peers(["micrograd"], {}, 1, print)
     assert peers == {}
     assert capsys.readouterr().out == (
         "micrograd: skipped (No module named 'micrograd'; python3 -m course bench --peer micrograd)\n"
@@ -209,27 +206,27 @@ def test_a_library_that_is_absent_is_told_and_skipped(capsys, monkeypatch, tmp_p
 
 
 def test_an_interpreter_is_the_given_one_or_that_of_peer_or_this(monkeypatch, tmp_path):
-    monkeypatch.setattr(bench, "PEERS", tmp_path)
-    assert bench.python_of("jax", {"jax": "/its/python"}) == "/its/python"
-    assert bench.python_of("jax", {}) == sys.executable
+    monkeypatch.setattr(libraries, "PEERS", tmp_path)
+    assert libraries.python_of("jax", {"jax": "/its/python"}) == "/its/python"
+    assert libraries.python_of("jax", {}) == sys.executable
     made = tmp_path / "jax" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     made.parent.mkdir(parents=True)
     made.touch()
-    assert Path(bench.python_of("jax", {})) == made
+    assert Path(libraries.python_of("jax", {})) == made
     with pytest.raises(SystemExit, match="--peer numpy: there are torch, tensorflow, jax, tinygrad, micrograd"):
-        bench.install("numpy")
+        libraries.install("numpy")
 
 
 @pytest.mark.quick
 def test_flops_and_bytes_of_a_step():
-    work = bench.of_net(200, (3, 4, 1), 100, "bce", "adam", 0.1)
+    work = cases.of_net(200, (3, 4, 1), 100, "bce", "adam", 0.1)
     products = 2 * 100 * (3 * 4 + 4 * 1)  # forward; backward the same again for the weights, and 4 · 1 for h
-    assert bench.traffic(work) == (2 * products + 2 * 100 * 4, 4 * (100 * 4 + 6 * (12 + 4 + 4 + 1)))
-    assert bench.traffic(bench.of_op("matmul", 10)) == (2000, 1200)
+    assert cases.traffic(work) == (2 * products + 2 * 100 * 4, 4 * (100 * 4 + 6 * (12 + 4 + 4 + 1)))
+    assert cases.traffic(cases.of_op("matmul", 10)) == (2000, 1200)
 
 
 def made_up(library, mode, api, *seconds, **more):
-    return bench.Result(LINE, library, mode, api, seconds, 1e-6, 1e-7, **more)
+    return measure.Result(LINE, library, mode, api, seconds, 1e-6, 1e-7, **more)
 
 
 def test_the_page_says_who_is_ahead_and_who_is_not():
@@ -240,7 +237,7 @@ def test_the_page_says_who_is_ahead_and_who_is_not():
         made_up("TensorFlow", "Keras fit", "fit", 1.5e-6),
         made_up("JAX", "jit", "step", why="computes something else"),
     ]
-    page = bench.report(results, "today", "here", "these")
+    page = report.report(results, "today", "here", "these")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
     assert ["linear: eager", "3 eager", "4.00", "PyTorch eager", "10.0", "2.50", "4.00"] in rows
     assert ["linear: fit", "5 fit", "3.00", "TensorFlow Keras fit", "1.50", "0.500 **behind**", "3.00"] in rows
@@ -255,7 +252,7 @@ def test_the_page_says_who_is_ahead_and_who_is_not():
     ("value", "text"), [(0.01234, "0.0123"), (1.0, "1.00"), (12.34, "12.3"), (1234.5, "1,230"), (math.nan, "–")]
 )
 def test_numbers_have_three_digits(value, text):
-    assert bench.number(value) == text
+    assert report.number(value) == text
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -264,10 +261,10 @@ def test_several_ranks_train_as_one_process_does(ranks, tmp_path):
         pytest.skip("MPI is not here")
     from levels.high_level.tasks import dnn_classifier
 
-    work = bench.of_task(tasks.rings(), 100, "sgd")
+    work = cases.of_task(tasks.rings(), 100, "sgd")
     work = work._replace(order=np.tile(work.order[:1000], 3))
     work.save(tmp_path / "work.npz")
-    found = machines.trained("levels", sys.executable, ranks, str(tmp_path / "work.npz"), bench.environment(1, True))
+    found = machines.trained("levels", sys.executable, ranks, str(tmp_path / "work.npz"), libraries.environment(1))
     plain = dnn_classifier(work.x, work.y, work.weights, work.batches(work.order), work.rate)
     assert found["seconds"] > 0 and found["losses"] == pytest.approx(plain.losses, rel=1e-5)
 
@@ -275,10 +272,10 @@ def test_several_ranks_train_as_one_process_does(ranks, tmp_path):
 def test_of_several_ranks_medians_are_told_and_others_losses_are_not(monkeypatch, tmp_path):
     seconds, losses = iter([1, 3, 2, 4, 1, 9] * 3), {"levels": [0.5, 0.25], "torch": [0.5, 0.2501]}
     monkeypatch.setattr(machines, "trained", lambda library, *_: {"seconds": next(seconds), "losses": losses[library]})
-    given = {"rings": LINE.make()}, "its/python", bench.environment, 3, tmp_path
+    given = {"rings": LINE.make()}, "its/python", libraries.environment, 3, tmp_path
     rows = machines.measured(*given)
     assert [row[:5] for row in rows] == [("rings", ranks, 1, 4, 3) for ranks in (1, 2, 4)]
-    page = bench.report([], "today", "here", "these", ranks=rows)
+    page = report.report([], "today", "here", "these", ranks=rows)
     assert "rings | 4 | 1,000,000 | 4,000,000 | 3.00 | 1e-04" in re.sub(" +", " ", page)
     losses["torch"] = [0.5, 0.26]
     seconds = iter([1] * 6)
@@ -289,7 +286,7 @@ def test_of_several_ranks_medians_are_told_and_others_losses_are_not(monkeypatch
 @pytest.mark.parametrize("why", [lambda python: "MPI is not there", lambda python: subprocess.run([python, "-c", "1"])])
 def test_several_ranks_that_cannot_be_measured_are_told_and_the_page_is_not_lost(why, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(machines, "missing", why)
-    assert bench.several({"torch": str(tmp_path / "no python")}, 1, tmp_path) == []
+    assert measure.several({"torch": str(tmp_path / "no python")}, 1, tmp_path) == []
     told = capsys.readouterr().out
     assert told.startswith("machines: skipped (") and ("MPI is not there" in told or "no python" in told)
 
@@ -310,19 +307,19 @@ def rows_of(text):
     return [row for row in rows if ": " in row[0]]
 
 
-MEASURED = rows_of((bench.FOLDER / "results.md").read_text(encoding="utf-8"))
+MEASURED = rows_of((report.FOLDER / "results.md").read_text(encoding="utf-8"))
 
 
 def test_the_results_are_those_of_the_scripts_as_they_stand():
-    last = (bench.FOLDER / "results.md").read_text(encoding="utf-8").splitlines()[-1]
-    assert last == bench.made_by(), (
+    last = (report.FOLDER / "results.md").read_text(encoding="utf-8").splitlines()[-1]
+    assert last == report.made_by(), (
         "course/bench: a script changed: measure anew, with all peers: python3 -m course bench"
     )
 
 
 @pytest.mark.parametrize("page", ["course/reading/prose/beside.md", "notebooks/more/text/05_cost.py"])
 def test_the_headline_is_what_was_measured(page):
-    text = (bench.ROOT / page).read_text(encoding="utf-8")
+    text = (libraries.ROOT / page).read_text(encoding="utf-8")
     part = re.split("\n(?:# )?## ", text.split("## Beside other libraries")[1])[0]
     told = rows_of(part)
     assert len(told) >= 6 and set(told) <= {row[:6] for row in MEASURED}
@@ -330,7 +327,7 @@ def test_the_headline_is_what_was_measured(page):
 
 @pytest.mark.parametrize("page", ["course/reading/prose/beside.md", "course/bench/README.md"])
 def test_as_many_are_ahead_as_is_told(page):
-    said = re.search(r"In (\d+) of (\d+) ", (bench.ROOT / page).read_text(encoding="utf-8"))
+    said = re.search(r"In (\d+) of (\d+) ", (libraries.ROOT / page).read_text(encoding="utf-8"))
     assert said.groups() == (str(sum("behind" not in row[5] for row in MEASURED)), str(len(MEASURED)))
 
 
@@ -338,4 +335,4 @@ def test_a_name_that_nothing_has_is_refused_with_the_names_there_are():
     with pytest.raises(
         SystemExit, match="--only zzz: nothing that is measured has this in its name. There are: .*rings"
     ):
-        bench.main(["--quick", "--only", "zzz"])
+        cli.main(["--quick", "--only", "zzz"])

@@ -15,8 +15,9 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from course import build
-from course.build import blanks, rooms
-from course.build.rooms import BuildError
+from course.builder import blanks
+from course.builder.cells import MARKER, BuildError
+from course.builder.export import export
 from course.practice import asking, filling, progress
 from course.setup import desk
 from solutions.answers import ANSWERS
@@ -53,7 +54,7 @@ def notebook_of(key):
 
 def room_of(key):
     """The room of the built level that a blank belongs to."""
-    room = rooms.MARKER.match(CELLS[key])[1]
+    room = MARKER.match(CELLS[key])[1]
     return f"levels.{build.level_of(notebook_of(key))}.{room}"
 
 
@@ -128,7 +129,7 @@ def test_hints_and_the_solution_are_folded_beneath_it(key):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if cells_of(name)])
 def test_left_empty_the_build_is_the_committed_one(name, noted):
-    files = rooms.export(build.from_text(build.ROOT, name), name)
+    files = export(build.from_text(build.ROOT, name), name)
     for file, built in files.items():
         path = build.ROOT / "levels" / build.level_of(name) / file
         assert built.text == path.read_text(encoding="utf-8"), path
@@ -190,7 +191,7 @@ def test_what_is_right_goes_on_and_is_built(key, body, run, monkeypatch):
     for cell in notebook.cells:
         if cell.source == CELLS[key]:
             cell.source = source
-    built = rooms.export(notebook, name)[rooms.MARKER.match(source)[1] + ".py"].text
+    built = export(notebook, name)[MARKER.match(source)[1] + ".py"].text
     assert source.split("\n", 1)[1] in built
     others = len(cells_of(name)) - 1
     assert build.written_by(notebook, name).startswith(f"blanks: yours 1, the course's {others}")
@@ -292,7 +293,7 @@ def test_what_is_right_today_is_tried_again_when_it_or_the_course_changes(run, n
 def test_a_blank_without_a_solution_is_an_error_of_the_course(noted):
     cell = nbformat.v4.new_code_cell("#| export autodiff blank nothing\ndef nothing():\n    ...")
     with pytest.raises(BuildError, match=r"no function called nothing stands in solutions/blanks/low_level.py"):
-        rooms.export(nbformat.v4.new_notebook(cells=[cell]), "03_low_level")
+        export(nbformat.v4.new_notebook(cells=[cell]), "03_low_level")
 
 
 # In a kernel, and at the reader's desk.
@@ -392,7 +393,7 @@ def test_at_the_desk_a_filled_blank_stays_when_the_course_moves_around_it(course
     source = next(cell.source for cell in notebook.cells if build.blank_in(cell.source))
     blanks.note(source, "01_hardware", "scaled", True)  # as the kernel does
     built = course / build.MINE / "levels" / "hardware" / "memory.py"
-    built.write_text(rooms.export(notebook, "01_hardware")["memory.py"].text, encoding="utf-8")
+    built.write_text(export(notebook, "01_hardware")["memory.py"].text, encoding="utf-8")
     path = course / "notebooks" / "text" / "01_hardware.py"
     text = path.read_text(encoding="utf-8")
     text = text.replace("LOG = []", "LOG = list()").replace(

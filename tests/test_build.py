@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from jupyter_client.manager import start_new_kernel
 
 from course import build
-from course.build import rooms
-from course.build.rooms import BuildError
+from course.builder.cells import BuildError
+from course.builder.export import LEVELS, PLUG, File, export
+from course.builder.names import notebook_path
 
 pytestmark = pytest.mark.versions
 
@@ -32,7 +33,7 @@ def notebook(*cells: str):
 
 
 def exported(*cells: str) -> dict[str, str]:
-    files = rooms.export(notebook(*cells), "03_low_level")
+    files = export(notebook(*cells), "03_low_level")
     return {name: file.text for name, file in files.items()}
 
 
@@ -106,7 +107,7 @@ def test_a_room_reads_as_written_by_hand():
         f'"""Tensors: every op passes one door."""\n\n{NOTE}\n# fmt: off\n# isort: skip_file\n\n'
         "from levels import plugged\n\nfrom .autodiff import VJPS, vjp\n"
         "from .tensors import TAPES, Tensor, apply\n\n"
-        f"{rooms.PLUG}\n"
+        f"{PLUG}\n"
     )
 
 
@@ -203,7 +204,7 @@ def test_ruff_finds_nothing_to_change(tmp_path_factory, samples):
     """Whatever is imported, and whatever follows."""
     root = tmp_path_factory.mktemp("ruff")
     (root / "levels").mkdir()
-    (root / "levels" / "__init__.py").write_text(rooms.LEVELS)
+    (root / "levels" / "__init__.py").write_text(LEVELS)
     for number, statements in enumerate(samples):
         names = ["int", *(s.split()[-1] for s in statements)]
         use = "names = [\n" + "".join(f"    {name},\n" for name in names) + "]"
@@ -247,7 +248,7 @@ def test_the_names_that_a_level_hands_on_are_filled_like_a_paragraph():
 
 def test_a_level_says_which_names_are_its_own(project):
     names = "#| export tables\nimport math\n\nKERNELS = {}\n_PLANS = math.inf\n\n\ndef launch(): ..."
-    build.write_level(project, "02_kernels", rooms.export(notebook(names), "02_kernels"))
+    build.write_level(project, "02_kernels", export(notebook(names), "02_kernels"))
     code = """
     import levels.kernels as k
     print(k.__all__, k.__all__ == dir(k))
@@ -261,8 +262,8 @@ def test_a_level_says_which_names_are_its_own(project):
 
 
 def test_what_ipython_adds_to_python_is_not_exported():
-    command = "import builtins; builtins.display = builtins.get_ipython = print; from course.build import rooms"
-    done = python(build.ROOT, command + "; print(sorted({'display', 'get_ipython', 'print'} & rooms.BUILTINS))")
+    command = "import builtins; builtins.display = builtins.get_ipython = print; from course.builder.namespace import BUILTINS"
+    done = python(build.ROOT, command + "; print(sorted({'display', 'get_ipython', 'print'} & BUILTINS))")
     assert done == "['print']\n"
 
 
@@ -361,7 +362,7 @@ def snapshot(root) -> dict[str, tuple[bytes, int]]:
 @pytest.mark.parametrize("killed_at", [1, 2, 3, 4])
 def test_killed_while_replacing_every_file_is_whole(project, monkeypatch, killed_at):
     before = {p: p.read_text() for p in (project / "levels" / "kernels").glob("*.py")}
-    files = {path.name: rooms.File(text + "\nNEW = 1\n", []) for path, text in before.items()}
+    files = {path.name: File(text + "\nNEW = 1\n", []) for path, text in before.items()}
     calls, replace = [], os.replace
 
     def kill(*arguments):
@@ -388,12 +389,12 @@ def test_a_file_that_cannot_be_written_aside_changes_nothing(project):
     with pytest.raises(UnicodeEncodeError):
         build.replace(project, {project / "levels" / "a.py": "x = 1\n", project / "levels" / "b.py": "x = '\ud800'\n"})
     with pytest.raises(SyntaxError):
-        build.write_level(project, "02_kernels", {"__init__.py": rooms.File("def", [])})
+        build.write_level(project, "02_kernels", {"__init__.py": File("def", [])})
     assert snapshot(project) == before
 
 
 def test_rooms_that_are_gone_are_removed(project):
-    files = rooms.export(notebook("#| export only\nx = 1"), "02_kernels")
+    files = export(notebook("#| export only\nx = 1"), "02_kernels")
     assert build.write_level(project, "02_kernels", files)
     assert {path.name for path in (project / "levels" / "kernels").glob("*.py")} == {"__init__.py", "only.py"}
     assert not build.write_level(project, "02_kernels", files)
@@ -401,7 +402,7 @@ def test_rooms_that_are_gone_are_removed(project):
 
 def test_two_builds_in_one_second_are_told_apart(project):
     for value in (1, 2, 3):
-        files = rooms.export(notebook(f"#| export only\nx = {value}"), "02_kernels")
+        files = export(notebook(f"#| export only\nx = {value}"), "02_kernels")
         build.write_level(project, "02_kernels", files)
         os.utime(project / "levels" / "kernels" / "only.py", (10**9, 10**9))  # same size, same second: same to Python
         assert python(project, "import levels.kernels; print(levels.kernels.x)") == f"{value}\n"
@@ -520,7 +521,7 @@ def test_a_notebook_has_many_names(project, given):
 
 
 def test_a_notebook_with_work_in_it_is_set_aside(project, capsys):
-    path = build.notebook_path(project, "02_kernels")
+    path = notebook_path(project, "02_kernels")
     edit(path, "KERNELS = {}", "KERNELS = {}  # mine")
     mine = path.read_bytes()
     assert build.main([], project) == 0
@@ -532,13 +533,13 @@ def test_a_notebook_with_work_in_it_is_set_aside(project, capsys):
 
 @pytest.mark.parametrize("content", [None, "{", "[]", '{"cells": 3}', "\0"])
 def test_a_damaged_notebook_is_made_again(project, content, monkeypatch):
-    path = build.notebook_path(project, "01_hardware")
+    path = notebook_path(project, "01_hardware")
     path.unlink()
     if content is not None:
         path.write_text(content)
     (found,) = [line for line in build.check(project, build.names_in(project)) if "01_hardware" in line]
     assert f"notebooks/01_hardware.ipynb is {'missing' if content is None else 'damaged'}" in found
-    monkeypatch.setattr(build, "execute", lambda *arguments: None)
+    monkeypatch.setattr("course.builder.cli.execute", lambda *arguments: None)
     assert build.main(["01_hardware"], project) == 0
     aside = project / ".course" / "aside"
     assert [p.read_text() for p in aside.glob("*")] == ([] if content is None else [content])
@@ -624,7 +625,7 @@ def test_check_sees_cells_added_and_removed(project):
 
 def test_nbval_finds_a_changed_loss(project, nbval):
     assert nbval(project, "01_hardware").passed
-    path = build.notebook_path(project, "01_hardware")
+    path = notebook_path(project, "01_hardware")
     edit(path, "last loss -1.5 (-0x1.8", "last loss -1.5 (-0x1.9")
     result = nbval(project, "01_hardware")
     assert not result.passed and "notebooks/01_hardware.ipynb" in result.output and "Cell 6" in result.output
@@ -643,7 +644,7 @@ def test_nbval_as_anybody_types_it(project):
         return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True).stdout
 
     for name in ("01_hardware", "02_kernels"):
-        path = build.notebook_path(project, name)
+        path = notebook_path(project, name)
         notebook = build.read_notebook(project, name)
         timed = nbformat.v4.new_output("stream", name="stdout", text="in 3.5 ms\n")
         source = "print('in', time.process_time_ns() * 1e-6, 'ms')"
@@ -654,7 +655,7 @@ def test_nbval_as_anybody_types_it(project):
     before = {path: path.read_bytes() for path in project.rglob("*.py") if ".course" not in path.parts}
     for option in ("--nbval", "--nbval-lax"):
         assert "13 passed" in nbval(option)
-    edit(build.notebook_path(project, "02_kernels"), "last loss -1.5 (-0x1.8", "last loss -1.5 (-0x1.9")
+    edit(notebook_path(project, "02_kernels"), "last loss -1.5 (-0x1.8", "last loss -1.5 (-0x1.9")
     assert "1 failed, 12 passed" in nbval("--nbval")
     changed = {path for path, text in before.items() if path.read_bytes() != text}
     assert changed == set(), "levels are as they were: a notebook that is opened directly builds in a folder of its own"
@@ -704,7 +705,7 @@ def test_the_build_cell_notices_what_is_not_saved(project, lab):
         "run it, save the notebook (Ctrl+S), then run this cell again"
     )
     assert snapshot(project) == before
-    edit(build.notebook_path(project, "01_hardware"), "# what is held", "# what is held now")  # saved
+    edit(notebook_path(project, "01_hardware"), "# what is held", "# what is held now")  # saved
     assert "3 steps in a fresh process, last loss -1.5 (-0x1.8000000000000p+0), the same as here" in lab(*cells[-1])
     assert "# what is held now" in (project / "levels" / "hardware" / "memory.py").read_text()
 

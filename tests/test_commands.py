@@ -2,10 +2,10 @@
 
 import pytest
 
-from course import __main__ as the_door
 from course import build
-from course.build.rooms import BuildError
+from course.builder.cells import BuildError
 from course.practice import progress
+from course.setup import commands
 
 CONFLICT = """\
 # %%
@@ -60,6 +60,6 @@ def test_a_merge_conflict_is_called_one(project, monkeypatch, capsys):
     assert capsys.readouterr().out == told
     monkeypatch.setattr(progress, "ROOT", project)
     monkeypatch.setattr(build, "ROOT", project)
-    for command in (the_door.progress, the_door.lab):
+    for command in (commands.progress, commands.lab):
         with pytest.raises(SystemExit, match="line .* holds a merge conflict"):
             command([])

@@ -20,7 +20,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from course import build, reference, tasks
-from course.build.rooms import code_of
+from course.builder.cells import code_of
 from course.figures import HUES, LEVELS, accuracy, great, r_squared, widgets
 from course.inspection import compare, marks, side_by_side
 from levels_more.hardware import exp, host_lanes, log, pool
@@ -614,7 +614,7 @@ def linear_regression(x, y, weights, batches, learning_rate):
 
 
 def test_another_answer_is_not_called_the_same(monkeypatch):
-    monkeypatch.setattr(build, "WATCHED", ["05_high_level"])
+    monkeypatch.setattr("course.inspection.compare.WATCHED", ["05_high_level"])
     levels = on_all_levels("linear_regression")[:5]
     comparison = compare.measure(shortened(LINE, 20), *levels, linear_regression, repeats=1)
     difference = np.abs(comparison.rows[-1].losses - comparison.rows[1].losses).max()

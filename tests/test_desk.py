@@ -259,15 +259,15 @@ def told(box):
 
 
 def test_lab_hands_the_switch_to_its_kernels(project, monkeypatch):
-    from course import __main__ as door
+    from course.setup import commands
 
-    commands = []
-    monkeypatch.setattr(door, "hand_over", lambda command: commands.append((command, dict(os.environ))))
+    begun = []
+    monkeypatch.setattr(commands, "hand_over", lambda command: begun.append((command, dict(os.environ))))
     monkeypatch.setattr(build, "ROOT", project)
     monkeypatch.delenv(checks.ANSWERS, raising=False)
-    door.lab(["--no-browser"])
-    door.lab(["--answers"])
+    commands.lab(["--no-browser"])
+    commands.lab(["--answers"])
     monkeypatch.delenv(checks.ANSWERS)
-    (plain, before), (asked, after) = commands
+    (plain, before), (asked, after) = begun
     assert plain[-1] == "--no-browser" and f"--ServerApp.root_dir={project / MINE}" in plain
     assert "--answers" not in asked and checks.ANSWERS not in before and after[checks.ANSWERS] == "1"

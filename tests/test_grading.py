@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from course import build
-from course.build import blanks
+from course.builder import blanks
 from course.practice import exercises, grading
 from course.practice.confined import FILES, LIMITS, NETWORK, PROCESSES, SPACE
 from solutions import hardware, kernels

@@ -9,9 +9,8 @@ import urllib.request
 
 import pytest
 
-from course import __main__ as the_door
 from course import build
-from course.setup import desk, homes, lab
+from course.setup import commands, desk, homes, lab
 
 HOMES = "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "MPLCONFIGDIR"
 
@@ -37,7 +36,7 @@ def test_who_has_a_home_is_told_nothing(monkeypatch, tmp_path):
 PROGRAM = """
 import os, sys
 from pathlib import Path
-from course.__main__ import hand_over
+from course.setup.stage import hand_over
 from course.setup import desk, homes
 
 root = Path(sys.argv[1])
@@ -90,8 +89,8 @@ def test_one_lab_on_a_desk(started, project, monkeypatch, capsys):
 
     handed = []
     monkeypatch.setattr(build, "ROOT", project)
-    monkeypatch.setattr(the_door, "hand_over", handed.append)
-    assert the_door.open_lab(["--no-browser"], "trail/1_hardware") == 0
+    monkeypatch.setattr(commands, "hand_over", handed.append)
+    assert commands.open_lab(["--no-browser"], "trail/1_hardware") == 0
     said = capsys.readouterr().out
     assert (
         said == f"JupyterLab is open on this folder already: {address}lab/tree/trail/1_hardware.ipynb?token={token}\n"
@@ -108,7 +107,7 @@ def test_a_lab_that_has_ended_is_none(project, monkeypatch, tmp_path):
     assert lab.running(project / build.MINE) is None
     handed = []
     monkeypatch.setattr(build, "ROOT", project)
-    monkeypatch.setattr(the_door, "hand_over", handed.append)
-    the_door.open_lab(["--no-browser"], None)
+    monkeypatch.setattr(commands, "hand_over", handed.append)
+    commands.open_lab(["--no-browser"], None)
     assert handed and "--log-level=WARN" in handed[0]
     assert not [each for each in desk.lab_command(project, ["--log-level=DEBUG"])[:-1] if "log-level" in each]

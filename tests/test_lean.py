@@ -12,7 +12,7 @@ import tomllib
 import pytest
 
 from course import build
-from course.build.rooms import BuildError
+from course.builder.cells import BuildError
 
 LEAN = """
 import sys

@@ -6,8 +6,8 @@ import nbformat
 import pytest
 
 from course import build
-from course.build import minutes
-from course.build.rooms import BuildError, code_of
+from course.builder import minutes
+from course.builder.cells import BuildError, code_of
 
 NAMES = build.all_in(build.ROOT)
 LIMIT = {"more": 45, "trail": 30}  # minutes, by the folder

@@ -16,8 +16,9 @@ import nbformat
 import pytest
 
 from course import build, serving
-from course.build import rooms
-from course.build.minutes import words
+from course.builder.cells import MARKER, code_lines
+from course.builder.minutes import words
+from course.builder.names import notebook_path
 
 NAMES = build.names_in(build.ROOT)
 LEVELS = [build.level_of(name) for name in NAMES]
@@ -139,8 +140,8 @@ def exported_lines(name):
     """The lines of code that a notebook exports: those that a reader reads, and those of sections marked as optional."""
     lines = {"read": 0, "optional": 0}
     for _, cell, optional in cells_of(name):
-        if cell.cell_type == "code" and rooms.MARKER.match(cell.source):
-            lines["optional" if optional else "read"] += rooms.code_lines(cell.source)
+        if cell.cell_type == "code" and MARKER.match(cell.source):
+            lines["optional" if optional else "read"] += code_lines(cell.source)
     return lines
 
 
@@ -178,7 +179,7 @@ def rhythm(name):
         if texts or not tree.body or "hide-input" in cell.metadata.get("tags", []):  # what is folded is not read
             prose, before = prose + sum(map(words, texts)) * (not optional), 0
             continue
-        lines, title = rooms.code_lines(cell.source), rooms.title(number, cell.source)
+        lines, title = code_lines(cell.source), build.title(number, cell.source)
         sizes += [lines] * (not optional)
         walls += [title] * (min(before, lines) > 8)
         before = lines
@@ -286,7 +287,7 @@ def links_in(text):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_link_to_a_notebook_leads_to_one(name):
     """Here, and on the reader's desk, where the notebooks lie in the same way."""
-    folder = build.notebook_path(build.ROOT, name).parent
+    folder = notebook_path(build.ROOT, name).parent
     for cell in build.from_text(build.ROOT, name).cells:
         for link in links_in(cell.source if cell.cell_type == "markdown" else ""):
             target = (folder / link).resolve()

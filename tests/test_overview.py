@@ -4,11 +4,10 @@ import re
 
 import pytest
 
-from course import __main__ as the_door
 from course import build
 from course.build import MINE, ROOT
 from course.practice import teaching
-from course.setup import desk, overview
+from course.setup import commands, desk, overview
 
 NAMES = build.all_in(ROOT)
 
@@ -41,9 +40,9 @@ def test_lab_opens_on_the_map_or_on_the_notebook_that_is_meant(project, monkeypa
     assert opened.format(overview.FILE) in desk.lab_command(project, [])
     assert opened.format("trail/1_hardware.ipynb") in desk.lab_command(project, [], "trail/1_hardware")
     handed = []
-    monkeypatch.setattr(the_door, "hand_over", handed.append)
+    monkeypatch.setattr(commands, "hand_over", handed.append)
     monkeypatch.setattr(desk, "open_desk", lambda root: [])
-    the_door.lab(["--trail", "--no-browser"])
-    the_door.lab(["--port=9999"])
+    commands.lab(["--trail", "--no-browser"])
+    commands.lab(["--port=9999"])
     assert opened.format("trail/1_hardware.ipynb") in handed[0] and handed[0][-1] == "--no-browser"
     assert opened.format(overview.FILE) in handed[1] and handed[1][-1] == "--port=9999"

@@ -8,6 +8,7 @@ import ast
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -24,12 +25,15 @@ import yaml
 from jupytext.config import load_jupytext_config
 
 from course import __main__ as the_door
+from course.setup import commands, environment, making, stage
 from course.setup.arguments import checked
 
 pytestmark = pytest.mark.versions
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+# What `python3 -m course` needs before there is an environment.
+FILES = "__init__", "arguments", "commands", "environment", "making", "stage", "wheelhouse"
 LOCKS = ("requirements.lock", "requirements-test.lock")
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 UV = shutil.which("uv")
@@ -43,8 +47,7 @@ def copy(tmp_path):
     for name in (
         "course/__init__.py",
         "course/__main__.py",
-        "course/setup/__init__.py",
-        "course/setup/arguments.py",
+        *(f"course/setup/{name}.py" for name in FILES),
         "pyproject.toml",
     ):
         shutil.copy(ROOT / name, root / name)
@@ -65,6 +68,7 @@ def open_door(root, *arguments, change="", path="", python=BASE_PYTHON, flags=("
 import os, sys
 sys.path.insert(0, {str(root)!r})
 import course.__main__ as door
+from course.setup import commands, environment, making, stage
 {change}
 sys.exit(door.main({list(arguments)!r}))
 """
@@ -95,7 +99,7 @@ def test_help_needs_the_standard_library_alone():
     done = open_door(ROOT, "--help")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    rows = [next(line for line in lines if line.startswith(f"  {name} ")) for name in the_door.COMMANDS]
+    rows = [next(line for line in lines if line.startswith(f"  {name} ")) for name in commands.COMMANDS]
     assert len({re.match(r"  \S+ +", row).end() for row in rows}) == 1, "the lines of help are not aligned"
     assert done.stdout == open_door(ROOT).stdout  # no command at all asks for help
 
@@ -103,8 +107,8 @@ def test_help_needs_the_standard_library_alone():
 def test_help_tells_a_readers_commands_from_a_builders():
     """In two groups; each command stands in one."""
     reader, builder = re.findall(r"^To .*:\n((?:  .*\n)+)", open_door(ROOT).stdout, re.MULTILINE)
-    assert [line.split()[0] for line in reader.splitlines()] == list(the_door.READERS)
-    assert {line.split()[0] for line in builder.splitlines()} == {*the_door.COMMANDS} - {*the_door.READERS}
+    assert [line.split()[0] for line in reader.splitlines()] == list(commands.READERS)
+    assert {line.split()[0] for line in builder.splitlines()} == {*commands.COMMANDS} - {*commands.READERS}
 
 
 @pytest.mark.parametrize("name", ["lab", "resume", "serve"])
@@ -115,7 +119,7 @@ def test_a_port_that_is_none_is_refused(name, port):
     assert checked(name, ["--port=1"]) and checked(name, ["--port", "65535"])
 
 
-@pytest.mark.parametrize("name", the_door.COMMANDS)
+@pytest.mark.parametrize("name", commands.COMMANDS)
 def test_help_shows_help_and_does_nothing_else(copy, name):
     before = sorted(copy.rglob("*"))
     for arguments in (["--help"], ["something", "-h"]):
@@ -125,7 +129,7 @@ def test_help_shows_help_and_does_nothing_else(copy, name):
     assert sorted(copy.rglob("*")) == before
 
 
-@pytest.mark.parametrize("name", [name for name in the_door.COMMANDS if not name.endswith("test")])
+@pytest.mark.parametrize("name", [name for name in commands.COMMANDS if not name.endswith("test")])
 def test_an_unknown_argument_is_refused_before_anything_is_made(copy, name):
     before = sorted(copy.rglob("*"))
     done = open_door(copy, name, *["here"] * (name in ("grade", "reset", "catch-up")), "--nonsense", flags=("-I", "-B"))
@@ -153,7 +157,7 @@ def test_what_is_handed_on_to_another_program():
 
 @pytest.mark.quick
 @pytest.mark.parametrize(
-    "name", [f"course/{name}" for name in ("__init__.py", "__main__.py", "setup/__init__.py", "setup/arguments.py")]
+    "name", [f"course/{name}" for name in ("__init__.py", "__main__.py", *(f"setup/{name}.py" for name in FILES))]
 )
 def test_an_old_python_can_read_it(name):
     tree = ast.parse((ROOT / name).read_text(encoding="utf-8"), feature_version=(3, 6))
@@ -192,12 +196,12 @@ def test_no_room_is_called_like_a_module_of_python():
 @pytest.mark.quick
 def test_unknown_command_names_the_nearest():
     assert_refused(open_door(ROOT, "tset"), "tset", "course test")
-    assert_refused(open_door(ROOT, "xyzzy"), "xyzzy", *the_door.COMMANDS)
+    assert_refused(open_door(ROOT, "xyzzy"), "xyzzy", *commands.COMMANDS)
 
 
 @pytest.mark.parametrize("pythons, word", [("(3, 98), (3, 99)", "too old"), ("(3, 1), (3, 2)", "too new")])
 def test_wrong_python(copy, pythons, word):
-    done = open_door(copy, "lab", change=f"door.PYTHONS = {pythons}")
+    done = open_door(copy, "lab", change=f"environment.PYTHONS = {pythons}")
     low, high = re.findall(r"\d+, \d+", pythons)
     assert_refused(done, word, low.replace(", ", "."), high.replace(", ", "."), "uv")
     assert not (copy / ".venv").exists()
@@ -212,7 +216,7 @@ def script(path, text):
 @pytest.mark.parametrize("called", [("-m", "course"), ("a course/course",)])
 def test_the_python_that_is_suggested_runs(copy, called):
     """The newest that fits, tried, in the words that the reader used."""
-    door = copy / "course" / "__main__.py"
+    door = copy / "course" / "setup" / "environment.py"
     door.write_text(re.sub(r"^PYTHONS = .*", "PYTHONS = (3, 1), (3, 4)", door.read_text(), flags=re.MULTILINE))
     commands = copy.parent / "commands"
     commands.mkdir()
@@ -240,7 +244,7 @@ def test_missing_ensurepip_is_seen_before_anything_is_made(copy):
 
 
 def test_full_disk_is_seen_before_anything_is_made(copy):
-    done = open_door(copy, "lab", change="door.MEGABYTES = {door.CORE: 10**9, door.TEST: 10**10}")
+    done = open_door(copy, "lab", change="environment.MEGABYTES = {environment.CORE: 10**9, environment.TEST: 10**10}")
     assert_refused(done, "disk", f"{10**9} MB", "MB are free")
     assert not (copy / ".venv").exists()
 
@@ -266,13 +270,13 @@ def test_missing_lock(copy):
 )
 def test_an_installers_failure_is_told_in_plain_words(output, word, monkeypatch):
     monkeypatch.delenv("PIP_NO_INDEX", raising=False)
-    assert word in the_door.cause(output, 3)
+    assert word in stage.cause(output, 3)
 
 
 def test_a_pip_that_may_use_no_network_is_told_so(monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    assert "Unset PIP_NO_INDEX" in the_door.cause("ERROR: No matching distribution found for numba==0.1", 1)
-    assert "disk is full" in the_door.cause("No space left on device", 1)
+    assert "Unset PIP_NO_INDEX" in stage.cause("ERROR: No matching distribution found for numba==0.1", 1)
+    assert "disk is full" in stage.cause("No space left on device", 1)
 
 
 # What it makes, and when it makes it again ----------------------------------------------------------------------------
@@ -283,14 +287,14 @@ def stamp(copy, locks, **changes):
     python = copy / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     python.parent.mkdir(parents=True, exist_ok=True)
     python.touch()
-    python_version = the_door.version_text(sys.version_info)
+    python_version = environment.version_text(sys.version_info)
     made = {"root": str(copy), "python": python_version, "installer": "pip", "locks": locks, **changes}
     (copy / ".venv/course-stamp.json").write_text(json.dumps(made), encoding="utf-8")
     return python
 
 
 def is_ready(root, lock):
-    done = open_door(root, change=f"sys.exit(10 + door.ready({lock!r}))")
+    done = open_door(root, change=f"sys.exit(10 + environment.ready({lock!r}))")
     assert done.returncode in (10, 11), done.stderr
     return done.returncode == 11
 
@@ -341,7 +345,7 @@ def test_the_whole_of_setup(copy, installer):
 
     lock = copy / LOCKS[0]  # 3. a lock changed: the rest stays, what `test` added too
     lock.write_text(lock.read_text() + "# changed\n")
-    done = open_door(copy, change="os.chdir(door.ROOT); door.make(door.CORE); sys.exit(0)", path=path)
+    done = open_door(copy, change="os.chdir(door.ROOT); door.make(environment.CORE); sys.exit(0)", path=path)
     assert "Bringing .venv up to date" in done.stdout and marker.exists(), done.stderr
     assert set(json.loads(stamp_file.read_text())["locks"]) == set(LOCKS)
 
@@ -360,7 +364,7 @@ def test_the_whole_of_setup(copy, installer):
 
 
 def test_what_the_tests_need_is_added_to_what_is_there(copy):
-    done = open_door(copy, change="os.chdir(door.ROOT); door.make(door.CORE); sys.exit(0)")
+    done = open_door(copy, change="os.chdir(door.ROOT); door.make(environment.CORE); sys.exit(0)")
     assert done.stdout.startswith("Setting up .venv with pip (once; about "), done
     (copy / ".venv/marker").touch()
     done = open_door(copy, "setup")
@@ -370,7 +374,7 @@ def test_what_the_tests_need_is_added_to_what_is_there(copy):
 
 def test_the_packages_that_pip_installs_are_counted(tmp_path):
     (tmp_path / "pip-24.0.dist-info").mkdir()
-    how_far = the_door.counted(tmp_path)
+    how_far = making.counted(tmp_path)
     installing = "Installing collected packages: numpy, tqdm, wcwidth\n"
     assert how_far(["Collecting numpy\n"]) == how_far([]) == "" and how_far(["x\n", installing]) == "0 of 3"
     for name in ("numpy-2.4.6.dist-info", "numpy", "tqdm-4.67.dist-info"):
@@ -496,7 +500,7 @@ def test_it_works_from_a_folder_whose_files_are_called_like_modules(copy, called
     }
     done = subprocess.run([BASE_PYTHON, *called, "setup"], cwd=reader, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.endswith(
-        f"Ready: Python {the_door.platform.python_version()} in {copy / '.venv'}\n"
+        f"Ready: Python {platform.python_version()} in {copy / '.venv'}\n"
     ), done
 
 
@@ -531,7 +535,9 @@ GIVEN = {  # what a reader gives to `test`, what pytest gets of it, and whether 
 
 @pytest.mark.parametrize("given, handed_on, alone", GIVEN.values(), ids=GIVEN)
 def test_the_tests_run_side_by_side_unless_some_are_named(copy, given, handed_on, alone):
-    done = open_door(copy, change=f"door.hand_over = lambda command: print(*command); door.test({given}); sys.exit()")
+    done = open_door(
+        copy, change=f"commands.hand_over = lambda command: print(*command); commands.test({given}); sys.exit()"
+    )
     assert done.stdout.rstrip().endswith(" " + handed_on), done
     assert ("--numprocesses" in done.stdout) != alone
 
@@ -543,7 +549,12 @@ def test_an_active_environment_with_everything_is_used_as_it_is(copy):
     assert not (copy / ".venv").exists()
     project = (copy / "pyproject.toml").read_text(encoding="utf-8")
     (copy / "pyproject.toml").write_text(project.replace('"tqdm>=', '"tqdm>=9'), encoding="utf-8")
-    done = open_door(copy, change="print(door.lacking(door.CORE), door.active())", python=sys.executable, flags=())
+    done = open_door(
+        copy,
+        change="print(environment.lacking(environment.CORE), environment.active())",
+        python=sys.executable,
+        flags=(),
+    )
     assert done.stdout.startswith("['tqdm>=94.66,<5'] False\n"), "a package outside its bounds"
 
 
@@ -577,14 +588,14 @@ def test_the_courses_own_environment_has_what_an_active_one_lacks(lean):
 def test_in_a_conda_environment_conda_adds_it(tmp_path, monkeypatch):
     (tmp_path / "conda-meta").mkdir()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    told = the_door.incomplete(["onnx>=1.20,<2", "playwright>=1.50,<2"])
+    told = environment.incomplete(["onnx>=1.20,<2", "playwright>=1.50,<2"])
     assert 'conda install --channel conda-forge "onnx>=1.20,<2" "playwright-python>=1.50,<2"\n' in told
     assert "lacks onnx, playwright." in told and "`conda deactivate`" in told
 
 
 @pytest.mark.parametrize("version, inside", [("2.4.6", True), ("2.10", False), ("2.2rc1", True), ("2.1.9", False)])
 def test_bounds_are_compared_as_numbers(version, inside):
-    assert the_door.within(version, "numpy>=2.2,<2.5") == inside
+    assert environment.within(version, "numpy>=2.2,<2.5") == inside
 
 
 # The files it stands on -----------------------------------------------------------------------------------------------
@@ -628,7 +639,7 @@ def test_the_locks_fit_pyproject(lock):
     pins = locked(lock)
     wanted = PROJECT["project"]["dependencies"] + for_tests() * (lock == LOCKS[1])
     for line in wanted:
-        assert the_door.within(pins[re.split("[<>=]", line)[0]][0], line.partition(";")[0]), line
+        assert environment.within(pins[re.split("[<>=]", line)[0]][0], line.partition(";")[0]), line
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -661,7 +672,7 @@ def test_what_colab_lacks_is_asked_for_as_in_pyproject():
 
 
 def test_the_door_and_pyproject_name_the_same_pythons():
-    (_, low), (_, high) = the_door.PYTHONS
+    (_, low), (_, high) = environment.PYTHONS
     assert PROJECT["project"]["requires-python"] == f">=3.{low},<3.{high + 1}"
 
 

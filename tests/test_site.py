@@ -1,7 +1,6 @@
 """The site: written without a warning, whole, reachable by every link, and alive in a browser without a network."""
 
 import ast
-import importlib
 import os
 import re
 import time
@@ -15,9 +14,8 @@ pytest.importorskip("sphinx", reason="the site is written with the group `site`:
 from course import reading  # noqa: E402
 from course.build import ROOT  # noqa: E402
 from course.reading import names  # noqa: E402
+from course.setup import stage  # noqa: E402
 from levels_more import CONTENTS  # noqa: E402
-
-the_door = importlib.import_module("course.__main__")
 
 
 class Page(HTMLParser):
@@ -41,7 +39,7 @@ def site():
     folder = ROOT / ".course" / "tested-site"
     folder.parent.mkdir(exist_ok=True)
     with open(folder.with_suffix(".lock"), "a") as lock:
-        while not the_door.held(lock):  # another process writes it
+        while not stage.held(lock):  # another process writes it
             time.sleep(0.5)
         assert reading.main([str(folder)]) == 0, "Sphinx's warnings stand above: each is an error"
     return folder

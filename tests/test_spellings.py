@@ -6,7 +6,7 @@ import re
 import pytest
 
 from course import programs, tasks
-from course.build.rooms import code_of
+from course.builder.cells import code_of
 from course.inspection import marks, side_by_side, spellings
 from course.inspection.spellings import APIS, DIGITS, STEPS, TASKS
 

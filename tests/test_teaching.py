@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from course import __main__ as the_door
 from course import figures, reading
 from course.build import ROOT, names_in, text_path
-from course.build.minutes import UNTIMED
+from course.builder.minutes import UNTIMED
 from course.practice import teaching
+from course.setup import commands, environment
 from solutions.answers import ANSWERS
 
 READING = "course/reading/prose"
@@ -85,7 +85,7 @@ def test_what_is_named_in_italics_is_a_section():
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_is_one(page):
     named = set(re.findall(r"-m course ([a-z][\w-]*)", PAGES[page]))
-    assert named <= {*the_door.COMMANDS} and ({"test"} <= named or page.startswith(READING))
+    assert named <= {*commands.COMMANDS} and ({"test"} <= named or page.startswith(READING))
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -130,10 +130,10 @@ def test_one_picture_can_be_made_anew_by_its_name(monkeypatch, tmp_path):
 
 
 def test_what_is_needed_is_what_setup_asks_for():
-    (_, low), (_, high) = the_door.PYTHONS
+    (_, low), (_, high) = environment.PYTHONS
     versions = [f"3.{minor}" for minor in range(low, high + 1)]
     assert f"Python {', '.join(versions[:-1])} or {versions[-1]} on" in PAGES[f"{READING}/install.md"]
-    lean, all_of_it = (f"{the_door.MEGABYTES[lock] / 1000:.1f} GB" for lock in (the_door.CORE, the_door.TEST))
+    lean, all_of_it = (f"{environment.MEGABYTES[lock] / 1000:.1f} GB" for lock in (environment.CORE, environment.TEST))
     assert f"About {lean} of disk" in PAGES[f"{READING}/install.md"]
     assert f"({all_of_it} with those)" in PAGES[f"{READING}/install.md"]
     assert f"Python {versions[0]} or later" in PAGES["README.md"] and lean in PAGES["README.md"]

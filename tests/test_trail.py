@@ -8,8 +8,9 @@ import nbformat
 import pytest
 
 from course import build
-from course.build import MINE, blanks, minutes
-from course.build.rooms import MARKER
+from course.build import MINE
+from course.builder import blanks, minutes
+from course.builder.cells import MARKER
 from course.practice import trail
 from course.setup import desk
 from solutions.answers import ANSWERS

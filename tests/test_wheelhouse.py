@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from course import __main__ as the_door
+from course.setup import environment, stage, wheelhouse
 
 ROOT = Path(__file__).resolve().parents[1]
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
@@ -26,13 +26,9 @@ def root(tmp_path, monkeypatch):
     root, shelf = tmp_path / "a course", tmp_path / "shelf"
     (root / "course" / "setup").mkdir(parents=True)
     shelf.mkdir()
-    for name in (
-        "course/__init__.py",
-        "course/__main__.py",
-        "course/setup/__init__.py",
-        "course/setup/arguments.py",
-        "pyproject.toml",
-    ):
+    files = "arguments", "commands", "environment", "making", "stage", "wheelhouse"
+    own = ["__init__", "__main__", "setup/__init__", *(f"setup/{name}" for name in files)]
+    for name in (*(f"course/{name}.py" for name in own), "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)
     with zipfile.ZipFile(shelf / WHEEL, "w") as wheel:
         wheel.writestr("tiny.py", "answer = 42\n")
@@ -40,9 +36,10 @@ def root(tmp_path, monkeypatch):
         wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr("tiny-1.0.dist-info/RECORD", "")
     digest = hashlib.sha256((shelf / WHEEL).read_bytes()).hexdigest()
-    for lock in (the_door.CORE, the_door.TEST):
+    for lock in (environment.CORE, environment.TEST):
         (root / lock).write_text(f"tiny==1.0 --hash=sha256:{digest}\n", encoding="utf-8")
-    monkeypatch.setattr(the_door, "ROOT", str(root))
+    for module in (environment, stage, wheelhouse):
+        monkeypatch.setattr(module, "ROOT", str(root))
     monkeypatch.delenv("COURSE_WHEELHOUSE", raising=False)
     for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": shelf.as_uri(), "PIP_CONFIG_FILE": os.devnull}.items():
         monkeypatch.setenv(name, value)
@@ -69,8 +66,8 @@ needs_pip = pytest.mark.skipif(
 
 @needs_pip
 def test_what_is_downloaded_is_enough_for_a_setup_without_a_network(root, capsys):
-    assert the_door.wheelhouse([]) == 0
-    assert sorted(path.name for path in (root / "wheelhouse").iterdir()) == [the_door.LIST, WHEEL]
+    assert wheelhouse.wheelhouse([]) == 0
+    assert sorted(path.name for path in (root / "wheelhouse").iterdir()) == [wheelhouse.LIST, WHEEL]
     assert "is complete" in capsys.readouterr().out
     done = setup(root)
     assert done.returncode == 0 and "Packages come from" in done.stdout, done
@@ -81,22 +78,22 @@ def test_what_is_downloaded_is_enough_for_a_setup_without_a_network(root, capsys
 
 @needs_pip
 def test_a_package_that_is_not_the_locked_one_stops_it(root, capsys):
-    lock = root / the_door.TEST
+    lock = root / environment.TEST
     lock.write_text("tiny==1.0 --hash=sha256:" + "0" * 64 + "\n")
     (root / "wheelhouse").mkdir()
-    (root / "wheelhouse" / the_door.LIST).touch()
+    (root / "wheelhouse" / wheelhouse.LIST).touch()
     with pytest.raises(SystemExit, match="not the one that the lock names"):
-        the_door.wheelhouse([])
-    assert not (root / "wheelhouse" / the_door.LIST).exists()  # so nobody takes it for a finished one
+        wheelhouse.wheelhouse([])
+    assert not (root / "wheelhouse" / wheelhouse.LIST).exists()  # so nobody takes it for a finished one
 
 
 def test_a_wheelhouse_is_used_where_it_fits(root, monkeypatch, capsys):
-    version = the_door.version_text(sys.version_info)
-    assert the_door.from_wheelhouse(version) == [] and capsys.readouterr().out == ""
+    version = environment.version_text(sys.version_info)
+    assert wheelhouse.from_wheelhouse(version) == [] and capsys.readouterr().out == ""
     shared = root.parent / "shared"
     shared.mkdir()
     monkeypatch.setenv("COURSE_WHEELHOUSE", str(shared))
-    fitting = {"system": the_door.machine(version), "lock": the_door.digest(the_door.TEST)}
+    fitting = {"system": stage.machine(version), "lock": environment.digest(environment.TEST)}
     for text, said in (
         (None, "no finished wheelhouse"),
         ('{"system": ', "no finished wheelhouse"),
@@ -104,14 +101,14 @@ def test_a_wheelhouse_is_used_where_it_fits(root, monkeypatch, capsys):
         (json.dumps(fitting | {"lock": "0"}), "it is for another version of the course"),
     ):
         if text is not None:
-            (shared / the_door.LIST).write_text(text)
-        assert the_door.from_wheelhouse(version) == []
+            (shared / wheelhouse.LIST).write_text(text)
+        assert wheelhouse.from_wheelhouse(version) == []
         assert said in capsys.readouterr().out
-    (shared / the_door.LIST).write_text(json.dumps(fitting))
-    assert the_door.from_wheelhouse(version) == ["--no-index", "--find-links", str(shared)]
+    (shared / wheelhouse.LIST).write_text(json.dumps(fitting))
+    assert wheelhouse.from_wheelhouse(version) == ["--no-index", "--find-links", str(shared)]
 
 
 def test_how_it_is_called(root, capsys):
     with pytest.raises(SystemExit, match="2"):
-        the_door.wheelhouse(["a", "b"])
+        wheelhouse.wheelhouse(["a", "b"])
     assert "unrecognized arguments: b" in capsys.readouterr().err

@@ -83,7 +83,7 @@ def by_torch(work, ranks):
 
 def main(library, ranks, file):
     """What each rank does."""
-    from worker import load
+    from course.bench.work import load
 
     work, made_by = load(file), {"levels": by_levels, "torch": by_torch}[library]
     batches, (rank, train, start, meet, whole) = work.batches(work.order), made_by(work, int(ranks))
@@ -100,7 +100,7 @@ def main(library, ranks, file):
 
 def trained(library, python, ranks, file, environment):
     """What the first of so many ranks says of a training. Raises RuntimeError, with what a rank says, where it fails."""
-    command = [python, str(Path(__file__).resolve()), library, str(ranks), file]
+    command = [python, "-m", "course.bench.machines", library, str(ranks), file]
     if library == "levels" and ranks > 1:
         from levels_more.distributed.launch import mpiexec
 
@@ -122,13 +122,13 @@ def trained(library, python, ranks, file, environment):
 def measured(works, python, environment, repeats, folder):
     """A row for each net and number of ranks: (its name, ranks, seconds of a step of ours, of PyTorch, its time / ours, losses apart).
 
-    works: {name: Work}; python: PyTorch's; environment(threads, own): that of a process. Raises RuntimeError for other work.
+    works: {name: Work}; python: PyTorch's; environment(threads): that of a process. Raises RuntimeError for other work.
     """
     pythons, rows = {"levels": sys.executable, "torch": python}, []
     for (name, work), ranks in itertools.product(works.items(), RANKS):
         file, threads = str(Path(folder) / "work.npz"), max(1, (os.cpu_count() or 1) // ranks)
         work.save(file)
-        both = [[trained(k, p, ranks, file, environment(threads, k == "levels")) for k, p in pythons.items()] for _ in range(repeats)]  # fmt: skip
+        both = [[trained(k, p, ranks, file, environment(threads)) for k, p in pythons.items()] for _ in range(repeats)]  # fmt: skip
         times, losses = (np.array([[run[what] for run in pair] for pair in both]) for what in ("seconds", "losses"))
         apart = float((abs(losses[:, 0] - losses[:, 1]) / np.maximum(1.0, losses[:, 1])).max())
         if not apart < APART:

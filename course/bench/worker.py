@@ -5,7 +5,7 @@ A request is a line of JSON, and so is the answer:
     ["time", key, epochs]   train it for so many epochs, each in a new order -> {"seconds": all of it, shuffles too, unless `drawn`}
     ["drop", key]           forget it
 In answer to a request that cannot be met: {"skipped": why}. What the library prints goes to stderr. To time a first epoch in a
-process of its own: worker.py LIBRARY MODE FILE.
+process of its own: python -m course.bench.worker LIBRARY MODE FILE.
 """
 
 import sys
@@ -17,67 +17,10 @@ BEGUN = time.perf_counter()  # before anything is imported: see `once`
 import importlib
 import json
 import os
-from typing import Any, NamedTuple
 
 import numpy as np
 
-
-class Work(NamedTuple):
-    """What is to be done: train dense layers, relu between them, on the rows of x, y. Or `loss` names one op on x and y."""
-
-    x: Any  # [rows, inputs]
-    y: Any  # [rows, outputs], one-hot for "cross_entropy"
-    weights: list  # [w1, b1, w2, b2, …], w [inputs, units], b [1, units]
-    order: Any  # of the rows, in the epoch that is compared
-    loss: str  # "mse", "bce", "cross_entropy"; or an op: "add", "exp", "sum", "matmul"
-    optimizer: str = "sgd"  # or "adam": betas 0.9 and 0.999
-    rate: float = 0.01
-    batch: int = 1
-    drawn: bool = False  # whether an epoch's order is drawn before its clock starts
-
-    def batches(self, order):
-        return order.reshape(-1, self.batch)
-
-    def shuffled(self):
-        return DRAW.permutation(len(self.x))
-
-    def save(self, path):
-        arrays = {"x": self.x, "y": self.y, "order": self.order}
-        arrays |= {f"w{k}": w for k, w in enumerate(self.weights)}
-        settings = {name: getattr(self, name) for name in ("loss", "optimizer", "rate", "batch", "drawn")}
-        np.savez(path, settings=json.dumps(settings), **arrays)
-
-
-DRAW = np.random.default_rng(1)
-
-
-def load(path):
-    """The Work in a file."""
-    with np.load(path) as file:
-        weights = [file[f"w{k}"] for k in range(len(file.files) - 4)]
-        return Work(file["x"], file["y"], weights, file["order"], **json.loads(str(file["settings"])))
-
-
-class Trainer(NamedTuple):
-    """What a mode of a library makes of a Work."""
-
-    epoch: Any  # epoch(order) trains on the rows in that order; returns the losses of the steps, or their mean
-    weights: Any  # weights() -> NumPy arrays like those of the Work
-    fit: Any = None  # fit(epochs) trains for so many epochs where the library shuffles for itself
-
-    def train(self, work, epochs):
-        """Train for so many epochs, each in a new order. Returns the seconds of it."""
-        if self.fit:
-            return seconds(self.fit, epochs)
-        if work.drawn:  # one at a time: of 10⁷ rows an order has 80 MB
-            return sum(seconds(self.epoch, work.shuffled()) for _ in range(epochs))
-        return sum(seconds(lambda: self.epoch(work.shuffled())) for _ in range(epochs))
-
-
-def seconds(call, *args):
-    start = time.perf_counter()
-    call(*args)
-    return time.perf_counter() - start
+from course.bench.work import load, seconds
 
 
 class Worker:
@@ -165,7 +108,7 @@ def main(library, *rest):
         print(json.dumps(answer), file=out, flush=True)
 
     try:
-        peer = importlib.import_module(f"peers.{library}")
+        peer = importlib.import_module(f"course.bench.peers.{library}")
     except ImportError as error:
         return say({"skipped": str(error)})
     if rest:
@@ -178,5 +121,4 @@ def main(library, *rest):
 
 
 if __name__ == "__main__":
-    sys.modules["worker"] = sys.modules["__main__"]  # peers import Trainer from here
     main(*sys.argv[1:])

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from course import build, reference
-from course.build.rooms import code_lines
+from course import reference
+from course.builder.cells import code_lines
+from course.builder.names import level_of
+from course.builder.session import WATCHED
 from course.figures import LEVELS, accuracy, r_squared, short
 from course.inspection import side_by_side as page
 from course.inspection.marks import functions_of, read
@@ -27,9 +29,7 @@ def by_level(tasks):
     found = {}
     for task in tasks:
         package, *rooms = task.__module__.split(".")
-        place = (
-            rooms[0] if package in ("levels", "course") else build.level_of(build.WATCHED[0]) if build.WATCHED else None
-        )
+        place = rooms[0] if package in ("levels", "course") else level_of(WATCHED[0]) if WATCHED else None
         if place not in ("reference", *LEVELS):
             raise ValueError(
                 f"{task.__module__}.{task.__name__} stands on no level; they are reference, {', '.join(LEVELS)}"
@@ -248,7 +248,7 @@ def near(train, name):
 
 def ground(name):
     """A name of level 1: as it is built, or, in the notebook that builds it, of the notebook."""
-    here = build.WATCHED and build.level_of(build.WATCHED[0]) == LEVELS[0]
+    here = WATCHED and level_of(WATCHED[0]) == LEVELS[0]
     return getattr(sys.modules["__main__"] if here else importlib.import_module("levels.hardware"), name)
 
 

@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build import HOME, ROOT, WATCHED
+from course.builder.names import ROOT
+from course.builder.session import HOME, WATCHED
 from course.figures import LEVELS
 from course.inspection import spelled
 

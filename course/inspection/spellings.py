@@ -6,7 +6,7 @@ import numpy as np
 from IPython.display import Markdown
 
 from course import programs
-from course.build.rooms import code_lines
+from course.builder.cells import code_lines
 from course.inspection import compare
 from course.inspection import side_by_side as page
 from course.inspection.marks import read, read_program

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from course.build import blanks
+from course.builder import blanks
 from course.practice import asking, progress
 from course.practice.asking import Blank, Wrong, form, pack, unpack
 from course.practice.exercises.trying import equal

@@ -29,8 +29,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build import ROOT, all_in, blank_in, blanks, level_of, names_in, text_path
-from course.build.rooms import MARKER, BuildError
+from course.builder import blanks
+from course.builder.cells import MARKER, BuildError, blank_in
+from course.builder.names import ROOT, all_in, level_of, names_in, text_path
 from course.practice.asking import CASES, Blank, Heard, Wrong
 from course.practice.confined import PROTECTIONS
 from course.practice.exercises import EXERCISES

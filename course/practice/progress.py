@@ -11,8 +11,8 @@ import sqlite3
 from datetime import date
 from pathlib import Path
 
-from course.build import all_in, names_in, text_path
-from course.build.rooms import blank_in, read_text
+from course.builder.cells import blank_in, read_text
+from course.builder.names import all_in, names_in, text_path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / ".course" / "progress.db"

@@ -15,9 +15,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from course import build
-from course.build import MINE, ROOT, blank_in, core_of, names_in, read_notebook, trail_in
-from course.build.rooms import BuildError
+from course.builder.cells import BuildError, blank_in, title
+from course.builder.files import replace
+from course.builder.names import MINE, ROOT, core_of, names_in, trail_in
+from course.builder.notebooks import from_text, read_notebook
+from course.builder.session import RAN, WRITTEN
 
 STOPPED, ASKED = (
     ".course/stopped.json",
@@ -57,7 +59,7 @@ def note(name: str, cell_id: str | None, source: str, root: Path = ROOT) -> None
     noted = {"cell": cell_id, "source": hash_of(source), "when": datetime.now().isoformat(timespec="seconds")}
     others = {other: each for other, each in held(path).items() if other != name}
     with contextlib.suppress(OSError):
-        build.replace(root, {path: json.dumps(others | {name: noted}, indent=1)})  # the newest stands last
+        replace(root, {path: json.dumps(others | {name: noted}, indent=1)})  # the newest stands last
 
 
 def hash_of(source: str) -> str:
@@ -95,7 +97,7 @@ def ideas(root: Path, stop: Stop) -> list[str]:
     for name in reversed([each for each in way if each < core_under(root, stop.name)]):
         if len(found) >= 3:
             break
-        found = told(build.from_text(root, name).cells) + found
+        found = told(from_text(root, name).cells) + found
     return found[-3:]
 
 
@@ -157,20 +159,20 @@ def bring_back(name: str, root: Path = ROOT) -> bool:
             if key := blank_in(cell.source):
                 from course.practice import filling
 
-                build.WRITTEN[key] = cell.source
+                WRITTEN[key] = cell.source
                 filling.ran(cell.source, core_of(name), key, result.success)
                 result.error_in_exec = None  # of a blank: the course's own stands there now
         if result.error_before_exec or result.error_in_exec:
             error = result.error_before_exec or result.error_in_exec
-            print(f"{build.title(number + 1, cell.source)} fails ({type(error).__name__}: {error}): go on from there.")
+            print(f"{title(number + 1, cell.source)} fails ({type(error).__name__}: {error}): go on from there.")
             return True
         if cell.get("id"):
-            build.RAN[cell.id] = cell.source
+            RAN[cell.id] = cell.source
         ran += 1
     seconds = time.perf_counter() - began
     where = heading(cells, stop.cell)
     print(f"Brought back in {seconds:.1f} s: {ran} cells, without {left} that only time, draw or ask.")
-    print(f"Go on in “{where}”, after {build.title(stop.cell + 1, cells[stop.cell].source)}.")
+    print(f"Go on in “{where}”, after {title(stop.cell + 1, cells[stop.cell].source)}.")
     return True
 
 
@@ -284,7 +286,7 @@ def main(root: Path = ROOT) -> tuple[str, str]:
         name = follows(root, stop.name)
         news = "Next" if name != stop.name else "That was the last one"
         return "\n".join([*lines, f"You have been through it. {news}: {MINE}/{name}.ipynb"]), name
-    build.replace(root, {path: json.dumps({"name": stop.name})})
+    replace(root, {path: json.dumps({"name": stop.name})})
     lines.append("Run its first cell: what ran up to there runs again, without what times, draws or asks.")
     return "\n".join(lines), stop.name
 

@@ -109,7 +109,7 @@ def taken(name):
 
 def how_long():
     """A table: of the trail and of each of the five, the minutes by the rule, and those that readers took."""
-    from course.build import trail_in
+    from course.builder.names import trail_in
 
     lines = ["| notebooks | by the headings | by the readers |", "|---|--:|--:|"]
     lines.append(f"| the trail, all five | {sum(map(minutes, trail_in(ROOT)))} | {TOOK_TRAIL} |")
@@ -212,14 +212,15 @@ def sliders():
     import nbformat
     from PIL import Image
 
-    from course import build
+    from course.builder.files import copy_project
+    from course.builder.notebooks import METADATA, write_notebook
     from course.setup import browser
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         scratch = Path(folder).resolve()
-        root = build.copy_project(ROOT, scratch / "copy", [])
+        root = copy_project(ROOT, scratch / "copy", [])
         cells = [nbformat.v4.new_code_cell(MOVED)]
-        build.write_notebook(root, "one", nbformat.v4.new_notebook(cells=cells, metadata=build.METADATA))
+        write_notebook(root, "one", nbformat.v4.new_notebook(cells=cells, metadata=METADATA))
         with browser.jupyterlab(root, scratch) as address, browser.launched() as running:
             tab = running.new_page(viewport={"width": 1200, "height": 1000})
             tab.goto(address("one"))

@@ -1,8 +1,11 @@
 """The end of a notebook on the trail: what the reader wrote goes along, into the notebook of that level on his desk."""
 
-from course import build
-from course.build import HOME, MINE, ROOT, WATCHED, WRITTEN, blank_in, blanks, core_of, read_notebook, replace
-from course.build.rooms import BuildError
+from course.builder import blanks
+from course.builder.cells import BuildError, blank_in
+from course.builder.files import replace
+from course.builder.names import MINE, ROOT, core_of
+from course.builder.notebooks import read_notebook
+from course.builder.session import HOME, WATCHED, WRITTEN
 
 
 def take_along() -> None:
@@ -35,7 +38,7 @@ def fill(name: str, yours: dict[str, str]) -> list[str]:
     if taken:
         import nbformat
 
-        replace(ROOT, {build.ROOT / MINE / f"{name}.ipynb": nbformat.writes(notebook).rstrip("\n") + "\n"})
+        replace(ROOT, {ROOT / MINE / f"{name}.ipynb": nbformat.writes(notebook).rstrip("\n") + "\n"})
     return taken
 
 

@@ -133,13 +133,12 @@ def ask(each, library, python=sys.executable):
 
     A program that sets a default, such as a dtype, sets it for nobody else.
     """
-    from course import bench
+    from course.bench.libraries import environment
 
     text = here(each.text) if library == "levels_more" else each.text
-    environment = bench.environment(1, own=True, **QUIET)
     done = subprocess.run(
         [python, "-c", WORKER, each.name, library],
-        input=text, env=environment, capture_output=True, text=True, encoding="utf-8",
+        input=text, env=environment(1, **QUIET), capture_output=True, text=True, encoding="utf-8",
     )  # fmt: skip
     if done.returncode:
         return {"skipped": (done.stderr.strip() or f"it ended with {done.returncode}").splitlines()[-1]}
@@ -163,13 +162,13 @@ def ask_all(asked, library_of, python_of):
 
 def store(given):
     """Run all programs on the real libraries and store their losses; those of a library that is not here stay."""
-    from course import bench
+    from course.bench.libraries import python_of
 
     def library_of(each):
         return FRAMEWORKS[each.framework]
 
     stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
-    for each, told in ask_all(every(), library_of, lambda each: bench.python_of(library_of(each), given)):
+    for each, told in ask_all(every(), library_of, lambda each: python_of(library_of(each), given)):
         if "skipped" in told:
             print(f"{each.name}: skipped ({told['skipped']}; python3 -m course bench --peer {library_of(each)})")
         else:

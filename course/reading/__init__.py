@@ -15,7 +15,9 @@ from pathlib import Path
 
 from docutils.nodes import make_id
 
-from course.build import ROOT, environment, hash_of, more_in, names_in, trail_in
+from course.builder.files import environment
+from course.builder.names import ROOT, more_in, names_in, trail_in
+from course.builder.notebooks import hash_of
 from course.reading import alive, names
 from course.setup import overview
 from course.setup.arguments import parser

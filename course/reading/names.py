@@ -9,7 +9,7 @@ import re
 
 from docutils.nodes import make_id
 
-from course.build import ROOT
+from course.builder.names import ROOT
 from course.figures import LEVELS
 from course.inspection import house
 from course.inspection.places import MORE, named, places_of_more

@@ -68,7 +68,7 @@ def set_up():
 
 def make():
     """Make the environment, or make it anew where its lock has changed. The stamp is written last."""
-    from course.__main__ import held, stage
+    from course.setup.stage import held, stage
 
     ROOT.joinpath(".course").mkdir(exist_ok=True)
     with open(ROOT / ".course" / "serving.lock", "a") as file:

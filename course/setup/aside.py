@@ -9,8 +9,8 @@ import stat
 from datetime import datetime
 from pathlib import Path
 
-from course.build import replace
-from course.build.rooms import BuildError
+from course.builder.cells import BuildError
+from course.builder.files import replace
 
 LIST = "kept.json"
 UNDO = "`python3 -m course undo` puts it back"

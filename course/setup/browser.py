@@ -12,10 +12,11 @@ import time
 import urllib.request
 from pathlib import Path
 
-from course import build
+from course.builder.files import environment
+from course.builder.names import ROOT
 from course.setup import desk
 
-SHOTS = build.ROOT / ".course" / "screenshots"
+SHOTS = ROOT / ".course" / "screenshots"
 COMMANDS = (
     "chromium",
     "chromium-browser",
@@ -71,7 +72,7 @@ def main(arguments):
     """Run the browser's tests, all five notebooks. Arguments go to pytest."""
     if not find():
         sys.exit(MISSING)
-    tests = str(build.ROOT / "tests" / "test_browser.py")
+    tests = str(ROOT / "tests" / "test_browser.py")
     return subprocess.call([sys.executable, "-m", "pytest", tests, "--all-notebooks", *arguments])
 
 
@@ -106,7 +107,7 @@ def jupyterlab(root, scratch):
     options = ["--no-browser", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
     with open(scratch / "log", "w") as log:
         command = desk.lab_command(root, options)
-        running = subprocess.Popen(command, cwd=root, env=build.environment(root) | own, stdout=log, stderr=log)
+        running = subprocess.Popen(command, cwd=root, env=environment(root) | own, stdout=log, stderr=log)
     try:
         for _ in range(300):
             try:

@@ -13,8 +13,11 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from course.build import MINE, all_in, from_text, level_of, names_in, read_notebook, replace, support_in, text_path
-from course.build.rooms import LEVELS, MARKER, BuildError, export
+from course.builder.cells import MARKER, BuildError
+from course.builder.export import LEVELS, export
+from course.builder.files import replace, support_in
+from course.builder.names import MINE, all_in, level_of, names_in, text_path
+from course.builder.notebooks import from_text, read_notebook
 from course.setup import aside, lab, overview
 from course.setup.merging import content, merge
 

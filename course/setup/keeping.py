@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from course.build import MINE, ROOT, level_of, named, names_in
-from course.build.rooms import BuildError
+from course.builder.cells import BuildError
+from course.builder.names import MINE, ROOT, level_of, named, names_in
 from course.setup import aside, desk
 from course.setup.arguments import parser
 

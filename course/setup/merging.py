@@ -10,7 +10,7 @@ import copy
 import difflib
 import re
 
-from course.build.rooms import title
+from course.builder.cells import title
 
 KEY = re.compile(r"""^#\|\s*export\s+\w+\s+blank\s+(\S+)|^exercises\.check\(\s*["']([\w-]+)["']""", re.MULTILINE)
 ALIKE = 0.6  # of 1: how much two cells share, when the one was made from the other

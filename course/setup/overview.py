@@ -7,8 +7,10 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build import from_text, minutes, more_in, names_in, text_path, trail_in
-from course.build.rooms import read_text
+from course.builder import minutes
+from course.builder.cells import read_text
+from course.builder.names import more_in, names_in, text_path, trail_in
+from course.builder.notebooks import from_text
 
 FILE = "map.md"
 

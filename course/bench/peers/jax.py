@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import jax
 import jax.numpy as jnp
 import numpy as np
-from formulas import BETAS, corrected, loss, net, update
-from peers.numpy import one_op
-from worker import Trainer
+
+from course.bench.formulas import BETAS, corrected, loss, net, update
+from course.bench.peers.numpy import one_op
+from course.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "JAX", jax.__version__, ["jax", "jaxlib"]
 LIB = SimpleNamespace(**vars(jnp) | vars(jax.nn))

@@ -6,7 +6,8 @@ from importlib.metadata import version
 
 import numpy as np
 from micrograd.engine import Value
-from worker import Trainer
+
+from course.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "micrograd", version("micrograd"), ["micrograd"]
 

@@ -1,8 +1,9 @@
 """NumPy, gradients by hand: as one writes it first, and as somebody writes it who makes every array only once."""
 
 import numpy as np
-from formulas import BETAS, EPSILON, pairs
-from worker import Trainer
+
+from course.bench.formulas import BETAS, EPSILON, pairs
+from course.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "NumPy", np.__version__, ["numpy"]
 

@@ -4,9 +4,10 @@ import warnings
 
 import numpy as np
 import sklearn
-from formulas import EPSILON
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from worker import Trainer
+
+from course.bench.formulas import EPSILON
+from course.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "scikit-learn", sklearn.__version__, ["scikit-learn"]
 warnings.filterwarnings("ignore", module="sklearn")

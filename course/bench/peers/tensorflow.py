@@ -7,9 +7,10 @@ import numpy as np
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import keras
 import tensorflow as tf
-from formulas import BETAS, EPSILON, corrected, loss, net, update
-from peers.numpy import one_op
-from worker import Trainer
+
+from course.bench.formulas import BETAS, EPSILON, corrected, loss, net, update
+from course.bench.peers.numpy import one_op
+from course.bench.work import Trainer
 
 NAME, VERSION = "TensorFlow", f"{tf.__version__}, Keras {keras.__version__}"
 PACKAGES = ["tensorflow", "tensorflow-cpu"]

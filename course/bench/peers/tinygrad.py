@@ -2,9 +2,10 @@
 
 from importlib.metadata import version
 
-from formulas import BETAS, corrected, loss, net, update
 from tinygrad import Tensor, TinyJit
-from worker import Trainer
+
+from course.bench.formulas import BETAS, corrected, loss, net, update
+from course.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "tinygrad", version("tinygrad"), ["tinygrad"]
 

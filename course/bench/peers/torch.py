@@ -4,10 +4,11 @@ import os
 
 import numpy as np
 import torch
-from formulas import BETAS, EPSILON, corrected, loss, net, update
-from peers.numpy import one_op
 from torch import nn
-from worker import Trainer
+
+from course.bench.formulas import BETAS, EPSILON, corrected, loss, net, update
+from course.bench.peers.numpy import one_op
+from course.bench.work import Trainer
 
 NAME, VERSION, PACKAGES = "PyTorch", torch.__version__, ["torch", "numpy"]
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from course import build
+from course.builder.session import WATCHED, find_home
 
 LEVELS = "hardware", "kernels", "low_level", "mid_level", "high_level"
 
@@ -19,12 +19,12 @@ def begin(key):
     But never half of them. Once one of the five has a function or a class of its level, all must be its own, and what came
     from the built one is taken back: the tape of the one hears nothing of the other's tensors.
     """
-    build.find_home()
+    find_home()
     notebook = sys._getframe(1).f_globals
     *beneath, level = LEVELS[: int(key[:2])]
     names = public(level)
     homes = {name: getattr(notebook.get(name), "__module__", None) or "" for name in names}
-    branches_off = any(name.startswith("more/") for name in build.WATCHED)  # such a notebook has no level of its own
+    branches_off = any(name.startswith("more/") for name in WATCHED)  # such a notebook has no level of its own
     if notebook.get("__name__") in homes.values() and not branches_off:
         for name in names:
             if homes[name].startswith(f"levels.{level}."):

@@ -11,7 +11,10 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.build.rooms import BuildError, blank_in, code_of
+from course.builder.cells import BuildError, blank_in, code_of, read_text
+from course.builder.files import replace
+from course.builder.names import text_path
+from course.builder.notebooks import from_text
 
 WORDS, LINES, WIDTH, BLANK = 200, 7, 92, 3  # words and lines a minute, characters of a line read at once, minutes
 HEADING = re.compile(r"## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?")
@@ -196,10 +199,8 @@ def table(name: str, found: list[Section]) -> str:
 
 def write(root: Path, names: list[str]) -> None:
     """Write the minutes of these notebooks beside their headings, and show how they come about."""
-    from course import build
-
     for name in names:
-        path = build.text_path(root, name)
-        found = sections(build.from_text(root, name).cells, root)
+        path = text_path(root, name)
+        found = sections(from_text(root, name).cells, root)
         print(table(name, found))
-        build.replace(root, {path: written(build.read_text(path), found)})
+        replace(root, {path: written(read_text(path), found)})

@@ -1,0 +1,138 @@
+"""What is to be done: trainings, kernels, growth; and the least that each could take."""
+
+import itertools
+import math
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from course import tasks
+from course.bench.libraries import LIBRARIES
+from course.bench.work import Work
+
+SLOW = {"torch": "torch.compile", "tinygrad": "lazy"}  # half a minute until they begin: not for --quick
+GROWING = {  # who takes part in growth and start: one mode for each way to write it
+    "levels": ["3 eager", "3 function.over", "5 fit"],
+    "numpy": ["in place"],
+    "torch": ["eager"],
+    "jax": ["lax.scan"],
+    "tensorflow": ["Keras fit"],
+}
+
+
+class Case(NamedTuple):
+    """One thing to measure. The cases of a family differ in their size;"""
+
+    section: str
+    family: str
+    size: Any
+    make: Any  # make() -> Work
+    threads: int = 1
+    modes: Any = {}  # library: those that take part, where they are not all
+
+
+def of_task(task, batch, optimizer, dtype="f4", rows=None):
+    """One of the course's two tasks, or the first rows of it."""
+    x, y, *weights = (a.astype(dtype) for a in (task.x[:rows], task.y[:rows], *task.weights))
+    loss = "bce" if len(weights) > 2 else "mse"
+    return Work(x, y, weights, tasks.shuffled(len(x), 1), loss, optimizer, task.learning_rate, batch)
+
+
+def of_net(rows, sizes, batch, loss, optimizer, rate):
+    """A net of that many inputs and units, on rows of normal numbers. An epoch that is compared has 10,000 rows at most."""
+    rng = np.random.default_rng(1)
+    weights = []
+    for inputs, units in itertools.pairwise(sizes):
+        weights += [np.float32(math.sqrt(2 / inputs)) * rng.standard_normal((inputs, units), "f4")]
+        weights += [np.zeros((1, units), "f4")]
+    x = rng.standard_normal((rows, sizes[0]), "f4")
+    if loss == "cross_entropy":
+        y = np.eye(sizes[-1], dtype="f4")[rng.integers(0, sizes[-1], rows)]
+    else:
+        y = np.float32((x * x).sum(axis=1, keepdims=True) > sizes[0])
+    return Work(x, y, weights, rng.permutation(rows)[:10_000], loss, optimizer, rate, batch)
+
+
+def of_op(op, size):
+    """One op on arrays of so many numbers, or on matrices of so many rows and columns."""
+    rng = np.random.default_rng(1)
+    x, y = (rng.random((size, size) if op == "matmul" else size, "f4") for _ in "xy")
+    return Work(x, y, [], np.arange(1), op)
+
+
+def only(**modes):
+    """These modes of these libraries, and none of the others."""
+    return dict.fromkeys(LIBRARIES, []) | modes
+
+
+WIDE = only(levels=["1", "2", "3 eager", "3 function", "3 function.over"], numpy=["naive", "in place"])  # in float64
+AGAIN = only(levels=["5 fit again"], tensorflow=["Keras fit again"], sklearn=["MLP fit again"])
+
+
+def cases():
+    """All there is to measure."""
+    for name, batch, optimizer in (("linear", 10, "sgd"), *itertools.product(["rings"], [100, 10], ["sgd", "adam"])):
+        title = f"{name}, batch {batch}, {optimizer.upper() if optimizer == 'sgd' else 'Adam'}"
+        yield Case("training", title, "", lambda f=name, b=batch, o=optimizer: of_task(getattr(tasks, f)(), b, o))
+    title = "rings in float64, batch 100, SGD"
+    yield Case("training", title, "", lambda: of_task(tasks.rings(), 100, "sgd", "f8"), 1, WIDE)
+    title = "rings, four steps, each fit a new one"
+    yield Case("training", title, "", lambda: of_task(tasks.rings(), 100, "sgd", rows=400), 1, AGAIN)
+    title = "8-16-16-4, batch 32, Adam"
+    yield Case("training", title, "", lambda: of_net(3200, (8, 16, 16, 4), 32, "cross_entropy", "adam", 0.001))
+    for threads in (1, 2) if (os.cpu_count() or 1) > 1 else (1,):
+        title = f"784-512-512-10, batch 256, Adam, {threads} thread{'s' * (threads > 1)}"
+        yield Case("training", title, "", lambda: of_net(2560, (784, 512, 512, 10), 256, "cross_entropy", "adam", 0.001), threads)  # fmt: skip
+    for op, sizes in (
+        *((op, (100, 10_000, 10**6, 10**7)) for op in ("add", "exp", "sum")),
+        ("matmul", (32, 128, 512, 1024)),
+    ):
+        for size in sizes:
+            yield Case("kernels", op, size, lambda op=op, n=size: of_op(op, n))
+    for power in range(2, 8):
+        yield Case(
+            "growth",
+            "rows",
+            10**power,
+            lambda n=10**power: of_net(n, (2, 4, 8, 1), 100, "bce", "sgd", 0.01)._replace(drawn=True),
+            1,
+            GROWING,
+        )
+    for width in (4, 16, 64, 256, 1024, 4096):
+        yield Case(
+            "growth", "width", width, lambda n=width: of_net(400, (16, n, n, 1), 100, "bce", "sgd", 0.01), 1, GROWING
+        )
+    for depth in (1, 4, 16, 64):
+        yield Case(
+            "growth",
+            "depth",
+            depth,
+            lambda n=depth: of_net(400, (16, *[16] * n, 1), 100, "bce", "sgd", 0.01),
+            1,
+            GROWING,
+        )
+
+
+def traffic(work):
+    """The flops and bytes of a step: each number read and written once, though a cache may hold it."""
+    size, word = work.x.size, work.x.itemsize
+    if not work.weights:
+        flops = {"add": size, "exp": 10 * size, "sum": size, "matmul": 2 * size * len(work.x)}[work.loss]
+        return flops, word * size * {"add": 3, "exp": 2, "sum": 1, "matmul": 3}[work.loss]
+    products, parameters = sum(w.size for w in work.weights[::2]), sum(w.size for w in work.weights)
+    flops = 2 * work.batch * (3 * products - work.weights[0].size)  # forward, and two products backward but for x
+    rows = work.batch * (work.x.shape[1] + work.y.shape[1])
+    return flops, word * (rows + parameters * (2 if work.optimizer == "sgd" else 6))
+
+
+def limit(work, threads):
+    """The least seconds of a step, by level 1's cost model, with the bandwidth of a memory as large as what is moved."""
+    from levels_more.hardware import measure_reading, pool
+
+    cpu, (flops, nbytes) = pool()["cpu:0"], traffic(work)
+    near = 2 ** min(28, max(14, 2 * round(math.log2(nbytes) / 2)))
+    if near not in cpu.measured:
+        cpu.measured[near] = measure_reading(cpu, near)
+    launches = work.batch / len(work.x) if work.weights else 1
+    return launches * cpu.launch_time + max(flops / (threads * cpu.peak), nbytes / cpu.measured[near])

@@ -1,0 +1,130 @@
+"""The code cells of a notebook, as the exporter and the reader's blanks see them; what is wrong with one is a BuildError."""
+
+import ast
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from course.builder import blanks
+
+MARKER = re.compile(r"#\|\s*export\s+(\w+)(?:\s+blank\s+([A-Za-z]\w*))?\s*")  # room, the key of a blank
+OF_THE_CORE = re.compile(r"#\|\s*blank\s+([A-Za-z]\w*)\s*")  # on the trail: a blank that its core has, too
+
+
+class BuildError(Exception):
+    """What is wrong, where, and what to do. That is all a reader needs: a notebook shows no traceback of it."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"BuildError: {self}"]
+
+
+def blank_in(source: str) -> str:
+    """The key of the blank in a cell, or nothing."""
+    first = source.split("\n")[0]
+    if marker := MARKER.fullmatch(first):
+        return marker[2] or ""
+    marker = OF_THE_CORE.fullmatch(first)
+    return marker[1] if marker else ""
+
+
+def read_text(path: Path) -> str:
+    """A notebook's text. Raises BuildError where a merge was not brought to an end, which would pass for odd code."""
+    text = path.read_text(encoding="utf-8")
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"(<{7}|>{7}|[|]{7})( |$)", line):
+            raise BuildError(
+                f"{'/'.join(path.parts[-3:])}, line {number}: holds a merge conflict: resolve it, then try again"
+            )
+    return text
+
+
+@dataclass
+class Cell:
+    """A code cell, numbered from 1 among all cells of its notebook, with its top-level statements."""
+
+    notebook: str
+    number: int
+    source: str
+    room: str = ""
+    blank: str = ""  # the key of the function that a reader may fill in
+    body: list[ast.stmt] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return title(self.number, self.source)
+
+    def error(self, message: str) -> BuildError:
+        return BuildError(f"{self.notebook}.ipynb, {self}: {message}")
+
+
+def title(number: int, source: str) -> str:
+    """How messages name a cell: by its number, and by its first line of code, because Lab shows no numbers."""
+    lines = [line.strip() for line in source.split("\n") if line.strip()] or [""]
+    first = next((line for line in lines if not line.startswith("#")), lines[0])
+    return f"{f'cell {number}' if number else 'a new cell'} (`{first if len(first) <= 60 else first[:57] + '...'}`)"
+
+
+def read(source: str, notebook: str, number: int) -> Cell:
+    """One code cell, parsed. A plain cell that is not plain Python (a deliberate error, say) has no statements."""
+    cell = Cell(notebook, number, source.replace("\r\n", "\n"))
+    if marker := MARKER.fullmatch(cell.source.split("\n")[0]):
+        cell.room, cell.blank = marker[1], marker[2] or ""
+        if cell.blank:
+            try:
+                cell.source = blanks.in_place(cell.source, notebook, cell.blank)
+            except LookupError as error:
+                raise cell.error(str(error)) from None
+    elif re.search(r"^#\|\s*export\b", cell.source, re.MULTILINE):
+        raise cell.error(
+            "`#| export ROOM` stands alone on the first line of a cell (perhaps with `blank KEY` at its end)"
+        )
+    try:
+        cell.body = ast.parse(cell.source).body
+        if cell.room:  # finds what the parser lets pass, such as `return` outside a function
+            compile(cell.source, str(cell), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if cell.room:
+            what = f"line {error.lineno}: {error.msg}. An exported cell holds plain Python (no % or ! commands)"
+            raise cell.error(what) from None
+        try:  # its imports count, whatever commands stand between them
+            cell.body = ast.parse(re.sub(r"^(\s*)[%!].*", r"\1pass", cell.source, flags=re.MULTILINE)).body
+        except SyntaxError:
+            return cell
+    if cell.room:
+        for position, statement in enumerate(cell.body):
+            fit_for_module(statement, cell, position)
+    return cell
+
+
+def fit_for_module(statement: ast.stmt, cell: Cell, position: int) -> None:
+    """Raise BuildError for what may stand in a notebook but not in a module."""
+    line = f"line {statement.lineno}"
+    if position and cell.body[position - 1].end_lineno == statement.lineno:
+        raise cell.error(f"{line}: two statements on one line; write one a line")
+    member = statement if isinstance(statement, ast.ImportFrom) else None
+    if member and (member.level or member.module == "__future__" or member.names[0].name == "*"):
+        raise cell.error(f"{line}: import libraries and lower levels, name by name (rooms are found by themselves)")
+    if isinstance(statement, ast.Expr) and not (position == 0 and is_text(statement)):
+        called = getattr(getattr(statement.value, "func", None), "id", "")  # other calls may register something
+        if not isinstance(statement.value, ast.Call) or called in ("print", "display"):
+            raise cell.error(f"{line} only shows something: move it to a cell that is not exported")
+
+
+def is_import(statement: ast.stmt) -> bool:
+    return isinstance(statement, (ast.Import, ast.ImportFrom))
+
+
+def is_text(statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def code_of(text: str) -> dict[int, str]:
+    """The lines of code in a file by their numbers: those neither blank nor comment nor docstring."""
+    texts = [node for node in ast.walk(ast.parse(text)) if is_text(node)]
+    prose = {line for node in texts for line in range(node.lineno, node.end_lineno + 1)}
+    lines = enumerate(text.split("\n"), 1)
+    return {n: line for n, line in lines if n not in prose and line.strip()[:1] not in ("", "#")}
+
+
+def code_lines(text: str) -> int:
+    return len(code_of(text))

@@ -1,0 +1,158 @@
+"""On the command line: build, check, run.
+
+`main` builds what is stale; `run` executes everything from nothing.
+"""
+
+import shutil
+import sys
+import tempfile
+import time
+from datetime import datetime
+from pathlib import Path
+
+from course.builder import minutes
+from course.builder.cells import BuildError, title
+from course.builder.execute import execute
+from course.builder.export import LEVELS, File, export
+from course.builder.files import SUPPORT, copy_project, write_level
+from course.builder.inputs import inputs_of, stale
+from course.builder.names import ROOT, all_in, level_of, named, names_in, notebook_path, text_path
+from course.builder.notebooks import essence, from_text, hash_of, read_notebook, write_notebook
+
+
+def set_aside(root: Path, name: str) -> None:
+    """Keep a copy of a notebook whose cells are not those of its last build: somebody worked in it."""
+    path = notebook_path(root, name)
+    try:
+        notebook = read_notebook(root, name)
+        kept = notebook.metadata.get("course", {}).get("cells") != hash_of(essence(notebook))
+    except BuildError:
+        kept = path.exists()  # damaged, but perhaps not beyond help
+    if kept:
+        copy = root / ".course" / "aside" / f"{name}-{datetime.now():%Y%m%d-%H%M%S-%f}.ipynb"
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+        print(f"{name:<14} was changed since its last build: a copy is {copy.relative_to(root).as_posix()}")
+
+
+def build(root: Path, name: str) -> None:
+    """Bring a notebook and its level up to date with the text. If that fails, both stay as they were."""
+    text, builds = from_text(root, name), name in names_in(root)
+    try:
+        notebook = read_notebook(root, name)
+        why = stale(root, name, text, notebook)
+    except BuildError:
+        why = "it is missing or damaged"
+    if not why:
+        changed = builds and write_level(root, name, export(notebook, name))
+        print(f"{name:<14} is up to date" + (", its level is written again" if changed else ""))
+        return
+    print(f"{name:<14} runs, because {why}", flush=True)
+    start = time.perf_counter()
+    if builds:
+        export(text, name)  # finds a cell that cannot be exported before anything runs
+    inputs = inputs_of(root, name, text)
+    beneath = [level_of(other) for other in names_in(root) if other < name]
+    with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as folder:
+        copy = copy_project(root, Path(folder).resolve(), beneath)
+        write_notebook(copy, name, text)
+        execute(text, name, copy)
+    text.metadata["course"] = {"cells": hash_of(essence(text)), "inputs": inputs}
+    set_aside(root, name)
+    write_notebook(root, name, text)
+    if builds:
+        write_level(root, name, export(text, name))
+    print(f"{name:<14} is built ({time.perf_counter() - start:.1f} s)")
+    if broken := minutes.broken(minutes.sections(text.cells, root)):
+        print(
+            f"{name:<14} says other minutes than are counted: {'; '.join(broken)}. `python3 -m course build --minutes {name}`"
+        )
+
+
+def check(root: Path, names: list[str]) -> list[str]:
+    """Where text, notebook and level disagree, naming file and cell. Nothing is executed or written."""
+    front = root / "levels" / "__init__.py"
+    found, files = [], {front: LEVELS}
+    for name in names:
+        folder = root / "levels" / level_of(name)
+        try:
+            text, notebook = from_text(root, name), read_notebook(root, name)
+            differing = compare_cells(name, text, notebook)
+            why = stale(root, name, text, notebook)
+            found += differing or [f"notebooks/{name}.ipynb is stale: {why}"] * bool(why)
+            for file, built in export(notebook, name).items() if name in names_in(root) else ():
+                files[folder / file] = built.text
+                found += compare_file(root, folder / file, built, name, notebook)
+        except BuildError as error:
+            found.append(str(error))
+            files |= dict.fromkeys(folder.glob("*"), "")
+    if names == all_in(root):
+        if not front.exists() or front.read_text(encoding="utf-8") != LEVELS:
+            found.append("levels/__init__.py is not the one that `python3 -m course build` writes")
+        extra = [path for path in (root / "levels").rglob("*") if path.is_file() and path not in files]
+        extra = [path for path in extra if root / SUPPORT not in path.parents]
+        extra = [path.relative_to(root).as_posix() for path in extra if "__pycache__" not in path.parts]
+        found += [f"{path}: no notebook builds this file" for path in sorted(extra)]
+    return found
+
+
+def compare_cells(name: str, text, notebook) -> list[str]:
+    found, ours, theirs = [], essence(text), essence(notebook)
+    for number in range(max(len(ours), len(theirs))):
+        if ours[number : number + 1] != theirs[number : number + 1]:
+            cells = notebook.cells if number < len(theirs) else text.cells
+            where = title(number + 1, cells[number].source)
+            told = text_path(Path(), name).as_posix()
+            found.append(f"notebooks/{name}.ipynb, {where}: differs from {told}")
+    return found
+
+
+def compare_file(root: Path, path: Path, built: File, name: str, notebook) -> list[str]:
+    there = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+    ours = built.text.split("\n")
+    if ours == there:
+        return []
+    line = next((n for n in range(len(there)) if ours[n : n + 1] != there[n : n + 1]), len(there))
+    number = next(filter(None, built.cells[line:]), 0)  # imports, which stand in no cell, count with the next cell
+    where = f", {title(number, notebook.cells[number - 1].source)}" if number else ""
+    return [f"{path.relative_to(root).as_posix()}: line {line + 1} differs from notebooks/{name}.ipynb{where}"]
+
+
+def main(argv: list[str], root: Path = ROOT) -> int:
+    """`python3 -m course build`: bring notebooks and levels up to date with the texts."""
+    from course.setup.arguments import parser  # a notebook, which imports this module, has no use for it
+
+    options, found = parser("build").parse_args(argv), []
+    try:
+        names = sorted({named(root, given) for given in options.names}) or all_in(root)
+        if options.minutes:
+            minutes.write(root, names)
+        elif options.check:
+            found = check(root, names)
+            print("\n".join(found) or "text, notebooks and levels agree")
+        else:
+            for name in names:
+                build(root, name)
+    except BuildError as error:
+        found = [error]
+        print(error, file=sys.stderr)
+    return 1 if found else 0
+
+
+def run(argv: list[str], root: Path = ROOT) -> int:
+    """`python3 -m course run`: execute all notebooks from nothing, in a copy of the project that is kept."""
+    from course.setup.arguments import parser
+
+    parser("run").parse_args(argv)
+    copy = copy_project(root, Path(tempfile.mkdtemp(prefix="levels-run-")).resolve(), [])
+    print(f"The executed notebooks go to {copy / 'notebooks'}")
+    try:
+        for name in all_in(copy):
+            start, notebook = time.perf_counter(), read_notebook(copy, name)
+            execute(notebook, name, copy)
+            write_notebook(copy, name, notebook)
+            print(f"{name:<14} ran in {time.perf_counter() - start:.1f} s", flush=True)
+    except BuildError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0

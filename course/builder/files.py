@@ -1,0 +1,79 @@
+"""Files of the project: how they are replaced and copied, and the environment in which a copy is what counts.
+
+Whatever is written is first written aside, whole, and then replaces the old file in one step.
+"""
+
+import importlib.util
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from course.builder.export import LEVELS, File
+from course.builder.names import ROOT, level_of
+
+# the folders that a copy of the project needs
+PARTS = "course", "data", "levels", "levels_more", "notebooks", "solutions", "tests"
+SUPPORT = "levels/support"  # what is written by hand there: part of every copy of the levels
+COPY = "COURSE_COPY"  # an environment variable: the folder in which notebooks write `levels`, a copy of the project
+
+
+def support_in(root: Path) -> dict[str, str]:
+    """The files of `levels/support`, which no notebook builds, as {path: text}."""
+    paths = sorted((root / SUPPORT).glob("*.py"))
+    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+def replace(root: Path, texts: dict[Path, str | bytes]) -> list[Path]:
+    """Write these files, all of them aside first, then each in one step over the old one. Returns those that changed."""
+    contents = {path: text.encode() if isinstance(text, str) else text for path, text in texts.items()}
+    changed = [path for path, new in contents.items() if not path.exists() or path.read_bytes() != new]
+    (root / ".course").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root / ".course", prefix="new-") as aside:
+        for number, path in enumerate(changed):
+            (Path(aside) / str(number)).write_bytes(contents[path])
+        for number, path in enumerate(changed):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(Path(aside) / str(number), path)
+            if path.suffix == ".py":  # Python trusts its cache of a file of the same size and second
+                Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
+    return changed
+
+
+def write_level(root: Path, name: str, files: dict[str, File]) -> bool:
+    """Make a level exactly these files, its `__init__.py` last, and say whether that changed anything."""
+    folder = root / "levels" / level_of(name)
+    texts = {folder / file: files[file].text for file in sorted(files, key=lambda file: (file == "__init__.py", file))}
+    for path, text in texts.items():
+        compile(text, str(path), "exec")
+    stale = [path for path in folder.glob("*.py") if path not in texts]
+    changed = replace(root, texts | {root / "levels" / "__init__.py": LEVELS})
+    for path in stale:
+        path.unlink()
+    return bool(changed or stale)
+
+
+def copy_project(root: Path, target: Path, levels: list[str]) -> Path:
+    """Copy the project into the folder `target`, with only these levels built, and `levels/support`. Returns `target`."""
+    for part in PARTS:
+        if (root / part).exists():
+            shutil.copytree(root / part, target / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    shutil.rmtree(target / "levels", ignore_errors=True)
+    ignored = shutil.ignore_patterns("__pycache__")
+    for part in [*levels, "support"] if (root / SUPPORT).is_dir() else levels:
+        shutil.copytree(root / "levels" / part, target / "levels" / part, ignore=ignored)
+    # this file is never missing: without it, Python would prefer any other `levels` that it can find
+    replace(target, {target / "levels" / "__init__.py": LEVELS})
+    return target
+
+
+def environment(*roots: Path) -> dict[str, str]:
+    """An environment in which `course` and `levels` are those in the first of these folders that has them.
+
+    Whatever else is installed does not count. Notebooks in the last folder write its `levels`.
+    """
+    path = os.pathsep.join(filter(None, [*map(str, roots), os.environ.get("PYTHONPATH")]))
+    plain = {"PYTHON_COLORS": "0"}  # what a child says is read and quoted; a kernel's own children colour it, else
+    own = {"IPYTHONDIR": str(roots[-1] / ".course" / "ipython"), COPY: str(roots[-1])}
+    own["COURSE_SERVING"] = os.environ.get("COURSE_SERVING") or str(ROOT / ".course" / "serving")  # one for all copies
+    return os.environ | {"PYTHONPATH": path} | own | plain

@@ -1,0 +1,107 @@
+"""What decides a notebook's outputs. Content decides what is stale, never a modification time."""
+
+import ast
+import functools
+import importlib.util
+import re
+from pathlib import Path
+
+from course.builder import blanks
+from course.builder.cells import blank_in, read
+from course.builder.files import SUPPORT
+from course.builder.names import all_in, core_of, level_of, more_in, names_in, text_path
+from course.builder.notebooks import essence, hash_of
+
+# What a notebook may import besides the levels beneath it. `data` lies beside them, and holds no modules.
+PACKAGES = ("course", "solutions", "levels_more")
+
+
+def inputs_of(root: Path, name: str, text) -> str:
+    """A hash of all that decides a notebook's outputs: its text, the levels and headings beneath, and what it uses.
+
+    A notebook in `more` may use whatever there is of the levels and of `levels_more`.
+    """
+    texts = {other: source_of(text_path(root, other)) for other in all_in(root)}
+    beneath = [other for other in names_in(root) if other < name]
+    headings = [re.findall(r"^# #+ .*$", texts[other], re.MULTILINE) for other in beneath]  # `where` names them
+    cells = [read(cell.source, name, n) for n, cell in enumerate(text.cells, 1) if cell.cell_type == "code"]
+    modules = {path for other in beneath for path in (root / "levels" / level_of(other)).glob("*.py")}
+    modules |= {*(root / SUPPORT).glob("*.py")}
+    modules |= {*root.glob("levels_more/**/*.py")} if name in more_in(root) else set()
+    modules |= imported_by(root, ast.Module([statement for cell in cells for statement in cell.body], []), modules)
+    sources = [*(cell.source for cell in cells), *map(source_of, modules)]
+    paths = modules | named_by(root, sources, list(texts.values()))
+    files = [(p.relative_to(root).as_posix(), p.read_bytes().replace(b"\r\n", b"\n").hex()) for p in paths]
+    keys = [(cell.source, blank_in(cell.source)) for cell in text.cells if cell.cell_type == "code"]
+    fillings = [blanks.in_place(source, core_of(name), key) for source, key in keys if key]
+    return hash_of(essence(text), headings, sorted(files), *fillings)
+
+
+def imported_by(root: Path, tree: ast.AST, modules: set[Path]) -> set[Path]:
+    """The modules of PACKAGES that this tree and these modules import, inside functions too, and those import in turn."""
+    found, asked = set(), set()
+    waiting = imports_in(tree, "").union(*(imports_of(root, path) for path in modules))
+    while waiting:
+        asked |= waiting
+        parts = [names for names in (module.split(".") for module in waiting) if names[0] in PACKAGES]
+        places = {root.joinpath(*names[:depth]) for names in parts for depth in range(1, len(names) + 1)}
+        files = {file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")}
+        new = {file for file in files - found if file.is_file()}  # else a name in a module
+        found |= new
+        waiting = set().union(*(imports_of(root, path) for path in new)) - asked
+    return found
+
+
+def imports_of(root: Path, path: Path) -> set[str]:
+    return imports_in_source(source_of(path), ".".join(path.relative_to(root).parent.parts))
+
+
+@functools.cache  # most modules are asked about again for the next notebook
+def imports_in_source(source: str, package: str) -> set[str]:
+    try:
+        return imports_in(ast.parse(source), package)
+    except SyntaxError:  # perhaps of a reader's own level: whoever imports it is told
+        return set()
+
+
+def imports_in(tree: ast.AST, package: str) -> set[str]:
+    """The modules, and names in modules, that a tree in this package imports."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            home = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            found |= {f"{home}.{alias.name}" for alias in node.names}
+    return found
+
+
+def named_by(root: Path, sources: list[str], texts: list[str]) -> set[Path]:
+    """The files of data/ and beside the modules that these sources name, themselves or their folder, in quotes.
+
+    What no source of the project names, nor a text, may be read by any.
+    """
+    every = [source_of(path) for package in (*PACKAGES, "levels") for path in root.glob(f"{package}/**/*.py")] + texts
+    found = set()
+    for folder in (root / part for part in ("data", *PACKAGES)):
+        for path in folder.rglob("*"):
+            beside = next((p for p in path.parents if p > folder and (p / "__init__.py").exists()), folder)
+            within = path.relative_to(beside).parts
+            if path.is_file() and path.suffix != ".py" and not any(part.startswith((".", "__")) for part in within):
+                name = re.compile("|".join(rf"""["'/]{re.escape(part)}["'/]""" for part in (within[0], within[-1])))
+                if any(map(name.search, sources)) or not any(map(name.search, every)):
+                    found.add(path)
+    return found
+
+
+def source_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def stale(root: Path, name: str, text, notebook) -> str:
+    """Why a notebook must be executed again, or nothing."""
+    if essence(notebook) != essence(text):
+        return "its cells differ from its text"
+    if notebook.metadata.get("course", {}).get("inputs") != inputs_of(root, name, text):
+        return "its text, a level beneath, or what it uses of course/ or data/ changed since it ran"
+    return ""

@@ -1,0 +1,66 @@
+"""Which notebooks there are, and where they lie."""
+
+import difflib
+import re
+from pathlib import Path
+
+from course.builder.cells import BuildError
+
+ROOT = Path(__file__).resolve().parents[2]
+MINE = "mine"  # the reader's folder: see course/setup/desk.py
+
+
+def names_in(root: Path) -> list[str]:
+    """The course's notebooks: whatever else a reader saves beside them has a text, too."""
+    return sorted(path.stem for path in root.glob("notebooks/text/[0-9][0-9]_*.py"))
+
+
+def more_in(root: Path) -> list[str]:
+    """The notebooks that branch off, as "more/01_gpu": they run on what the five have built, and build nothing."""
+    return sorted(f"more/{path.stem}" for path in root.glob("notebooks/more/text/[0-9][0-9]_*.py"))
+
+
+def trail_in(root: Path) -> list[str]:
+    """The notebooks of the trail, as "trail/1_hardware": the course in two hours, on top of all that the five have built."""
+    return sorted(f"trail/{path.stem}" for path in root.glob("notebooks/trail/text/[0-9]_*.py"))
+
+
+def all_in(root: Path) -> list[str]:
+    """All notebooks: the five, then the trail, then those in `more`."""
+    return names_in(root) + trail_in(root) + more_in(root)
+
+
+def core_of(name: str) -> str:
+    """Of a notebook on the trail the core that it leads to, whose blanks it has; any other is its own."""
+    return re.sub(r"^trail/(\d)_", r"0\1_", name)
+
+
+def level_of(name: str) -> str:
+    return name.split("_", 1)[1]
+
+
+def named(root: Path, given: str) -> str:
+    """The notebook that is meant by 02, 2, kernels, 02_kernels, 01_gpu, 2_kernels (the trail's) or a path. Raises BuildError, with the nearest names."""
+    known, stem = names_in(root), Path(given).stem
+    for name in more_in(root) + trail_in(root):
+        if given.replace("\\", "/") in (name, Path(name).name) or stem == Path(name).name:
+            return name
+    for name in known:
+        number, level = name.split("_", 1)
+        if stem in (name, level) or stem.isdecimal() and stem.lstrip("0") == number.lstrip("0"):
+            return name
+    near = [name for name in known if stem and stem in name]
+    if not near:
+        words = {word: name for name in known for word in (name, level_of(name))}
+        near = list(dict.fromkeys(words[word] for word in difflib.get_close_matches(stem, words, 3)))
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    raise BuildError(f"no notebook is called {given!r}: {hint}")
+
+
+def notebook_path(root: Path, name: str) -> Path:
+    return root / "notebooks" / f"{name}.ipynb"
+
+
+def text_path(root: Path, name: str) -> Path:
+    path = notebook_path(root, name)
+    return path.parent / "text" / f"{path.stem}.py"

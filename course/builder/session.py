@@ -1,0 +1,197 @@
+"""What runs in a notebook's kernel: the first cell calls `watch`, the last one `level`.
+
+A reader's notebook, in `mine/`, builds `mine/levels`; `levels` itself is written on the command line (`cli.py`).
+"""
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from course.builder import blanks
+from course.builder.cells import BuildError, blank_in, code_lines, title
+from course.builder.export import export
+from course.builder.files import COPY, environment, write_level
+from course.builder.names import MINE, ROOT, all_in, core_of, level_of, more_in, names_in
+from course.builder.notebooks import read_notebook
+
+CORE = "LEVELS_CORE"  # an environment variable: set, `levels` have nothing of `levels_more`
+RAN = {}  # cell id -> the source that ran last in this kernel
+WRITTEN = {}  # the key of a blank -> its cell, as it ran last in this kernel
+WATCHED = []  # the name of the notebook that this kernel runs
+HOME = [ROOT]  # where its `levels` are: in the course's folder, or in `mine`
+
+
+def watch(name: str, *packages: str) -> None:
+    """Remember what runs in this notebook, for `level` to compare, and explain imports of levels not built yet.
+
+    In a reader's notebook, `levels` are those that the reader built. The trail and the five see the core alone; those in
+    `more` see `levels_more` too, and some need packages that not every environment has. Raises BuildError where one of
+    these is missing.
+    """
+    from IPython import get_ipython
+
+    if missing := [each for each in packages if importlib.util.find_spec(each) is None]:
+        adds = "`python3 -m course setup`, in a terminal, adds what is missing. Then restart the kernel"
+        raise BuildError(f"this notebook needs {' and '.join(missing)}: {adds}")
+    if name not in all_in(ROOT):
+        raise BuildError(f"no notebook is called {name}: there are {', '.join(all_in(ROOT))}")
+    WATCHED[:] = [name]
+    os.environ.pop(CORE, None)
+    if name not in more_in(ROOT):  # what the core shows depends on the core alone
+        os.environ[CORE] = "yes"
+    find_home()
+    get_ipython().events.register("post_run_cell", remember)
+    if not any(isinstance(finder, NotBuilt) for finder in sys.meta_path):
+        sys.meta_path.append(NotBuilt())
+
+
+def find_home() -> None:
+    """Let a notebook in the reader's folder import the `levels` that the reader built."""
+    here = Path.cwd().resolve()
+    if HOME[0] == ROOT and ROOT / MINE in (here, *here.parents):
+        HOME[:] = [ROOT / MINE]
+        sys.path.insert(0, str(ROOT / MINE))
+
+
+def remember(result) -> None:
+    source, cell_id = result.info.raw_cell, getattr(result.info, "cell_id", None)
+    if cell_id:  # Lab sends it; nbclient and nbval do not, and run the saved file anyway
+        RAN[cell_id] = source
+    if key := blank_in(source):
+        from course.practice import filling  # it needs more than this module may ask of who only builds
+
+        WRITTEN[key] = source
+        print(filling.ran(source, core_of(WATCHED[0]), key, result.success))
+    if HOME[0] == ROOT / MINE:
+        from course.practice import resuming  # where the reader is, and whether he has just come back
+
+        if source.strip() and not resuming.bring_back(WATCHED[0]):
+            resuming.note(WATCHED[0], cell_id, source)
+
+
+class NotBuilt:
+    """The last finder that an import asks: whatever level gets as far as this is not built."""
+
+    def find_spec(self, module: str, path=None, target=None) -> None:
+        for name in names_in(ROOT) if module.startswith("levels") else ():
+            if module in ("levels", f"levels.{level_of(name)}"):
+                notebook, command = f"notebooks/{name}.ipynb", "build"
+                if HOME[0] != ROOT:
+                    notebook, command = f"{MINE}/{name}.ipynb", f"reset {name} --level"
+                cure = f"run all cells of {notebook}, or `python3 -m course {command}`"
+                raise ModuleNotFoundError(f"{module} is not built yet: {cure}")
+
+
+def level(name: str, *tasks) -> None:
+    """Build the level of the saved notebook `name`, and see that these tasks have the same losses in it as here."""
+    notebook = read_notebook(ROOT, name, MINE if HOME[0] != ROOT else "notebooks")
+    find_unsaved(notebook, RAN)
+    files = export(notebook, name)
+    with site() as root:
+        write_level(root, name, files)
+        importlib.invalidate_caches()
+        print(f"{MINE}/" * (root == ROOT / MINE) + f"levels/{level_of(name)}")
+        for file, (text, _) in files.items():
+            if file != "__init__.py":
+                print(f"  {file:<20} {code_lines(text):>4} lines of code")
+        if told := written_by(notebook, name):
+            print(told)
+        for task in tasks:
+            compare_fresh(root, level_of(name), task)
+
+
+def written_by(notebook, name: str) -> str:
+    """Whose the functions are that a reader may write: "blanks: yours 4, the course's 1 (through_relu)", or nothing."""
+    cells = {blank_in(cell.source): cell.source for cell in notebook.cells if cell.cell_type == "code"}
+    keys = [key for key in cells if key]
+    others = [key for key in keys if not blanks.is_right(cells[key], name, key)]
+    yours = f"blanks: yours {len(keys) - len(others)}, the course's {len(others)}"
+    return yours + f" ({', '.join(others)})" * bool(others) if keys else ""
+
+
+@contextlib.contextmanager
+def site():
+    """The folder in whose `levels` this kernel builds: the reader's, or that of a copy which the course made.
+
+    Who opens one of the course's own notebooks changes nothing: it builds in a folder that is thrown away. What is said
+    then is said in a copy, too: it is stored, and nbval compares it wherever the notebook runs.
+    """
+    if HOME[0] != ROOT:
+        yield HOME[0]
+        return
+    print(f"This notebook is the course's own. `python3 -m course lab` opens yours, which builds {MINE}/levels.")
+    if os.environ.get(COPY) == str(ROOT):
+        yield ROOT
+        return
+    with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as folder:
+        shutil.copytree(ROOT / "levels", Path(folder) / "levels", ignore=shutil.ignore_patterns("__pycache__"))
+        yield Path(folder).resolve()
+
+
+def find_unsaved(notebook, ran: dict[str, str]) -> None:
+    """Raise BuildError if an exported cell that ran is not what the file holds."""
+    saved = {cell.get("id"): (title(number, cell.source), cell.source) for number, cell in enumerate(notebook.cells, 1)}
+    sources = {source for _, source in saved.values()}
+    for cell_id, source in ran.items():
+        where, there = saved.get(cell_id, ("", ""))
+        if source == there or not (source.startswith("#| export") or there.startswith("#| export")):
+            continue
+        again = "save the notebook (Ctrl+S), then run this cell again"
+        if where:
+            raise BuildError(f"{where} is not saved, or has not run since it was changed: run it, {again}")
+        if source not in sources:  # else the file was opened anew, and its cells have other ids
+            raise BuildError(f"{title(0, source)} is not saved: {again} (if you deleted it, restart the kernel first)")
+
+
+STEPS = 4000  # enough to see a difference; the tests run every task to its end
+FRESH = f"""
+import importlib, sys
+import numpy as np
+from course import tasks
+
+level, name, path = sys.argv[1:]
+task = tasks.FOR[name]()
+fit = getattr(importlib.import_module("levels." + level), name)
+np.save(path, fit(task.x, task.y, task.weights, task.batches[:{STEPS}], task.learning_rate).losses)
+"""
+
+
+def compare_fresh(root: Path, level: str, fit) -> None:
+    """Run a task here and, from the `levels` in this folder, in a new Python: the losses must be equal, bit by bit."""
+    from course import tasks
+
+    name = fit.__name__
+    task = tasks.FOR[name]()
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "losses.npy")
+        command = [sys.executable, "-c", FRESH, level, name, path]
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, cwd=root, env=environment(root, ROOT), **pipes) as fresh:
+            # While the other one runs, here too.
+            here = fit(task.x, task.y, task.weights, task.batches[:STEPS], task.learning_rate).losses
+            errors = fresh.communicate()[1]
+        if fresh.returncode:
+            last = "\n".join(errors.strip().split("\n")[-5:])
+            raise BuildError(f"{name} of levels.{level} fails in a fresh process:\n{last}")
+        there = np.load(path)
+    cure = "Does a cell that is not exported change something? Restart the kernel and run all cells"
+    if (here.shape, here.dtype) != (there.shape, there.dtype):
+        what = f"{there.shape} losses of {there.dtype} in a fresh process, {here.shape} of {here.dtype} here"
+        raise BuildError(f"{name} of levels.{level} gives {what}. {cure}")
+    for step, (ours, theirs) in enumerate(zip(here, there, strict=True)):
+        if ours.tobytes() != theirs.tobytes():
+            what = f"{shown(theirs)} in a fresh process, {shown(ours)} here"
+            raise BuildError(f"{name} of levels.{level}: the loss of step {step} is {what}. {cure}")
+    last = f"last loss {shown(here[-1])}" if len(here) else "no loss"
+    print(f"{name}: {len(here):,} steps in a fresh process, {last}, the same as here")
+
+
+def shown(loss) -> str:
+    return f"{loss:.6g} ({float(loss).hex()})"

@@ -1,0 +1,191 @@
+"""What each command of `python3 -m course` starts. What it takes stands in `arguments.py`."""
+
+import os
+import platform
+import sys
+import webbrowser
+
+from course.setup.arguments import COMMANDS as HELP
+from course.setup.environment import CORE, MEGABYTES, TEST
+from course.setup.stage import fail, hand_over
+from course.setup.wheelhouse import wheelhouse
+
+
+def lab(arguments):
+    from course import build
+    from course.builder.cells import BuildError
+    from course.setup import ahead, desk
+
+    if "--answers" in arguments:
+        os.environ["COURSE_ANSWERS"] = "1"
+    opened = build.trail_in(build.ROOT)[0] if "--trail" in arguments else None
+    arguments = [each for each in arguments if each not in ("--answers", "--trail")]
+    try:
+        for line in desk.open_desk(build.ROOT):
+            print(line, flush=True)
+    except BuildError as error:
+        fail(str(error))
+    ahead.begin(build.ROOT)
+    return open_lab(arguments, opened)
+
+
+def resume(arguments):
+    from course import build
+    from course.builder.cells import BuildError
+    from course.practice import resuming
+    from course.setup import desk
+
+    try:
+        lines = [] if "--tell" in arguments else desk.open_desk(build.ROOT)
+        told, opened = resuming.main(build.ROOT)
+    except BuildError as error:
+        fail(str(error))
+    print("\n".join([*lines, told]), flush=True)
+    return 0 if "--tell" in arguments else open_lab(arguments, opened)
+
+
+def open_lab(arguments, opened):
+    """JupyterLab on the desk. Where it runs there already, its address: in a second one a file would have two editors."""
+    from course import build
+    from course.setup import desk
+    from course.setup import lab as jupyterlab
+
+    server = jupyterlab.running(build.ROOT / build.MINE)
+    if server is None or "--help" in arguments:
+        return hand_over(desk.lab_command(build.ROOT, arguments, opened))
+    address = jupyterlab.address(server["url"], desk.page_of(opened), server["token"])
+    print(f"JupyterLab is open on this folder already: {address}")
+    if "--no-browser" not in arguments and desk.has_browser():
+        webbrowser.open(address)
+    return 0
+
+
+def test(arguments):
+    """A sample in three minutes; with --all every test; with other arguments what these select.
+
+    The tests run side by side: half of them wait for a program. A process that runs out of tests takes over another's.
+    Where the reader names a test, one process is sooner ready; options of his own have the last word.
+    """
+    if not arguments:
+        print("Both models on all five levels, the five notebooks and the trail, and a sample of all other tests")
+        arguments = ["-m", "quick"]
+    arguments = [argument for argument in arguments if argument != "--all"]
+    named = any(argument.split("::")[0].endswith(".py") for argument in arguments)
+    alone = named or any(argument.endswith("no:xdist") for argument in arguments)
+    side_by_side = ["--numprocesses=logical", "--maxprocesses=4", "--dist=worksteal"]
+    return hand_over([sys.executable, "-m", "pytest"] + ([] if alone else side_by_side) + arguments)
+
+
+def browser_test(arguments):
+    from course.setup.browser import main
+
+    return main(arguments)
+
+
+def setup(arguments):
+    print(f"Ready: Python {platform.python_version()} in {sys.prefix}")
+    return 0
+
+
+def build(arguments):
+    from course.builder.cli import main
+
+    return main(arguments)
+
+
+def run(arguments):
+    from course.builder.cli import run
+
+    return run(arguments)
+
+
+def progress(arguments):
+    from course.builder.cells import BuildError
+    from course.practice.progress import table
+
+    try:
+        print(table())
+    except BuildError as error:
+        fail(str(error))
+    return 0
+
+
+def keeping(command):
+    def keep(arguments):
+        from course.setup.keeping import main
+
+        return main(command, arguments)
+
+    return keep
+
+
+def grade(arguments):
+    from course.practice.grading import main
+
+    return main(arguments)
+
+
+def bench(arguments):
+    from course.bench.cli import main
+
+    return main(arguments)
+
+
+def serve(arguments):
+    from course.serving import main
+
+    return main(arguments)
+
+
+def site(arguments):
+    from course.reading import main
+
+    return main(arguments)
+
+
+def programs(arguments):
+    from course.programs import main
+
+    return main(arguments)
+
+
+JUPYTER = "lab", "resume", "test", "browser-test", "build", "run", "programs"  # what starts notebooks, or their kernels
+COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in course/setup/arguments.py
+    "lab": (lab, CORE),
+    "test": (test, TEST),
+    "browser-test": (browser_test, TEST),
+    "setup": (setup, TEST),
+    "build": (build, TEST),
+    "run": (run, TEST),
+    "bench": (bench, TEST),
+    "serve": (serve, TEST),
+    "programs": (programs, TEST),
+    "site": (site, TEST),
+    "progress": (progress, CORE),
+    "resume": (resume, CORE),
+    "reset": (keeping("reset"), CORE),
+    "catch-up": (keeping("catch-up"), CORE),
+    "undo": (keeping("undo"), CORE),
+    "grade": (grade, TEST),  # exercises of more/ are graded, too
+    "wheelhouse": (wheelhouse, CORE),
+}
+READERS = "lab", "resume", "progress", "reset", "catch-up", "undo", "test", "setup"  # the other ones are a builder's
+
+
+def help_text():
+    def lines(names):
+        return "\n".join(f"  {name:13} {HELP[name][0]}" for name in names)
+
+    return f"""usage: python3 -m course COMMAND [ARGUMENT ...]
+
+To read and work:
+{lines(READERS)}
+
+To build, measure, serve and grade:
+{lines(name for name in COMMANDS if name not in READERS)}
+
+`python3 -m course COMMAND --help` tells what a command takes. It works from any folder: `python3 path/to/course COMMAND`.
+The first command makes .venv in this folder, with uv where it is installed, else with venv and pip: about
+{MEGABYTES[CORE]} MB, once. What some notebooks in more/, the tests and the site need besides, `setup` adds ({MEGABYTES[TEST]} MB in all),
+or the first command that needs it. Later ones start at once. Deleting .venv is always safe.
+An activated environment (conda or venv) that already has the packages of pyproject.toml is used as it is."""

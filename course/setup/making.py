@@ -1,0 +1,184 @@
+"""`.venv` is made, or brought up to its lock; whatever is missing for it is told before."""
+
+import contextlib
+import importlib.util
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from course.setup import environment
+from course.setup.environment import CORE, PYTHON, STAMP, TEST, VENV, fitting, version_text
+from course.setup.stage import ROOT, fail, held, stage
+from course.setup.wheelhouse import from_wheelhouse
+
+
+@contextlib.contextmanager
+def one_at_a_time():
+    """Of two commands that want to make `.venv`, the second waits. The system frees the lock of a process that ends."""
+    folder = os.path.join(ROOT, ".course")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "setup.lock"), "a") as file:
+        if not held(file):
+            print("Another command is setting up .venv: waiting until it is done", flush=True)
+        while not held(file):
+            time.sleep(0.2)
+        os.set_inheritable(file.fileno(), True)  # an installer may outlive a command that is killed, and still write
+        yield
+
+
+def make(lock):
+    """Make `.venv`, or bring a finished one up to its lock. The stamp goes first and comes back last."""
+    uv, stamp = shutil.which("uv"), environment.finished()
+    if stamp and stamp["installer"] == "uv" and not uv:
+        stamp = None  # an environment made by uv holds no pip to go on with
+    if stamp and TEST in stamp["locks"]:
+        lock = TEST  # what `test` added stays, and stays fitting
+    megabytes = environment.MEGABYTES[lock]
+    check_machine(uv, megabytes - (environment.MEGABYTES[CORE] if stamp else 0))
+    installer, began = "uv" if uv else "pip", time.time()
+    if stamp and lock not in stamp["locks"]:
+        print(f"Adding to .venv what the tests need, with {installer} (once)", flush=True)
+    elif stamp:
+        print(f"Bringing .venv up to date with {installer}: the course needs other packages now", flush=True)
+    else:
+        print(f"Setting up .venv with {installer} (once; about {megabytes} MB)", flush=True)
+    if stamp:
+        os.remove(STAMP)
+    else:
+        remove_venv()
+        make_empty(uv, began)
+    version = install(uv, lock, "" if stamp else "step 2 of 2, ", began)
+    locks = {name: environment.digest(name) for name in ([CORE, TEST] if lock == TEST else [CORE])}
+    made = {"root": environment.as_written(ROOT), "python": version, "installer": installer, "locks": locks}
+    with open(STAMP, "w", encoding="utf-8") as file:
+        json.dump(made, file, indent=1)
+
+
+def make_empty(uv, began):
+    """A `.venv` without packages."""
+    # The Python beneath, because this one may lie in the very environment that was just removed.
+    python = getattr(sys, "_base_executable", None) or sys.executable
+    # uv looks for one that fits, and fetches it if need be.
+    low, (_, high) = environment.PYTHONS
+    wanted = python if fitting() else f">={version_text(low)},<3.{high + 1}"
+    by_uv = [uv, "venv", "--no-project", "--python", wanted, VENV]
+    stage("making .venv", by_uv if uv else [python, "-m", "venv", VENV], "step 1 of 2, ", began)
+
+
+def install(uv, lock, step, began):
+    """Install the packages of a lock, and let every program find the course. Returns the version of Python in `.venv`."""
+    question = "import sys, sysconfig; print(*sys.version_info[:2], sep='.'); print(sysconfig.get_path('purelib'))"
+    answer = subprocess.check_output([PYTHON, "-c", question], universal_newlines=True, cwd=ROOT)
+    version, packages = answer.splitlines()
+    # The lock names every package, so nothing is left to resolve; and nothing is compiled on the reader's machine. Nor into
+    # bytecode: most of what is installed is never imported, and what is, Python compiles then. uv does not by itself.
+    command = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install", "--no-compile"]
+    command += ["--no-deps", "--only-binary", ":all:"] + from_wheelhouse(version)
+    stage("installing packages", command + ["-r", os.path.join(ROOT, lock)], step, began, counted(packages))
+    # Every notebook and script finds `levels` and `course`, wherever it runs. The line is relative, so it is ASCII: Python
+    # before 3.13 reads it in the locale's encoding, and LC_ALL=C has no letter with an accent.
+    with open(os.path.join(packages, "levels-course.pth"), "w", encoding="ascii") as file:
+        file.write(os.path.relpath(ROOT, packages) + "\n")
+    return version
+
+
+def remove_venv():
+    try:
+        if os.path.lexists(VENV):
+            shutil.rmtree(VENV)
+    except OSError as error:
+        fail(
+            f"The old .venv cannot be removed ({error}).\nStop what uses it (Jupyter, an editor), or delete it yourself."
+        )
+
+
+def check_machine(uv, megabytes):
+    """Whatever can be seen to be missing is told before anything is made."""
+    if not uv and not fitting():
+        fail(wrong_python())
+    if not uv and importlib.util.find_spec("ensurepip") is None:
+        fail("This Python cannot make environments: its module ensurepip is missing.\nInstall it:  " + ensurepip_cure())
+    free = shutil.disk_usage(ROOT).free // 10**6
+    if free < megabytes:
+        fail(f"Not enough disk space: .venv needs about {megabytes} MB, and {free} MB are free in {ROOT}")
+
+
+def check_writable():
+    """Whatever would be written later on, it is told now where nothing can be."""
+    try:
+        with tempfile.TemporaryFile(dir=ROOT):
+            pass
+    except OSError as error:
+        cure = "Copy the course to one that can be, and start it there."
+        fail(f"This folder cannot be written to ({error.strerror}): {ROOT}\n{cure}")
+
+
+def wrong_python():
+    low, high = map(version_text, environment.PYTHONS)
+    fault = "old" if sys.version_info[:2] < environment.PYTHONS[0] else "new: some packages have no build for it yet"
+    python = fitting_command()
+    cure = f"Run it with  {again(python)}" if python else "Install one of them, or uv, which fetches one by itself"
+    return f"Python {platform.python_version()} is too {fault}.\nThe course runs on Python {low} to {high}. {cure}"
+
+
+def fitting_command():
+    """The newest Python that the course runs on, as a command, such as ["python3.12"]; None where there is none.
+
+    Each is tried: that a command is there does not mean that it runs (pyenv has one for every Python it knows of).
+    """
+    versions = [f"3.{minor}" for minor in range(environment.PYTHONS[1][1], environment.PYTHONS[0][1] - 1, -1)]
+    commands = [["py", "-" + version] for version in versions] if os.name == "nt" else []
+    commands += [["python" + version] for version in versions] + [["python3"], ["python"]]
+    question = ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "timeout": 10, "universal_newlines": True}
+    for name, *more in commands:
+        program = shutil.which(name)
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            if program and subprocess.check_output([program] + more + question, **pipes).strip() in versions:
+                return [name] + more
+    return None
+
+
+def again(python):
+    """The command that the reader gave, with another Python."""
+    course = ["-m", "course"] if sys.modules["__main__"].__package__ else sys.argv[:1]
+    words = python + course + sys.argv[1:]
+    return subprocess.list2cmdline(words) if os.name == "nt" else " ".join(map(shlex.quote, words))
+
+
+def ensurepip_cure():
+    """The command that installs `ensurepip` on this system."""
+    try:
+        with open("/etc/os-release", encoding="utf-8") as file:
+            system = " ".join(re.findall(r"^ID(?:_LIKE)?=(.*)", file.read(), re.M))
+    except OSError:
+        system = ""
+    if "debian" in system or "ubuntu" in system:
+        return f"sudo apt install python{version_text(sys.version_info)}-venv   (or install uv)"
+    if "fedora" in system or "rhel" in system:
+        return "sudo dnf install python3-libs   (or install uv)"
+    return "uv, which does not need it; or a Python that has it, as from python.org"
+
+
+def counted(packages):
+    """A function that tells how far pip is with its last and longest part, in which it says nothing, as "61 of 104"."""
+
+    def installed():
+        return {name for name in os.listdir(packages) if name.endswith(".dist-info")}
+
+    before = installed()
+
+    def how_far(lines):
+        for line in lines[-3:]:
+            if line.startswith("Installing collected packages:"):
+                return f"{len(installed() - before)} of {line.count(',') + 1}"
+        return ""
+
+    return how_far

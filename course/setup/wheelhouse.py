@@ -1,0 +1,55 @@
+"""A wheelhouse: the locked packages in a folder, for computers that have no network."""
+
+import importlib.util
+import json
+import os
+import shutil
+import sys
+
+from course.setup.arguments import parser
+from course.setup.environment import TEST, digest, version_text
+from course.setup.stage import ROOT, fail, machine, stage
+
+LIST = "course-wheels.json"  # in a wheelhouse: what its packages are for
+
+
+def wheelhouse(arguments):
+    """Download the locked packages, for computers that have no network. Its list goes first and comes back last."""
+    folder = os.path.abspath(parser("wheelhouse").parse_args(arguments).folder or os.path.join(ROOT, "wheelhouse"))
+    uv = shutil.which("uv")
+    if importlib.util.find_spec("pip"):
+        pip = [sys.executable, "-m", "pip"]
+    elif uv:
+        pip = [uv, "tool", "run", "--python", sys.executable, "pip"]
+    else:
+        fail("Packages are downloaded with pip or uv, and neither is here: install uv, or delete .venv and run setup.")
+    os.makedirs(folder, exist_ok=True)
+    if os.path.exists(os.path.join(folder, LIST)):
+        os.remove(os.path.join(folder, LIST))
+    print(f"Downloading all packages for {machine(version_text(sys.version_info))} (about 360 MB)", flush=True)
+    download = ["download", "--no-deps", "--only-binary", ":all:", "--dest", folder]
+    stage("downloading packages", pip + download + ["-r", os.path.join(ROOT, TEST)])
+    with open(os.path.join(folder, LIST), "w", encoding="utf-8") as file:
+        json.dump({"system": machine(version_text(sys.version_info)), "lock": digest(TEST)}, file, indent=1)
+    print(f"{folder} is complete. Setup uses it where it lies in the course's folder as `wheelhouse`,")
+    print("or where the environment variable COURSE_WHEELHOUSE names it. Python itself must be there already.")
+    return 0
+
+
+def from_wheelhouse(version):
+    """The installer's options where the packages lie in a wheelhouse that fits this Python; else none, and why not."""
+    folder = os.environ.get("COURSE_WHEELHOUSE") or os.path.join(ROOT, "wheelhouse")
+    try:
+        with open(os.path.join(folder, LIST), encoding="utf-8") as file:
+            made = json.load(file)
+    except (OSError, ValueError):
+        if os.path.isdir(folder) or "COURSE_WHEELHOUSE" in os.environ:
+            print(f"{folder} is not used: no finished wheelhouse", flush=True)
+        return []
+    here = {"system": machine(version), "lock": digest(TEST)}
+    if made != here:
+        what = made.get("system") if made.get("system") != here["system"] else "another version of the course"
+        print(f"{folder} is not used: it is for {what}, and this is {here['system']}", flush=True)
+        return []
+    print(f"Packages come from {folder}, none from the network", flush=True)
+    return ["--no-index", "--find-links", folder]
