@@ -23,8 +23,9 @@ from course import build, reference, tasks
 from course.build.rooms import code_of
 from course.figures import HUES, LEVELS, accuracy, great, r_squared, widgets
 from course.inspection import compare, marks, side_by_side
-from levels.hardware import exp, host_lanes, log, pool
+from levels.hardware import exp, log, pool
 from levels.kernels import counted
+from levels.support.machine import host_lanes
 
 pytestmark = pytest.mark.versions
 

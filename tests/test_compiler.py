@@ -23,7 +23,7 @@ from course import tasks
 from course.build import ROOT, environment
 from course.inspection.graphs import listed
 from levels import low_level
-from levels.hardware import PLACE, Device, machine
+from levels.hardware import PLACE, Device
 from levels.kernels import ELEMENTWISE, KERNELS, PLANNERS, PLANS, scalar, use
 from levels.low_level import (
     BACK_ENDS,
@@ -54,6 +54,7 @@ from levels.low_level import (
     transpose,
     where,
 )
+from levels.support import machine
 from levels_more.compiler.fused import backend
 from levels_more.compiler.fused import programs as fused_parts
 from levels_more.compiler.fused import threads as fused_threads

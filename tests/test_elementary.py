@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from levels.hardware import Assembler, cos, exp, host_lanes, log, pool, sin
+from levels.hardware import Assembler, cos, exp, log, pool, sin
 from levels.hardware import scaled as scaled_
-from levels.kernels import STANDS, compile_cpu, elementwise, launch
+from levels.kernels import elementwise, launch
+from levels.support.compiled import STANDS, compile_cpu
+from levels.support.machine import host_lanes
 from levels_more.kernels import intrinsics
 
 CPU = pool()["cpu:0"]

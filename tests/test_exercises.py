@@ -22,7 +22,7 @@ from course.practice import asking, exercises, progress
 from course.practice.exercises.trying import judged
 from levels.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
 from levels.high_level import Callback, Sequential  # noqa: F401
-from levels.kernels import compile_cpu, element_loop  # noqa: F401
+from levels.kernels import element_loop  # noqa: F401
 from levels.low_level import (  # noqa: F401
     GradientTape,
     Graph,

@@ -10,7 +10,6 @@ import pytest
 from back_ends import CHOICES, choose, kinds
 
 from levels import low_level
-from levels.hardware import machine
 from levels.low_level import (
     GradientTape,
     Variable,
@@ -40,6 +39,7 @@ from levels.low_level import (
     transpose,
     where,
 )
+from levels.support import machine
 
 SPECIAL = (0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, 5e-324, -1e300, 1e17)
 PLAIN = (0.0, -0.0, np.nan, np.inf, -np.inf, 0.5, 1.0, -1.0, 2.0)  # whose sums and products are exact in float32, too

@@ -7,10 +7,9 @@
 from levels import plugged
 
 from .assembler import Assembler
-from .device import MEASURES, PLACE, Buffer, Device, Spec, flag, pool
+from .device import MEASURES, PLACE, Buffer, Device, Spec, pool
 from .elementary import EXP, LOG, exp, exponent, log, named, rint, scaled, sqrt
 from .formulas import descend, dot, flat, line_slopes
-from .machine import host_lanes, keep, kept, machine_code, optimised, target_machine
 from .program import Program
 from .roofline import seconds
 from .tasks import Fit, dnn_classifier, line_program, linear_regression, net_program, through_relu

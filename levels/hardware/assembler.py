@@ -8,9 +8,11 @@ from functools import partialmethod
 
 import numpy as np
 
+from levels.support.calls import check_reach
+from levels.support.machine import host_lanes
+
 from .formulas import flat
-from .machine import host_lanes
-from .program import Program, _Array, _check_reach
+from .program import Program, _Array
 from .values import REAL, Index, Value, _live, _operand, _Sum
 
 
@@ -36,7 +38,7 @@ def _reached(a, array, indices):
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
         if i.extent != size:  # else it counts over this very size
             a.reaches.append((array, axis, i.extent))
-            _check_reach(a.name, *a.reaches[-1], {})
+            check_reach(a.name, *a.reaches[-1], {})
     return indices
 
 

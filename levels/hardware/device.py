@@ -3,15 +3,14 @@
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
 import math
-import os
 import threading
 from functools import partialmethod
-from pathlib import Path
 
 import numpy as np
 
 from levels import more
 from levels.support.checks import unmasked
+from levels.support.machine import host_memory
 
 
 class Spec:
@@ -63,13 +62,6 @@ class Buffer:
 
     def __repr__(self):
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
-
-
-def flag(name, value):
-    """The value, if it is True or False. Else raises TypeError."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r:.60}; expected True or False")
-    return bool(value)
 
 
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device
@@ -137,17 +129,7 @@ class Device:
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
 
 
-def _host_memory():
-    """The bytes of memory that this process may use, or None where the system does not tell (Windows)."""
-    if not hasattr(os, "sysconf"):
-        return None
-    paths = [Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
-    # a container may have less than the machine
-    texts = [path.read_text().strip() for path in paths if path.exists()]
-    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *map(int, filter(str.isdigit, texts))])
-
-
-_POOL = {"cpu:0": Device("cpu:0", _host_memory())}  # this computer's own CPUs
+_POOL = {"cpu:0": Device("cpu:0", host_memory())}  # this computer's own CPUs
 
 
 class _Place(threading.local):

@@ -6,7 +6,6 @@
 
 from levels import plugged
 
-from .cache import STANDS, compile_cpu, described, globals_read, specialised
 from .elementwise import ELEMENTWISE, element_loop, loop_source, nest, places_of, relu_grad, scalar
 from .reduce import REDUCTIONS, plan_reshape, reduce_columns, reduce_rows, reduced
 from .registry import (

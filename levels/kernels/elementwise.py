@@ -9,8 +9,8 @@ import reprlib
 import numpy as np
 
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
+from levels.support.compiled import STANDS
 
-from .cache import STANDS
 from .registry import _NUMBERS, KINDS, UPDATES, kernel, lowered, make, same_dtype
 
 

@@ -7,7 +7,7 @@ import reprlib
 
 import numpy as np
 
-from levels.hardware import flag
+from levels.support.checks import flag
 
 from .elementwise import _plan_elementwise, element_loop
 from .registry import KINDS, kernel, kernel_of, lowered, make, same_dtype

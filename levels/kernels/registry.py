@@ -12,9 +12,8 @@ import numpy as np
 
 from levels import more
 from levels.hardware import Buffer
+from levels.support.compiled import compile_cpu
 from levels.support.locks import MAKING
-
-from .cache import compile_cpu
 
 
 class _Kernels(dict):

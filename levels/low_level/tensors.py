@@ -11,10 +11,10 @@ from ctypes import addressof, c_char
 import numpy as np
 
 from levels import more
-from levels.hardware import PLACE, Buffer, flag, pool
+from levels.hardware import PLACE, Buffer, pool
 from levels.kernels import planned
 from levels.support.arrays import array_ufunc
-from levels.support.checks import unmasked
+from levels.support.checks import flag, unmasked
 
 METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
 

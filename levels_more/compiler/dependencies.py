@@ -2,7 +2,7 @@
 
 import types
 
-from levels.kernels import STANDS, globals_read
+from levels.support.compiled import STANDS, globals_read
 
 TEXTS = {type(None), bool, int, float, complex, str}  # kinds of values whose texts say all that they are
 

@@ -4,7 +4,8 @@ import functools
 
 import numpy as np
 
-from levels.hardware import REAL, Assembler, Value, host_lanes
+from levels.hardware import REAL, Assembler, Value
+from levels.support.machine import host_lanes
 
 KIND = REAL | {np.dtype("i8"): "i64", np.dtype(bool): "i8"}  # LLVM's names; a mask is a byte in memory
 _WHOLE = {  # of floats -> of whole numbers

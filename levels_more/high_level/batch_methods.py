@@ -4,9 +4,9 @@ import reprlib
 
 import numpy as np
 
-from levels.hardware import flag
 from levels.low_level import METHODS, function
 from levels.mid_level import at_least
+from levels.support.checks import flag
 from levels_more.high_level.data_adapter import arrays_of
 from levels_more.high_level.fit import alone, given_batches
 

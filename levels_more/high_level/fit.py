@@ -10,10 +10,10 @@ from itertools import chain
 import numpy as np
 
 from levels import more
-from levels.hardware import flag
 from levels.high_level import Callback, Model, epoch_loss, loops, prepared
 from levels.low_level import DOOR, METHODS, RUN, as_tensor, function, reduce_mean
 from levels.mid_level import LOSSES, OPTIMIZERS, WIDER, Layer, Loss, at_least, known, positive
+from levels.support.checks import flag
 from levels_more.checks import as_python, takes
 from levels_more.high_level.data_adapter import (
     Packing,

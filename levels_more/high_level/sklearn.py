@@ -4,9 +4,9 @@ import warnings
 
 import numpy as np
 
-from levels.hardware import flag
 from levels.high_level import Sequential
 from levels.mid_level import Adam, BinaryCrossentropy, Dense, at_least
+from levels.support.checks import flag
 from levels_more import needed
 from levels_more.checks import expect, several
 from levels_more.high_level.callbacks import EarlyStopping

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
-from levels.kernels.cache import described, specialised
 from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel
+from levels.support.compiled import described, specialised
 from levels_more.hardware.elementary import COS, SIN, cos, sin
 from levels_more.hardware.gpu.device import launch_kernel
 from levels_more.hardware.gpu.memory import cuda

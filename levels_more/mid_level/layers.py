@@ -8,7 +8,6 @@ import threading
 
 import numpy as np
 
-from levels.hardware import flag
 from levels.low_level import (
     METHODS,
     Operators,
@@ -35,6 +34,7 @@ from levels.mid_level import (
     layers,
     positive,
 )
+from levels.support.checks import flag
 from levels_more.checks import as_python, called, expect
 from levels_more.compiler.dependencies import of_levels
 from levels_more.low_level import activations

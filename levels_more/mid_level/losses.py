@@ -1,8 +1,8 @@
 """Further losses: of absolute errors, of logits, of several classes, and with a weight for each sample."""
 
-from levels.hardware import flag
 from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, nn, reduce_mean, reduce_sum
 from levels.mid_level import LOSSES, WIDER, Loss, losses, positive
+from levels.support.checks import flag
 from levels_more.compiler.eager.bounds_check import surely_within
 from levels_more.low_level.ops import absolute, cast, minimum, one_hot, reshape
 from levels_more.mid_level.composite_ops import joins

@@ -4,9 +4,9 @@ import functools
 import math
 import operator
 
-from levels.hardware import flag
 from levels.low_level import clip, exp, reduce_sum, sqrt
 from levels.mid_level import OPTIMIZERS, WIDER, Made, Optimizer, optimizers, positive
+from levels.support.checks import flag
 from levels_more.checks import number, several
 from levels_more.low_level.ops import cast, cos, maximum, minimum, where
 from levels_more.mid_level.update_program import EagerStep

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from levels.hardware import flag
+from levels.support.checks import flag
 from levels_more.checks import expect
 from levels_more.high_level.data_adapter import as_data, as_list, is_data, parted, weights_of
 from levels_more.tensorflow.data_pipeline import TensorStream

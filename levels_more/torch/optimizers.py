@@ -6,9 +6,8 @@ import types
 import numpy as np
 
 from levels import mid_level
-from levels.hardware import flag
 from levels.low_level import Operators, constant, sqrt
-from levels.support.checks import real
+from levels.support.checks import flag, real
 from levels_more.checks import as_python
 from levels_more.low_level.ops import maximum
 from levels_more.torch.recorded import FUNCTIONS, Recorded

@@ -198,81 +198,18 @@ define void @program(ptr %x, ptr %y) {
 """
 
 # %% [markdown]
-# `machine_code(text)`, folded, lets LLVM turn such a text into bytes for this very processor, and tells the address at which they
-# begin.
-
-# %% tags=["hide-input"]
-#| export machine
-"""From a program's text to bytes that this very processor runs, kept in a folder for the next time."""
-
-import ctypes
-import functools
-import hashlib
-import os
-from contextlib import suppress
-from pathlib import Path
-
-import llvmlite
-from llvmlite import binding as llvm
-
-_CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
-
-
-def target_machine():
-    """LLVM's description of this processor."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    return llvm.Target.from_default_triple().create_target_machine(*cpu, opt=3)
-
-
-def optimised(text, target):
-    """LLVM's own form of a program, optimised for this processor. Raises RuntimeError where LLVM cannot read the text."""
-    module = llvm.parse_assembly(text)
-    module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.loop_unrolling = False  # loops run as written
-    passes = llvm.create_pass_builder(target, options)
-    passes.getModulePassManager().run(module, passes)
-    return module
-
-
-def kept(key):
-    """The bytes that were kept under this key, a text, if they are there and whole; else None."""
-    with suppress(OSError):
-        data = (_CACHE / hashlib.sha256(key.encode()).hexdigest()).read_bytes()
-        if hashlib.sha256(data[32:]).digest() == data[:32]:
-            return data[32:]
-    return None
-
-
-def keep(key, data):
-    """Keep these bytes, and their checksum, under a key. A full disk, or a folder that cannot be written, only costs time."""
-    with suppress(OSError):
-        _CACHE.mkdir(parents=True, exist_ok=True)
-        (_CACHE / hashlib.sha256(key.encode()).hexdigest()).write_bytes(hashlib.sha256(data).digest() + data)
-
-
-@functools.lru_cache(maxsize=256)
-def machine_code(text):
-    """A program, ready to run: the engine that owns its code, and the address at which it begins."""
-    target = target_machine()
-    cpu = target.triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    key = "\n".join((text, *cpu, llvmlite.__version__, repr(optimised.__code__.co_code)))
-    if (code := kept(key)) is None:
-        code = target.emit_object(optimised(text, target))
-        keep(key, code)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine, engine.get_function_address("program")
-
+# `machine_code(text)` lets LLVM turn such a text into bytes for this very processor, and tells the address at which they begin.
+# It comes from `levels/support`, a folder of plumbing that the notebooks use and do not explain.
 
 # %% [markdown]
 # NumPy tells where its numbers lie, and `ctypes` calls what lies at an address. So this runs a program on arrays:
 
-
 # %%
+import ctypes
+
+from levels.support.machine import machine_code
+
+
 def run_text(text, *arrays):
     engine, address = machine_code(text)  # the engine owns the bytes
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address)  # gives nothing, takes addresses
@@ -497,12 +434,14 @@ print("y", y, " x", x)
 #| export device
 """Memory belongs to a device: the pool of devices, their buffers, and what moves between them."""
 
+import functools
 import math
 import threading
 from functools import partialmethod
 
 from levels import more
 from levels.support.checks import unmasked
+from levels.support.machine import host_memory
 
 
 class Spec:
@@ -554,13 +493,6 @@ class Buffer:
 
     def __repr__(self):
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
-
-
-def flag(name, value):
-    """The value, if it is True or False. Else raises TypeError."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r:.60}; expected True or False")
-    return bool(value)
 
 
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device
@@ -628,17 +560,7 @@ class Device:
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
 
 
-def _host_memory():
-    """The bytes of memory that this process may use, or None where the system does not tell (Windows)."""
-    if not hasattr(os, "sysconf"):
-        return None
-    paths = [Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
-    # a container may have less than the machine
-    texts = [path.read_text().strip() for path in paths if path.exists()]
-    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *map(int, filter(str.isdigit, texts))])
-
-
-_POOL = {"cpu:0": Device("cpu:0", _host_memory())}  # this computer's own CPUs
+_POOL = {"cpu:0": Device("cpu:0", host_memory())}  # this computer's own CPUs
 
 
 class _Place(threading.local):
@@ -819,6 +741,8 @@ def sqrt(x):
 #| export program
 """A program that is written: machine code, the names and shapes of what it works on, and the checks of a call."""
 
+from levels.support.calls import check_reach, checked
+
 
 class _Array:
     """Memory that a program works on. A size is a number, or a name that the call will fill in."""
@@ -829,53 +753,6 @@ class _Array:
 
     def __repr__(self):
         return f"{self.name}[{', '.join(map(str, self.shape))}]"
-
-
-def _check_reach(name, array, axis, extent, sizes):
-    """Raise IndexError if an index below `extent` can leave that axis of an array, as far as the sizes are known."""
-    extent, size = (sizes.get(n, n) for n in (extent, array.shape[axis]))
-    if not isinstance(extent, str) and not isinstance(size, str) and extent > size:
-        raise IndexError(f"{name}: index {axis} of {array} goes up to {extent - 1}; the size there is {size}")
-
-
-def _memory_of(program, array, buffer, sizes):
-    """The memory of a buffer, if it is what this array expects. Named sizes are learned on the way."""
-    data = buffer.data if isinstance(buffer, Buffer) and buffer.device.kind == "cpu" else None
-    if not isinstance(data, np.ndarray):
-        raise TypeError(f"{program.name}: {array.name} is {buffer!r}; expected a live buffer on a CPU")
-    dtype = np.dtype(np.int64) if array.rows_of else program.dtype
-    fits = data.dtype == dtype and data.flags.c_contiguous and data.ndim == len(array.shape)
-    for size, found in zip(array.shape, data.shape):
-        fits = fits and found == (sizes.setdefault(size, found) if isinstance(size, str) else size)
-    if not fits:
-        given, wanted = f"{data.shape} {data.dtype}", f"{array} {dtype}" + f" with {sizes}" * bool(sizes)
-        raise ValueError(f"{program.name}: {array.name} is {given}; expected {wanted}")
-    return data
-
-
-def _checked(program, given):
-    """({array: its memory}, {word: what it holds}) of a call that is right. Row numbers are copied: nobody can change them."""
-    name, arrays, sizes = program.name, program.arrays, {}
-    names = [word for word, kind in program.words.items() if kind != "i64"]
-    if wrong := set(names) ^ set(given):
-        raise TypeError(f"{name}: takes {', '.join(names)}; missing or unknown: {', '.join(sorted(wrong))}")
-    memory = {key: _memory_of(program, array, given[key], sizes) for key, array in arrays.items()}
-    if len(devices := {given[key].device.name for key in memory}) > 1:
-        raise ValueError(f"{name}: buffers on {' and '.join(sorted(devices))}; copy them to one device first")
-    for key, array in arrays.items():
-        if array.rows_of:
-            memory[key], limit = memory[key].copy(), sizes.get(array.rows_of, array.rows_of)
-            for row in (memory[key].min(), memory[key].max()) if memory[key].size else ():
-                if not 0 <= row < limit:
-                    raise IndexError(f"{name}: {key} holds row {row}; there are {limit} rows")
-    for reached in program.reaches:
-        _check_reach(name, *reached, sizes)
-    words = sizes | {key: data.ctypes.data for key, data in memory.items()}
-    for key in given.keys() - memory.keys():
-        if not isinstance(given[key], numbers.Real):
-            raise TypeError(f"{name}: {key} is {given[key]!r}; expected a number")
-        words[key] = int(program.dtype.type(float(given[key])).view(f"i{program.dtype.itemsize}"))
-    return memory, words
 
 
 def _text(a):
@@ -905,7 +782,7 @@ class Program:
 
     def bind(self, **given):
         """Check buffers and numbers once. Returns the call, which takes no arguments and can be made many times."""
-        memory, words = _checked(self, given)
+        memory, words = checked(self, given, Buffer)
         block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
         bound = [(name, given[name], given[name].data) for name in memory]
 
@@ -949,7 +826,7 @@ def _reached(a, array, indices):
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
         if i.extent != size:  # else it counts over this very size
             a.reaches.append((array, axis, i.extent))
-            _check_reach(a.name, *a.reaches[-1], {})
+            check_reach(a.name, *a.reaches[-1], {})
     return indices
 
 
@@ -1412,7 +1289,7 @@ figures.regression(penguins, penguin_fit)
 # **A good place to stop.** The line is trained by your own instructions, to the last bit.
 
 # %% [markdown]
-# ## Lanes (2 min)
+# ## Lanes (1 min)
 #
 # Most processors have wider registers, too: one instruction adds 4, 8 or 16 pairs of float32 at once. Each place in such a
 # register is a **lane**, a way of working called *SIMD*; with one lane it is *scalar*.
@@ -1423,15 +1300,9 @@ figures.regression(penguins, penguin_fit)
 # ```
 
 
-# %%
-#| export machine
-def host_lanes():
-    """How many float32 one instruction of this processor works on: 16, 8 or 4."""
-    features = llvm.get_host_cpu_features()  # none where LLVM does not know them
-    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
-
-
 # %% tags=["nbval-ignore-output"]
+from levels.support.machine import host_lanes
+
 print(host_lanes(), "lanes here")
 
 # %% [markdown]

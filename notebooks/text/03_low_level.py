@@ -120,10 +120,10 @@ from ctypes import addressof, c_char
 import numpy as np
 
 from levels import more
-from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, flag, pool
+from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, pool
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 from levels.support.arrays import array_ufunc
-from levels.support.checks import unmasked
+from levels.support.checks import flag, unmasked
 
 METHODS = {}  # "Operators.backward" -> a method that `levels_more` adds to that class
 

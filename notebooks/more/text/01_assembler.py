@@ -3,8 +3,8 @@
 #
 # **In this notebook you open what notebook 01 folded: how lanes are written, how a call is checked, and what LLVM makes of it.**
 #
-# It needs notebook 01 and takes `levels/hardware/` apart: `values`, `assembler`, `program`, `machine`, and
-# `levels_more/hardware/disassembly.py`.
+# It needs notebook 01 and takes `values`, `assembler` and `program` of `levels/hardware/` apart, `calls`, `machine` and `cache` of
+# `levels/support/`, and `levels_more/hardware/disassembly.py`.
 # Nothing is exported here.
 
 # %%
@@ -12,7 +12,8 @@ import numpy as np
 
 from course import build, figures
 from course.figures import page
-from levels.hardware import Assembler, Program, dot, machine, named, pool, program, values
+from levels.hardware import Assembler, Program, dot, named, pool, values
+from levels.support import cache, calls, machine
 
 build.watch("more/01_assembler")
 cpu = pool()["cpu:0"]
@@ -73,7 +74,7 @@ page.source(Assembler.load)
 # shape, each index that may leave its array, each row number.
 
 # %%
-page.source(program._memory_of, program._checked)
+page.source(calls.memory_of, calls.checked)
 
 # %% [markdown]
 # The call gets a copy of the row numbers, or somebody could change them between the look and the call. An index is a counter or a row number, nothing else: `i + 1` is no index.
@@ -128,7 +129,7 @@ print(words.text)
 # from. The bytes there carry a checksum, so a file that was cut short or damaged is not run.
 
 # %%
-page.source(machine.optimised, machine.machine_code, machine.kept)
+page.source(machine.optimised, machine.machine_code, cache.kept)
 
 # %% [markdown]
 # LLVM can also print the processor's own instructions. Each line is one of them. Look for the one multiplication, `mul`. Before it

@@ -12,7 +12,8 @@ import numpy as np
 from course import build, compare, figures, tasks
 from course.figures import page
 from course.practice import checks
-from levels.hardware import Assembler, host_lanes, line_program, net_program, pool, roofline, seconds
+from levels.hardware import Assembler, line_program, net_program, pool, roofline, seconds
+from levels.support.machine import host_lanes
 from levels_more.hardware import benchmark
 from levels_more.hardware.benchmark import Pool, measure_latency, measure_reading
 

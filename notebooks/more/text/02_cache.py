@@ -3,7 +3,7 @@
 #
 # **In this notebook a compiled program gets a name that differs whenever the program could.**
 #
-# Needs notebook 02: `compile_cpu`, `launch`. It takes `levels/kernels/cache.py` and `levels_more/compiler/dependencies.py` apart.
+# Needs notebook 02: `compile_cpu`, `launch`. It takes `levels/support/compiled.py` and `levels_more/compiler/dependencies.py` apart.
 
 # %%
 from course import build
@@ -15,7 +15,8 @@ build.watch("more/02_cache")
 import numpy as np
 
 from course.practice import exercises
-from levels.kernels import cache, compile_cpu, described, globals_read
+from levels.support import compiled
+from levels.support.compiled import compile_cpu, described, globals_read
 from levels_more.compiler import dependencies
 
 w1 = 2.0
@@ -69,7 +70,7 @@ print("another description:", described(four_times) != before)
 # `find` says what the copy finds in place of a value; below it the copy is made, with every value replaced:
 
 # %%
-page.source(cache.specialised)
+page.source(compiled.specialised)
 
 # %% [markdown]
 # Now compile. The name of a program is the hash: of versions, dtype and options, and of the copy's description. A function that was
@@ -82,7 +83,7 @@ page.source(compile_cpu)
 # numba asks two functions, `load` and `save`, for what it has compiled before. It lies where the assembler keeps its programs:
 
 # %%
-page.source(cache._kept_as)
+page.source(compiled._kept_as)
 
 # %% [markdown]
 # The same text gives the same hash. So of two equal functions the second *is* the first; nothing is compiled twice:

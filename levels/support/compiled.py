@@ -1,7 +1,5 @@
 """Compiled programs are kept under a hash of everything they were made from."""
 
-# Built from 02_kernels.ipynb: edit there, then run its last cell.
-
 import dis
 import functools
 import hashlib
@@ -12,7 +10,7 @@ import types
 import llvmlite
 import numpy as np
 
-from levels.hardware import keep, kept
+from .cache import keep, kept
 
 STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
 _PROGRAMS = {}  # hash -> program
