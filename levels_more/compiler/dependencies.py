@@ -76,8 +76,8 @@ def watch(made, function):
 
         def look_and_run(*arrays):
             if changed(places):
-                made.run = lower_watched()
-                return made.run(*arrays)
+                made.compiled = lower_watched()
+                return made.compiled(*arrays)
             run(*arrays)
 
         return look_and_run if places else run

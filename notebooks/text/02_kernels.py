@@ -89,10 +89,10 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 # finds the program that was kept. (`more/02_cache` takes it apart.)
 
 # %%
-from levels.support.compiled import STANDS, compile_cpu
+from levels.support.compiled import STANDS, compile_cpu, for_types
 
 # %% [markdown]
-# ## A name and a table (7 min)
+# ## A name and a table (9 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`, a `dict` that prints as
 # a table (its class is folded). Beside it, `KINDS` holds what each kind of device does in its own way: first of all, how it
@@ -103,13 +103,16 @@ from levels.support.compiled import STANDS, compile_cpu
 """An op is a name; a kernel is one kind of device's program for it; one table joins them."""
 
 import functools
-from types import SimpleNamespace
 
 
 class _Kernels(dict):
     """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and the kinds that have it."""
 
-    version, first = 0, {}  # version grows when one becomes another than the first: what was made of it is out of date
+    version = 0  # grows when one becomes another than the first: what was made of it is out of date
+
+    def __init__(self):
+        super().__init__()
+        self.first = {}  # (op, kind) -> the function that was entered first
 
     def is_first(self, op, kind):
         """Whether an op has the kernel that was entered first. (A mean runs that of the sum, too.)"""
@@ -122,8 +125,24 @@ class _Kernels(dict):
 
 # %%
 #| export registry
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Backend:
+    """What one kind of device does in its own way."""
+
+    compiler: Callable  # (function, dtype) -> the program for arrays of that dtype
+    nest: Callable = None  # (places, line) -> the lines of the loops around that line
+    ravels: bool = True  # whether a kernel can see any array as one row
+    loops: tuple = ()  # how it sums: along rows, down columns
+    moves: Callable = None  # how `levels_more` takes numbers from place to place
+    names: dict = field(default_factory=dict)  # what its loops may name beside, such as a GPU's `cuda`
+
+
 KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it
-KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}  # kind -> what it does its own way
+KINDS = {"cpu": Backend(compile_cpu)}  # kind of device -> its Backend
 
 # %% [markdown]
 # Our first entry: a kernel that doubles.
@@ -237,20 +256,27 @@ class Plan:
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
-        self.run, self.launches = self.first_run, 0
+        self.compiled, self.launches = None, 0
 
-    def first_run(self, *arrays):
-        """What `run` is until the program is there: make it, in one thread while others wait, and run it."""
+    def made(self):
+        """The program, compiled on first use: by one thread, while the others wait."""
         with MAKING:
-            self.run = self.lower() if self.run == self.first_run else self.run
-        self.run(*arrays)
+            if self.compiled is None:
+                self.compiled = self.lower()
+        return self.compiled
+
+    def run(self, out, *arguments):
+        """Run the program on arrays."""
+        (self.compiled or self.made())(out, *arguments)
 
     def start(self, out, reads, attrs):
         """Run on these buffers, and count it. Returns `out`. Raises ValueError where the result does not fit there."""
-        if getattr(out, "spec", None) is not self.spec or id(out) in map(id, reads[self.op in UPDATES :]):
+        inputs = reads[1:] if self.op in UPDATES else reads
+        if getattr(out, "spec", None) is not self.spec or id(out) in map(id, inputs):
             raise ValueError(f"{self.op}: needs a live buffer {self.spec}, and may overwrite no input; got {out!r}")
         self.launches += 1
-        self.run(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
+        program = self.compiled or self.made()
+        program(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
         return out
 
     def result(self, kind, reads, attrs):
@@ -283,13 +309,8 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     views = views or shapes
 
     def fitted():
-        loop = lower()
-        # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
-        if hasattr(loop, "compile"):
-            import numba
-
-            arrays = [np.empty((0,) * len(v), spec.dtype) for v, spec in zip(views, specs)]
-            loop = loop.compile(tuple(map(numba.typeof, (*arrays, *[0.0] * len(numbers)))))
+        arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
+        loop = for_types(lower(), [*arrays, *[0.0] * len(numbers)])
         if views == shapes:
             return loop
         return lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
@@ -349,12 +370,17 @@ _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a r
 
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
-    try:  # two inputs and one, the commonest, are spelled out: a third of the time
-        key = (op, n, reads[0].spec, reads[-1].spec) if 0 < (n := len(reads)) < 3 else (op, *[x.spec for x in reads])
-        if attrs or type(op) is not str:
-            for name, value in attrs.items():  # and its type: 0, 0.0 and False are equal
-                key = (key, name, type(float(value))) if op in _NUMBERS else (key, name, value, type(value))
-            hash(key)
+    try:
+        key = [op]
+        for x in reads:
+            key.append(x.spec)
+        if attrs:
+            for name, value in attrs.items():
+                if op in _NUMBERS:
+                    key += name, type(float(value))
+                else:  # and its type: 0, 0.0 and False are equal
+                    key += name, value, type(value)
+        hash(key := tuple(key))
         return key
     except (AttributeError, TypeError, ValueError, OverflowError):
         got = f"got {reads!r:.60} and {attrs!r:.60}"
@@ -472,7 +498,7 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (15 min)
+# ## One scalar function, one loop (16 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write the
 # loop around it, as a text. Two arrays of one shape need one loop, over all their numbers as over one long row:
@@ -534,7 +560,7 @@ def nest(places, line):
     return rows + ["    " * n + text for n, text in enumerate([*loops, line])]
 
 
-KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # which makes a row of any array
+KINDS["cpu"].nest = nest
 
 # %%
 print("\n".join(nest({"out": "i", "x0": "i", "x1": "0"}, "out[i] = add(x0[i], x1[0])")))
@@ -567,9 +593,9 @@ print(loop_source("add", places_of((10, 4), [(10, 4), (1, 4)])))
 #| export elementwise
 def element_loop(function, x, places, numbers=()):
     """The Python loop around a scalar function, for arrays like `x`; the rest is as in `loop_source`."""
-    here = vars(KINDS[x.device.kind])  # where a GPU has its `cuda`, too
-    scope = {**here, "__name__": "__main__", "scalar": function, "number": x.dtype.type}
-    exec(loop_source("scalar", places, numbers, here["nest"]), scope)
+    backend = KINDS[x.device.kind]
+    scope = {"__name__": "__main__", "scalar": function, "number": x.dtype.type, **backend.names}
+    exec(loop_source("scalar", places, numbers, backend.nest), scope)
     return scope["loop"]
 
 
@@ -638,8 +664,10 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
     def enter(function):
         kernel(op, planner=_plan_elementwise)(function)
         ELEMENTWISE[op] = takes, gives, masks, numbers
-        UPDATES.update({op} if updates else ())
-        _NUMBERS.update({op} if numbers else ())
+        if updates:
+            UPDATES.add(op)
+        if numbers:
+            _NUMBERS.add(op)
         return function
 
     return enter
@@ -678,9 +706,11 @@ def _in_halves(x, n):
     return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 
-STANDS[exp], STANDS[log] = EXP.get, LOG.get
+STANDS[exp] = EXP.get
+STANDS[log] = LOG.get
 STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
-STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
+STANDS[rint] = lambda dtype: lambda x: np.rint(x)
+STANDS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
 STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
 STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
@@ -817,14 +847,19 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
     if dtype.kind == "i":  # which has no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
-    keep = flag(f"{op}: keepdims", keepdims)
+    keep, fast = flag(f"{op}: keepdims", keepdims), ()
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
-    columns = (after,) * (after != 1)  # none, where the numbers of a sum lie side by side
-    reduction, views = KINDS[x.device.kind].loops[len(columns)], [(before, *columns), (before, within, *columns)]
-    fast = ("reassoc",) if not columns and within >= 1024 and dtype == np.float32 else ()
+    along_rows, down_columns = KINDS[x.device.kind].loops
+    if after == 1:  # the numbers of a sum lie side by side
+        reduction, views = along_rows, [(before,), (before, within)]
+        if within >= 1024 and dtype == np.float32:
+            fast = ("reassoc",)
+    else:
+        reduction, views = down_columns, [(before, after), (before, within, after)]
 
     def lower():
-        return lowered(reduction(lowered(function, x, fast)(), dtype.type(start)), x, fast)()
+        combine = lowered(function, x, fast)()
+        return lowered(reduction(combine, dtype.type(start)), x, fast)()
 
     return make(op, shape, dtype, [x], lower, views)
 

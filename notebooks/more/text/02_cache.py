@@ -63,11 +63,11 @@ def double(x):  # noqa: F811
 print("another description:", described(four_times) != before)
 
 # %% [markdown]
-# ## A copy, compiled (9 min)
+# ## A copy, compiled (10 min)
 #
 # To compile a function, we copy it first. In the copy each function that it calls is compiled, too. And each float constant
 # has the dtype of the arrays. Otherwise numba takes the constant `1.0` for a float64, and with it `1.0 / x`, where x is float32.
-# `find` says what the copy finds in place of a value; below it the copy is made, with every value replaced:
+# `in_the_copy` says what stands in place of a value; below it the copy is made, with every value replaced:
 
 # %%
 page.source(compiled.specialised)
@@ -80,10 +80,11 @@ page.source(compiled.specialised)
 page.source(compile_cpu)
 
 # %% [markdown]
-# numba asks two functions, `load` and `save`, for what it has compiled before. It lies where the assembler keeps its programs:
+# numba asks an object with two methods, `load_overload` and `save_overload`, for what it has compiled before. It lies where the
+# assembler keeps its programs:
 
 # %%
-page.source(compiled._kept_as)
+page.source(compiled._Cache)
 
 # %% [markdown]
 # The same text gives the same hash. So of two equal functions the second *is* the first; nothing is compiled twice:
