@@ -6,7 +6,7 @@
 
 from levels import plugged
 
-from .assembler import Assembler
+from .assembler import Assembler, Loops, Writer
 from .device import MEASURES, PLACE, Buffer, Device, Spec, pool
 from .elementary import EXP, LOG, exp, exponent, log, named, rint, scaled, sqrt
 from .formulas import descend, dot, flat, line_slopes

@@ -27,7 +27,8 @@ def _text(a):
     for n, (name, kind) in enumerate(a.words.items()):
         entry.append(f"  %address.{name} = getelementptr i64, ptr %words, i64 {n}")
         entry.append(f"  %word.{name} = load {kind}, ptr %address.{name}")
-    start = [f"define void @program(ptr %words){a.promises} {{", "entry:", *entry, "  br label %start", "start:"]
+    promises = " nounwind alignstack(64)" if a.lanes > 1 else ""  # on the stack no lanes may straddle two cache lines
+    start = [f"define void @program(ptr %words){promises} {{", "entry:", *entry, "  br label %start", "start:"]
     return "\n".join([*start, *a.lines, "  ret void", "}", ""])
 
 
@@ -52,12 +53,13 @@ class Program:
         block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
         bound = [(name, given[name], given[name].data) for name in memory]
 
-        def launch(kept=memory):  # and so alive
+        def launch():
             for name, buffer, data in bound:
                 if buffer.data is not data:
                     raise ValueError(f"{self.name}: {name} was freed after it was bound; bind again")
             self.run(block)
 
+        launch.keeps = memory  # row numbers were copied, and live as long as the call
         return launch
 
     def __call__(self, **given):

@@ -44,7 +44,7 @@ class Backend:
     ravels: bool = True  # whether a kernel can see any array as one row
     loops: tuple = ()  # how it sums: along rows, down columns
     moves: Callable = None  # how `levels_more` takes numbers from place to place
-    names: dict = field(default_factory=dict)  # what its loops may name beside, such as a GPU's `cuda`
+    names: dict = field(default_factory=dict)  # what the loops may name, as a GPU's `cuda`
 
 
 KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it

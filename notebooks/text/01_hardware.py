@@ -424,24 +424,16 @@ print("y", y, " x", x)
 # notebook would be gone. So memory needs shapes, and the assembler must know them.
 
 # %% [markdown]
-# ## Buffers that know their end (5 min)
+# ## Buffers that know their end (11 min)
 #
-# Each device, a CPU or a GPU, has memory of its own. A **buffer** is a stretch of it with a shape and a dtype.
-# `device.put(array)` makes one with the numbers of an array, `device.alloc(shape, dtype)` one whose numbers are not set, and
-# `buffer.numpy()` copies its numbers out. (Folded. `pool()` gives this computer's devices by name: here one, its CPUs.)
+# Each device, a CPU or a GPU, has memory of its own. What we must know of a piece of it is its device, its shape and its dtype: its
+# **Spec**. Shape and dtype say how many bytes it takes.
 
-# %% tags=["hide-input"]
+# %%
 #| export device
 """Memory belongs to a device: the pool of devices, their buffers, and what moves between them."""
 
-import functools
 import math
-import threading
-from functools import partialmethod
-
-from levels import more
-from levels.support.checks import unmasked
-from levels.support.machine import host_memory
 
 
 class Spec:
@@ -449,16 +441,23 @@ class Spec:
 
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.kind not in "biufc":
-            raise ValueError(f"{device.name}: shape {shape} of {dtype}; expected no negative size, and numbers")
+            wrong = f"shape {shape} of {dtype}"
+            raise ValueError(f"{device.name}: {wrong}; expected no negative size, and numbers")
         self.device, self.shape, self.dtype = device, shape, dtype
         self.nbytes = math.prod(shape) * dtype.itemsize
-
-    spec = property(lambda self: self)  # as a buffer has one
+        self.spec = self  # as a buffer has one
 
     def __repr__(self):
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
 
 
+# %% [markdown]
+# A **buffer** is a Spec and the memory itself. The device counts the bytes that are in use, so a buffer tells it when it comes and
+# when it goes. (`source` is for a second view of the same numbers, which counts nothing.)
+
+
+# %%
+#| export device
 class Buffer:
     """Memory of one device, C-contiguous: new, or `data`, its own or a `source`'s. Raises MemoryError when less is free."""
 
@@ -481,19 +480,33 @@ class Buffer:
         if self.source is None and self.data is not None:
             self.spec.device.used -= self.spec.nbytes
 
-    def __getstate__(self):
-        state, slots = super().__getstate__()
-        return state, slots | {"address": None}  # a copy lies elsewhere
-
     def numpy(self):
         """A copy of the numbers as a NumPy array. Raises ValueError for a buffer that was freed."""
         if self.data is None:
             raise ValueError(f"Buffer({self.spec}): used after it was freed; allocate a new one")
         return self.spec.device.read(self.data)
 
+    def __getstate__(self):
+        state, slots = super().__getstate__()
+        return state, slots | {"address": None}  # a copy lies elsewhere
+
     def __repr__(self):
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
 
+
+# %% [markdown]
+# The rest of the room is folded. `device.put(array)` makes a buffer with the numbers of an array, `device.alloc(shape, dtype)` one
+# whose numbers are not set, and `device.free(buffer)` gives its memory back. `pool()` gives this computer's devices by name: here one,
+# its CPUs. (How much memory they may use, `host_memory` of `levels/support` finds out; its `unmasked` turns lists into arrays.)
+
+# %% tags=["hide-input"]
+#| export device
+import functools
+import threading
+
+from levels import more
+from levels.support.checks import unmasked
+from levels.support.machine import host_memory
 
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device
 
@@ -501,8 +514,11 @@ MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the devic
 class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
-    read, write = staticmethod(np.ndarray.copy), staticmethod(np.copyto)  # the host's
-    empty, reshape = staticmethod(np.empty), staticmethod(np.ndarray.reshape)  # as well
+    # how its memory is made, seen in another shape, read and written: another kind of device has ways of its own
+    empty = staticmethod(np.empty)
+    reshape = staticmethod(np.ndarray.reshape)
+    read = staticmethod(np.ndarray.copy)
+    write = staticmethod(np.copyto)
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind = name, name.split(":")[0]
@@ -524,7 +540,8 @@ class Device:
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
         array = unmasked(array)
-        buffer = kind(self.specs.get(key := (array.shape, array.dtype)) or self.spec(*key))
+        spec = self.specs.get((array.shape, array.dtype)) or self.spec(array.shape, array.dtype)
+        buffer = kind(spec)
         self.write(buffer.data, array)
         return buffer
 
@@ -554,12 +571,16 @@ class Device:
             raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
         return max(flops / self.peak, nbytes / self.bandwidth) + launches * self.launch_time
 
-    roofline = partialmethod(cost, 0)  # (flops, nbytes): Williams et al., 2009
+    def roofline(self, flops, nbytes):
+        """The seconds that this takes at least, without calls (Williams et al., 2009)."""
+        return self.cost(0, flops, nbytes)
 
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
 
 
+# %% tags=["hide-input"]
+#| export device
 _POOL = {"cpu:0": Device("cpu:0", host_memory())}  # this computer's own CPUs
 
 
@@ -614,11 +635,6 @@ def _comparison(how, x, y):
     return _Condition(a, a.write(f"fcmp {how} {a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
-def _both(write, *how):
-    """Two methods: value · other, and other · value."""
-    return lambda x, y: write(*how, x, y), lambda x, y: write(*how, y, x)
-
-
 class Value:
     """A number that a register will hold. Its operators write instructions."""
 
@@ -631,13 +647,47 @@ class Value:
     def __repr__(self):
         return f"{type(self).__name__} {self.register}"
 
-    __add__, __radd__ = _both(arithmetic, "fadd")
-    __sub__, __rsub__ = _both(subtract)
-    __mul__, __rmul__ = _both(arithmetic, "fmul")
-    __truediv__, __rtruediv__ = _both(arithmetic, "fdiv")
-    __lt__, __gt__ = _both(_comparison, "olt")
-    __le__, __ge__ = _both(_comparison, "ole")
-    __eq__, __ne__ = _both(_comparison, "oeq")[0], _both(_comparison, "une")[0]
+    def __add__(self, other):
+        return arithmetic("fadd", self, other)
+
+    def __radd__(self, other):
+        return arithmetic("fadd", other, self)
+
+    def __sub__(self, other):
+        return subtract(self, other)
+
+    def __rsub__(self, other):
+        return subtract(other, self)
+
+    def __mul__(self, other):
+        return arithmetic("fmul", self, other)
+
+    def __rmul__(self, other):
+        return arithmetic("fmul", other, self)
+
+    def __truediv__(self, other):
+        return arithmetic("fdiv", self, other)
+
+    def __rtruediv__(self, other):
+        return arithmetic("fdiv", other, self)
+
+    def __lt__(self, other):
+        return _comparison("olt", self, other)
+
+    def __le__(self, other):
+        return _comparison("ole", self, other)
+
+    def __gt__(self, other):
+        return _comparison("olt", other, self)
+
+    def __ge__(self, other):
+        return _comparison("ole", other, self)
+
+    def __eq__(self, other):
+        return _comparison("oeq", self, other)
+
+    def __ne__(self, other):
+        return _comparison("une", self, other)
 
     def __neg__(self):
         return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
@@ -646,6 +696,8 @@ class Value:
         return select(self <= 0.0, 0.0 - self, self)  # which makes 0.0 of -0.0
 
 
+# %% tags=["hide-input"]
+#| export values
 class _Condition(Value):
     """Yes or no in a register: what a comparison gives, and `select` takes."""
 
@@ -656,42 +708,6 @@ class Index(Value):
     def __init__(self, a, register, extent, each=None):
         super().__init__(a, register)
         self.extent, self.each = extent, each
-
-
-class _Sum:
-    """A running sum: starts at 0.0, grows with `+=`. In lanes each has a part of it, and `total()` adds the parts."""
-
-    def __init__(self, a):
-        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
-        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
-
-    def parts(self):
-        a = _live(self.a, self).a
-        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
-
-    def value(self):
-        """What has been added up so far, in each lane. Raises ValueError outside of lanes, where there is only a total."""
-        if self.a.lanes > 1 and not self.a.mask:
-            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
-        return self.parts()
-
-    def __iadd__(self, term):
-        a, old = self.a, self.parts()
-        new = (old + term).register
-        if a.lanes > 1:  # only the lanes that count; outside of lanes the first
-            mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"
-            new = a.write(f"select {a.wide('i1')} {mask}, {a.kind} {new}, {a.kind} {old.register}")
-        a.emit(f"store {a.kind} {new}, ptr {self.slot}")
-        return self
-
-    def total(self):
-        """What has been added up."""
-        a, each = self.a, self.parts()
-        if a.lanes == 1:
-            return each
-        kind = "reassoc " * bool(a.flags) + a.real  # in any order
-        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {each.register})"
-        return Value(a, a.spread(a.real, a.write(add)))
 
 
 def _program(*operands):
@@ -761,7 +777,8 @@ def _text(a):
     for n, (name, kind) in enumerate(a.words.items()):
         entry.append(f"  %address.{name} = getelementptr i64, ptr %words, i64 {n}")
         entry.append(f"  %word.{name} = load {kind}, ptr %address.{name}")
-    start = [f"define void @program(ptr %words){a.promises} {{", "entry:", *entry, "  br label %start", "start:"]
+    promises = " nounwind alignstack(64)" if a.lanes > 1 else ""  # on the stack no lanes may straddle two cache lines
+    start = [f"define void @program(ptr %words){promises} {{", "entry:", *entry, "  br label %start", "start:"]
     return "\n".join([*start, *a.lines, "  ret void", "}", ""])
 
 
@@ -786,12 +803,13 @@ class Program:
         block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
         bound = [(name, given[name], given[name].data) for name in memory]
 
-        def launch(kept=memory):  # and so alive
+        def launch():
             for name, buffer, data in bound:
                 if buffer.data is not data:
                     raise ValueError(f"{self.name}: {name} was freed after it was bound; bind again")
             self.run(block)
 
+        launch.keeps = memory  # row numbers were copied, and live as long as the call
         return launch
 
     def __call__(self, **given):
@@ -804,70 +822,36 @@ class Program:
 """An assembler: it writes a program down, instruction by instruction, and lets no address leave its array."""
 
 
-class _Whole:
-    """A whole number in a register. Its * and + write instructions."""
+class Writer:
+    """The lines of a program, and how LLVM spells what stands in them: registers, numbers, and lanes side by side.
 
-    def __init__(self, a, register, kind):
-        self.a, self.register, self.kind = a, register, kind
-
-    def write(self, instruction, other):
-        return _Whole(self.a, self.a.write(f"{instruction} {self.kind} {self.register}, {other.register}"), self.kind)
-
-    __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
-
-
-def _reached(a, array, indices):
-    """The indices of an array, each checked now, or noted for the check at the call."""
-    if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
-        raise TypeError(f"{a.name}: {array!r} is not an array of this program")
-    if len(indices) != len(array.shape):
-        raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
-    indices = [a.index(i) for i in indices]
-    for axis, (i, size) in enumerate(zip(indices, array.shape)):
-        if i.extent != size:  # else it counts over this very size
-            a.reaches.append((array, axis, i.extent))
-            check_reach(a.name, *a.reaches[-1], {})
-    return indices
-
-
-def _place_of(a, array, indices):
-    """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
-    *before, last = indices = _reached(a, array, indices)
-    apart = any(i.each for i in before) or last.each and not last.register
-    kind = a.wide("i64") if apart else "i64"
-
-    def whole(register, each=None):
-        return _Whole(a, each or a.spread("i64", register) if apart else register, kind)
-
-    here, *columns = [whole(i.register, i.each) for i in indices]
-    for column, size in zip(columns, array.shape[1:]):
-        here = flat(here, whole(a.size(size)), column)
-    at = a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {kind} {here.register}")
-    return at, "apart" if apart else "side by side" if last.each else ""
-
-
-class Assembler:
-    """Writes one program. A turn of its loops may take a row in each lane: in float32 all there are, in float64 one, or `lanes`.
-
-    Raises TypeError and ValueError for what can be no part of a program.
+    In float32 a register has all the lanes there are, in float64 one, or `lanes`. Raises TypeError and ValueError for what
+    can be no part of a program.
     """
 
     def __init__(self, name, dtype, lanes=None):
         if dtype is None or np.dtype(dtype) not in REAL:
             raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
         self.name, self.dtype, self.real = name, np.dtype(dtype), REAL[np.dtype(dtype)]
-        self.flags = "contract " * (self.dtype == np.float32)  # may fuse a·b + c
-        self.lanes = (host_lanes() if self.flags else 1) if lanes is None else lanes
-        if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
+        single = self.dtype == np.float32
+        self.flags = "contract " if single else ""  # may fuse a·b + c
+        if lanes is None:
+            lanes = host_lanes() if single else 1
+        if not isinstance(lanes, int) or lanes not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of 2 up to 64")
-        # types and numbers, as LLVM writes them
-        self.wide, self.constant, self.promises = "{}".format, "{1}".format, ""
-        if self.lanes > 1:  # on the stack none may straddle two cache lines
-            self.wide = f"<{self.lanes} x {{}}>".format
-            self.constant, self.promises = "splat ({} {})".format, " nounwind alignstack(64)"
-        self.kind, self.mask = self.wide(self.real), None  # mask: the lanes that count
-        self.slots, self.lines, self.arrays, self.words, self.reaches = [], [], {}, {}, []
+        self.lanes, self.slots, self.lines = lanes, [], []
+        self.kind = self.wide(self.real)
+        self.mask = None  # the lanes that count, in a loop with lanes
+        self.first = f"<i1 true{', i1 false' * (lanes - 1)}>"  # the first lane, which counts outside of it
         self.scopes = [(self, None)]  # what is open: the program itself, then its loops
+
+    def wide(self, kind):
+        """The type of a register that has one of that kind in each lane."""
+        return kind if self.lanes == 1 else f"<{self.lanes} x {kind}>"
+
+    def constant(self, kind, text):
+        """A constant, in each lane."""
+        return f"{text}" if self.lanes == 1 else f"splat ({kind} {text})"
 
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
@@ -899,6 +883,18 @@ class Assembler:
             raise ValueError(f"{self.name}: the program is assembled; nothing can be added to it")
         return self.scopes[-1]
 
+
+# %% tags=["hide-input"]
+#| export assembler
+class Loops(Writer):
+    """And what each call hands over, sizes, numbers and the addresses of arrays, and loops over those sizes."""
+
+    def __init__(self, name, dtype, lanes=None):
+        super().__init__(name, dtype, lanes)
+        self.words = {}  # the name of a word -> its type
+        self.arrays = {}  # the name of an array -> the array
+        self.reaches = []  # (array, axis, size): an index below that size is used there
+
     def word(self, name, kind):
         """The register of a word that each call hands over: the address of an array (ptr), a size (i64) or a number."""
         fits = isinstance(name, str) and name.isidentifier() and name.isascii()
@@ -918,6 +914,92 @@ class Assembler:
         if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
             raise TypeError(f"{self.name}: {i!r} is no index; expected a whole number below 2^31 or a loop's counter")
         return Index(self, str(int(i)), int(i) + 1)
+
+    @contextmanager
+    def loop(self, extent, lanes=1):
+        """Write a loop over [0, extent), `lanes` rows a turn: 1, or as many as `self.lanes`."""
+        most = 1 if self.mask else self.lanes
+        if self.scope is None or type(lanes) is not int or lanes not in (1, most):
+            raise ValueError(f"{self.name}: {lanes!r} at once; expected {'1' if most == 1 else f'1 or {most}'}")
+        end, n = self.size(extent), len(self.lines)
+        self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
+        self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
+        self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
+        self.scopes.append((self, n))
+        i = Index(self, f"%i{n}", extent)
+        if lanes > 1:
+            i.each, self.mask = self.counters(i, end)
+        yield i
+        if self.scopes.pop() != (self, n):
+            raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
+        if lanes > 1:
+            self.mask = None
+        self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
+        self.emit(f"br label %test{n}", f"after{n}:")
+
+    def counters(self, i, end):
+        """A loop's counter in each lane, and the mask of those before its end. A counter past it is 0, and never kept."""
+        kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
+        each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
+        if end.isdigit() and int(end) % self.lanes == 0:
+            return each, self.constant("i1", "true")  # all lanes: it costs nothing
+        mask = self.write(f"icmp slt {kind} {each}, {self.spread('i64', end)}")
+        return self.write(f"select {self.wide('i1')} {mask}, {kind} {each}, {kind} zeroinitializer"), mask
+
+
+# %% tags=["hide-input"]
+#| export assembler
+class _Whole:
+    """A whole number in a register. Its * and + write instructions."""
+
+    def __init__(self, a, register, kind):
+        self.a, self.register, self.kind = a, register, kind
+
+    def __add__(self, other):
+        return _Whole(self.a, self.a.write(f"add {self.kind} {self.register}, {other.register}"), self.kind)
+
+    def __mul__(self, other):
+        return _Whole(self.a, self.a.write(f"mul {self.kind} {self.register}, {other.register}"), self.kind)
+
+
+def _reached(a, array, indices):
+    """The indices of an array, each checked now, or noted for the check at the call."""
+    if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
+        raise TypeError(f"{a.name}: {array!r} is not an array of this program")
+    if len(indices) != len(array.shape):
+        raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
+    indices = [a.index(i) for i in indices]
+    for axis, (i, size) in enumerate(zip(indices, array.shape)):
+        if i.extent != size:  # else it counts over this very size
+            a.reaches.append((array, axis, i.extent))
+            check_reach(a.name, *a.reaches[-1], {})
+    return indices
+
+
+def _place_of(a, array, indices):
+    """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
+    *before, last = indices = _reached(a, array, indices)
+    apart = any(i.each for i in before) or last.each and not last.register
+    kind = a.wide("i64") if apart else "i64"
+
+    def whole(register, each=None):
+        if apart:
+            register = each or a.spread("i64", register)
+        return _Whole(a, register, kind)
+
+    here, *columns = [whole(i.register, i.each) for i in indices]
+    for column, size in zip(columns, array.shape[1:]):
+        here = flat(here, whole(a.size(size)), column)
+    at = a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {kind} {here.register}")
+    if apart:
+        return at, "apart"
+    return at, "side by side" if last.each else ""
+
+
+# %% tags=["hide-input"]
+#| export assembler
+class Assembler(Loops):
+    """Writes one program: arrays, and what moves between them and registers. A turn of its loops may take a row in each lane."""
 
     def array(self, name, *shape, rows_of=None):
         """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
@@ -955,7 +1037,8 @@ class Assembler:
 
     def store(self, value, array, *indices):
         """Store a value into array[indices]. Row numbers are only read."""
-        (address, how), register = _place_of(self, array, indices), _operand(self, value)
+        address, how = _place_of(self, array, indices)
+        register = _operand(self, value)
         if array.rows_of:
             raise TypeError(f"{self.name}: {array} holds row numbers, which a program only reads")
         if how:
@@ -966,36 +1049,6 @@ class Assembler:
             raise TypeError(f"{self.name}: {array} has one place there, each lane a number; store a total after them")
         one = register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
         self.emit(f"store {self.real} {one}, ptr {address}")
-
-    @contextmanager
-    def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent), `lanes` rows a turn: 1, or as many as `self.lanes`."""
-        most = 1 if self.mask else self.lanes
-        if self.scope is None or type(lanes) is not int or lanes not in (1, most):
-            raise ValueError(f"{self.name}: {lanes!r} at once; expected 1{f' or {most}' * (most > 1)}")
-        end, n = self.size(extent), len(self.lines)
-        self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
-        self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
-        self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
-        self.scopes.append((self, n))
-        i = Index(self, f"%i{n}", extent)
-        if lanes > 1:
-            i.each, self.mask = self.counters(i, end)
-        yield i
-        if self.scopes.pop() != (self, n):
-            raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
-        self.mask = self.mask if lanes == 1 else None
-        self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
-        self.emit(f"br label %test{n}", f"after{n}:")
-
-    def counters(self, i, end):
-        """A loop's counter in each lane, and the mask of those before its end. A counter past it is 0, and never kept."""
-        kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
-        each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
-        if end.isdigit() and int(end) % self.lanes == 0:
-            return each, self.constant("i1", "true")  # all lanes: it costs nothing
-        mask = self.write(f"icmp slt {kind} {each}, {self.spread('i64', end)}")
-        return self.write(f"select {self.wide('i1')} {mask}, {kind} {each}, {kind} zeroinitializer"), mask
 
     def sum(self):
         """A running sum, which starts at 0.0."""
@@ -1052,13 +1105,50 @@ except ValueError as error:
 # **A good place to stop.** An assembler stands that writes loops, and lets no address leave its array.
 
 # %% [markdown]
-# ## The line as a program (17 min)
+# ## The line as a program (21 min)
 #
 # First a small piece: the loss of ten rows. Two things are new.
 #
 # - A batch is a list of row numbers, so a row is found in two steps: load its number, then load what stands there.
 # - The squares must be added up, but a value ends with its turn of the loop. A **sum** is a place in memory that outlives the
 #   turns: `a.sum()` starts at 0.0, `+=` adds to it, and `total()` is its end. (`a.count("batch")` is that size, as a number.)
+
+# %%
+#| export values
+class _Sum:
+    """A running sum in memory. In lanes each has a part of it, and `total()` adds the parts."""
+
+    def __init__(self, a):
+        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
+        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
+
+    def parts(self):
+        a = _live(self.a, self).a
+        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
+
+    def value(self):
+        """What has been added up so far, in each lane. Raises ValueError outside of lanes, where there is only a total."""
+        if self.a.lanes > 1 and not self.a.mask:
+            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
+        return self.parts()
+
+    def __iadd__(self, term):
+        a, old = self.a, self.parts()
+        new = (old + term).register
+        if a.lanes > 1:  # only the lanes that count; outside of lanes the first
+            new = a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new}, {a.kind} {old.register}")
+        a.emit(f"store {a.kind} {new}, ptr {self.slot}")
+        return self
+
+    def total(self):
+        """What has been added up; in float32 the lanes in any order."""
+        a, each = self.a, self.parts()
+        if a.lanes == 1:
+            return each
+        kind = f"reassoc {a.real}" if a.flags else a.real
+        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {each.register})"
+        return Value(a, a.spread(a.real, a.write(add)))
+
 
 # %%
 a = Assembler("loss_of_a_batch", "f8")
@@ -1319,7 +1409,7 @@ print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]
 # The same to these three digits. What the lanes gain, we measure below.
 
 # %% [markdown]
-# ## A net (14 min)
+# ## A net (17 min)
 #
 # Two rings of points, one inside the other. No line parts them. A small deep neural network (DNN) does. It has three **dense
 # layers**; each is several lines side by side, its **units**:
@@ -1353,7 +1443,8 @@ def select(condition, x, y):
 
 # %% [markdown]
 # It works on Python's numbers, too. So do `exp` and `log`, which are the course's own: a library's differ from machine to machine
-# in the last bit. (Folded.)
+# in the last bit. The idea of `exp`: x is n times log 2 and a small rest r, so eˣ = 2ⁿ·eʳ. Of the series of eʳ a few terms are
+# enough, and a product with 2ⁿ only changes a number's exponent. That is done by `scaled(x, n)`, which is folded.
 
 # %% tags=["hide-input"]
 #| export elementary
@@ -1390,6 +1481,8 @@ def exponent(x):
     return Value(a, a.write(f"sitofp {kind} {bits} to {a.kind}"))
 
 
+# %%
+#| export elementary
 def _make_exp(bottom, top, ln2, ln2_rest, series):
     """eˣ for one format; below `bottom` it is 0, and 2^`top` is infinite. Scheme and float32's numbers: Cephes."""
 
@@ -1413,7 +1506,13 @@ EXP = {
     _SINGLE: _make_exp(-104.0, 129.0, 0.693359375, -2.12194440e-4, _CEPHES),
 }
 
+# %% [markdown]
+# `log` goes the other way: it takes a number apart into 2ᵉ and a rest near 1, and sums up a series of the rest. (Folded, with the
+# two functions that choose by the dtype; `more/01_exp_and_log` explains each line.)
 
+
+# %% tags=["hide-input"]
+#| export elementary
 def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
     scale, infinity, nan = 2.0**shift, math.inf, math.nan  # in a kernel's dtype

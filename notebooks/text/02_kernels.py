@@ -92,7 +92,7 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 from levels.support.compiled import STANDS, compile_cpu, for_types
 
 # %% [markdown]
-# ## A name and a table (9 min)
+# ## A name and a table (8 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`, a `dict` that prints as
 # a table (its class is folded). Beside it, `KINDS` holds what each kind of device does in its own way: first of all, how it
@@ -138,7 +138,7 @@ class Backend:
     ravels: bool = True  # whether a kernel can see any array as one row
     loops: tuple = ()  # how it sums: along rows, down columns
     moves: Callable = None  # how `levels_more` takes numbers from place to place
-    names: dict = field(default_factory=dict)  # what its loops may name beside, such as a GPU's `cuda`
+    names: dict = field(default_factory=dict)  # what the loops may name, as a GPU's `cuda`
 
 
 KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it

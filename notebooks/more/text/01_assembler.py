@@ -12,7 +12,7 @@ import numpy as np
 
 from course import build, figures
 from course.figures import page
-from levels.hardware import Assembler, Program, dot, named, pool, values
+from levels.hardware import Assembler, Loops, Program, Writer, dot, named, pool, values
 from levels.support import cache, calls, machine
 
 build.watch("more/01_assembler")
@@ -35,14 +35,14 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (9 min)
+# ## Lanes (10 min)
 #
 # A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. What is one number, such as a learning
 # rate, `spread` repeats in every lane. LLVM takes two instructions for it: put it into lane 0, then copy lane 0 everywhere.
 # Outside of a loop with lanes only the first lane counts, and a store takes the number that stands there.
 
 # %%
-page.source(Assembler.spread)
+page.source(Writer.spread)
 
 # %%
 a = Assembler("lanes", "f4", lanes=4)
@@ -58,7 +58,7 @@ with a.loop("n", 4) as i:
 # no lane has an address outside of its array:
 
 # %%
-page.source(Assembler.loop, Assembler.counters)
+page.source(Loops.loop, Loops.counters)
 
 # %% [markdown]
 # Where rows are picked by number, lanes lie anywhere, and each has an address of its own. LLVM calls such a load a *gather*: one
