@@ -102,7 +102,7 @@ class Plan:
         return self.start(kind(self.spec), reads, attrs)
 
 
-PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *inputs, **attrs), which gives a Plan
+PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
@@ -194,7 +194,7 @@ def kernel(op, *kinds, planner=None):
         if not known or not isinstance(op, str) or not callable(function):
             got = f"{op!r:.30} for {kinds!r:.60} is {function!r:.60}"
             raise TypeError(f"kernel: {got}; expected names, and a function")
-        plain = getattr(function, "py_func", function)  # out of what numba's `njit` decorated
+        plain = getattr(function, "py_func", function)  # out of numba's `njit`
         for kind in kinds or KINDS:  # for all kinds, where none is named
             KERNELS.version += KERNELS.get((op, kind), plain) is not plain
             KERNELS.first.setdefault((op, kind), plain)

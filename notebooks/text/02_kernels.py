@@ -53,7 +53,7 @@ print(f"1 number {short * 1e9:.0f} ns, 1,000 numbers {long * 1e9:.0f} ns: {long 
 # A thousand times the work, and nowhere near a thousand times the time. Python finds the function; NumPy checks the arrays and
 # allocates the result; only then does a loop run. This level is about both: the loop, and what it costs to call one.
 #
-# ## A first kernel (2 min)
+# ## A first kernel (3 min)
 #
 # A **kernel** is a small compiled program that does one operation on whole arrays. On level 1 you wrote such programs
 # instruction by instruction. [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) writes them from a
@@ -82,8 +82,8 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 
 # %% [markdown]
 # The first call took thousands of times as long as the second: it compiled. So a framework keeps what it compiled. The danger
-# is a **stale** kernel: you change a function, and the old program runs. Ours keeps each program under a **hash**, a short
-# fingerprint of all that it was made from. Whatever you change gives another hash, and so another program.
+# is a **stale** kernel: you change a function, and the old program runs. (numba's own cache does that.) Ours keeps each program
+# under a **hash**, a short fingerprint of all that it was made from: what is changed has another hash, and so another program.
 #
 # The plumbing for that comes from `levels/support`: `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or
 # finds the program that was kept. (`more/02_cache` takes it apart.)
@@ -95,8 +95,8 @@ from levels.support.compiled import STANDS, compile_cpu, for_types
 # ## A name and a table (8 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`, a `dict` that prints as
-# a table (its class is folded). Beside it, `KINDS` holds what each kind of device does in its own way: first of all, how it
-# compiles. There is one kind so far, `cpu`.
+# a table (its class is folded). Beside it, `KINDS` holds a `Backend` for each kind of device: how it compiles, and what it does in
+# its own way. There is one kind so far, `cpu`; what its fields mean, we shall see one by one.
 
 # %% tags=["hide-input"]
 #| export registry
@@ -291,7 +291,7 @@ class Plan:
 
 # %%
 #| export registry
-PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *inputs, **attrs), which gives a Plan
+PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
@@ -465,7 +465,7 @@ def kernel(op, *kinds, planner=None):
         if not known or not isinstance(op, str) or not callable(function):
             got = f"{op!r:.30} for {kinds!r:.60} is {function!r:.60}"
             raise TypeError(f"kernel: {got}; expected names, and a function")
-        plain = getattr(function, "py_func", function)  # out of what numba's `njit` decorated
+        plain = getattr(function, "py_func", function)  # out of numba's `njit`
         for kind in kinds or KINDS:  # for all kinds, where none is named
             KERNELS.version += KERNELS.get((op, kind), plain) is not plain
             KERNELS.first.setdefault((op, kind), plain)
@@ -685,7 +685,7 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # to each number of x its share
+scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # its share, to each of x
 scalar("broadcast_to", takes="fi")(lambda x: x)
 scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
@@ -765,7 +765,7 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #
 # **A good place to stop.** Seventeen ops stand in the table: a scalar function each, one loop for all.
 #
-# ## Many numbers become one (8 min)
+# ## Many numbers become one (7 min)
 #
 # A sum is not elementwise: many numbers become one. A loop begins at a number, `start`, and takes in one more with a function,
 # `combine`. So an op needs no loop of its own. It gives the number and the function, and gets the loop:
@@ -904,9 +904,7 @@ def plan_reshape(op, function, x, shape=()):
     return make(op, shape, x.dtype, [x], loop, [row, row])
 
 
-@kernel("reshape", planner=plan_reshape)
-def _same(x):
-    return x
+kernel("reshape", planner=plan_reshape)(lambda x: x)
 
 # %% [markdown]
 # The 2²⁵ ones again, which one running sum took for 16,777,216:
@@ -1157,12 +1155,9 @@ print(KERNELS["relu", "cpu"] is mine)
 
 # %% [markdown]
 # Level 5 will train a net with `model.fit`. In such a block it runs your relu, too: every level above comes down to the table.
-# The gradient is an op of its own, `relu_grad`, and stays.
 #
-# There are two ways to write a choice. Python's `if` needs to know the number. A kernel knows it, so `mine` is a kernel like any
-# other. A program is written before any number is known, as in notebook 01. There `select(condition, x, y)` writes the
-# instruction that chooses. The course's own relu is `select(x <= 0.0, 0.0, x)`, and works in both. With `mine` in the table,
-# the steps of the levels above run op by op. That gives the same numbers, more slowly, and level 3 says so.
+# The course's own relu is `select(x <= 0.0, 0.0, x)`, which also works where no number is known yet, in notebook 01's programs. `mine`
+# asks with `if`, so with it the levels above run op by op: the same numbers, more slowly. Level 3 says so.
 #
 # ## The two tasks on this level (12 min)
 #
@@ -1368,7 +1363,7 @@ with use("relu", "cpu", mine):
 print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 
 # %% [markdown]
-# ## What this level cost (5 min)
+# ## What this level cost (4 min)
 #
 # As on level 1 we count first. A thousand steps are launched, and each launch adds to its plan:
 
@@ -1409,15 +1404,13 @@ compare.by_op(linear_regression, short)
 
 # %% [markdown]
 # We had timed about the cheapest launch there is: one number, into an `out` that stood ready. The step's launches make new
-# buffers, and a product or a sum does more. What is left is Python between the launches (row numbers are put on the device, the
-# loss is taken off), and looking at the clock. That is the price of calling ops by name, one after the other. Level 3 will first
-# add to it, and then win it back.
+# buffers, and a product or a sum does more. The rest is Python between the launches, and looking at the clock. That is the price of
+# calling ops by name, one after the other. Level 3 will first add to it, and then win it back.
 #
 # ### Side by side with level 1
 #
-# Here are both levels, mark by mark; a click on *Two rings* shows the net. Read the row *backward*. "5 more lines" opens what a
-# line calls, and a click on a level's name tells what a step of it is made of. (Where a level goes op by op, it takes over from
-# level 1 for the last thousand steps of the line, and for the last hundred of the net.)
+# Here are both levels, mark by mark; a click on *Two rings* shows the net. Read the row *backward*. (Where a level goes op by op, it
+# takes over from level 1 for the last thousand steps of the line, and for the last hundred of the net.)
 
 # %%
 line = compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000)
@@ -1425,8 +1418,7 @@ net = compare.measure(rings, hardware.tasks.dnn_classifier, dnn_classifier, last
 compare.side_by_side(line, net)
 
 # %% [markdown]
-# Level 1 walks over the rows and keeps its sums in registers. Level 2 names one kernel after the other, and each reads and writes
-# whole buffers.
+# Level 1 walks over the rows and keeps its sums in registers. Each kernel of level 2 reads and writes whole buffers.
 #
 # Who else has such a table? (From notebook 03 on their programs run on yours.)
 #
