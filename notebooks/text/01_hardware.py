@@ -609,7 +609,9 @@ print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 # ### The assembler, again
 #
 # Now the assembler grows up: its arrays have names and shapes, and no address leaves them. It is long, and folded, because its
-# idea is the one that you have seen: each call *writes* lines. A register is now called a `Value`. This is all that you need:
+# idea is the one that you have seen: each call *writes* lines. A register is now called a `Value`. A `Writer` writes the lines,
+# `Loops` adds your loop, and an `Assembler` loads and stores. What a call hands over, `checked` of `levels/support` looks at first:
+# dtypes, shapes, and each row number. This is all that you need:
 #
 # | in Python | in the program |
 # |---|---|
@@ -1149,6 +1151,9 @@ class _Sum:
         add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {each.register})"
         return Value(a, a.spread(a.real, a.write(add)))
 
+
+# %% [markdown]
+# So `+=` writes a load, an addition and a store. (What it says of lanes is for the next section.) Here is the loss of ten rows:
 
 # %%
 a = Assembler("loss_of_a_batch", "f8")

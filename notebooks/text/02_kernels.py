@@ -243,7 +243,8 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # ```
 #
 # The class is folded. You need `spec`, `nbytes`, and `start(out, reads, attrs)`, which refuses a wrong `out`, runs the program on
-# buffers and counts a launch; `result` makes the buffer, too. The program itself is made when a plan first runs.
+# buffers and counts a launch; `result` makes the buffer, too. The program itself is made when a plan first runs,
+# by one thread alone: behind `MAKING`, a lock of `levels/support`.
 
 
 # %% tags=["hide-input"]
@@ -824,7 +825,8 @@ REDUCTIONS = {}  # op -> the number that its loops start at
 # %% [markdown]
 # One exception. Remember the surprise of notebook 01: one running sum of 2²⁵ float32 ones stops at 16,777,216. So in rows of
 # 1,024 float32 or more the compiler may split a sum over its lanes: many sums, each of fewer numbers. In float64 nothing is
-# reordered, ever. In the folded cell `_plan_reduce` takes the loop that fits an axis, and gives it the op's number and function.
+# reordered, ever. In the folded cell `_plan_reduce` takes the loop that fits an axis, and gives it the op's number and function. (`flag`, of
+# `levels/support`, refuses what is not True or False.)
 
 
 # %% tags=["hide-input"]
