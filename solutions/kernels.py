@@ -7,6 +7,7 @@ import types
 import numpy as np
 
 from levels.kernels import *
+from levels.support.compiled import described
 
 # 02-1
 

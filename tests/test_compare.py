@@ -23,7 +23,8 @@ from course import build, reference, tasks
 from course.builder.cells import code_of
 from course.figures import HUES, LEVELS, accuracy, great, r_squared, widgets
 from course.inspection import compare, marks, side_by_side
-from levels_more.hardware import exp, host_lanes, log, pool
+from levels.support.machine import host_lanes
+from levels_more.hardware import exp, log, pool
 from levels_more.kernels import counted
 
 pytestmark = pytest.mark.versions

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from course import tasks
 from course.build import ROOT, environment
 from course.inspection.graphs import listed
-from levels.hardware import machine
+from levels.support import machine
 from levels_more import low_level
 from levels_more.compiler.fused import backend
 from levels_more.compiler.fused import programs as fused_parts

@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from levels_more.hardware import Assembler, cos, exp, host_lanes, log, pool, sin
+from levels.support.compiled import STANDS, compile_cpu
+from levels.support.machine import host_lanes
+from levels_more.hardware import Assembler, cos, exp, log, pool, sin
 from levels_more.hardware import scaled as scaled_
-from levels_more.kernels import STANDS, compile_cpu, elementwise, intrinsics, launch
+from levels_more.kernels import elementwise, intrinsics, launch
 
 CPU = pool()["cpu:0"]
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 5e-324, -5e-324, 1e-310, 2.0**-1022, 1.3e308]

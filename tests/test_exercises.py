@@ -22,7 +22,7 @@ from course.practice import asking, exercises, progress
 from course.practice.exercises.trying import judged
 from levels_more.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
 from levels_more.high_level import Callback, Sequential  # noqa: F401
-from levels_more.kernels import compile_cpu, element_loop  # noqa: F401
+from levels_more.kernels import element_loop  # noqa: F401
 from levels_more.low_level import (  # noqa: F401
     GradientTape,
     Graph,

@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llvmlite import binding as llvm
 
-import levels.hardware.device as device_room
-import levels.hardware.machine as machine
 from course.build import ROOT, environment
 from levels.hardware import Assembler, Buffer, copy, pool, select
 from levels.hardware.tasks import net_program
+from levels.support import cache, machine
 from levels_more.hardware.disassembly import listing, trimmed
 
 CPU = pool()["cpu:0"]
@@ -77,13 +76,13 @@ def test_copies_are_copies():
 
 
 def test_a_container_may_have_less_memory_than_the_machine(monkeypatch, tmp_path):
-    monkeypatch.setattr(device_room, "Path", lambda root, name: tmp_path / name)
-    machine = device_room._host_memory()
-    for text, expected in (("max\n", machine), ("1048576\n", 2**20)):
+    monkeypatch.setattr(machine, "Path", lambda root, name: tmp_path / name)
+    whole = machine.host_memory()
+    for text, expected in (("max\n", whole), ("1048576\n", 2**20)):
         (tmp_path / "memory.max").write_text(text)
-        assert device_room._host_memory() == expected
-    monkeypatch.delattr(device_room.os, "sysconf", raising=False)  # Windows
-    assert device_room._host_memory() is None
+        assert machine.host_memory() == expected
+    monkeypatch.delattr(machine.os, "sysconf", raising=False)  # Windows
+    assert machine.host_memory() is None
 
 
 def buffer_on(device, data):
@@ -418,7 +417,7 @@ def test_random_programs_agree_with_numpy(terms, n, width, dtype, random):
 
 def compiled(monkeypatch, folder, write):
     """The seconds that it takes to write a program, with nothing in this process's memory, and the program."""
-    monkeypatch.setattr(machine, "_CACHE", folder)
+    monkeypatch.setattr(cache, "_CACHE", folder)
     machine.machine_code.cache_clear()
     start = time.perf_counter()
     program = write()
@@ -458,7 +457,7 @@ def test_a_damaged_file_of_the_cache_is_replaced(monkeypatch, tmp_path):
 
 def test_the_next_process_does_not_compile(monkeypatch, tmp_path):
     monkeypatch.setenv("LEVELS_CACHE", str(tmp_path))
-    code = "import levels.hardware.machine as a; {}; from tests.test_hardware import *; print(times(triple()))"
+    code = "import levels.support.machine as a; {}; from tests.test_hardware import *; print(times(triple()))"
     for first in ("pass", "a.llvm.create_pass_builder = None"):  # the compiler is there, then gone
         done = subprocess.run(
             [sys.executable, "-c", code.format(first)],

@@ -8,18 +8,19 @@ import sys
 import pytest
 
 from course.build import ROOT, environment
-from levels import hardware
+from levels.support import cache
 
 TRAINS = """
 import hashlib, sys
 import numpy as np
 from course import tasks
 from levels import hardware, kernels
+from levels.support import compiled
 
 task = tasks.linear()
 print(*[float(level.tasks.linear_regression(task.x, task.y, task.weights, task.batches[:20]).losses[-1]).hex()
         for level in (hardware, kernels)])
-print(sum(sum(p._cache_misses.values()) for p in kernels.cache._PROGRAMS.values()))  # numba counts them
+print(sum(sum(p._cache_misses.values()) for p in compiled._PROGRAMS.values()))  # numba counts them
 """
 
 
@@ -42,17 +43,17 @@ def whole(tmp_path_factory):
 
 
 def test_no_damaged_file_passes_for_a_whole_one(monkeypatch, tmp_path):
-    monkeypatch.setattr(hardware.machine, "_CACHE", tmp_path)
-    hardware.keep("its text", b"a program")
+    monkeypatch.setattr(cache, "_CACHE", tmp_path)
+    cache.keep("its text", b"a program")
     (path,) = tmp_path.iterdir()
     data = path.read_bytes()
     cut = [data[:n] for n in range(len(data))]
     flipped = [(int.from_bytes(data, "big") ^ 1 << n).to_bytes(len(data), "big") for n in range(8 * len(data))]
     for damaged in (*cut, *flipped):
         path.write_bytes(damaged)
-        assert hardware.kept("its text") is None
+        assert cache.kept("its text") is None
     path.write_bytes(data)
-    assert hardware.kept("its text") == b"a program"
+    assert cache.kept("its text") == b"a program"
 
 
 def flipped(data):

@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as arrays
 from numba import njit
 
 from course.build import ROOT, environment
+from levels.support.compiled import STANDS, compile_cpu
 from levels_more import hardware, kernels, low_level
 from levels_more.compiler.eager.backward import MADE_OF
 from levels_more.distributed.collectives import COLLECTIVES
@@ -260,7 +261,7 @@ def bits(counter, key):
     ],
 )
 def test_philox_gives_the_published_vectors(words, expected):
-    for function in (kernels.philox, kernels.compile_cpu(kernels.philox, np.dtype("f8"))):
+    for function in (kernels.philox, compile_cpu(kernels.philox, np.dtype("f8"))):
         assert tuple(map(int, function(*map(np.uint64, words)))) == expected
     assert bits(words[:4], words[4:]) == expected
 
@@ -629,7 +630,7 @@ def products(x, w):
 @pytest.mark.parametrize("flip_x, flip_w", [(False, False), (True, False), (False, True), (True, True)])
 def test_the_tiles_give_the_record_to_the_bit(flip_x, flip_w):
     """Any shape, also with edges that no tile fits, and a k so long that it is packed in parts."""
-    draw, program = np.random.default_rng(0), kernels.compile_cpu(kernels.matmul_rows, np.dtype("f8"))
+    draw, program = np.random.default_rng(0), compile_cpu(kernels.matmul_rows, np.dtype("f8"))
     shapes = [(0, 3, 2), (3, 0, 2), (1, 1, 1), (17, 1100, 19), *draw.integers(1, 90, (40, 3)).tolist()]
     for m, k, n in shapes:
         x, w = draw.normal(size=(m, k)), draw.normal(size=(k, n))
@@ -646,7 +647,7 @@ def test_small_and_skinny_products_equal_the_plain_loops(m, k, n):
     for flip_x, flip_w, dtype in itertools.product((False, True), (False, True), ("f8", "f4")):
         x, w = draw.normal(size=(m, k)).astype(dtype), draw.normal(size=(k, n)).astype(dtype)
         expected, whole, out = np.empty((m, n), dtype), np.full((m + 2, n), 7, dtype), CPU.alloc((m, n), dtype)
-        kernels.compile_cpu(kernels.matmul_ikj, np.dtype(dtype))(expected, x, w)
+        compile_cpu(kernels.matmul_ikj, np.dtype(dtype))(expected, x, w)
         out.data = whole[1:-1]
         inputs = CPU.put(x.T if flip_x else x), CPU.put(w.T if flip_w else w)
         launch("matmul", out, *inputs, transpose_x=flip_x, transpose_w=flip_w)
@@ -670,7 +671,8 @@ def test_the_tiles_for_other_processors_give_the_same_bits(machine, features):
         platform.machine, binding.get_host_cpu_features = lambda: {machine!r}, lambda: dict.fromkeys({features!r}, True)
         import levels_more.kernels.matmul  # which alone is told of another machine
         binding.get_host_cpu_features = found
-        from levels_more.kernels import compile_cpu, launch, matmul_ikj, matmul_rows
+        from levels_more.kernels import launch, matmul_ikj, matmul_rows
+        from levels.support.compiled import compile_cpu
         plain, packed = (compile_cpu(function, np.dtype("f8")) for function in (matmul_ikj, matmul_rows))
         cpu, draw = hardware.pool()["cpu:0"], np.random.default_rng(0)
         for m, k, n in ((21, 40, 70), (3, 9, 17), (5, 7, 1), (37, 20, 12)):
@@ -708,7 +710,7 @@ def test_large_products_have_the_same_bits_for_any_number_of_threads(dtype, monk
 def test_a_matmul_of_ones_own_runs_for_products_of_any_size():
     def program(n):
         launch("matmul", None, CPU.put(np.ones((n, n))), CPU.put(np.ones((n, n))))
-        return getattr(list(PLANS.values())[-1].run, "__qualname__", "")
+        return getattr(list(PLANS.values())[-1].made(), "__qualname__", "")
 
     with use("matmul", "cpu", three_loops):
         assert all(program(n).startswith("_plan_matmul") for n in (4, 40, 200))
@@ -729,9 +731,9 @@ def test_how_a_function_was_compiled_is_part_of_its_hash():
         return x + 1.0
 
     ways = [("f8",), ("f4",), ("f8", ("reassoc",)), ("f8", (), True)]
-    programs = [kernels.compile_cpu(sum_of, np.dtype(name), *rest) for name, *rest in ways]
+    programs = [compile_cpu(sum_of, np.dtype(name), *rest) for name, *rest in ways]
     assert len({program.py_func.hash for program in programs}) == len(ways)
-    assert kernels.compile_cpu(sum_of, np.dtype("f8")) is programs[0]
+    assert compile_cpu(sum_of, np.dtype("f8")) is programs[0]
 
 
 def test_constants_and_functions_called_take_the_dtype():
@@ -740,9 +742,9 @@ def test_constants_and_functions_called_take_the_dtype():
     exec("def inner():\n    return THIRD\ndef outer():\n    return inner() + 0.1, (0.1, inner())", scope)
     for dtype in (np.float32, np.float64):
         third, tenth = dtype(1 / 3), dtype(0.1)
-        assert kernels.compile_cpu(scope["outer"], np.dtype(dtype))() == (third + tenth, (tenth, third))
+        assert compile_cpu(scope["outer"], np.dtype(dtype))() == (third + tenth, (tenth, third))
         factor = 1 / 3
-        assert kernels.compile_cpu(lambda x: x * factor, np.dtype(dtype))(third) == third * third  # noqa: B023
+        assert compile_cpu(lambda x: x * factor, np.dtype(dtype))(third) == third * third  # noqa: B023
 
 
 def test_numba_waits_until_something_is_compiled():
@@ -753,11 +755,11 @@ def test_numba_waits_until_something_is_compiled():
 
 def test_what_stands_for_a_function_is_part_of_the_hash(monkeypatch):
     def hash_of_sigmoid():
-        return kernels.compile_cpu(KERNELS["sigmoid", "cpu"], np.dtype("f8")).py_func.hash
+        return compile_cpu(KERNELS["sigmoid", "cpu"], np.dtype("f8")).py_func.hash
 
     before = hash_of_sigmoid()
     assert before and hash_of_sigmoid() == before
-    monkeypatch.setitem(kernels.STANDS, hardware.scaled, lambda dtype: lambda x, n: x)
+    monkeypatch.setitem(STANDS, hardware.scaled, lambda dtype: lambda x, n: x)
     assert hash_of_sigmoid() != before
 
 
@@ -791,7 +793,7 @@ def test_a_plan_compiles_once_and_keeps_what_came_out(monkeypatch):
     for _ in range(3):
         assert launch("add", None, x, x).numpy().tolist() == [[0, 2, 4], [6, 8, 10]]
     plan = kernels.planned("add", [x, x], {})
-    assert len(compiled) == 1 and plan.run != plan.first_run and plan.launches == 3
+    assert len(compiled) == 1 and plan.compiled is not None and plan.launches == 3
     PLANS.clear()
 
 

@@ -10,9 +10,10 @@ import time
 import pytest
 
 from course.figures import host_caches
-from levels.hardware import Device, host_lanes, pool
+from levels.hardware import Device, pool
 from levels.hardware.device import MEASURES
 from levels.hardware.roofline import _measure_bandwidth, _measure_launch
+from levels.support.machine import host_lanes
 from levels_more.hardware.benchmark import Pool, amount, measure_latency, measure_reading
 
 CPU = pool()["cpu:0"]

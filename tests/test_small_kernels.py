@@ -38,7 +38,7 @@ CPU = pool()["cpu:0"]
 
 def is_program(plan):
     """Whether this plan runs a program, and not what numba has compiled."""
-    return getattr(plan.run, "__module__", None) == small_ops.__name__
+    return getattr(plan.made(), "__module__", None) == small_ops.__name__
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_a_compiler_of_the_readers_is_asked(monkeypatch):
 def test_what_is_no_array_is_refused_and_ends_nothing():
     x, w = CPU.put(np.array([1.0, -2.0])), CPU.put(np.array([1.0, -2.0]))
     launch("add", None, x, x), launch("sgd", w, x, rate=0.5)
-    add, sgd = planned("add", (x, x), {}).run, planned("sgd", (x, x), {"rate": 0.5}).run
+    add, sgd = planned("add", (x, x), {}).made(), planned("sgd", (x, x), {"rate": 0.5}).made()
     for run, wrong in (
         (add, ()),
         (add, (x.data,) * 2),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from back_ends import CHOICES, choose, kinds
 
-from levels.hardware import machine
+from levels.support import machine
 from levels_more import low_level
 from levels_more.low_level import (
     GradientTape,

@@ -387,7 +387,9 @@ def predicted(version, launches, nbytes, price):
     The price is that of a small launch, and of a program's only one that of a run of a single step: checks, tracing and
     assembling. The peak is that of float32; in float64 a row takes one lane of it.
     """
-    x, lanes = version.task.x, ground("host_lanes")()
+    from levels.support.machine import host_lanes
+
+    x, lanes = version.task.x, host_lanes()
     flops = version.task.batches.shape[1] * operations_a_row(version) * (lanes if x.dtype == np.float64 else 1)
     return launches * price + ground("pool")()["cpu:0"].roofline(flops, nbytes)
 

@@ -6,21 +6,19 @@
 
 from levels.support.fronts import absent
 
-from .assembler import Assembler
-from .device import DEVICE_MAKERS, MEASURES, PLACE, Buffer, Device, Spec, flag, pool
+from .assembler import Assembler, Loops, Writer
+from .device import DEVICE_MAKERS, MEASURES, PLACE, Buffer, Device, Spec, pool
 from .elementary import EXP, LOG, exp, exponent, log, named, rint, scaled, sqrt
 from .formulas import descend, dot, flat, line_slopes
-from .machine import host_lanes, keep, kept, machine_code, optimised, target_machine
 from .program import Program
 from .roofline import seconds
 from .tasks import Fit, dnn_classifier, line_program, linear_regression, net_program, through_relu
 from .values import REAL, Index, Value, arithmetic, select, subtract
 
 __all__ = [
-    "Assembler", "Buffer", "DEVICE_MAKERS", "Device", "EXP", "Fit", "Index", "LOG", "MEASURES", "PLACE", "Program",
-    "REAL", "Spec", "Value", "arithmetic", "descend", "dnn_classifier", "dot", "exp", "exponent", "flag", "flat",
-    "host_lanes", "keep", "kept", "line_program", "line_slopes", "linear_regression", "log", "machine_code", "named",
-    "net_program", "optimised", "pool", "rint", "scaled", "seconds", "select", "sqrt", "subtract", "target_machine",
-    "through_relu"
+    "Assembler", "Buffer", "DEVICE_MAKERS", "Device", "EXP", "Fit", "Index", "LOG", "Loops", "MEASURES", "PLACE",
+    "Program", "REAL", "Spec", "Value", "Writer", "arithmetic", "descend", "dnn_classifier", "dot", "exp", "exponent",
+    "flat", "line_program", "line_slopes", "linear_regression", "log", "named", "net_program", "pool", "rint",
+    "scaled", "seconds", "select", "sqrt", "subtract", "through_relu"
 ]
 __getattr__ = absent(__name__)  # says where there is more

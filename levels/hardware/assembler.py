@@ -4,80 +4,47 @@
 
 import numbers
 from contextlib import contextmanager
-from functools import partialmethod
 
 import numpy as np
 
+from levels.support.calls import check_reach
+from levels.support.machine import host_lanes
+
 from .formulas import flat
-from .machine import host_lanes
-from .program import Program, _Array, _check_reach
+from .program import Program, _Array
 from .values import REAL, Index, Value, _live, _operand, _Sum
 
 
-class _Whole:
-    """A whole number in a register. Its * and + write instructions."""
+class Writer:
+    """The lines of a program, and how LLVM spells what stands in them: registers, numbers, and lanes side by side.
 
-    def __init__(self, a, register, kind):
-        self.a, self.register, self.kind = a, register, kind
-
-    def write(self, instruction, other):
-        return _Whole(self.a, self.a.write(f"{instruction} {self.kind} {self.register}, {other.register}"), self.kind)
-
-    __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
-
-
-def _reached(a, array, indices):
-    """The indices of an array, each checked now, or noted for the check at the call."""
-    if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
-        raise TypeError(f"{a.name}: {array!r} is not an array of this program")
-    if len(indices) != len(array.shape):
-        raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
-    indices = [a.index(i) for i in indices]
-    for axis, (i, size) in enumerate(zip(indices, array.shape)):
-        if i.extent != size:  # else it counts over this very size
-            a.reaches.append((array, axis, i.extent))
-            _check_reach(a.name, *a.reaches[-1], {})
-    return indices
-
-
-def _place_of(a, array, indices):
-    """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
-    *before, last = indices = _reached(a, array, indices)
-    apart = any(i.each for i in before) or last.each and not last.register
-    kind = a.wide("i64") if apart else "i64"
-
-    def whole(register, each=None):
-        return _Whole(a, each or a.spread("i64", register) if apart else register, kind)
-
-    here, *columns = [whole(i.register, i.each) for i in indices]
-    for column, size in zip(columns, array.shape[1:]):
-        here = flat(here, whole(a.size(size)), column)
-    at = a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {kind} {here.register}")
-    return at, "apart" if apart else "side by side" if last.each else ""
-
-
-class Assembler:
-    """Writes one program. A turn of its loops may take a row in each lane: in float32 all there are, in float64 one, or `lanes`.
-
-    Raises TypeError and ValueError for what can be no part of a program.
+    In float32 a register has all the lanes there are, in float64 one, or `lanes`. Raises TypeError and ValueError for what
+    can be no part of a program.
     """
 
     def __init__(self, name, dtype, lanes=None):
         if dtype is None or np.dtype(dtype) not in REAL:
             raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
         self.name, self.dtype, self.real = name, np.dtype(dtype), REAL[np.dtype(dtype)]
-        self.flags = "contract " * (self.dtype == np.float32)  # may fuse a·b + c
-        self.lanes = (host_lanes() if self.flags else 1) if lanes is None else lanes
-        if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
+        single = self.dtype == np.float32
+        self.flags = "contract " if single else ""  # may fuse a·b + c
+        if lanes is None:
+            lanes = host_lanes() if single else 1
+        if not isinstance(lanes, int) or lanes not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of 2 up to 64")
-        # types and numbers, as LLVM writes them
-        self.wide, self.constant, self.promises = "{}".format, "{1}".format, ""
-        if self.lanes > 1:  # on the stack none may straddle two cache lines
-            self.wide = f"<{self.lanes} x {{}}>".format
-            self.constant, self.promises = "splat ({} {})".format, " nounwind alignstack(64)"
-        self.kind, self.mask = self.wide(self.real), None  # mask: the lanes that count
-        self.slots, self.lines, self.arrays, self.words, self.reaches = [], [], {}, {}, []
+        self.lanes, self.slots, self.lines = lanes, [], []
+        self.kind = self.wide(self.real)
+        self.mask = None  # the lanes that count, in a loop with lanes
+        self.first = f"<i1 true{', i1 false' * (lanes - 1)}>"  # the first lane, which counts outside of it
         self.scopes = [(self, None)]  # what is open: the program itself, then its loops
+
+    def wide(self, kind):
+        """The type of a register that has one of that kind in each lane."""
+        return kind if self.lanes == 1 else f"<{self.lanes} x {kind}>"
+
+    def constant(self, kind, text):
+        """A constant, in each lane."""
+        return f"{text}" if self.lanes == 1 else f"splat ({kind} {text})"
 
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
@@ -109,6 +76,16 @@ class Assembler:
             raise ValueError(f"{self.name}: the program is assembled; nothing can be added to it")
         return self.scopes[-1]
 
+
+class Loops(Writer):
+    """And what each call hands over, sizes, numbers and the addresses of arrays, and loops over those sizes."""
+
+    def __init__(self, name, dtype, lanes=None):
+        super().__init__(name, dtype, lanes)
+        self.words = {}  # the name of a word -> its type
+        self.arrays = {}  # the name of an array -> the array
+        self.reaches = []  # (array, axis, size): an index below that size is used there
+
     def word(self, name, kind):
         """The register of a word that each call hands over: the address of an array (ptr), a size (i64) or a number."""
         fits = isinstance(name, str) and name.isidentifier() and name.isascii()
@@ -128,6 +105,88 @@ class Assembler:
         if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
             raise TypeError(f"{self.name}: {i!r} is no index; expected a whole number below 2^31 or a loop's counter")
         return Index(self, str(int(i)), int(i) + 1)
+
+    @contextmanager
+    def loop(self, extent, lanes=1):
+        """Write a loop over [0, extent), `lanes` rows a turn: 1, or as many as `self.lanes`."""
+        most = 1 if self.mask else self.lanes
+        if self.scope is None or type(lanes) is not int or lanes not in (1, most):
+            raise ValueError(f"{self.name}: {lanes!r} at once; expected {'1' if most == 1 else f'1 or {most}'}")
+        end, n = self.size(extent), len(self.lines)
+        self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
+        self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
+        self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
+        self.scopes.append((self, n))
+        i = Index(self, f"%i{n}", extent)
+        if lanes > 1:
+            i.each, self.mask = self.counters(i, end)
+        yield i
+        if self.scopes.pop() != (self, n):
+            raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
+        if lanes > 1:
+            self.mask = None
+        self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
+        self.emit(f"br label %test{n}", f"after{n}:")
+
+    def counters(self, i, end):
+        """A loop's counter in each lane, and the mask of those before its end. A counter past it is 0, and never kept."""
+        kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
+        each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
+        if end.isdigit() and int(end) % self.lanes == 0:
+            return each, self.constant("i1", "true")  # all lanes: it costs nothing
+        mask = self.write(f"icmp slt {kind} {each}, {self.spread('i64', end)}")
+        return self.write(f"select {self.wide('i1')} {mask}, {kind} {each}, {kind} zeroinitializer"), mask
+
+
+class _Whole:
+    """A whole number in a register. Its * and + write instructions."""
+
+    def __init__(self, a, register, kind):
+        self.a, self.register, self.kind = a, register, kind
+
+    def __add__(self, other):
+        return _Whole(self.a, self.a.write(f"add {self.kind} {self.register}, {other.register}"), self.kind)
+
+    def __mul__(self, other):
+        return _Whole(self.a, self.a.write(f"mul {self.kind} {self.register}, {other.register}"), self.kind)
+
+
+def _reached(a, array, indices):
+    """The indices of an array, each checked now, or noted for the check at the call."""
+    if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
+        raise TypeError(f"{a.name}: {array!r} is not an array of this program")
+    if len(indices) != len(array.shape):
+        raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
+    indices = [a.index(i) for i in indices]
+    for axis, (i, size) in enumerate(zip(indices, array.shape)):
+        if i.extent != size:  # else it counts over this very size
+            a.reaches.append((array, axis, i.extent))
+            check_reach(a.name, *a.reaches[-1], {})
+    return indices
+
+
+def _place_of(a, array, indices):
+    """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
+    *before, last = indices = _reached(a, array, indices)
+    apart = any(i.each for i in before) or last.each and not last.register
+    kind = a.wide("i64") if apart else "i64"
+
+    def whole(register, each=None):
+        if apart:
+            register = each or a.spread("i64", register)
+        return _Whole(a, register, kind)
+
+    here, *columns = [whole(i.register, i.each) for i in indices]
+    for column, size in zip(columns, array.shape[1:]):
+        here = flat(here, whole(a.size(size)), column)
+    at = a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {kind} {here.register}")
+    if apart:
+        return at, "apart"
+    return at, "side by side" if last.each else ""
+
+
+class Assembler(Loops):
+    """Writes one program: arrays, and what moves between them and registers. A turn of its loops may take a row in each lane."""
 
     def array(self, name, *shape, rows_of=None):
         """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
@@ -165,7 +224,8 @@ class Assembler:
 
     def store(self, value, array, *indices):
         """Store a value into array[indices]. Row numbers are only read."""
-        (address, how), register = _place_of(self, array, indices), _operand(self, value)
+        address, how = _place_of(self, array, indices)
+        register = _operand(self, value)
         if array.rows_of:
             raise TypeError(f"{self.name}: {array} holds row numbers, which a program only reads")
         if how:
@@ -176,36 +236,6 @@ class Assembler:
             raise TypeError(f"{self.name}: {array} has one place there, each lane a number; store a total after them")
         one = register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
         self.emit(f"store {self.real} {one}, ptr {address}")
-
-    @contextmanager
-    def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent), `lanes` rows a turn: 1, or as many as `self.lanes`."""
-        most = 1 if self.mask else self.lanes
-        if self.scope is None or type(lanes) is not int or lanes not in (1, most):
-            raise ValueError(f"{self.name}: {lanes!r} at once; expected 1{f' or {most}' * (most > 1)}")
-        end, n = self.size(extent), len(self.lines)
-        self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
-        self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
-        self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
-        self.scopes.append((self, n))
-        i = Index(self, f"%i{n}", extent)
-        if lanes > 1:
-            i.each, self.mask = self.counters(i, end)
-        yield i
-        if self.scopes.pop() != (self, n):
-            raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
-        self.mask = self.mask if lanes == 1 else None
-        self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
-        self.emit(f"br label %test{n}", f"after{n}:")
-
-    def counters(self, i, end):
-        """A loop's counter in each lane, and the mask of those before its end. A counter past it is 0, and never kept."""
-        kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
-        each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
-        if end.isdigit() and int(end) % self.lanes == 0:
-            return each, self.constant("i1", "true")  # all lanes: it costs nothing
-        mask = self.write(f"icmp slt {kind} {each}, {self.spread('i64', end)}")
-        return self.write(f"select {self.wide('i1')} {mask}, {kind} {each}, {kind} zeroinitializer"), mask
 
     def sum(self):
         """A running sum, which starts at 0.0."""

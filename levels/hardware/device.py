@@ -3,14 +3,12 @@
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
 import math
-import os
 import threading
-from functools import partialmethod
-from pathlib import Path
 
 import numpy as np
 
 from levels.support.checks import unmasked
+from levels.support.machine import host_memory
 
 
 class Spec:
@@ -18,11 +16,11 @@ class Spec:
 
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.kind not in "biufc":
-            raise ValueError(f"{device.name}: shape {shape} of {dtype}; expected no negative size, and numbers")
+            wrong = f"shape {shape} of {dtype}"
+            raise ValueError(f"{device.name}: {wrong}; expected no negative size, and numbers")
         self.device, self.shape, self.dtype = device, shape, dtype
         self.nbytes = math.prod(shape) * dtype.itemsize
-
-    spec = property(lambda self: self)  # as a buffer has one
+        self.spec = self  # as a buffer has one
 
     def __repr__(self):
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
@@ -50,25 +48,18 @@ class Buffer:
         if self.source is None and self.data is not None:
             self.spec.device.used -= self.spec.nbytes
 
-    def __getstate__(self):
-        state, slots = super().__getstate__()
-        return state, slots | {"address": None}  # a copy lies elsewhere
-
     def numpy(self):
         """A copy of the numbers as a NumPy array. Raises ValueError for a buffer that was freed."""
         if self.data is None:
             raise ValueError(f"Buffer({self.spec}): used after it was freed; allocate a new one")
         return self.spec.device.read(self.data)
 
+    def __getstate__(self):
+        state, slots = super().__getstate__()
+        return state, slots | {"address": None}  # a copy lies elsewhere
+
     def __repr__(self):
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
-
-
-def flag(name, value):
-    """The value, if it is True or False. Else raises TypeError."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r:.60}; expected True or False")
-    return bool(value)
 
 
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device
@@ -77,8 +68,11 @@ MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the devic
 class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
-    read, write = staticmethod(np.ndarray.copy), staticmethod(np.copyto)  # the host's
-    empty, reshape = staticmethod(np.empty), staticmethod(np.ndarray.reshape)  # as well
+    # how its memory is made, seen in another shape, read and written: another kind of device has ways of its own
+    empty = staticmethod(np.empty)
+    reshape = staticmethod(np.ndarray.reshape)
+    read = staticmethod(np.ndarray.copy)
+    write = staticmethod(np.copyto)
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind = name, name.split(":")[0]
@@ -100,7 +94,8 @@ class Device:
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
         array = unmasked(array)
-        buffer = kind(self.specs.get(key := (array.shape, array.dtype)) or self.spec(*key))
+        spec = self.specs.get((array.shape, array.dtype)) or self.spec(array.shape, array.dtype)
+        buffer = kind(spec)
         self.write(buffer.data, array)
         return buffer
 
@@ -130,23 +125,15 @@ class Device:
             raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
         return max(flops / self.peak, nbytes / self.bandwidth) + launches * self.launch_time
 
-    roofline = partialmethod(cost, 0)  # (flops, nbytes): Williams et al., 2009
+    def roofline(self, flops, nbytes):
+        """The seconds that this takes at least, without calls (Williams et al., 2009)."""
+        return self.cost(0, flops, nbytes)
 
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
 
 
-def _host_memory():
-    """The bytes of memory that this process may use, or None where the system does not tell (Windows)."""
-    if not hasattr(os, "sysconf"):
-        return None
-    paths = [Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
-    # a container may have less than the machine
-    texts = [path.read_text().strip() for path in paths if path.exists()]
-    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *map(int, filter(str.isdigit, texts))])
-
-
-_POOL = {"cpu:0": Device("cpu:0", _host_memory())}  # this computer's own CPUs
+_POOL = {"cpu:0": Device("cpu:0", host_memory())}  # this computer's own CPUs
 
 
 class _Place(threading.local):

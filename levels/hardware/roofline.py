@@ -9,9 +9,10 @@ from timeit import repeat
 
 import numpy as np
 
+from levels.support.machine import host_lanes
+
 from .assembler import Assembler
 from .device import MEASURES
-from .machine import host_lanes
 
 
 def seconds(run, repeats=7):

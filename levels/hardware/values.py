@@ -26,11 +26,6 @@ def _comparison(how, x, y):
     return _Condition(a, a.write(f"fcmp {how} {a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
-def _both(write, *how):
-    """Two methods: value · other, and other · value."""
-    return lambda x, y: write(*how, x, y), lambda x, y: write(*how, y, x)
-
-
 class Value:
     """A number that a register will hold. Its operators write instructions."""
 
@@ -43,13 +38,47 @@ class Value:
     def __repr__(self):
         return f"{type(self).__name__} {self.register}"
 
-    __add__, __radd__ = _both(arithmetic, "fadd")
-    __sub__, __rsub__ = _both(subtract)
-    __mul__, __rmul__ = _both(arithmetic, "fmul")
-    __truediv__, __rtruediv__ = _both(arithmetic, "fdiv")
-    __lt__, __gt__ = _both(_comparison, "olt")
-    __le__, __ge__ = _both(_comparison, "ole")
-    __eq__, __ne__ = _both(_comparison, "oeq")[0], _both(_comparison, "une")[0]
+    def __add__(self, other):
+        return arithmetic("fadd", self, other)
+
+    def __radd__(self, other):
+        return arithmetic("fadd", other, self)
+
+    def __sub__(self, other):
+        return subtract(self, other)
+
+    def __rsub__(self, other):
+        return subtract(other, self)
+
+    def __mul__(self, other):
+        return arithmetic("fmul", self, other)
+
+    def __rmul__(self, other):
+        return arithmetic("fmul", other, self)
+
+    def __truediv__(self, other):
+        return arithmetic("fdiv", self, other)
+
+    def __rtruediv__(self, other):
+        return arithmetic("fdiv", other, self)
+
+    def __lt__(self, other):
+        return _comparison("olt", self, other)
+
+    def __le__(self, other):
+        return _comparison("ole", self, other)
+
+    def __gt__(self, other):
+        return _comparison("olt", other, self)
+
+    def __ge__(self, other):
+        return _comparison("ole", other, self)
+
+    def __eq__(self, other):
+        return _comparison("oeq", self, other)
+
+    def __ne__(self, other):
+        return _comparison("une", self, other)
 
     def __neg__(self):
         return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
@@ -68,42 +97,6 @@ class Index(Value):
     def __init__(self, a, register, extent, each=None):
         super().__init__(a, register)
         self.extent, self.each = extent, each
-
-
-class _Sum:
-    """A running sum: starts at 0.0, grows with `+=`. In lanes each has a part of it, and `total()` adds the parts."""
-
-    def __init__(self, a):
-        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
-        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
-
-    def parts(self):
-        a = _live(self.a, self).a
-        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
-
-    def value(self):
-        """What has been added up so far, in each lane. Raises ValueError outside of lanes, where there is only a total."""
-        if self.a.lanes > 1 and not self.a.mask:
-            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
-        return self.parts()
-
-    def __iadd__(self, term):
-        a, old = self.a, self.parts()
-        new = (old + term).register
-        if a.lanes > 1:  # only the lanes that count; outside of lanes the first
-            mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"
-            new = a.write(f"select {a.wide('i1')} {mask}, {a.kind} {new}, {a.kind} {old.register}")
-        a.emit(f"store {a.kind} {new}, ptr {self.slot}")
-        return self
-
-    def total(self):
-        """What has been added up."""
-        a, each = self.a, self.parts()
-        if a.lanes == 1:
-            return each
-        kind = "reassoc " * bool(a.flags) + a.real  # in any order
-        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {each.register})"
-        return Value(a, a.spread(a.real, a.write(add)))
 
 
 def _program(*operands):
@@ -125,6 +118,41 @@ def _operand(a, x):
     if not isinstance(x, Value) or isinstance(x, (Index, _Condition)):
         raise TypeError(f"{a.name}: expected a number to compute with, got {x!r}")
     return _live(a, x).register
+
+
+class _Sum:
+    """A running sum in memory. In lanes each has a part of it, and `total()` adds the parts."""
+
+    def __init__(self, a):
+        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
+        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
+
+    def parts(self):
+        a = _live(self.a, self).a
+        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
+
+    def value(self):
+        """What has been added up so far, in each lane. Raises ValueError outside of lanes, where there is only a total."""
+        if self.a.lanes > 1 and not self.a.mask:
+            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
+        return self.parts()
+
+    def __iadd__(self, term):
+        a, old = self.a, self.parts()
+        new = (old + term).register
+        if a.lanes > 1:  # only the lanes that count; outside of lanes the first
+            new = a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new}, {a.kind} {old.register}")
+        a.emit(f"store {a.kind} {new}, ptr {self.slot}")
+        return self
+
+    def total(self):
+        """What has been added up; in float32 the lanes in any order."""
+        a, each = self.a, self.parts()
+        if a.lanes == 1:
+            return each
+        kind = f"reassoc {a.real}" if a.flags else a.real
+        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {each.register})"
+        return Value(a, a.spread(a.real, a.write(add)))
 
 
 def select(condition, x, y):

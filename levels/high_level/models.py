@@ -6,10 +6,10 @@ import copy
 
 import numpy as np
 
-from levels.hardware import PLACE, flag
+from levels.hardware import PLACE
 from levels.low_level import GradientTape, Variable, constant, function, trace
 from levels.mid_level import Dataset, Layer, Loss, at_least
-from levels.support.checks import check_finite
+from levels.support.checks import check_finite, flag
 
 from .loops import Training, run_training
 

@@ -6,21 +6,20 @@
 
 from levels.support.fronts import absent
 
-from .cache import STANDS, compile_cpu, described, globals_read, specialised
 from .elementwise import ELEMENTWISE, element_loop, loop_source, nest, places_of, relu_grad, scalar
 from .reduce import REDUCTIONS, plan_reshape, reduce_columns, reduce_rows, reduced
 from .registry import (
-    KERNEL_TRIALS, KERNELS, KINDS, PLAN_FINISHERS, PLANNERS, PLANS, UPDATES, Plan, counted, kernel, kernel_of, launch,
-    lowered, make, plan, planned, same_dtype, use
+    KERNEL_TRIALS, KERNELS, KINDS, PLAN_FINISHERS, PLANNERS, PLANS, UPDATES, Backend, Plan, counted, kernel, kernel_of,
+    launch, lowered, make, plan, planned, same_dtype, use
 )
 from .tasks import dnn_backward, dnn_classifier, dnn_forward, linear_forward, linear_regression
 from .whole import gather, matmul_ikj
 
 __all__ = [
-    "ELEMENTWISE", "KERNELS", "KERNEL_TRIALS", "KINDS", "PLANNERS", "PLANS", "PLAN_FINISHERS", "Plan", "REDUCTIONS",
-    "STANDS", "UPDATES", "compile_cpu", "counted", "described", "dnn_backward", "dnn_classifier", "dnn_forward",
-    "element_loop", "gather", "globals_read", "kernel", "kernel_of", "launch", "linear_forward", "linear_regression",
-    "loop_source", "lowered", "make", "matmul_ikj", "nest", "places_of", "plan", "plan_reshape", "planned",
-    "reduce_columns", "reduce_rows", "reduced", "relu_grad", "same_dtype", "scalar", "specialised", "use"
+    "Backend", "ELEMENTWISE", "KERNELS", "KERNEL_TRIALS", "KINDS", "PLANNERS", "PLANS", "PLAN_FINISHERS", "Plan",
+    "REDUCTIONS", "UPDATES", "counted", "dnn_backward", "dnn_classifier", "dnn_forward", "element_loop", "gather",
+    "kernel", "kernel_of", "launch", "linear_forward", "linear_regression", "loop_source", "lowered", "make",
+    "matmul_ikj", "nest", "places_of", "plan", "plan_reshape", "planned", "reduce_columns", "reduce_rows", "reduced",
+    "relu_grad", "same_dtype", "scalar", "use"
 ]
 __getattr__ = absent(__name__)  # says where there is more

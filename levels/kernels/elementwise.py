@@ -9,8 +9,8 @@ import reprlib
 import numpy as np
 
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
+from levels.support.compiled import STANDS
 
-from .cache import STANDS
 from .registry import _NUMBERS, KINDS, UPDATES, kernel, lowered, make, same_dtype
 
 
@@ -34,7 +34,7 @@ def nest(places, line):
     return rows + ["    " * n + text for n, text in enumerate([*loops, line])]
 
 
-KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # which makes a row of any array
+KINDS["cpu"].nest = nest
 
 
 def loop_source(name, places, numbers=(), around=nest):
@@ -49,9 +49,9 @@ def loop_source(name, places, numbers=(), around=nest):
 
 def element_loop(function, x, places, numbers=()):
     """The Python loop around a scalar function, for arrays like `x`; the rest is as in `loop_source`."""
-    here = vars(KINDS[x.device.kind])  # where a GPU has its `cuda`, too
-    scope = {**here, "__name__": "__main__", "scalar": function, "number": x.dtype.type}
-    exec(loop_source("scalar", places, numbers, here["nest"]), scope)
+    backend = KINDS[x.device.kind]
+    scope = {"__name__": "__main__", "scalar": function, "number": x.dtype.type, **backend.names}
+    exec(loop_source("scalar", places, numbers, backend.nest), scope)
     return scope["loop"]
 
 
@@ -91,8 +91,10 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
     def enter(function):
         kernel(op, planner=_plan_elementwise)(function)
         ELEMENTWISE[op] = takes, gives, masks, numbers
-        UPDATES.update({op} if updates else ())
-        _NUMBERS.update({op} if numbers else ())
+        if updates:
+            UPDATES.add(op)
+        if numbers:
+            _NUMBERS.add(op)
         return function
 
     return enter
@@ -103,7 +105,7 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # to each number of x its share
+scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # its share, to each of x
 scalar("broadcast_to", takes="fi")(lambda x: x)
 scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
@@ -113,9 +115,11 @@ def _in_halves(x, n):
     return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 
-STANDS[exp], STANDS[log] = EXP.get, LOG.get
+STANDS[exp] = EXP.get
+STANDS[log] = LOG.get
 STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
-STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
+STANDS[rint] = lambda dtype: lambda x: np.rint(x)
+STANDS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
 STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
 STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 

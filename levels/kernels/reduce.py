@@ -7,7 +7,7 @@ import reprlib
 
 import numpy as np
 
-from levels.hardware import flag
+from levels.support.checks import flag
 
 from .elementwise import _plan_elementwise, element_loop
 from .registry import KINDS, kernel, kernel_of, lowered, make, same_dtype
@@ -61,14 +61,19 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
     if dtype.kind == "i":  # which has no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
-    keep = flag(f"{op}: keepdims", keepdims)
+    keep, fast = flag(f"{op}: keepdims", keepdims), ()
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
-    columns = (after,) * (after != 1)  # none, where the numbers of a sum lie side by side
-    reduction, views = KINDS[x.device.kind].loops[len(columns)], [(before, *columns), (before, within, *columns)]
-    fast = ("reassoc",) if not columns and within >= 1024 and dtype == np.float32 else ()
+    along_rows, down_columns = KINDS[x.device.kind].loops
+    if after == 1:  # the numbers of a sum lie side by side
+        reduction, views = along_rows, [(before,), (before, within)]
+        if within >= 1024 and dtype == np.float32:
+            fast = ("reassoc",)
+    else:
+        reduction, views = down_columns, [(before, after), (before, within, after)]
 
     def lower():
-        return lowered(reduction(lowered(function, x, fast)(), dtype.type(start)), x, fast)()
+        combine = lowered(function, x, fast)()
+        return lowered(reduction(combine, dtype.type(start)), x, fast)()
 
     return make(op, shape, dtype, [x], lower, views)
 
@@ -101,6 +106,4 @@ def plan_reshape(op, function, x, shape=()):
     return make(op, shape, x.dtype, [x], loop, [row, row])
 
 
-@kernel("reshape", planner=plan_reshape)
-def _same(x):
-    return x
+kernel("reshape", planner=plan_reshape)(lambda x: x)

@@ -5,21 +5,25 @@
 import difflib
 import functools
 import reprlib
+from collections.abc import Callable
 from contextlib import contextmanager
-from types import SimpleNamespace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from levels.hardware import Buffer
+from levels.support.compiled import compile_cpu, for_types
 from levels.support.locks import MAKING
-
-from .cache import compile_cpu
 
 
 class _Kernels(dict):
     """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and the kinds that have it."""
 
-    version, first = 0, {}  # version grows when one becomes another than the first: what was made of it is out of date
+    version = 0  # grows when one becomes another than the first: what was made of it is out of date
+
+    def __init__(self):
+        super().__init__()
+        self.first = {}  # (op, kind) -> the function that was entered first
 
     def is_first(self, op, kind):
         """Whether an op has the kernel that was entered first. (A mean runs that of the sum, too.)"""
@@ -30,8 +34,20 @@ class _Kernels(dict):
         return "\n".join(f"{op:16}  {has}" for op, has in kinds.items())
 
 
+@dataclass
+class Backend:
+    """What one kind of device does in its own way."""
+
+    compiler: Callable  # (function, dtype) -> the program for arrays of that dtype
+    nest: Callable = None  # (places, line) -> the lines of the loops around that line
+    ravels: bool = True  # whether a kernel can see any array as one row
+    loops: tuple = ()  # how it sums: along rows, down columns
+    moves: Callable = None  # how `levels_more` takes numbers from place to place
+    names: dict = field(default_factory=dict)  # what the loops may name, as a GPU's `cuda`
+
+
 KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it
-KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}  # kind -> what it does its own way
+KINDS = {"cpu": Backend(compile_cpu)}  # kind of device -> its Backend
 
 
 def kernel_of(op, kind):
@@ -53,20 +69,27 @@ class Plan:
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
-        self.run, self.launches = self.first_run, 0
+        self.compiled, self.launches = None, 0
 
-    def first_run(self, *arrays):
-        """What `run` is until the program is there: make it, in one thread while others wait, and run it."""
+    def made(self):
+        """The program, compiled on first use: by one thread, while the others wait."""
         with MAKING:
-            self.run = self.lower() if self.run == self.first_run else self.run
-        self.run(*arrays)
+            if self.compiled is None:
+                self.compiled = self.lower()
+        return self.compiled
+
+    def run(self, out, *arguments):
+        """Run the program on arrays."""
+        (self.compiled or self.made())(out, *arguments)
 
     def start(self, out, reads, attrs):
         """Run on these buffers, and count it. Returns `out`. Raises ValueError where the result does not fit there."""
-        if getattr(out, "spec", None) is not self.spec or id(out) in map(id, reads[self.op in UPDATES :]):
+        inputs = reads[1:] if self.op in UPDATES else reads
+        if getattr(out, "spec", None) is not self.spec or id(out) in map(id, inputs):
             raise ValueError(f"{self.op}: needs a live buffer {self.spec}, and may overwrite no input; got {out!r}")
         self.launches += 1
-        self.run(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
+        program = self.compiled or self.made()
+        program(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
         return out
 
     def result(self, kind, reads, attrs):
@@ -74,7 +97,7 @@ class Plan:
         return self.start(kind(self.spec), reads, attrs)
 
 
-PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *inputs, **attrs), which gives a Plan
+PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
@@ -90,13 +113,8 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     views = views or shapes
 
     def fitted():
-        loop = lower()
-        # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
-        if hasattr(loop, "compile"):
-            import numba
-
-            arrays = [np.empty((0,) * len(v), spec.dtype) for v, spec in zip(views, specs)]
-            loop = loop.compile(tuple(map(numba.typeof, (*arrays, *[0.0] * len(numbers)))))
+        arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
+        loop = for_types(lower(), [*arrays, *[0.0] * len(numbers)])
         if views == shapes:
             return loop
         return lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
@@ -130,12 +148,17 @@ _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a r
 
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
-    try:  # two inputs and one, the commonest, are spelled out: a third of the time
-        key = (op, n, reads[0].spec, reads[-1].spec) if 0 < (n := len(reads)) < 3 else (op, *[x.spec for x in reads])
-        if attrs or type(op) is not str:
-            for name, value in attrs.items():  # and its type: 0, 0.0 and False are equal
-                key = (key, name, type(float(value))) if op in _NUMBERS else (key, name, value, type(value))
-            hash(key)
+    try:
+        key = [op]
+        for x in reads:
+            key.append(x.spec)
+        if attrs:
+            for name, value in attrs.items():
+                if op in _NUMBERS:
+                    key += name, type(float(value))
+                else:  # and its type: 0, 0.0 and False are equal
+                    key += name, value, type(value)
+        hash(key := tuple(key))
         return key
     except (AttributeError, TypeError, ValueError, OverflowError):
         got = f"got {reads!r:.60} and {attrs!r:.60}"
@@ -169,7 +192,7 @@ def kernel(op, *kinds, planner=None):
         if not known or not isinstance(op, str) or not callable(function):
             got = f"{op!r:.30} for {kinds!r:.60} is {function!r:.60}"
             raise TypeError(f"kernel: {got}; expected names, and a function")
-        plain = getattr(function, "py_func", function)  # out of what numba's `njit` decorated
+        plain = getattr(function, "py_func", function)  # out of numba's `njit`
         for kind in kinds or KINDS:  # for all kinds, where none is named
             KERNELS.version += KERNELS.get((op, kind), plain) is not plain
             KERNELS.first.setdefault((op, kind), plain)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from levels.hardware import flag
+from levels.support.checks import flag
 
 from .registry import kernel, lowered, make, same_dtype
 

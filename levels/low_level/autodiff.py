@@ -2,8 +2,8 @@
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
-from levels.hardware import flag
 from levels.kernels import reduced
+from levels.support.checks import flag
 
 from .ops import reduce_sum
 from .tensors import DOOR, Run, Variable, _as_tensors, apply, as_tensor

@@ -10,10 +10,10 @@ from ctypes import addressof, c_char
 
 import numpy as np
 
-from levels.hardware import PLACE, Buffer, flag, pool
+from levels.hardware import PLACE, Buffer, pool
 from levels.kernels import planned
 from levels.support.arrays import array_ufunc
-from levels.support.checks import unmasked
+from levels.support.checks import flag, unmasked
 
 OPERATORS = {}  # "[]" -> function(x, …): what an operator or a method does that is made of several ops
 

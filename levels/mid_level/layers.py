@@ -10,9 +10,9 @@ import random
 
 import numpy as np
 
-from levels.hardware import PLACE, flag
+from levels.hardware import PLACE
 from levels.low_level import Module, Variable, as_tensor, nn
-from levels.support.checks import real
+from levels.support.checks import flag, real
 from levels.support.locks import MAKING
 
 

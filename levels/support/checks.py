@@ -41,6 +41,13 @@ def real(value):
     return float(value) if isinstance(value, (float, np.floating)) else None
 
 
+def flag(name, value):
+    """The value, if it is True or False. Else raises TypeError."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r:.60}; expected True or False")
+    return bool(value)
+
+
 def check_finite(name, array):
     """Raise ValueError, naming the first such row, where an array [rows, …] holds a NaN or an infinity."""
     finite = np.isfinite(array)

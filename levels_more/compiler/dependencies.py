@@ -2,7 +2,7 @@
 
 import types
 
-from levels.kernels import STANDS, globals_read
+from levels.support.compiled import STANDS, globals_read
 
 TEXTS = {type(None), bool, int, float, complex, str}  # kinds of values whose texts say all that they are
 
@@ -76,8 +76,8 @@ def watch(made, function):
 
         def look_and_run(*arrays):
             if changed(places):
-                made.run = lower_watched()
-                return made.run(*arrays)
+                made.compiled = lower_watched()
+                return made.compiled(*arrays)
             run(*arrays)
 
         return look_and_run if places else run

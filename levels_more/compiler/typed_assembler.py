@@ -4,7 +4,8 @@ import functools
 
 import numpy as np
 
-from levels.hardware import REAL, Assembler, Value, host_lanes
+from levels.hardware import REAL, Assembler, Value
+from levels.support.machine import host_lanes
 
 KIND = REAL | {np.dtype("i8"): "i64", np.dtype(bool): "i8"}  # LLVM's names; a mask is a byte in memory
 _WHOLE = {  # of floats -> of whole numbers
@@ -29,8 +30,10 @@ class Wholes(Assembler):
     def __init__(self, name, dtype, lanes=1):
         super().__init__(name, np.float64, lanes)  # of which its constants are
         self.real = KIND[dtype]
-        self.kind, written = self.wide(self.real), self.constant
-        self.constant = lambda kind, text: written(kind, self.whole(text) if text.startswith("0x") else text)
+        self.kind = self.wide(self.real)
+
+    def constant(self, kind, text):
+        return super().constant(kind, self.whole(text) if text.startswith("0x") else text)
 
     def whole(self, text):
         """A constant that level 1 writes as the bits of a float64, as a whole number."""

@@ -5,8 +5,9 @@ import os
 
 import numpy as np
 
-from levels.hardware import MEASURES, Assembler, Index, host_lanes, seconds
+from levels.hardware import MEASURES, Assembler, Index, seconds
 from levels.support.locks import once
+from levels.support.machine import host_lanes
 from levels_more.checks import expect
 from levels_more.checks import number as check_number
 

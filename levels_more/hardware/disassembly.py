@@ -2,7 +2,7 @@
 
 import re
 
-from levels.hardware.machine import optimised, target_machine
+from levels.support.machine import optimised, target_machine
 
 
 def trimmed(assembly):

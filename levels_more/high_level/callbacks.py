@@ -4,11 +4,10 @@ import csv
 import math
 from pathlib import Path
 
-from levels.hardware import flag
 from levels.high_level import Callback
 from levels.low_level import Variable, dce, trace
 from levels.mid_level import at_least, positive
-from levels.support.checks import real
+from levels.support.checks import flag, real
 from levels_more import checks, needed
 from levels_more.checks import called, file_name, takes, word
 from levels_more.high_level.data_adapter import alone

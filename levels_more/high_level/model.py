@@ -5,10 +5,10 @@ import math
 import numpy as np
 
 from levels import high_level
-from levels.hardware import flag
 from levels.low_level import function
 from levels.mid_level import Layer as CoreLayer
 from levels.mid_level import at_least, positive
+from levels.support.checks import flag
 from levels_more.checks import as_python, expect, several
 from levels_more.high_level import introspection
 from levels_more.high_level.data_adapter import (

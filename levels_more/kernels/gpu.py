@@ -3,13 +3,12 @@
 import functools
 import inspect
 import math
-from types import SimpleNamespace
 
 import numpy as np
 
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
-from levels.kernels.cache import described, specialised
-from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel
+from levels.kernels.registry import KERNELS, KINDS, PLANNERS, Backend, kernel
+from levels.support.compiled import described, specialised
 from levels_more.hardware.elementary import COS, SIN, cos, sin
 from levels_more.hardware.gpu.device import launch_kernel
 from levels_more.hardware.gpu.memory import cuda
@@ -114,7 +113,7 @@ def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     return program
 
 
-KINDS["gpu"] = SimpleNamespace(compiler=compile_gpu, nest=thread, ravels=False, cuda=cuda)
+KINDS["gpu"] = Backend(compile_gpu, nest=thread, ravels=False, names={"cuda": cuda})
 
 # Sums: a block for each row, a thread for each column.
 

@@ -5,9 +5,10 @@ import functools
 import numpy as np
 from llvmlite import ir
 
-from levels.hardware import exponent, host_lanes, scaled
-from levels.kernels import STANDS
+from levels.hardware import exponent, scaled
+from levels.support.compiled import STANDS
 from levels.support.locks import once
+from levels.support.machine import host_lanes
 
 
 def intrinsic(function):

@@ -1,14 +1,14 @@
 """What a TPU does for the same ops: its array multiplies matrices; its vector unit, here the CPU's lanes, does the rest."""
 
+import dataclasses
 import functools
-from types import SimpleNamespace
 
 from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel
 from levels_more.kernels import layout  # noqa: F401 (how the CPU moves numbers)
 
 # A vector unit does what the lanes of a CPU do (Norrie et al., 2021, https://doi.org/10.1109/MM.2021.3058217), so this one
 # borrows the CPU's programs. Their cycles are not counted.
-KINDS["tpu"] = SimpleNamespace(**vars(KINDS["cpu"]))
+KINDS["tpu"] = dataclasses.replace(KINDS["cpu"])
 
 
 @kernel("matmul", "tpu")

@@ -6,8 +6,8 @@ import reprlib
 
 import numpy as np
 
-from levels.hardware import flag
 from levels.low_level import OPERATORS, VJPS, Operators, apply, as_tensor, exp, gather, log, reduce_sum, sides, sigmoid
+from levels.support.checks import flag
 from levels_more.checks import axis_of, dtype_of, expect, number, several, sizes
 
 

@@ -105,7 +105,8 @@ def _planner(op):
             room, places = out if first is spec else np.empty(first.shape, first.dtype), [*arrays]
             for plan, which in steps:
                 places.append(out if plan.spec is spec else room)
-                plan.run(places[-1], *[places[n] for n in which])
+                program = plan.compiled or plan.made()
+                program(places[-1], *[places[n] for n in which])
 
         ours = of_levels(function)
         made = make(op, spec.shape, spec.dtype, inputs, (lambda: run) if ours else lowered(function, inputs[-1]))

@@ -6,9 +6,9 @@ import math
 import operator
 
 from levels import mid_level
-from levels.hardware import flag
 from levels.low_level import clip, exp, reduce_sum, sqrt
 from levels.mid_level import Made, optimizers, positive
+from levels.support.checks import flag
 from levels_more.checks import number, several
 from levels_more.low_level.module import Module
 from levels_more.low_level.ops import cast, cos, maximum, minimum, where

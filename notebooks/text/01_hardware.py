@@ -198,81 +198,18 @@ define void @program(ptr %x, ptr %y) {
 """
 
 # %% [markdown]
-# `machine_code(text)`, folded, lets LLVM turn such a text into bytes for this very processor, and tells the address at which they
-# begin.
-
-# %% tags=["hide-input"]
-#| export machine
-"""From a program's text to bytes that this very processor runs, kept in a folder for the next time."""
-
-import ctypes
-import functools
-import hashlib
-import os
-from contextlib import suppress
-from pathlib import Path
-
-import llvmlite
-from llvmlite import binding as llvm
-
-_CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
-
-
-def target_machine():
-    """LLVM's description of this processor."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    return llvm.Target.from_default_triple().create_target_machine(*cpu, opt=3)
-
-
-def optimised(text, target):
-    """LLVM's own form of a program, optimised for this processor. Raises RuntimeError where LLVM cannot read the text."""
-    module = llvm.parse_assembly(text)
-    module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.loop_unrolling = False  # loops run as written
-    passes = llvm.create_pass_builder(target, options)
-    passes.getModulePassManager().run(module, passes)
-    return module
-
-
-def kept(key):
-    """The bytes that were kept under this key, a text, if they are there and whole; else None."""
-    with suppress(OSError):
-        data = (_CACHE / hashlib.sha256(key.encode()).hexdigest()).read_bytes()
-        if hashlib.sha256(data[32:]).digest() == data[:32]:
-            return data[32:]
-    return None
-
-
-def keep(key, data):
-    """Keep these bytes, and their checksum, under a key. A full disk, or a folder that cannot be written, only costs time."""
-    with suppress(OSError):
-        _CACHE.mkdir(parents=True, exist_ok=True)
-        (_CACHE / hashlib.sha256(key.encode()).hexdigest()).write_bytes(hashlib.sha256(data).digest() + data)
-
-
-@functools.lru_cache(maxsize=256)
-def machine_code(text):
-    """A program, ready to run: the engine that owns its code, and the address at which it begins."""
-    target = target_machine()
-    cpu = target.triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    key = "\n".join((text, *cpu, llvmlite.__version__, repr(optimised.__code__.co_code)))
-    if (code := kept(key)) is None:
-        code = target.emit_object(optimised(text, target))
-        keep(key, code)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine, engine.get_function_address("program")
-
+# `machine_code(text)` lets LLVM turn such a text into bytes for this very processor, and tells the address at which they begin.
+# It comes from `levels/support`, a folder of plumbing that the notebooks use and do not explain.
 
 # %% [markdown]
 # NumPy tells where its numbers lie, and `ctypes` calls what lies at an address. So this runs a program on arrays:
 
-
 # %%
+import ctypes
+
+from levels.support.machine import machine_code
+
+
 def run_text(text, *arrays):
     engine, address = machine_code(text)  # the engine owns the bytes
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address)  # gives nothing, takes addresses
@@ -487,21 +424,16 @@ print("y", y, " x", x)
 # notebook would be gone. So memory needs shapes, and the assembler must know them.
 
 # %% [markdown]
-# ## Buffers that know their end (5 min)
+# ## Buffers that know their end (11 min)
 #
-# Each device, a CPU or a GPU, has memory of its own. A **buffer** is a stretch of it with a shape and a dtype.
-# `device.put(array)` makes one with the numbers of an array, `device.alloc(shape, dtype)` one whose numbers are not set, and
-# `buffer.numpy()` copies its numbers out. (Folded. `pool()` gives this computer's devices by name: here one, its CPUs.)
+# Each device, a CPU or a GPU, has memory of its own. What we must know of a piece of it is its device, its shape and its dtype: its
+# **Spec**. Shape and dtype say how many bytes it takes.
 
-# %% tags=["hide-input"]
+# %%
 #| export device
 """Memory belongs to a device: the pool of devices, their buffers, and what moves between them."""
 
 import math
-import threading
-from functools import partialmethod
-
-from levels.support.checks import unmasked
 
 
 class Spec:
@@ -509,16 +441,23 @@ class Spec:
 
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.kind not in "biufc":
-            raise ValueError(f"{device.name}: shape {shape} of {dtype}; expected no negative size, and numbers")
+            wrong = f"shape {shape} of {dtype}"
+            raise ValueError(f"{device.name}: {wrong}; expected no negative size, and numbers")
         self.device, self.shape, self.dtype = device, shape, dtype
         self.nbytes = math.prod(shape) * dtype.itemsize
-
-    spec = property(lambda self: self)  # as a buffer has one
+        self.spec = self  # as a buffer has one
 
     def __repr__(self):
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
 
 
+# %% [markdown]
+# A **buffer** is a Spec and the memory itself. The device counts the bytes that are in use, so a buffer tells it when it comes and
+# when it goes. (`source` is for a second view of the same numbers, which counts nothing.)
+
+
+# %%
+#| export device
 class Buffer:
     """Memory of one device, C-contiguous: new, or `data`, its own or a `source`'s. Raises MemoryError when less is free."""
 
@@ -541,26 +480,33 @@ class Buffer:
         if self.source is None and self.data is not None:
             self.spec.device.used -= self.spec.nbytes
 
-    def __getstate__(self):
-        state, slots = super().__getstate__()
-        return state, slots | {"address": None}  # a copy lies elsewhere
-
     def numpy(self):
         """A copy of the numbers as a NumPy array. Raises ValueError for a buffer that was freed."""
         if self.data is None:
             raise ValueError(f"Buffer({self.spec}): used after it was freed; allocate a new one")
         return self.spec.device.read(self.data)
 
+    def __getstate__(self):
+        state, slots = super().__getstate__()
+        return state, slots | {"address": None}  # a copy lies elsewhere
+
     def __repr__(self):
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
 
 
-def flag(name, value):
-    """The value, if it is True or False. Else raises TypeError."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r:.60}; expected True or False")
-    return bool(value)
+# %% [markdown]
+# The rest of the room is folded. `device.put(array)` makes a buffer with the numbers of an array, `device.alloc(shape, dtype)` one
+# whose numbers are not set, and `device.free(buffer)` gives its memory back. `pool()` gives this computer's devices by name: here one,
+# its CPUs. (How much memory they may use, `host_memory` of `levels/support` finds out; its `unmasked` turns lists into arrays.)
 
+# %% tags=["hide-input"]
+#| export device
+import functools
+import threading
+
+from levels import more
+from levels.support.checks import unmasked
+from levels.support.machine import host_memory
 
 MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the device
 
@@ -568,8 +514,11 @@ MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the devic
 class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
-    read, write = staticmethod(np.ndarray.copy), staticmethod(np.copyto)  # the host's
-    empty, reshape = staticmethod(np.empty), staticmethod(np.ndarray.reshape)  # as well
+    # how its memory is made, seen in another shape, read and written: another kind of device has ways of its own
+    empty = staticmethod(np.empty)
+    reshape = staticmethod(np.ndarray.reshape)
+    read = staticmethod(np.ndarray.copy)
+    write = staticmethod(np.copyto)
 
     def __init__(self, name, memory, simulated=False):
         self.name, self.kind = name, name.split(":")[0]
@@ -591,7 +540,8 @@ class Device:
     def put(self, array, kind=Buffer):
         """A new buffer that holds the numbers of a NumPy array."""
         array = unmasked(array)
-        buffer = kind(self.specs.get(key := (array.shape, array.dtype)) or self.spec(*key))
+        spec = self.specs.get((array.shape, array.dtype)) or self.spec(array.shape, array.dtype)
+        buffer = kind(spec)
         self.write(buffer.data, array)
         return buffer
 
@@ -621,23 +571,17 @@ class Device:
             raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
         return max(flops / self.peak, nbytes / self.bandwidth) + launches * self.launch_time
 
-    roofline = partialmethod(cost, 0)  # (flops, nbytes): Williams et al., 2009
+    def roofline(self, flops, nbytes):
+        """The seconds that this takes at least, without calls (Williams et al., 2009)."""
+        return self.cost(0, flops, nbytes)
 
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
 
 
-def _host_memory():
-    """The bytes of memory that this process may use, or None where the system does not tell (Windows)."""
-    if not hasattr(os, "sysconf"):
-        return None
-    paths = [Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
-    # a container may have less than the machine
-    texts = [path.read_text().strip() for path in paths if path.exists()]
-    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *map(int, filter(str.isdigit, texts))])
-
-
-_POOL = {"cpu:0": Device("cpu:0", _host_memory())}  # this computer's own CPUs
+# %% tags=["hide-input"]
+#| export device
+_POOL = {"cpu:0": Device("cpu:0", host_memory())}  # this computer's own CPUs
 
 
 class _Place(threading.local):
@@ -668,7 +612,9 @@ print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 # ### The assembler, again
 #
 # Now the assembler grows up: its arrays have names and shapes, and no address leaves them. It is long, and folded, because its
-# idea is the one that you have seen: each call *writes* lines. A register is now called a `Value`. This is all that you need:
+# idea is the one that you have seen: each call *writes* lines. A register is now called a `Value`. A `Writer` writes the lines,
+# `Loops` adds your loop, and an `Assembler` loads and stores. What a call hands over, `checked` of `levels/support` looks at first:
+# dtypes, shapes, and each row number. This is all that you need:
 #
 # | in Python | in the program |
 # |---|---|
@@ -694,11 +640,6 @@ def _comparison(how, x, y):
     return _Condition(a, a.write(f"fcmp {how} {a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
-def _both(write, *how):
-    """Two methods: value · other, and other · value."""
-    return lambda x, y: write(*how, x, y), lambda x, y: write(*how, y, x)
-
-
 class Value:
     """A number that a register will hold. Its operators write instructions."""
 
@@ -711,13 +652,47 @@ class Value:
     def __repr__(self):
         return f"{type(self).__name__} {self.register}"
 
-    __add__, __radd__ = _both(arithmetic, "fadd")
-    __sub__, __rsub__ = _both(subtract)
-    __mul__, __rmul__ = _both(arithmetic, "fmul")
-    __truediv__, __rtruediv__ = _both(arithmetic, "fdiv")
-    __lt__, __gt__ = _both(_comparison, "olt")
-    __le__, __ge__ = _both(_comparison, "ole")
-    __eq__, __ne__ = _both(_comparison, "oeq")[0], _both(_comparison, "une")[0]
+    def __add__(self, other):
+        return arithmetic("fadd", self, other)
+
+    def __radd__(self, other):
+        return arithmetic("fadd", other, self)
+
+    def __sub__(self, other):
+        return subtract(self, other)
+
+    def __rsub__(self, other):
+        return subtract(other, self)
+
+    def __mul__(self, other):
+        return arithmetic("fmul", self, other)
+
+    def __rmul__(self, other):
+        return arithmetic("fmul", other, self)
+
+    def __truediv__(self, other):
+        return arithmetic("fdiv", self, other)
+
+    def __rtruediv__(self, other):
+        return arithmetic("fdiv", other, self)
+
+    def __lt__(self, other):
+        return _comparison("olt", self, other)
+
+    def __le__(self, other):
+        return _comparison("ole", self, other)
+
+    def __gt__(self, other):
+        return _comparison("olt", other, self)
+
+    def __ge__(self, other):
+        return _comparison("ole", other, self)
+
+    def __eq__(self, other):
+        return _comparison("oeq", self, other)
+
+    def __ne__(self, other):
+        return _comparison("une", self, other)
 
     def __neg__(self):
         return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
@@ -726,6 +701,8 @@ class Value:
         return select(self <= 0.0, 0.0 - self, self)  # which makes 0.0 of -0.0
 
 
+# %% tags=["hide-input"]
+#| export values
 class _Condition(Value):
     """Yes or no in a register: what a comparison gives, and `select` takes."""
 
@@ -736,42 +713,6 @@ class Index(Value):
     def __init__(self, a, register, extent, each=None):
         super().__init__(a, register)
         self.extent, self.each = extent, each
-
-
-class _Sum:
-    """A running sum: starts at 0.0, grows with `+=`. In lanes each has a part of it, and `total()` adds the parts."""
-
-    def __init__(self, a):
-        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
-        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
-
-    def parts(self):
-        a = _live(self.a, self).a
-        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
-
-    def value(self):
-        """What has been added up so far, in each lane. Raises ValueError outside of lanes, where there is only a total."""
-        if self.a.lanes > 1 and not self.a.mask:
-            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
-        return self.parts()
-
-    def __iadd__(self, term):
-        a, old = self.a, self.parts()
-        new = (old + term).register
-        if a.lanes > 1:  # only the lanes that count; outside of lanes the first
-            mask = a.mask or f"<i1 true{', i1 false' * (a.lanes - 1)}>"
-            new = a.write(f"select {a.wide('i1')} {mask}, {a.kind} {new}, {a.kind} {old.register}")
-        a.emit(f"store {a.kind} {new}, ptr {self.slot}")
-        return self
-
-    def total(self):
-        """What has been added up."""
-        a, each = self.a, self.parts()
-        if a.lanes == 1:
-            return each
-        kind = "reassoc " * bool(a.flags) + a.real  # in any order
-        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {each.register})"
-        return Value(a, a.spread(a.real, a.write(add)))
 
 
 def _program(*operands):
@@ -821,6 +762,8 @@ def sqrt(x):
 #| export program
 """A program that is written: machine code, the names and shapes of what it works on, and the checks of a call."""
 
+from levels.support.calls import check_reach, checked
+
 
 class _Array:
     """Memory that a program works on. A size is a number, or a name that the call will fill in."""
@@ -833,60 +776,14 @@ class _Array:
         return f"{self.name}[{', '.join(map(str, self.shape))}]"
 
 
-def _check_reach(name, array, axis, extent, sizes):
-    """Raise IndexError if an index below `extent` can leave that axis of an array, as far as the sizes are known."""
-    extent, size = (sizes.get(n, n) for n in (extent, array.shape[axis]))
-    if not isinstance(extent, str) and not isinstance(size, str) and extent > size:
-        raise IndexError(f"{name}: index {axis} of {array} goes up to {extent - 1}; the size there is {size}")
-
-
-def _memory_of(program, array, buffer, sizes):
-    """The memory of a buffer, if it is what this array expects. Named sizes are learned on the way."""
-    data = buffer.data if isinstance(buffer, Buffer) and buffer.device.kind == "cpu" else None
-    if not isinstance(data, np.ndarray):
-        raise TypeError(f"{program.name}: {array.name} is {buffer!r}; expected a live buffer on a CPU")
-    dtype = np.dtype(np.int64) if array.rows_of else program.dtype
-    fits = data.dtype == dtype and data.flags.c_contiguous and data.ndim == len(array.shape)
-    for size, found in zip(array.shape, data.shape):
-        fits = fits and found == (sizes.setdefault(size, found) if isinstance(size, str) else size)
-    if not fits:
-        given, wanted = f"{data.shape} {data.dtype}", f"{array} {dtype}" + f" with {sizes}" * bool(sizes)
-        raise ValueError(f"{program.name}: {array.name} is {given}; expected {wanted}")
-    return data
-
-
-def _checked(program, given):
-    """({array: its memory}, {word: what it holds}) of a call that is right. Row numbers are copied: nobody can change them."""
-    name, arrays, sizes = program.name, program.arrays, {}
-    names = [word for word, kind in program.words.items() if kind != "i64"]
-    if wrong := set(names) ^ set(given):
-        raise TypeError(f"{name}: takes {', '.join(names)}; missing or unknown: {', '.join(sorted(wrong))}")
-    memory = {key: _memory_of(program, array, given[key], sizes) for key, array in arrays.items()}
-    if len(devices := {given[key].device.name for key in memory}) > 1:
-        raise ValueError(f"{name}: buffers on {' and '.join(sorted(devices))}; copy them to one device first")
-    for key, array in arrays.items():
-        if array.rows_of:
-            memory[key], limit = memory[key].copy(), sizes.get(array.rows_of, array.rows_of)
-            for row in (memory[key].min(), memory[key].max()) if memory[key].size else ():
-                if not 0 <= row < limit:
-                    raise IndexError(f"{name}: {key} holds row {row}; there are {limit} rows")
-    for reached in program.reaches:
-        _check_reach(name, *reached, sizes)
-    words = sizes | {key: data.ctypes.data for key, data in memory.items()}
-    for key in given.keys() - memory.keys():
-        if not isinstance(given[key], numbers.Real):
-            raise TypeError(f"{name}: {key} is {given[key]!r}; expected a number")
-        words[key] = int(program.dtype.type(float(given[key])).view(f"i{program.dtype.itemsize}"))
-    return memory, words
-
-
 def _text(a):
     """The whole program, in LLVM's language."""
     entry = list(a.slots)
     for n, (name, kind) in enumerate(a.words.items()):
         entry.append(f"  %address.{name} = getelementptr i64, ptr %words, i64 {n}")
         entry.append(f"  %word.{name} = load {kind}, ptr %address.{name}")
-    start = [f"define void @program(ptr %words){a.promises} {{", "entry:", *entry, "  br label %start", "start:"]
+    promises = " nounwind alignstack(64)" if a.lanes > 1 else ""  # on the stack no lanes may straddle two cache lines
+    start = [f"define void @program(ptr %words){promises} {{", "entry:", *entry, "  br label %start", "start:"]
     return "\n".join([*start, *a.lines, "  ret void", "}", ""])
 
 
@@ -907,16 +804,17 @@ class Program:
 
     def bind(self, **given):
         """Check buffers and numbers once. Returns the call, which takes no arguments and can be made many times."""
-        memory, words = _checked(self, given)
+        memory, words = checked(self, given, Buffer)
         block = (ctypes.c_int64 * len(self.words))(*(words[name] for name in self.words))
         bound = [(name, given[name], given[name].data) for name in memory]
 
-        def launch(kept=memory):  # and so alive
+        def launch():
             for name, buffer, data in bound:
                 if buffer.data is not data:
                     raise ValueError(f"{self.name}: {name} was freed after it was bound; bind again")
             self.run(block)
 
+        launch.keeps = memory  # row numbers were copied, and live as long as the call
         return launch
 
     def __call__(self, **given):
@@ -929,70 +827,36 @@ class Program:
 """An assembler: it writes a program down, instruction by instruction, and lets no address leave its array."""
 
 
-class _Whole:
-    """A whole number in a register. Its * and + write instructions."""
+class Writer:
+    """The lines of a program, and how LLVM spells what stands in them: registers, numbers, and lanes side by side.
 
-    def __init__(self, a, register, kind):
-        self.a, self.register, self.kind = a, register, kind
-
-    def write(self, instruction, other):
-        return _Whole(self.a, self.a.write(f"{instruction} {self.kind} {self.register}, {other.register}"), self.kind)
-
-    __add__, __mul__ = partialmethod(write, "add"), partialmethod(write, "mul")
-
-
-def _reached(a, array, indices):
-    """The indices of an array, each checked now, or noted for the check at the call."""
-    if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
-        raise TypeError(f"{a.name}: {array!r} is not an array of this program")
-    if len(indices) != len(array.shape):
-        raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
-    indices = [a.index(i) for i in indices]
-    for axis, (i, size) in enumerate(zip(indices, array.shape)):
-        if i.extent != size:  # else it counts over this very size
-            a.reaches.append((array, axis, i.extent))
-            _check_reach(a.name, *a.reaches[-1], {})
-    return indices
-
-
-def _place_of(a, array, indices):
-    """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
-    *before, last = indices = _reached(a, array, indices)
-    apart = any(i.each for i in before) or last.each and not last.register
-    kind = a.wide("i64") if apart else "i64"
-
-    def whole(register, each=None):
-        return _Whole(a, each or a.spread("i64", register) if apart else register, kind)
-
-    here, *columns = [whole(i.register, i.each) for i in indices]
-    for column, size in zip(columns, array.shape[1:]):
-        here = flat(here, whole(a.size(size)), column)
-    at = a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {kind} {here.register}")
-    return at, "apart" if apart else "side by side" if last.each else ""
-
-
-class Assembler:
-    """Writes one program. A turn of its loops may take a row in each lane: in float32 all there are, in float64 one, or `lanes`.
-
-    Raises TypeError and ValueError for what can be no part of a program.
+    In float32 a register has all the lanes there are, in float64 one, or `lanes`. Raises TypeError and ValueError for what
+    can be no part of a program.
     """
 
     def __init__(self, name, dtype, lanes=None):
         if dtype is None or np.dtype(dtype) not in REAL:
             raise TypeError(f"{name}: dtype is {np.dtype(dtype)}; a program computes in float32 or float64")
         self.name, self.dtype, self.real = name, np.dtype(dtype), REAL[np.dtype(dtype)]
-        self.flags = "contract " * (self.dtype == np.float32)  # may fuse a·b + c
-        self.lanes = (host_lanes() if self.flags else 1) if lanes is None else lanes
-        if not isinstance(self.lanes, int) or self.lanes not in (1, 2, 4, 8, 16, 32, 64):
+        single = self.dtype == np.float32
+        self.flags = "contract " if single else ""  # may fuse a·b + c
+        if lanes is None:
+            lanes = host_lanes() if single else 1
+        if not isinstance(lanes, int) or lanes not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"{name}: lanes is {lanes!r}; expected a power of 2 up to 64")
-        # types and numbers, as LLVM writes them
-        self.wide, self.constant, self.promises = "{}".format, "{1}".format, ""
-        if self.lanes > 1:  # on the stack none may straddle two cache lines
-            self.wide = f"<{self.lanes} x {{}}>".format
-            self.constant, self.promises = "splat ({} {})".format, " nounwind alignstack(64)"
-        self.kind, self.mask = self.wide(self.real), None  # mask: the lanes that count
-        self.slots, self.lines, self.arrays, self.words, self.reaches = [], [], {}, {}, []
+        self.lanes, self.slots, self.lines = lanes, [], []
+        self.kind = self.wide(self.real)
+        self.mask = None  # the lanes that count, in a loop with lanes
+        self.first = f"<i1 true{', i1 false' * (lanes - 1)}>"  # the first lane, which counts outside of it
         self.scopes = [(self, None)]  # what is open: the program itself, then its loops
+
+    def wide(self, kind):
+        """The type of a register that has one of that kind in each lane."""
+        return kind if self.lanes == 1 else f"<{self.lanes} x {kind}>"
+
+    def constant(self, kind, text):
+        """A constant, in each lane."""
+        return f"{text}" if self.lanes == 1 else f"splat ({kind} {text})"
 
     def emit(self, *lines):
         """Append lines; one that ends with a colon begins a block."""
@@ -1024,6 +888,18 @@ class Assembler:
             raise ValueError(f"{self.name}: the program is assembled; nothing can be added to it")
         return self.scopes[-1]
 
+
+# %% tags=["hide-input"]
+#| export assembler
+class Loops(Writer):
+    """And what each call hands over, sizes, numbers and the addresses of arrays, and loops over those sizes."""
+
+    def __init__(self, name, dtype, lanes=None):
+        super().__init__(name, dtype, lanes)
+        self.words = {}  # the name of a word -> its type
+        self.arrays = {}  # the name of an array -> the array
+        self.reaches = []  # (array, axis, size): an index below that size is used there
+
     def word(self, name, kind):
         """The register of a word that each call hands over: the address of an array (ptr), a size (i64) or a number."""
         fits = isinstance(name, str) and name.isidentifier() and name.isascii()
@@ -1043,6 +919,92 @@ class Assembler:
         if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
             raise TypeError(f"{self.name}: {i!r} is no index; expected a whole number below 2^31 or a loop's counter")
         return Index(self, str(int(i)), int(i) + 1)
+
+    @contextmanager
+    def loop(self, extent, lanes=1):
+        """Write a loop over [0, extent), `lanes` rows a turn: 1, or as many as `self.lanes`."""
+        most = 1 if self.mask else self.lanes
+        if self.scope is None or type(lanes) is not int or lanes not in (1, most):
+            raise ValueError(f"{self.name}: {lanes!r} at once; expected {'1' if most == 1 else f'1 or {most}'}")
+        end, n = self.size(extent), len(self.lines)
+        self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
+        self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
+        self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
+        self.scopes.append((self, n))
+        i = Index(self, f"%i{n}", extent)
+        if lanes > 1:
+            i.each, self.mask = self.counters(i, end)
+        yield i
+        if self.scopes.pop() != (self, n):
+            raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
+        if lanes > 1:
+            self.mask = None
+        self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
+        self.emit(f"br label %test{n}", f"after{n}:")
+
+    def counters(self, i, end):
+        """A loop's counter in each lane, and the mask of those before its end. A counter past it is 0, and never kept."""
+        kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
+        each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
+        if end.isdigit() and int(end) % self.lanes == 0:
+            return each, self.constant("i1", "true")  # all lanes: it costs nothing
+        mask = self.write(f"icmp slt {kind} {each}, {self.spread('i64', end)}")
+        return self.write(f"select {self.wide('i1')} {mask}, {kind} {each}, {kind} zeroinitializer"), mask
+
+
+# %% tags=["hide-input"]
+#| export assembler
+class _Whole:
+    """A whole number in a register. Its * and + write instructions."""
+
+    def __init__(self, a, register, kind):
+        self.a, self.register, self.kind = a, register, kind
+
+    def __add__(self, other):
+        return _Whole(self.a, self.a.write(f"add {self.kind} {self.register}, {other.register}"), self.kind)
+
+    def __mul__(self, other):
+        return _Whole(self.a, self.a.write(f"mul {self.kind} {self.register}, {other.register}"), self.kind)
+
+
+def _reached(a, array, indices):
+    """The indices of an array, each checked now, or noted for the check at the call."""
+    if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
+        raise TypeError(f"{a.name}: {array!r} is not an array of this program")
+    if len(indices) != len(array.shape):
+        raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
+    indices = [a.index(i) for i in indices]
+    for axis, (i, size) in enumerate(zip(indices, array.shape)):
+        if i.extent != size:  # else it counts over this very size
+            a.reaches.append((array, axis, i.extent))
+            check_reach(a.name, *a.reaches[-1], {})
+    return indices
+
+
+def _place_of(a, array, indices):
+    """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
+    *before, last = indices = _reached(a, array, indices)
+    apart = any(i.each for i in before) or last.each and not last.register
+    kind = a.wide("i64") if apart else "i64"
+
+    def whole(register, each=None):
+        if apart:
+            register = each or a.spread("i64", register)
+        return _Whole(a, register, kind)
+
+    here, *columns = [whole(i.register, i.each) for i in indices]
+    for column, size in zip(columns, array.shape[1:]):
+        here = flat(here, whole(a.size(size)), column)
+    at = a.write(f"getelementptr {array.kind}, ptr %word.{array.name}, {kind} {here.register}")
+    if apart:
+        return at, "apart"
+    return at, "side by side" if last.each else ""
+
+
+# %% tags=["hide-input"]
+#| export assembler
+class Assembler(Loops):
+    """Writes one program: arrays, and what moves between them and registers. A turn of its loops may take a row in each lane."""
 
     def array(self, name, *shape, rows_of=None):
         """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
@@ -1080,7 +1042,8 @@ class Assembler:
 
     def store(self, value, array, *indices):
         """Store a value into array[indices]. Row numbers are only read."""
-        (address, how), register = _place_of(self, array, indices), _operand(self, value)
+        address, how = _place_of(self, array, indices)
+        register = _operand(self, value)
         if array.rows_of:
             raise TypeError(f"{self.name}: {array} holds row numbers, which a program only reads")
         if how:
@@ -1091,36 +1054,6 @@ class Assembler:
             raise TypeError(f"{self.name}: {array} has one place there, each lane a number; store a total after them")
         one = register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
         self.emit(f"store {self.real} {one}, ptr {address}")
-
-    @contextmanager
-    def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent), `lanes` rows a turn: 1, or as many as `self.lanes`."""
-        most = 1 if self.mask else self.lanes
-        if self.scope is None or type(lanes) is not int or lanes not in (1, most):
-            raise ValueError(f"{self.name}: {lanes!r} at once; expected 1{f' or {most}' * (most > 1)}")
-        end, n = self.size(extent), len(self.lines)
-        self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
-        self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
-        self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
-        self.scopes.append((self, n))
-        i = Index(self, f"%i{n}", extent)
-        if lanes > 1:
-            i.each, self.mask = self.counters(i, end)
-        yield i
-        if self.scopes.pop() != (self, n):
-            raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
-        self.mask = self.mask if lanes == 1 else None
-        self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
-        self.emit(f"br label %test{n}", f"after{n}:")
-
-    def counters(self, i, end):
-        """A loop's counter in each lane, and the mask of those before its end. A counter past it is 0, and never kept."""
-        kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
-        each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
-        if end.isdigit() and int(end) % self.lanes == 0:
-            return each, self.constant("i1", "true")  # all lanes: it costs nothing
-        mask = self.write(f"icmp slt {kind} {each}, {self.spread('i64', end)}")
-        return self.write(f"select {self.wide('i1')} {mask}, {kind} {each}, {kind} zeroinitializer"), mask
 
     def sum(self):
         """A running sum, which starts at 0.0."""
@@ -1177,13 +1110,53 @@ except ValueError as error:
 # **A good place to stop.** An assembler stands that writes loops, and lets no address leave its array.
 
 # %% [markdown]
-# ## The line as a program (17 min)
+# ## The line as a program (21 min)
 #
 # First a small piece: the loss of ten rows. Two things are new.
 #
 # - A batch is a list of row numbers, so a row is found in two steps: load its number, then load what stands there.
 # - The squares must be added up, but a value ends with its turn of the loop. A **sum** is a place in memory that outlives the
 #   turns: `a.sum()` starts at 0.0, `+=` adds to it, and `total()` is its end. (`a.count("batch")` is that size, as a number.)
+
+# %%
+#| export values
+class _Sum:
+    """A running sum in memory. In lanes each has a part of it, and `total()` adds the parts."""
+
+    def __init__(self, a):
+        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
+        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
+
+    def parts(self):
+        a = _live(self.a, self).a
+        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
+
+    def value(self):
+        """What has been added up so far, in each lane. Raises ValueError outside of lanes, where there is only a total."""
+        if self.a.lanes > 1 and not self.a.mask:
+            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
+        return self.parts()
+
+    def __iadd__(self, term):
+        a, old = self.a, self.parts()
+        new = (old + term).register
+        if a.lanes > 1:  # only the lanes that count; outside of lanes the first
+            new = a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new}, {a.kind} {old.register}")
+        a.emit(f"store {a.kind} {new}, ptr {self.slot}")
+        return self
+
+    def total(self):
+        """What has been added up; in float32 the lanes in any order."""
+        a, each = self.a, self.parts()
+        if a.lanes == 1:
+            return each
+        kind = f"reassoc {a.real}" if a.flags else a.real
+        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {each.register})"
+        return Value(a, a.spread(a.real, a.write(add)))
+
+
+# %% [markdown]
+# So `+=` writes a load, an addition and a store. (What it says of lanes is for the next section.) Here is the loss of ten rows:
 
 # %%
 a = Assembler("loss_of_a_batch", "f8")
@@ -1414,7 +1387,7 @@ figures.regression(penguins, penguin_fit)
 # **A good place to stop.** The line is trained by your own instructions, to the last bit.
 
 # %% [markdown]
-# ## Lanes (2 min)
+# ## Lanes (1 min)
 #
 # Most processors have wider registers, too: one instruction adds 4, 8 or 16 pairs of float32 at once. Each place in such a
 # register is a **lane**, a way of working called *SIMD*; with one lane it is *scalar*.
@@ -1425,15 +1398,9 @@ figures.regression(penguins, penguin_fit)
 # ```
 
 
-# %%
-#| export machine
-def host_lanes():
-    """How many float32 one instruction of this processor works on: 16, 8 or 4."""
-    features = llvm.get_host_cpu_features()  # none where LLVM does not know them
-    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
-
-
 # %% tags=["nbval-ignore-output"]
+from levels.support.machine import host_lanes
+
 print(host_lanes(), "lanes here")
 
 # %% [markdown]
@@ -1450,7 +1417,7 @@ print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]
 # The same to these three digits. What the lanes gain, we measure below.
 
 # %% [markdown]
-# ## A net (14 min)
+# ## A net (17 min)
 #
 # Two rings of points, one inside the other. No line parts them. A small deep neural network (DNN) does. It has three **dense
 # layers**; each is several lines side by side, its **units**:
@@ -1484,7 +1451,8 @@ def select(condition, x, y):
 
 # %% [markdown]
 # It works on Python's numbers, too. So do `exp` and `log`, which are the course's own: a library's differ from machine to machine
-# in the last bit. (Folded.)
+# in the last bit. The idea of `exp`: x is n times log 2 and a small rest r, so eˣ = 2ⁿ·eʳ. Of the series of eʳ a few terms are
+# enough, and a product with 2ⁿ only changes a number's exponent. That is done by `scaled(x, n)`, which is folded.
 
 # %% tags=["hide-input"]
 #| export elementary
@@ -1521,6 +1489,8 @@ def exponent(x):
     return Value(a, a.write(f"sitofp {kind} {bits} to {a.kind}"))
 
 
+# %%
+#| export elementary
 def _make_exp(bottom, top, ln2, ln2_rest, series):
     """eˣ for one format; below `bottom` it is 0, and 2^`top` is infinite. Scheme and float32's numbers: Cephes."""
 
@@ -1544,7 +1514,13 @@ EXP = {
     _SINGLE: _make_exp(-104.0, 129.0, 0.693359375, -2.12194440e-4, _CEPHES),
 }
 
+# %% [markdown]
+# `log` goes the other way: it takes a number apart into 2ᵉ and a rest near 1, and sums up a series of the rest. (Folded, with the
+# two functions that choose by the dtype; `more/01_exp_and_log` explains each line.)
 
+
+# %% tags=["hide-input"]
+#| export elementary
 def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
     scale, infinity, nan = 2.0**shift, math.inf, math.nan  # in a kernel's dtype

@@ -53,7 +53,7 @@ print(f"1 number {short * 1e9:.0f} ns, 1,000 numbers {long * 1e9:.0f} ns: {long 
 # A thousand times the work, and nowhere near a thousand times the time. Python finds the function; NumPy checks the arrays and
 # allocates the result; only then does a loop run. This level is about both: the loop, and what it costs to call one.
 #
-# ## A first kernel (2 min)
+# ## A first kernel (3 min)
 #
 # A **kernel** is a small compiled program that does one operation on whole arrays. On level 1 you wrote such programs
 # instruction by instruction. [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) writes them from a
@@ -82,141 +82,37 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 
 # %% [markdown]
 # The first call took thousands of times as long as the second: it compiled. So a framework keeps what it compiled. The danger
-# is a **stale** kernel: you change a function, and the old program runs. Ours keeps each program under a **hash**, a short
-# fingerprint of all that it was made from. Whatever you change gives another hash, and so another program.
+# is a **stale** kernel: you change a function, and the old program runs. (numba's own cache does that.) Ours keeps each program
+# under a **hash**, a short fingerprint of all that it was made from: what is changed has another hash, and so another program.
 #
-# You need one name from the folded cells: `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or
-# finds the program that was kept. (`more/02_cache` takes them apart.)
+# The plumbing for that comes from `levels/support`: `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or
+# finds the program that was kept. (`more/02_cache` takes it apart.)
 
-# %% tags=["hide-input"]
-#| export cache
-"""Compiled programs are kept under a hash of everything they were made from."""
-
-import dis
-import functools
-import hashlib
-import pickle
-import sys
-import types
-
-import llvmlite
-
-from levels.hardware import flag, keep, kept
-
-STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
-_PROGRAMS = {}  # hash -> program
-_loaded = functools.cache(lambda code: {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"})
-# types whose values Python spells in full, so that two with the same text are the same
-_PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
-
-
-def globals_read(code):
-    """The names of the globals that a piece of code, or a function inside it, reads."""
-    plain = code.replace(co_consts=(None,) * len(code.co_consts))  # the constants of a copy are never equal
-    return _loaded(plain).union(*[globals_read(c) for c in code.co_consts if isinstance(c, types.CodeType)])
-
-
-def described(value):
-    """A text that differs whenever compiled code could. Raises TypeError for what it cannot describe."""
-    value = getattr(value, "py_func", getattr(value, "_defn", value))  # numba made it from that
-    if getattr(value, "hash", None):  # compiled here
-        return value.hash
-    if isinstance(value, types.FunctionType):
-        code, scope = value.__code__, value.__globals__  # (numba imports the module again when it loads the program)
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        names = [(name, scope[name]) for name in sorted(globals_read(code)) if name in scope]
-        return described([scope["__name__"], code, value.__defaults__, cells, names])
-    if isinstance(value, types.CodeType):
-        return described([value.co_code, value.co_names, value.co_varnames, value.co_consts])
-    if isinstance(value, (list, tuple)):
-        return f"{type(value).__name__}({', '.join(map(described, value))})"
-    if isinstance(value, _PLAIN):
-        return f"{type(value).__name__} {value!r}"
-    if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] in ("math", "numpy", "numba", "llvmlite"):
-        return value.__name__
-    raise TypeError(f"a kernel depends on {value!r}, which cannot be hashed")
-
-
-# %% tags=["hide-input"]
-#| export cache
-def specialised(function, dtype, stands, compiled):
-    """A copy of a function for arrays of that dtype: its floats have it; what it calls is what `stands` there, `compiled`."""
-
-    def find(value):
-        if isinstance(value, tuple):
-            return tuple(map(find, value))
-        if isinstance(value, float) and dtype.kind == "f":
-            return dtype.type(value)  # else numba takes 1.0 for a float64, and with it 1.0 / x, where x is float32
-        called = getattr(value, "py_func", value)
-        if called is function:
-            raise TypeError(f"{function.__name__}: a kernel cannot call itself; use a loop")
-        if not isinstance(called, types.FunctionType) or hasattr(called, "hash"):
-            return value
-        while isinstance(called, types.FunctionType) and called in stands:
-            called = stands[called](dtype)
-        return compiled(called) if isinstance(called, types.FunctionType) else called
-
-    code, scope = function.__code__, function.__globals__
-    names = {name: find(scope[name]) for name in globals_read(code) & scope.keys()} | {"__name__": scope["__name__"]}
-    cells = tuple(types.CellType(find(cell.cell_contents)) for cell in function.__closure__ or ())
-    code = code.replace(co_consts=find(code.co_consts))
-    return types.FunctionType(code, names, function.__name__, function.__defaults__, cells)
-
-
-def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
-    """Compile a function for arrays of that dtype; x / 0 is infinite, as in NumPy.
-
-    float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do, as ("reassoc",) with sums.
-    """
-    import numba  # takes most of a second, so it waits until something is compiled
-
-    made = specialised(function, dtype, STANDS, lambda called: compile_cpu(called, dtype, boundscheck=boundscheck))
-    fastmath = {*fastmath, *["contract"] * (dtype == np.float32)}
-    how = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__, dtype, boundscheck
-    try:
-        made.hash = hashlib.sha256(described([*how, sorted(fastmath), made]).encode()).hexdigest()
-    except TypeError:
-        made.hash = None  # compiled, but not kept
-    options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
-    program = _PROGRAMS.get(made.hash) or numba.njit(**options)(made)
-    if made.hash:
-        _PROGRAMS[made.hash], program._cache = program, _kept_as(made.hash)
-    return program
-
-
-def _kept_as(name):
-    """Finds and keeps what numba compiled: under the program's hash, the types of its arguments, and the processor."""
-    from numba.core import compiler, serialize
-
-    def load(types, context):
-        context.refresh()  # numba's own code, which this may call, comes first
-        data = kept(f"{name} {types} {context.codegen().magic_tuple()}")
-        return data and compiler.CompileResult._rebuild(context, *pickle.loads(data))
-
-    def save(types, result):
-        keep(f"{name} {types} {result.codegen.magic_tuple()}", serialize.dumps(result._reduce()))
-
-    return types.SimpleNamespace(load_overload=load, save_overload=save)
-
+# %%
+from levels.support.compiled import STANDS, compile_cpu, for_types
 
 # %% [markdown]
-# ## A name and a table (7 min)
+# ## A name and a table (8 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`, a `dict` that prints as
-# a table (its class is folded). Beside it, `KINDS` holds what each kind of device does in its own way: first of all, how it
-# compiles. There is one kind so far, `cpu`.
+# a table (its class is folded). Beside it, `KINDS` holds a `Backend` for each kind of device: how it compiles, and what it does in
+# its own way. There is one kind so far, `cpu`; what its fields mean, we shall see one by one.
 
 # %% tags=["hide-input"]
 #| export registry
 """An op is a name; a kernel is one kind of device's program for it; one table joins them."""
 
-from types import SimpleNamespace
+import functools
 
 
 class _Kernels(dict):
     """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and the kinds that have it."""
 
-    version, first = 0, {}  # version grows when one becomes another than the first: what was made of it is out of date
+    version = 0  # grows when one becomes another than the first: what was made of it is out of date
+
+    def __init__(self):
+        super().__init__()
+        self.first = {}  # (op, kind) -> the function that was entered first
 
     def is_first(self, op, kind):
         """Whether an op has the kernel that was entered first. (A mean runs that of the sum, too.)"""
@@ -229,8 +125,24 @@ class _Kernels(dict):
 
 # %%
 #| export registry
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Backend:
+    """What one kind of device does in its own way."""
+
+    compiler: Callable  # (function, dtype) -> the program for arrays of that dtype
+    nest: Callable = None  # (places, line) -> the lines of the loops around that line
+    ravels: bool = True  # whether a kernel can see any array as one row
+    loops: tuple = ()  # how it sums: along rows, down columns
+    moves: Callable = None  # how `levels_more` takes numbers from place to place
+    names: dict = field(default_factory=dict)  # what the loops may name, as a GPU's `cuda`
+
+
 KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it
-KINDS = {"cpu": SimpleNamespace(compiler=compile_cpu)}  # kind -> what it does its own way
+KINDS = {"cpu": Backend(compile_cpu)}  # kind of device -> its Backend
 
 # %% [markdown]
 # Our first entry: a kernel that doubles.
@@ -325,7 +237,8 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # ```
 #
 # The class is folded. You need `spec`, `nbytes`, and `start(out, reads, attrs)`, which refuses a wrong `out`, runs the program on
-# buffers and counts a launch; `result` makes the buffer, too. The program itself is made when a plan first runs.
+# buffers and counts a launch; `result` makes the buffer, too. The program itself is made when a plan first runs,
+# by one thread alone: behind `MAKING`, a lock of `levels/support`.
 
 
 # %% tags=["hide-input"]
@@ -338,20 +251,27 @@ class Plan:
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
-        self.run, self.launches = self.first_run, 0
+        self.compiled, self.launches = None, 0
 
-    def first_run(self, *arrays):
-        """What `run` is until the program is there: make it, in one thread while others wait, and run it."""
+    def made(self):
+        """The program, compiled on first use: by one thread, while the others wait."""
         with MAKING:
-            self.run = self.lower() if self.run == self.first_run else self.run
-        self.run(*arrays)
+            if self.compiled is None:
+                self.compiled = self.lower()
+        return self.compiled
+
+    def run(self, out, *arguments):
+        """Run the program on arrays."""
+        (self.compiled or self.made())(out, *arguments)
 
     def start(self, out, reads, attrs):
         """Run on these buffers, and count it. Returns `out`. Raises ValueError where the result does not fit there."""
-        if getattr(out, "spec", None) is not self.spec or id(out) in map(id, reads[self.op in UPDATES :]):
+        inputs = reads[1:] if self.op in UPDATES else reads
+        if getattr(out, "spec", None) is not self.spec or id(out) in map(id, inputs):
             raise ValueError(f"{self.op}: needs a live buffer {self.spec}, and may overwrite no input; got {out!r}")
         self.launches += 1
-        self.run(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
+        program = self.compiled or self.made()
+        program(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
         return out
 
     def result(self, kind, reads, attrs):
@@ -366,7 +286,7 @@ class Plan:
 
 # %%
 #| export registry
-PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *inputs, **attrs), which gives a Plan
+PLANNERS = {}  # op, or (op, kind) -> planner(op, function, *inputs, **attrs) -> Plan
 PLANS = {}  # (op, specs of the inputs, attributes) -> the Plan made for it
 
 
@@ -384,13 +304,8 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     views = views or shapes
 
     def fitted():
-        loop = lower()
-        # numba's: to call what it compiled for these types saves their look-up, 0.2 µs
-        if hasattr(loop, "compile"):
-            import numba
-
-            arrays = [np.empty((0,) * len(v), spec.dtype) for v, spec in zip(views, specs)]
-            loop = loop.compile(tuple(map(numba.typeof, (*arrays, *[0.0] * len(numbers)))))
+        arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
+        loop = for_types(lower(), [*arrays, *[0.0] * len(numbers)])
         if views == shapes:
             return loop
         return lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
@@ -453,12 +368,17 @@ _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a r
 
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
-    try:  # two inputs and one, the commonest, are spelled out: a third of the time
-        key = (op, n, reads[0].spec, reads[-1].spec) if 0 < (n := len(reads)) < 3 else (op, *[x.spec for x in reads])
-        if attrs or type(op) is not str:
-            for name, value in attrs.items():  # and its type: 0, 0.0 and False are equal
-                key = (key, name, type(float(value))) if op in _NUMBERS else (key, name, value, type(value))
-            hash(key)
+    try:
+        key = [op]
+        for x in reads:
+            key.append(x.spec)
+        if attrs:
+            for name, value in attrs.items():
+                if op in _NUMBERS:
+                    key += name, type(float(value))
+                else:  # and its type: 0, 0.0 and False are equal
+                    key += name, value, type(value)
+        hash(key := tuple(key))
         return key
     except (AttributeError, TypeError, ValueError, OverflowError):
         got = f"got {reads!r:.60} and {attrs!r:.60}"
@@ -543,7 +463,7 @@ def kernel(op, *kinds, planner=None):
         if not known or not isinstance(op, str) or not callable(function):
             got = f"{op!r:.30} for {kinds!r:.60} is {function!r:.60}"
             raise TypeError(f"kernel: {got}; expected names, and a function")
-        plain = getattr(function, "py_func", function)  # out of what numba's `njit` decorated
+        plain = getattr(function, "py_func", function)  # out of numba's `njit`
         for kind in kinds or KINDS:  # for all kinds, where none is named
             KERNELS.version += KERNELS.get((op, kind), plain) is not plain
             KERNELS.first.setdefault((op, kind), plain)
@@ -576,7 +496,7 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (15 min)
+# ## One scalar function, one loop (16 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write the
 # loop around it, as a text. Two arrays of one shape need one loop, over all their numbers as over one long row:
@@ -638,7 +558,7 @@ def nest(places, line):
     return rows + ["    " * n + text for n, text in enumerate([*loops, line])]
 
 
-KINDS["cpu"].nest, KINDS["cpu"].ravels = nest, True  # which makes a row of any array
+KINDS["cpu"].nest = nest
 
 # %%
 print("\n".join(nest({"out": "i", "x0": "i", "x1": "0"}, "out[i] = add(x0[i], x1[0])")))
@@ -671,9 +591,9 @@ print(loop_source("add", places_of((10, 4), [(10, 4), (1, 4)])))
 #| export elementwise
 def element_loop(function, x, places, numbers=()):
     """The Python loop around a scalar function, for arrays like `x`; the rest is as in `loop_source`."""
-    here = vars(KINDS[x.device.kind])  # where a GPU has its `cuda`, too
-    scope = {**here, "__name__": "__main__", "scalar": function, "number": x.dtype.type}
-    exec(loop_source("scalar", places, numbers, here["nest"]), scope)
+    backend = KINDS[x.device.kind]
+    scope = {"__name__": "__main__", "scalar": function, "number": x.dtype.type, **backend.names}
+    exec(loop_source("scalar", places, numbers, backend.nest), scope)
     return scope["loop"]
 
 
@@ -742,8 +662,10 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
     def enter(function):
         kernel(op, planner=_plan_elementwise)(function)
         ELEMENTWISE[op] = takes, gives, masks, numbers
-        UPDATES.update({op} if updates else ())
-        _NUMBERS.update({op} if numbers else ())
+        if updates:
+            UPDATES.add(op)
+        if numbers:
+            _NUMBERS.add(op)
         return function
 
     return enter
@@ -761,7 +683,7 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # to each number of x its share
+scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # its share, to each of x
 scalar("broadcast_to", takes="fi")(lambda x: x)
 scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
@@ -782,9 +704,11 @@ def _in_halves(x, n):
     return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 
-STANDS[exp], STANDS[log] = EXP.get, LOG.get
+STANDS[exp] = EXP.get
+STANDS[log] = LOG.get
 STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
-STANDS[rint], STANDS[sqrt] = lambda dtype: lambda x: np.rint(x), lambda dtype: lambda x: math.sqrt(x)
+STANDS[rint] = lambda dtype: lambda x: np.rint(x)
+STANDS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
 STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
 STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
@@ -839,7 +763,7 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #
 # **A good place to stop.** Seventeen ops stand in the table: a scalar function each, one loop for all.
 #
-# ## Many numbers become one (8 min)
+# ## Many numbers become one (7 min)
 #
 # A sum is not elementwise: many numbers become one. A loop begins at a number, `start`, and takes in one more with a function,
 # `combine`. So an op needs no loop of its own. It gives the number and the function, and gets the loop:
@@ -847,6 +771,8 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 # %%
 #| export reduce
 """Reductions: many numbers become one, along an axis."""
+
+from levels.support.checks import flag
 
 
 def reduce_rows(combine, start):
@@ -896,7 +822,8 @@ REDUCTIONS = {}  # op -> the number that its loops start at
 # %% [markdown]
 # One exception. Remember the surprise of notebook 01: one running sum of 2²⁵ float32 ones stops at 16,777,216. So in rows of
 # 1,024 float32 or more the compiler may split a sum over its lanes: many sums, each of fewer numbers. In float64 nothing is
-# reordered, ever. In the folded cell `_plan_reduce` takes the loop that fits an axis, and gives it the op's number and function.
+# reordered, ever. In the folded cell `_plan_reduce` takes the loop that fits an axis, and gives it the op's number and function. (`flag`, of
+# `levels/support`, refuses what is not True or False.)
 
 
 # %% tags=["hide-input"]
@@ -919,14 +846,19 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
     if dtype.kind == "i":  # which has no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
-    keep = flag(f"{op}: keepdims", keepdims)
+    keep, fast = flag(f"{op}: keepdims", keepdims), ()
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
-    columns = (after,) * (after != 1)  # none, where the numbers of a sum lie side by side
-    reduction, views = KINDS[x.device.kind].loops[len(columns)], [(before, *columns), (before, within, *columns)]
-    fast = ("reassoc",) if not columns and within >= 1024 and dtype == np.float32 else ()
+    along_rows, down_columns = KINDS[x.device.kind].loops
+    if after == 1:  # the numbers of a sum lie side by side
+        reduction, views = along_rows, [(before,), (before, within)]
+        if within >= 1024 and dtype == np.float32:
+            fast = ("reassoc",)
+    else:
+        reduction, views = down_columns, [(before, after), (before, within, after)]
 
     def lower():
-        return lowered(reduction(lowered(function, x, fast)(), dtype.type(start)), x, fast)()
+        combine = lowered(function, x, fast)()
+        return lowered(reduction(combine, dtype.type(start)), x, fast)()
 
     return make(op, shape, dtype, [x], lower, views)
 
@@ -971,9 +903,7 @@ def plan_reshape(op, function, x, shape=()):
     return make(op, shape, x.dtype, [x], loop, [row, row])
 
 
-@kernel("reshape", planner=plan_reshape)
-def _same(x):
-    return x
+kernel("reshape", planner=plan_reshape)(lambda x: x)
 
 # %% [markdown]
 # The 2²⁵ ones again, which one running sum took for 16,777,216:
@@ -1227,12 +1157,9 @@ print(KERNELS["relu", "cpu"] is mine)
 
 # %% [markdown]
 # Level 5 will train a net with `model.fit`. In such a block it runs your relu, too: every level above comes down to the table.
-# The gradient is an op of its own, `relu_grad`, and stays.
 #
-# There are two ways to write a choice. Python's `if` needs to know the number. A kernel knows it, so `mine` is a kernel like any
-# other. A program is written before any number is known, as in notebook 01. There `select(condition, x, y)` writes the
-# instruction that chooses. The course's own relu is `select(x <= 0.0, 0.0, x)`, and works in both. With `mine` in the table,
-# the steps of the levels above run op by op. That gives the same numbers, more slowly, and level 3 says so.
+# The course's own relu is `select(x <= 0.0, 0.0, x)`, which also works where no number is known yet, in notebook 01's programs. `mine`
+# asks with `if`, so with it the levels above run op by op: the same numbers, more slowly. Level 3 says so.
 #
 # ## The two tasks on this level (12 min)
 #
@@ -1438,7 +1365,7 @@ with use("relu", "cpu", mine):
 print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 
 # %% [markdown]
-# ## What this level cost (5 min)
+# ## What this level cost (4 min)
 #
 # As on level 1 we count first. A thousand steps are launched, and each launch adds to its plan:
 
@@ -1479,15 +1406,13 @@ compare.by_op(linear_regression, short)
 
 # %% [markdown]
 # We had timed about the cheapest launch there is: one number, into an `out` that stood ready. The step's launches make new
-# buffers, and a product or a sum does more. What is left is Python between the launches (row numbers are put on the device, the
-# loss is taken off), and looking at the clock. That is the price of calling ops by name, one after the other. Level 3 will first
-# add to it, and then win it back.
+# buffers, and a product or a sum does more. The rest is Python between the launches, and looking at the clock. That is the price of
+# calling ops by name, one after the other. Level 3 will first add to it, and then win it back.
 #
 # ### Side by side with level 1
 #
-# Here are both levels, mark by mark; a click on *Two rings* shows the net. Read the row *backward*. "5 more lines" opens what a
-# line calls, and a click on a level's name tells what a step of it is made of. (Where a level goes op by op, it takes over from
-# level 1 for the last thousand steps of the line, and for the last hundred of the net.)
+# Here are both levels, mark by mark; a click on *Two rings* shows the net. Read the row *backward*. (Where a level goes op by op, it
+# takes over from level 1 for the last thousand steps of the line, and for the last hundred of the net.)
 
 # %%
 line = compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000)
@@ -1495,8 +1420,7 @@ net = compare.measure(rings, hardware.tasks.dnn_classifier, dnn_classifier, last
 compare.side_by_side(line, net)
 
 # %% [markdown]
-# Level 1 walks over the rows and keeps its sums in registers. Level 2 names one kernel after the other, and each reads and writes
-# whole buffers.
+# Level 1 walks over the rows and keeps its sums in registers. Each kernel of level 2 reads and writes whole buffers.
 #
 # Who else has such a table? (From notebook 03 on their programs run on yours.)
 #

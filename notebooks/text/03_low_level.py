@@ -119,10 +119,10 @@ from ctypes import addressof, c_char
 
 import numpy as np
 
-from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, flag, pool
+from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, pool
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
 from levels.support.arrays import array_ufunc
-from levels.support.checks import unmasked
+from levels.support.checks import flag, unmasked
 
 OPERATORS = {}  # "[]" -> function(x, …): what an operator or a method does that is made of several ops
 

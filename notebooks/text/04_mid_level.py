@@ -187,9 +187,9 @@ import difflib
 import functools
 import inspect
 
-from levels.hardware import PLACE, flag
+from levels.hardware import PLACE
 from levels.low_level import Module, Operators
-from levels.support.checks import real
+from levels.support.checks import flag, real
 from levels.support.locks import MAKING
 
 

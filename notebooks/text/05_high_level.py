@@ -591,8 +591,8 @@ for rows in prepared(line, [[1, 2], [3, 4]], [True, False]):
 
 # %%
 #| export models
-from levels.hardware import flag
 from levels.mid_level import at_least
+from levels.support.checks import flag
 
 
 class Model(Trainable):

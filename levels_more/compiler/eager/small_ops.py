@@ -13,8 +13,9 @@ from ctypes import addressof
 import numpy as np
 
 from levels.hardware import Assembler, Index
-from levels.kernels import ELEMENTWISE, KERNELS, KINDS, PLAN_FINISHERS, UPDATES, Plan, compile_cpu, reduced
+from levels.kernels import ELEMENTWISE, KERNELS, KINDS, PLAN_FINISHERS, UPDATES, Plan, reduced
 from levels.low_level import Node, NoProgram
+from levels.support.compiled import compile_cpu
 from levels.support.locks import once
 from levels_more.compiler.dependencies import of_levels, watch
 from levels_more.compiler.fused.loops import LoopWriter, address, address_of, loop_of, merged_axes

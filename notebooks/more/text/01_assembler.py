@@ -3,8 +3,8 @@
 #
 # **In this notebook you open what notebook 01 folded: how lanes are written, how a call is checked, and what LLVM makes of it.**
 #
-# It needs notebook 01 and takes `levels/hardware/` apart: `values`, `assembler`, `program`, `machine`, and
-# `levels_more/hardware/disassembly.py`.
+# It needs notebook 01 and takes `values`, `assembler` and `program` of `levels/hardware/` apart, `calls`, `machine` and `cache` of
+# `levels/support/`, and `levels_more/hardware/disassembly.py`.
 # Nothing is exported here.
 
 # %%
@@ -12,8 +12,9 @@ import numpy as np
 
 from course import build, figures
 from course.figures import page
-from levels_more.hardware import Assembler, Program, dot, named, pool
-from levels.hardware import machine, program, values
+from levels_more.hardware import Assembler, Loops, Program, Writer, dot, named, pool
+from levels.hardware import values
+from levels.support import cache, calls, machine
 
 build.watch("more/01_assembler")
 cpu = pool()["cpu:0"]
@@ -35,14 +36,14 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (9 min)
+# ## Lanes (10 min)
 #
 # A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. What is one number, such as a learning
 # rate, `spread` repeats in every lane. LLVM takes two instructions for it: put it into lane 0, then copy lane 0 everywhere.
 # Outside of a loop with lanes only the first lane counts, and a store takes the number that stands there.
 
 # %%
-page.source(Assembler.spread)
+page.source(Writer.spread)
 
 # %%
 a = Assembler("lanes", "f4", lanes=4)
@@ -58,7 +59,7 @@ with a.loop("n", 4) as i:
 # no lane has an address outside of its array:
 
 # %%
-page.source(Assembler.loop, Assembler.counters)
+page.source(Loops.loop, Loops.counters)
 
 # %% [markdown]
 # Where rows are picked by number, lanes lie anywhere, and each has an address of its own. LLVM calls such a load a *gather*: one
@@ -74,7 +75,7 @@ page.source(Assembler.load)
 # shape, each index that may leave its array, each row number.
 
 # %%
-page.source(program._memory_of, program._checked)
+page.source(calls.memory_of, calls.checked)
 
 # %% [markdown]
 # The call gets a copy of the row numbers, or somebody could change them between the look and the call. An index is a counter or a row number, nothing else: `i + 1` is no index.
@@ -129,7 +130,7 @@ print(words.text)
 # from. The bytes there carry a checksum, so a file that was cut short or damaged is not run.
 
 # %%
-page.source(machine.optimised, machine.machine_code, machine.kept)
+page.source(machine.optimised, machine.machine_code, cache.kept)
 
 # %% [markdown]
 # LLVM can also print the processor's own instructions. Each line is one of them. Look for the one multiplication, `mul`. Before it

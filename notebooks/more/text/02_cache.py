@@ -3,7 +3,7 @@
 #
 # **In this notebook a compiled program gets a name that differs whenever the program could.**
 #
-# Needs notebook 02: `compile_cpu`, `launch`. It takes `levels/kernels/cache.py` and `levels_more/compiler/dependencies.py` apart.
+# Needs notebook 02: `compile_cpu`, `launch`. It takes `levels/support/compiled.py` and `levels_more/compiler/dependencies.py` apart.
 
 # %%
 from course import build
@@ -15,8 +15,8 @@ build.watch("more/02_cache")
 import numpy as np
 
 from course.practice import exercises
-from levels.kernels import cache
-from levels_more.kernels import compile_cpu, described, globals_read
+from levels.support import compiled
+from levels.support.compiled import compile_cpu, described, globals_read
 from levels_more.compiler import dependencies
 
 w1 = 2.0
@@ -63,14 +63,14 @@ def double(x):  # noqa: F811
 print("another description:", described(four_times) != before)
 
 # %% [markdown]
-# ## A copy, compiled (9 min)
+# ## A copy, compiled (10 min)
 #
 # To compile a function, we copy it first. In the copy each function that it calls is compiled, too. And each float constant
 # has the dtype of the arrays. Otherwise numba takes the constant `1.0` for a float64, and with it `1.0 / x`, where x is float32.
-# `find` says what the copy finds in place of a value; below it the copy is made, with every value replaced:
+# `in_the_copy` says what stands in place of a value; below it the copy is made, with every value replaced:
 
 # %%
-page.source(cache.specialised)
+page.source(compiled.specialised)
 
 # %% [markdown]
 # Now compile. The name of a program is the hash: of versions, dtype and options, and of the copy's description. A function that was
@@ -80,10 +80,11 @@ page.source(cache.specialised)
 page.source(compile_cpu)
 
 # %% [markdown]
-# numba asks two functions, `load` and `save`, for what it has compiled before. It lies where the assembler keeps its programs:
+# numba asks an object with two methods, `load_overload` and `save_overload`, for what it has compiled before. It lies where the
+# assembler keeps its programs:
 
 # %%
-page.source(cache._kept_as)
+page.source(compiled._Cache)
 
 # %% [markdown]
 # The same text gives the same hash. So of two equal functions the second *is* the first; nothing is compiled twice:

@@ -126,7 +126,7 @@ def arithmetic(instruction, x, y):
 # %% tags=["hide-input"]
 import ctypes
 
-from levels.hardware import machine_code
+from levels.support.machine import machine_code
 
 
 def load(array):

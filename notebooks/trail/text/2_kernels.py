@@ -48,7 +48,7 @@ print(f"1 number {one * 1e9:.0f} ns, 1,000 numbers {thousand * 1e9:.0f} ns: {tho
 # A framework does not call it by its function, but by the *name* of the operation, the **op**. One table joins the two.
 
 # %%
-from levels.kernels import compile_cpu
+from levels.support.compiled import compile_cpu
 
 kernels = {}  # the name of an op -> the function that does it
 

@@ -1,17 +1,13 @@
-"""From a program's text to bytes that this very processor runs, kept in a folder for the next time."""
-
-# Built from 01_hardware.ipynb: edit there, then run its last cell.
+"""From a program's text to bytes that this very processor runs. The work is LLVM's."""
 
 import functools
-import hashlib
 import os
-from contextlib import suppress
 from pathlib import Path
 
 import llvmlite
 from llvmlite import binding as llvm
 
-_CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/levels"))
+from .cache import keep, kept
 
 
 def target_machine():
@@ -20,6 +16,22 @@ def target_machine():
     llvm.initialize_native_asmprinter()
     cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     return llvm.Target.from_default_triple().create_target_machine(*cpu, opt=3)
+
+
+def host_lanes():
+    """How many float32 one instruction of this processor works on: 16, 8 or 4."""
+    features = llvm.get_host_cpu_features()  # none where LLVM does not know them
+    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
+
+
+def host_memory():
+    """The bytes of memory that this process may use, or None where the system does not tell (Windows)."""
+    if not hasattr(os, "sysconf"):
+        return None
+    paths = [Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
+    # a container may have less than the machine
+    texts = [path.read_text().strip() for path in paths if path.exists()]
+    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *map(int, filter(str.isdigit, texts))])
 
 
 def optimised(text, target):
@@ -31,22 +43,6 @@ def optimised(text, target):
     passes = llvm.create_pass_builder(target, options)
     passes.getModulePassManager().run(module, passes)
     return module
-
-
-def kept(key):
-    """The bytes that were kept under this key, a text, if they are there and whole; else None."""
-    with suppress(OSError):
-        data = (_CACHE / hashlib.sha256(key.encode()).hexdigest()).read_bytes()
-        if hashlib.sha256(data[32:]).digest() == data[:32]:
-            return data[32:]
-    return None
-
-
-def keep(key, data):
-    """Keep these bytes, and their checksum, under a key. A full disk, or a folder that cannot be written, only costs time."""
-    with suppress(OSError):
-        _CACHE.mkdir(parents=True, exist_ok=True)
-        (_CACHE / hashlib.sha256(key.encode()).hexdigest()).write_bytes(hashlib.sha256(data).digest() + data)
 
 
 @functools.lru_cache(maxsize=256)
@@ -62,9 +58,3 @@ def machine_code(text):
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine, engine.get_function_address("program")
-
-
-def host_lanes():
-    """How many float32 one instruction of this processor works on: 16, 8 or 4."""
-    features = llvm.get_host_cpu_features()  # none where LLVM does not know them
-    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4

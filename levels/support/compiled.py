@@ -1,6 +1,8 @@
-"""Compiled programs are kept under a hash of everything they were made from."""
+"""Compiled programs are kept under a hash of everything they were made from, so that none can be out of date.
 
-# Built from 02_kernels.ipynb: edit there, then run its last cell.
+numba has a cache, too, but that looks only at the file in which a function stands: where something that the function calls
+has changed, it serves the old program.
+"""
 
 import dis
 import functools
@@ -12,19 +14,26 @@ import types
 import llvmlite
 import numpy as np
 
-from levels.hardware import keep, kept
+from .cache import keep, kept
 
 STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
 _PROGRAMS = {}  # hash -> program
-_loaded = functools.cache(lambda code: {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"})
 # types whose values Python spells in full, so that two with the same text are the same
 _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
 
 
+@functools.cache
+def _loaded(code):
+    return {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
+
+
 def globals_read(code):
     """The names of the globals that a piece of code, or a function inside it, reads."""
-    plain = code.replace(co_consts=(None,) * len(code.co_consts))  # the constants of a copy are never equal
-    return _loaded(plain).union(*[globals_read(c) for c in code.co_consts if isinstance(c, types.CodeType)])
+    names = set(_loaded(code.replace(co_consts=(None,) * len(code.co_consts))))  # a copy's constants are never equal
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= globals_read(constant)
+    return names
 
 
 def described(value):
@@ -51,9 +60,10 @@ def described(value):
 def specialised(function, dtype, stands, compiled):
     """A copy of a function for arrays of that dtype: its floats have it; what it calls is what `stands` there, `compiled`."""
 
-    def find(value):
+    def in_the_copy(value):
+        """What the copy has in place of a constant, a global or a variable from around the function."""
         if isinstance(value, tuple):
-            return tuple(map(find, value))
+            return tuple(map(in_the_copy, value))
         if isinstance(value, float) and dtype.kind == "f":
             return dtype.type(value)  # else numba takes 1.0 for a float64, and with it 1.0 / x, where x is float32
         called = getattr(value, "py_func", value)
@@ -65,10 +75,12 @@ def specialised(function, dtype, stands, compiled):
             called = stands[called](dtype)
         return compiled(called) if isinstance(called, types.FunctionType) else called
 
-    code, scope = function.__code__, function.__globals__
-    names = {name: find(scope[name]) for name in globals_read(code) & scope.keys()} | {"__name__": scope["__name__"]}
-    cells = tuple(types.CellType(find(cell.cell_contents)) for cell in function.__closure__ or ())
-    code = code.replace(co_consts=find(code.co_consts))
+    code, scope, names = function.__code__, function.__globals__, {}
+    for name in globals_read(code) & scope.keys():
+        names[name] = in_the_copy(scope[name])
+    names["__name__"] = scope["__name__"]
+    cells = tuple(types.CellType(in_the_copy(cell.cell_contents)) for cell in function.__closure__ or ())
+    code = code.replace(co_consts=in_the_copy(code.co_consts))
     return types.FunctionType(code, names, function.__name__, function.__defaults__, cells)
 
 
@@ -80,29 +92,44 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     import numba  # takes most of a second, so it waits until something is compiled
 
     made = specialised(function, dtype, STANDS, lambda called: compile_cpu(called, dtype, boundscheck=boundscheck))
-    fastmath = {*fastmath, *["contract"] * (dtype == np.float32)}
+    allowed = {*fastmath, "contract"} if dtype == np.float32 else {*fastmath}
     how = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__, dtype, boundscheck
     try:
-        made.hash = hashlib.sha256(described([*how, sorted(fastmath), made]).encode()).hexdigest()
+        made.hash = hashlib.sha256(described([*how, sorted(allowed), made]).encode()).hexdigest()
     except TypeError:
         made.hash = None  # compiled, but not kept
-    options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "boundscheck": boundscheck}
-    program = _PROGRAMS.get(made.hash) or numba.njit(**options)(made)
+    if made.hash in _PROGRAMS:
+        return _PROGRAMS[made.hash]
+    program = numba.njit(error_model="numpy", nogil=True, fastmath=allowed, boundscheck=boundscheck)(made)
     if made.hash:
-        _PROGRAMS[made.hash], program._cache = program, _kept_as(made.hash)
+        program._cache = _Cache(made.hash)
+        _PROGRAMS[made.hash] = program
     return program
 
 
-def _kept_as(name):
-    """Finds and keeps what numba compiled: under the program's hash, the types of its arguments, and the processor."""
-    from numba.core import compiler, serialize
+class _Cache:
+    """Where numba finds what it compiled: under the program's hash, the types of its arguments, and the processor."""
 
-    def load(types, context):
+    def __init__(self, name):
+        self.name = name
+
+    def load_overload(self, types, context):
+        from numba.core.compiler import CompileResult
+
         context.refresh()  # numba's own code, which this may call, comes first
-        data = kept(f"{name} {types} {context.codegen().magic_tuple()}")
-        return data and compiler.CompileResult._rebuild(context, *pickle.loads(data))
+        data = kept(f"{self.name} {types} {context.codegen().magic_tuple()}")
+        return data and CompileResult._rebuild(context, *pickle.loads(data))
 
-    def save(types, result):
-        keep(f"{name} {types} {result.codegen.magic_tuple()}", serialize.dumps(result._reduce()))
+    def save_overload(self, types, result):
+        from numba.core import serialize
 
-    return types.SimpleNamespace(load_overload=load, save_overload=save)
+        keep(f"{self.name} {types} {result.codegen.magic_tuple()}", serialize.dumps(result._reduce()))
+
+
+def for_types(program, arguments):
+    """What numba compiled for arguments of these types: a call of it spares their look-up. A program of others stays."""
+    if not hasattr(program, "compile"):
+        return program
+    import numba
+
+    return program.compile(tuple(map(numba.typeof, arguments)))
