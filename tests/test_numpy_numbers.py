@@ -32,8 +32,7 @@ OTHERS = {  # arguments that are no numbers -> a value
     "values": [0.5, 0.25, 0.125], "activation": "relu", "function": abs, "target_shape": (3,), "dims": (1,), "loss": "mse",
 }  # fmt: skip
 ROOMS = [
-    mid_level, high_level, K.layers, K.losses, K.metrics, K.optimizers, K.optimizers.schedules, K.callbacks, K.regularizers,
-    K.constraints, torch.nn, torch.optim,
+    mid_level, high_level, K.layers, K.losses, K.metrics, K.optimizers, K.callbacks, torch.nn,
 ]  # fmt: skip
 SKIPPED = {  # no hyperparameters of a reader's: what is made by others, or wants files, ranks and graphs
     "AUC.threshold", "Precision.threshold", "Recall.threshold", "FalseNegatives.threshold", "FalsePositives.threshold",
@@ -83,7 +82,6 @@ def cases():
         for name, kind in public(room).items():
             if (
                 name in SKIPPED
-                or kind is K.layers.Embedding
                 or issubclass(kind, high_level.Estimator | Dataset | torch.optim.Optimizer)
             ):
                 continue
@@ -232,15 +230,8 @@ def test_a_schedule_of_numpy_gives_rates():
 
 
 TORCH = {  # optimizer -> its options
-    "SGD": {"lr": 0.125, "momentum": 0.5, "weight_decay": 0.25, "dampening": 0.0, "nesterov": True},
+    "SGD": {"lr": 0.125, "momentum": 0.5, "weight_decay": 0.25},
     "Adam": {"lr": 0.125, "betas": (0.5, 0.75), "eps": 0.125, "weight_decay": 0.25},
-    "AdamW": {"lr": 0.125, "betas": (0.5, 0.75), "eps": 0.125, "weight_decay": 0.25},
-    "Adamax": {"lr": 0.125, "betas": (0.5, 0.75), "eps": 0.125, "weight_decay": 0.25},
-    "NAdam": {"lr": 0.125, "betas": (0.5, 0.75), "eps": 0.125, "momentum_decay": 0.25},
-    "RAdam": {"lr": 0.125, "betas": (0.5, 0.75), "eps": 0.125, "weight_decay": 0.25},
-    "Adadelta": {"lr": 0.125, "rho": 0.5, "eps": 0.125, "weight_decay": 0.25},
-    "RMSprop": {"lr": 0.125, "alpha": 0.5, "eps": 0.125, "momentum": 0.5, "weight_decay": 0.25},
-    "Adagrad": {"lr": 0.125, "lr_decay": 0.5, "weight_decay": 0.25, "eps": 0.125},
 }
 
 
@@ -272,7 +263,7 @@ def test_optimizers_of_pytorch(name, kind):
     assert stepped(lambda w: make([{"params": w, **options}])) == expected
     if "betas" in options:
         assert stepped(lambda w: make(w, **options | {"betas": np.array(options["betas"])})) == expected
-    for key in options.keys() - {"nesterov"}:
+    for key in options:
         for wrong in ("0.1", None, -0.5, True):
             with pytest.raises(ValueError, match=f"{name}: {key} is {wrong!r}"):
                 stepped(lambda w, key=key, wrong=wrong: make(w, **TORCH[name] | {key: wrong}))
@@ -283,13 +274,6 @@ def test_schedulers_of_pytorch(kind):
     rates, sgd = torch.optim.lr_scheduler, lambda w: torch.optim.SGD(w, lr=0.125)
     for make in (
         lambda f, i: lambda o: rates.StepLR(o, i(1), gamma=f(0.5)),
-        lambda f, i: lambda o: rates.MultiStepLR(o, [i(1), i(2)], f(0.5)),
-        lambda f, i: lambda o: rates.ExponentialLR(o, f(0.5)),
-        lambda f, i: lambda o: rates.PolynomialLR(o, i(4), f(2.0)),
-        lambda f, i: lambda o: rates.ConstantLR(o, f(0.5), i(2)),
-        lambda f, i: lambda o: rates.LinearLR(o, f(0.5), f(1.0), i(2)),
-        lambda f, i: lambda o: rates.CosineAnnealingLR(o, i(4), f(0.0625)),
-        lambda f, i: lambda o: rates.CosineAnnealingWarmRestarts(o, i(2), i(2), f(0.0625)),
         lambda f, i: lambda o: rates.LambdaLR(o, lambda epoch: f(0.5) ** epoch),
     ):
         assert stepped(sgd, make(kind, np.int64)) == stepped(sgd, make(float, int))
@@ -301,9 +285,6 @@ def test_schedulers_of_pytorch(kind):
         group["lr"] = kind(0.25)
     optimizer.step()
     assert w.tolist() == [0.75]
-    plateau = rates.ReduceLROnPlateau(optimizer, factor=kind(0.5), patience=np.int64(0), min_lr=kind(0.0))
-    plateau.step(kind(1.0)), plateau.step(kind(1.0))
-    assert optimizer.param_groups[0]["lr"] == 0.125 and scalars_in(plateau.get_last_lr()) == []
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -311,29 +292,27 @@ def test_layers_and_losses_compute_in_their_own_dtype(dtype):
     x, f = X.astype(dtype), np.float64
     L = K.layers
     for layer in (
-        L.Dropout(f(0.5)), L.BatchNormalization(momentum=f(0.5), epsilon=f(0.125)), L.LayerNormalization(epsilon=f(0.5)),
-        L.GaussianNoise(f(0.5)), L.LeakyReLU(f(0.5)), L.ELU(f(0.5)), L.ThresholdedReLU(f(0.5)), L.Rescaling(f(0.5), f(1.0)),
-        L.ActivityRegularization(f(0.5), f(0.5)), L.RepeatVector(np.int64(2)), L.Dense(np.int64(2)),
-        L.Dense(np.int32(2), kernel_regularizer=K.regularizers.l2(f(0.5)), kernel_constraint=K.constraints.MaxNorm(f(1.0))),
-        L.Dense(2, kernel_initializer=K.initializers.RandomNormal(f(0.0), f(0.5))),
-    ):  # fmt: skip
+        L.Dropout(f(0.5)),
+        L.BatchNormalization(momentum=f(0.5), epsilon=f(0.125)),
+        L.Dense(np.int64(2)),
+        L.Dense(np.int32(2), kernel_regularizer=mid_level.L2(f(0.5))),
+    ):
         assert layer(x, training=True).dtype == "float32"
     for layer in (Dense(np.int64(2)), Dropout(f(0.5)), mid_level.LeakyReLU(f(0.5))):
         assert layer(x, training=True).dtype == dtype
-    for loss in (
-        mid_level.Huber(f(0.5)), K.losses.Huber(delta=f(0.5)), K.losses.BinaryCrossentropy(label_smoothing=f(0.25)),
-        K.losses.BinaryFocalCrossentropy(True, f(0.5), f(2.0)), K.losses.CategoricalCrossentropy(label_smoothing=f(0.5)),
-    ):  # fmt: skip
+    for loss in (mid_level.Huber(f(0.5)), K.losses.BinaryCrossentropy(), K.losses.CategoricalCrossentropy()):
         p = np.full((4, 2), 0.5, dtype)
         assert loss(p, p).dtype == dtype
     F = torch.nn.functional
     t = torch.tensor(x)
     for y in (
-        F.leaky_relu(t, f(0.5)), F.elu(t, f(0.5)), F.dropout(t, f(0.5)), F.huber_loss(t, t, delta=f(0.5)), t * f(0.5),
-        F.smooth_l1_loss(t, t, beta=f(0.5)), torch.nn.BatchNorm1d(np.int64(3), f(0.5), f(0.5), dtype=t.dtype)(t),
-        torch.nn.LayerNorm(np.int64(3), f(0.5), dtype=t.dtype)(t), torch.nn.Dropout(f(0.5))(t), torch.nn.CELU(f(0.5))(t),
-        F.cross_entropy(t, torch.tensor(np.zeros(24, int)), label_smoothing=f(0.5)), torch.clamp(t, f(0.0), f(1.0)),
-    ):  # fmt: skip
+        F.leaky_relu(t, f(0.5)),
+        F.dropout(t, f(0.5)),
+        t * f(0.5),
+        torch.nn.BatchNorm1d(np.int64(3), f(0.5), f(0.5), dtype=t.dtype)(t),
+        torch.nn.Dropout(f(0.5))(t),
+        torch.clamp(t, f(0.0), f(1.0)),
+    ):
         assert str(y.dtype) == f"torch.{dtype}"
 
 

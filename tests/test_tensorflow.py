@@ -10,7 +10,7 @@ import pytest
 
 import levels_more.tensorflow as tf
 from course.build import ROOT, environment
-from levels_more.tensorflow import keras, keras_steps
+from levels_more.tensorflow import keras
 from levels_more.tensorflow.keras import layers
 
 X = np.array([[1.0, 2.0], [3.0, -1.0], [0.5, 0.25], [-2.0, 1.5]])
@@ -46,7 +46,6 @@ def test_python_floats_are_float32_and_whole_numbers_int64():
         (lambda: tf.argmax(tf.constant([[1.0, 5.0], [2.0, 0.0]])), [1, 0]),
         (lambda: tf.matmul([[1, 2]], [[3], [4]]), [[11]]),
         (lambda: tf.reduce_sum(tf.ones([2, 3]), axis=[0, 1]), 6.0),
-        (lambda: tf.one_hot(indices=[1, 0], depth=2), [[0.0, 1.0], [1.0, 0.0]]),
         (lambda: tf.gather(params=tf.constant([5.0, 6.0, 7.0]), indices=[2, 0]), [7.0, 5.0]),
         (lambda: tf.transpose(tf.constant([[1, 2, 3]]), perm=[1, 0]), [[1], [2], [3]]),
         (
@@ -58,78 +57,20 @@ def test_python_floats_are_float32_and_whole_numbers_int64():
         (lambda: tf.cast(tf.constant([1.9, -1.9]), "int32"), [1, -1]),
         (lambda: tf.where(tf.constant([0.0, 2.0, 3.0]) > 1.0), [[1], [2]]),
         (lambda: tf.boolean_mask(tf.constant([[1, 2], [3, 4]]), [True, False], axis=1), [[1], [3]]),
-        (lambda: tf.clip_by_norm(tf.constant([3.0, 4.0]), 1.0), [0.6, 0.8]),
-        (lambda: tf.math.cumsum(tf.constant([[1, 2], [3, 4]]), axis=1), [[1, 3], [3, 7]]),
-        (lambda: tf.nn.sigmoid_cross_entropy_with_logits(labels=[1.0], logits=[0.0]), [math.log(2.0)]),
-        (lambda: tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[0], logits=[[0.0, 0.0]]), [math.log(2.0)]),
         (lambda: tf.reshape(tf.range(1, 7, delta=2), [3, 1]), [[1], [3], [5]]),
-        (lambda: tf.linalg.diag(tf.constant([1.0, 2.0])), [[1.0, 0.0], [0.0, 2.0]]),
-        (lambda: tf.math.confusion_matrix([0, 1, 1], [0, 1, 0]), [[1, 0], [1, 1]]),
-        (lambda: tf.math.top_k(tf.constant([1, 7, 5]), 2)[1], [1, 2]),
         (lambda: tf.constant(7) // 2, 3),
         (lambda: tf.constant(-7) % 3, 2),
         (lambda: tf.floor(tf.constant(2.5)), 2.0),
         (lambda: tf.constant([[1, 2], [3, 4]], shape=(4,)), [1, 2, 3, 4]),
-        (lambda: tf.roll(tf.constant([1, 2, 3]), shift=1, axis=0), [3, 1, 2]),
-        (lambda: tf.squeeze(tf.ones([1, 2, 1]), [0, 2]), [1.0, 1.0]),
-        (lambda: keras.losses.get("mse")([[1.0]], [[3.0]]), [4.0]),
-        (lambda: keras.optimizers.get("sgd").learning_rate, 0.01),
-        (lambda: keras.metrics.get("mse")([[1.0]], [[3.0]]), [4.0]),
-        (lambda: keras.initializers.get("ones")((2,)), [1.0, 1.0]),
-        (lambda: tf.slice(tf.constant([[1, 2], [3, 4]]), [0, 1], [2, -1]), [[2], [4]]),
         (lambda: tf.reduce_sum(tf.ones([2, 3]), [1]), [3.0, 3.0]),
-        (lambda: tf.cumsum(tf.constant([1, 2, 3]), exclusive=True, reverse=True), [5, 3, 0]),
-        (lambda: tf.math.cumprod(tf.constant([1, 2, 3]), exclusive=True), [1, 1, 2]),
-        (lambda: tf.foldr(lambda a, x: a - x, tf.constant([1, 2, 10])), 7),
-        (lambda: tf.scan(lambda a, x: a + x, tf.range(4)), [0, 1, 3, 6]),
-        (lambda: tf.map_fn(lambda x: x * x, tf.constant([2.0, 3.0])), [4.0, 9.0]),
-        (lambda: tf.while_loop(lambda i: i < 5, lambda i: (i + 2,), [0])[0], 6),
-        (lambda: tf.scatter_nd([[0], [2], [0]], [1.0, 2.0, 4.0], [3]), [5.0, 0.0, 2.0]),
-        (lambda: tf.tensor_scatter_nd_update(tf.zeros([2, 2]), [[0, 1]], [7.0]), [[0.0, 7.0], [0.0, 0.0]]),
-        (lambda: tf.unique(tf.constant([5, 3, 5]))[1], [0, 1, 0]),
-        (lambda: tf.tensordot(tf.constant([[1.0, 2.0]]), tf.constant([[3.0], [4.0]]), axes=1), [[11.0]]),
-        (lambda: tf.linalg.matvec(tf.constant([[1.0, 2.0]]), tf.constant([3.0, 4.0])), [11.0]),
-        (lambda: tf.linalg.inv(tf.constant([[2.0, 0.0], [0.0, 4.0]])), [[0.5, 0.0], [0.0, 0.25]]),
         (lambda: tf.matmul(tf.ones([2, 1, 3]), tf.ones([3, 2])), [[[3.0, 3.0]], [[3.0, 3.0]]]),
-        (lambda: tf.sort(tf.constant([1, 3, 2]), direction="DESCENDING"), [3, 2, 1]),
-        (lambda: tf.one_hot([1], 2, on_value=5.0, off_value=-1.0), [[-1.0, 5.0]]),
-        (lambda: tf.pad(tf.constant([[1, 2]]), [[1, 0], [0, 1]]), [[0, 0, 0], [1, 2, 0]]),
-        (lambda: tf.reverse(tf.constant([[1, 2], [3, 4]]), [0, 1]), [[4, 3], [2, 1]]),
         (lambda: tf.maximum(0.0, [1, -1]), [1.0, 0.0]),
-        (lambda: tf.pow(tf.constant([2, -3]), 3), [8, -27]),
-        (lambda: tf.math.divide_no_nan(tf.constant([1.0, 2.0]), [0.0, 4.0]), [0.0, 0.5]),
-        (lambda: tf.math.expm1(tf.constant([1e-6, 1.0])), [1.0000005e-6, math.e - 1.0]),
-        (lambda: tf.sinh(tf.constant([1.0])) + tf.cosh(tf.constant([1.0])) - tf.tan(tf.constant([0.0])), [math.e]),
     ],
 )
 def test_functions_are_tensorflows(ours, wanted):
     found = ours().numpy()
     assert found.shape == np.shape(wanted)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
-
-
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_curves_are_right_far_from_zero_and_near_it(dtype):
-    x = np.array([-np.inf, -80.0, -20.0, -1.0, -1e-7, -0.0, 1e-7, 3.0, 80.0, np.inf, np.nan], dtype)
-    for name in ("sinh", "cosh", "expm1"):
-        found = getattr(tf.math, name)(tf.constant(x)).numpy()
-        np.testing.assert_allclose(found, getattr(np, name)(x), rtol=100 * np.finfo(dtype).eps, err_msg=name)
-
-
-def test_angles_have_numpys_numbers_and_slopes():
-    x = np.array([-0.9, -0.0, 0.3, 0.9])
-    sizes = {"asin": np.sqrt(1 - x * x), "acos": -np.sqrt(1 - x * x), "atan": 1 + x * x, "atanh": 1 - x * x}
-    sizes |= {"asinh": np.sqrt(1 + x * x)}
-    for name, size in sizes.items():
-        with tf.GradientTape() as tape:
-            v = tf.Variable(x)
-            y = getattr(tf, name)(v)
-        assert y.numpy().tobytes() == getattr(np, name.replace("a", "arc", 1))(x).tobytes(), name
-        np.testing.assert_allclose(tape.gradient(y, v).numpy(), 1 / size, rtol=1e-14, err_msg=name)
-    with tf.GradientTape() as tape:
-        y, x = tf.Variable([3.0]), tf.Variable([4.0])
-        z = tf.atan2(y, x)
-    np.testing.assert_allclose([d.numpy()[0] for d in tape.gradient(z, [y, x])], [4 / 25, -3 / 25], rtol=1e-6)
 
 
 def test_shapes_are_tuples_and_numpys_functions_take_arrays():
@@ -200,7 +141,7 @@ def test_sources_and_targets_in_dicts_and_second_order():
     with tf.GradientTape(persistent=True) as tape:
         targets = {"square": x**2, "inverse": 1 / x}
     assert float(tape.gradient(targets, {"x": x})["x"]) == 3.75
-    assert tape.gradient(targets, tf.Variable(1.0), unconnected_gradients=tf.UnconnectedGradients.ZERO).numpy() == 0.0
+    assert tape.gradient(targets, tf.Variable(1.0)) is None
     with tf.GradientTape() as outer:
         with tf.GradientTape() as inner:
             y = x * x * x
@@ -317,26 +258,11 @@ def test_stages_of_a_dataset_see_tensors():
     )
     (x, y), *_ = data.batch(3).prefetch(tf.data.AUTOTUNE)
     assert x.numpy().tolist() == (2.0 * X[:3]).tolist() and y.shape == (3, 1)
-    numbers = tf.data.Dataset.range(7)
+    numbers = tf.data.Dataset.from_tensor_slices(np.arange(7))
     assert [int(v) for v in numbers.filter(lambda v: v % 2 == 0).map(lambda v: tf.square(v))] == [0, 4, 16, 36]
-    assert int(numbers.reduce(0, lambda total, v: total + v)) == 21
     assert [v.tolist() for v in numbers.batch(3).as_numpy_iterator()] == [[0, 1, 2], [3, 4, 5], [6]]
-    assert [int(v) for v in numbers.batch(3).unbatch()] == [*range(7)]
-    windows = numbers.window(3, shift=2, drop_remainder=True).flat_map(lambda window: window.batch(3))
-    assert [v.numpy().tolist() for v in windows] == [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
-
-
-def test_a_generator_with_a_signature():
-    data = tf.data.Dataset.from_generator(
-        lambda stop: ((k, 0.5 * k) for k in range(stop)),
-        args=[3],
-        output_signature=(tf.TensorSpec((), tf.int32), tf.TensorSpec((), tf.float32)),
-    )
-    assert [(int(a), float(b), b.dtype == tf.float32) for a, b in data] == [
-        (0, 0.0, True),
-        (1, 0.5, True),
-        (2, 1.0, True),
-    ]
+    with pytest.raises(AttributeError, match="a dataset has no 'window' here; use NumPy"):
+        numbers.window(3)
 
 
 # Keras.
@@ -367,7 +293,7 @@ def test_losses_are_those_of_keras():
         np.testing.assert_allclose(loss(Y, p).numpy(), wanted, rtol=1e-12)
     np.testing.assert_allclose(keras.losses.MeanSquaredError()(Y[:, 0], p).numpy(), np.mean((Y - p) ** 2), rtol=1e-12)
     with pytest.raises(ValueError, match="reduction"):
-        keras.losses.Huber(reduction="most")
+        keras.losses.MeanSquaredError(reduction="most")
 
 
 def test_adam_takes_the_steps_of_keras():
@@ -524,65 +450,14 @@ def test_a_callback_hears_the_mean_of_the_epoch_so_far(float64):
     np.testing.assert_allclose(heard[1], first, rtol=1e-12)
 
 
-def test_what_is_saved_comes_back(tmp_path):
-    model = sequential()
-    model.compile(optimizer="adam", loss="mse", metrics=["mae"])
-    model.fit(X, Y, epochs=1, verbose=0)
-    model.save(tmp_path / "model.keras")
-    other = keras.models.load_model(tmp_path / "model.keras")
-    assert type(other.layers[0]) is layers.Dense and other.predict(X).tolist() == model.predict(X).tolist()
-    assert type(other.optimizer) is keras.optimizers.Adam
-    checkpoint = tf.train.Checkpoint(model=model, step=tf.Variable(3))
-    path = checkpoint.write(str(tmp_path / "checkpoint"))
-    model.layers[0].kernel.assign(np.zeros((2, 3)))
-    checkpoint.restore(path)
-    assert other.predict(X).tolist() == model.predict(X).tolist()
-    with pytest.raises(ValueError, match="expected"):
-        tf.train.Checkpoint(net=model).restore(path)
-
-
-def test_outputs_in_a_dict():
-    inputs = keras.Input(shape=(2,))
-    ends = {"b": layers.Dense(1, name="b")(inputs), "a": layers.Dense(2, name="a")(inputs)}
-    found = keras.Model(inputs, ends).predict(X)
-    assert [*found] == ["a", "b"] and found["a"].shape == (4, 2)
-    with pytest.raises(ValueError, match="one name"):
-        keras.Model(inputs, {"c": ends["a"]})
-
-
-def test_a_penalty_of_a_call():
-    class Penalty(layers.Layer):
-        def call(self, x):
-            self.add_loss(0.5 * tf.reduce_sum(x))
-            return x
-
-    layer = Penalty()
-    layer(X), layer(X)
-    assert [float(loss) for loss in layer.losses] == [np.float32(0.5 * X.sum())]
-
-
-def test_columns_are_normalised():
-    normal = layers.Normalization()
-    normal.adapt(X)
-    found = normal(X).numpy()
-    np.testing.assert_allclose(found, (X - X.mean(0)) / X.std(0), rtol=1e-5)
-
-
-def test_summaries_are_written(tmp_path):
-    writer = tf.summary.create_file_writer(str(tmp_path))
-    with writer.as_default():
-        tf.summary.scalar("loss", tf.constant(0.5), step=1)
-    writer.close()
-    assert [path.name for path in tmp_path.iterdir()][0].startswith("events")
-
-
 # Names.
 
 
 def test_a_missing_name_says_what_to_use():
     for place, name, cure in (
         (tf, "TensorArray", "a Python list"),
-        (layers, "LSTM", "dir"),
+        (layers, "LSTM", "only dense nets"),
+        (layers, "Dnse", "nearest is 'Dense'"),
         (tf.keras, "datasets", "course.data"),
         (tf.math, "bessel", "dir"),
     ):
@@ -600,89 +475,13 @@ import levels_more.high_level
 assert not any(name.startswith("levels_more.tensorflow") for name in sys.modules)
 import levels_more.tensorflow.keras.backend as K
 from levels_more.tensorflow.keras.layers import Dense, Input
-from levels_more.tensorflow.keras.optimizers.schedules import CosineDecay
+from levels_more.tensorflow.keras.optimizers import SGD
 from levels_more.tensorflow.data import Dataset
 assert "tensorflow" not in sys.modules and "pandas" not in sys.modules
 print(K.floatx(), Dense(2).units)
 """
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(ROOT), capture_output=True, text=True)
     assert ran.stdout == "float32 2\n", ran.stderr
-
-
-def test_callbacks_hear_of_validation_and_prediction(float64):
-    heard = []
-
-    class Hearing(keras.callbacks.Callback):
-        def on_test_begin(self, logs=None):
-            heard.append("test")
-
-        def on_test_end(self, logs=None):
-            heard.append(logs["loss"])
-
-        def on_epoch_end(self, epoch, logs=None):
-            heard.append((epoch, logs["val_loss"]))
-
-        def on_predict_batch_end(self, batch, logs=None):
-            heard.append((batch, logs["outputs"].shape))
-
-    model, kept = functional(), keras.callbacks.History()
-    rings(model)
-    model.compile(keras.optimizers.SGD(0.1), "binary_crossentropy")
-    history = model.fit(X, Y, epochs=1, validation_data=(X, Y), verbose=0, callbacks=[Hearing(), kept])
-    (loss,) = history.history["val_loss"]
-    assert heard == ["test", loss, (0, loss)] and kept.history == history.history
-    assert model.evaluate(X, Y, callbacks=[Hearing()]) == loss
-    found = model.predict(X, batch_size=3, callbacks=[Hearing()])
-    assert heard[3:] == ["test", loss, (0, (3, 1)), (1, (1, 1))] and found.tolist() == model.predict(X).tolist()
-
-    class Wrong(Hearing):
-        def on_train_batch_begins(self, batch, logs=None):
-            raise AssertionError
-
-    with pytest.raises(TypeError, match="nobody calls on_train_batch_begins"):
-        model.fit(X, Y, verbose=0, callbacks=[Wrong()])
-
-
-def test_a_metric_that_is_called_in_a_step_leaves_it_traced():
-    mean = keras.metrics.Mean()
-
-    @tf.function
-    def step(x):
-        mean(x)
-        return x * 2.0
-
-    @tf.function
-    def result(x):
-        return mean(x)
-
-    assert [float(step(tf.constant(v))) for v in (1.0, 3.0)] == [2.0, 6.0] and not step.eager
-    assert mean.result().numpy() == 2.0
-    mean.reset_state()
-    assert float(result(tf.constant(5.0))) == 5.0 and not result.eager
-    assert float(result(tf.constant(8.0))) == 6.5  # what it is after the call
-
-    @tf.function
-    def before(x):
-        told = mean.result()
-        mean(x)
-        return told
-
-    assert float(before(tf.constant(2.0))) == 6.5 and before.eager  # which is not what this one gives
-
-
-def test_weighted_metrics_heed_weights_of_rows():
-    model = functional()
-    model.compile(
-        "sgd",
-        "binary_crossentropy",
-        metrics=["mae"],
-        weighted_metrics=[keras.metrics.MeanAbsoluteError(name="weighted")],
-    )
-    weight = np.array([1.0, 0.0, 2.0, 0.0], "f4")
-    error = np.abs(model.predict(X) - Y)[:, 0]
-    history = model.fit(X, Y, sample_weight=weight, batch_size=4, epochs=1, verbose=0).history
-    np.testing.assert_allclose(history["mae"], error.mean(), rtol=1e-6)
-    np.testing.assert_allclose(history["weighted"], (error * weight).sum() / 3.0, rtol=1e-6)
 
 
 # Steps of the reader's own.
@@ -710,92 +509,20 @@ def graph_of(kind):
     return model
 
 
-def test_a_step_of_data_trains_as_fit_does(float64, monkeypatch):
-    """In a class of the reader's that is made of inputs and outputs; the step is traced once, also for what it tells."""
-    made, own = [], keras_steps.Function
-    monkeypatch.setattr(keras_steps, "Function", lambda python: made.append(own(python)) or made[-1])
-    own_step, plain = graph_of(Stepping), graph_of(keras.Model)
-    assert isinstance(own_step, Stepping) and type(own_step).__name__ == "Stepping"
-    held = {"validation_data": (X[:2], Y[:2]), "shuffle": False, "verbose": 0}
-    told = own_step.fit(X, Y, batch_size=2, epochs=3, **held).history
-    wanted = plain.fit(X, Y, batch_size=2, epochs=3, **held).history
-    assert told.keys() == wanted.keys() == {"loss", "mae", "val_loss", "val_mae"}
-    for name in told:
-        np.testing.assert_allclose(told[name], wanted[name], rtol=1e-12)
-    assert len(made) == 1 and not made[0].eager
-    assert len(own_step.history.losses) == 6
-    error = sigmoid(X[:2] @ W + B) - Y[:2]
-    np.testing.assert_allclose(own_step.history.losses[0], (error**2).mean(), rtol=1e-12)
-
-
-def test_a_step_may_be_given_rows_alone_and_tell_what_it_likes():
-    class Two(keras.Model):
-        def __init__(self):
-            super().__init__()
-            self.inner = layers.Dense(2, kernel_initializer="ones")
-
-        def call(self, x):
-            return self.inner(x)
-
-        def train_step(self, data):
-            with tf.GradientTape() as tape:
-                loss = tf.reduce_mean(tf.square(data - self(data)))
-            variables = self.trainable_variables
-            self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-            return {"a": loss, "more": {"b": 2.0 * loss}}
-
-        def test_step(self, data):
-            return {"loss": tf.reduce_mean(data[0])}
-
-    model, x = Two(), X.astype("f4")
-    model.compile("sgd")
-    history = model.fit(x, batch_size=4, epochs=2, verbose=0).history
-    np.testing.assert_allclose(history["a"][0], ((x - x.sum(1, keepdims=True)) ** 2).mean(), rtol=1e-6)
-    assert history["b"] == [2.0 * a for a in history["a"]] and history.keys() == {"a", "b"}
-    np.testing.assert_allclose(model.evaluate(x, Y, verbose=0), x.mean(), rtol=1e-6)
-    data = tf.data.Dataset.from_tensor_slices(x).batch(2)
-    assert len(model.fit(data, epochs=2, steps_per_epoch=1, verbose=0).losses) == 2
-    Two.train_step = lambda self, data: None
-    with pytest.raises(TypeError, match='expected a dict, such as {"loss": loss}'):
-        model.fit(x, verbose=0)
-
-
-def test_a_step_goes_on_to_keras_own(float64):
-    class Counting(keras.Model):
-        def train_step(self, data):
-            return super().train_step(data) | {"steps": self.optimizer.iterations}
-
-        def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-            return 2.0 * super().compute_loss(x, y, y_pred, sample_weight)
-
-    model, weight = graph_of(Counting), np.array([1.0, 0.0, 2.0, 1.0])
-    history = model.fit(X, Y, sample_weight=weight, batch_size=4, epochs=2, shuffle=False, verbose=0).history
-    error = (sigmoid(X @ W + B) - Y)[:, 0]
-    np.testing.assert_allclose(history["loss"][0], 2.0 * (error**2 * weight).mean(), rtol=1e-12)
-    np.testing.assert_allclose(history["mae"][0], np.abs(error).mean(), rtol=1e-12)
-    assert history["steps"] == [1.0, 2.0]
-
-
 def test_no_loss_is_refused():
     model = graph_of(keras.Model)
-    model.compile("sgd")
-    with pytest.raises(ValueError, match="there is no loss"):
-        model.fit(X, Y, verbose=0)
+    with pytest.raises(TypeError, match="compile: loss is None; expected a loss"):
+        model.compile("sgd")
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_an_epoch_of_so_many_steps_ends_with_the_data(known):
-    """As in Keras: what is left makes a shorter epoch, and the next one begins anew."""
-    data = tf.data.Dataset.range(4) if known else tf.data.Dataset.from_generator(lambda: iter(range(4)))
-    data = data.batch(1).steps(3)
-    with pytest.warns(UserWarning, match="an epoch has 1 steps, not 3; repeat"):
-        assert [[int(x[0]) for x in data] for _ in range(3)] == [[0, 1, 2], [3], [0, 1, 2]]
-    data = tf.data.Dataset.range(4).batch(1).steps(2)
-    assert [[int(x[0]) for x in data] for _ in range(3)] == [[0, 1], [2, 3], [0, 1]]
-    model, options = graph_of(keras.Model), {"batch_size": 1, "verbose": 0}
-    with pytest.raises(ValueError, match="steps_per_epoch is 3 of 4 batches"):
-        model.fit(X, Y, steps_per_epoch=3, **options)
-    assert len(model.fit(X, Y, steps_per_epoch=2, epochs=3, **options).losses) == 6
+def test_an_epoch_of_so_many_steps_ends_with_the_data():
+    model = graph_of(keras.Model)
+    model.compile("sgd", "mse")
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(1)
+    assert len(model.fit(data, epochs=4, steps_per_epoch=2, verbose=0).history["loss"]) == 4
+    for x, y, steps in ((data, None, 3), (X, Y, 1)):
+        with pytest.raises(TypeError, match="steps_per_epoch is .; expected None, or a number that divides"):
+            model.fit(x, y, epochs=2, steps_per_epoch=steps, verbose=0)
 
 
 # More metrics, losses, layers: against NumPy.
@@ -803,56 +530,6 @@ def test_an_epoch_of_so_many_steps_ends_with_the_data(known):
 RIGHT = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0], "f4")
 SAID = np.array([0.9, 0.8, 0.2, 0.7, 0.1, 0.4], "f4")
 SHARES = np.array([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1], [0.1, 0.2, 0.7]], "f4")
-
-
-@pytest.mark.parametrize(
-    "name, wanted",
-    [
-        ("TruePositives", lambda y, p: (y * p).sum()),
-        ("TrueNegatives", lambda y, p: ((1 - y) * (1 - p)).sum()),
-        ("FalsePositives", lambda y, p: ((1 - y) * p).sum()),
-        ("FalseNegatives", lambda y, p: (y * (1 - p)).sum()),
-        ("F1Score", lambda y, p: 2 * (y * p).sum() / (y.sum() + p.sum())),
-    ],
-)
-def test_counts_of_answers(name, wanted):
-    options = {"threshold": 0.3} if name == "F1Score" else {"thresholds": 0.3}
-    metric = getattr(keras.metrics, name)(**options)
-    for part in (slice(0, 4), slice(4, 6)):
-        metric.update_state(RIGHT[part, None], SAID[part, None])
-    np.testing.assert_allclose(np.ravel(metric.result()), wanted(RIGHT, (SAID > 0.3) * 1.0), rtol=1e-6)
-    metric.reset_state()
-    assert metric.result().numpy() == 0.0
-
-
-def test_places_among_the_best_and_sums():
-    classes, hot = np.array([1, 2, 1]), np.eye(3, dtype="f4")[[1, 2, 1]]
-    for k, wanted in ((1, 1 / 3), (2, 2 / 3), (3, 1.0)):
-        for kind, y in (("SparseTopKCategoricalAccuracy", classes), ("TopKCategoricalAccuracy", hot)):
-            np.testing.assert_allclose(getattr(keras.metrics, kind)(k)(y, SHARES).numpy(), wanted, rtol=1e-6)
-    assert keras.metrics.SparseTopKCategoricalAccuracy().name == "sparse_top_k_categorical_accuracy"
-    bad = np.where(hot > 0.0, np.nan, SHARES).astype("f4")
-    assert float(keras.metrics.SparseTopKCategoricalAccuracy(3)(classes, bad)) == 0.0
-    total = keras.metrics.Sum()
-    total.update_state([1.0, 2.0]), total.update_state(4.0)
-    assert float(total.result()) == 7.0
-
-
-def test_the_area_under_precision_over_recall():
-    """Of answers in perfect order it is 1; of one score for all it is the share of what is 1."""
-    for y_pred, wanted in ((RIGHT * 0.8 + 0.1, 1.0), (np.full(6, 0.5, "f4"), 0.5)):
-        np.testing.assert_allclose(float(keras.metrics.AUC(curve="PR")(RIGHT, y_pred)), wanted, rtol=1e-5)
-    with pytest.raises(TypeError, match="'ROC' or 'PR'"):
-        keras.metrics.AUC(curve="pr")
-
-
-def test_scores_of_classes():
-    y, p = np.eye(3, dtype="f4")[[1, 2, 1]], SHARES  # called 1, 0, 2
-    each = np.array([0.0, 2 / 3, 0.0])
-    for average, wanted in ((None, each), ("macro", each.mean()), ("micro", 1 / 3), ("weighted", each[1] * 2 / 3)):
-        np.testing.assert_allclose(keras.metrics.F1Score(average=average)(y, p).numpy(), wanted, rtol=1e-6)
-    with pytest.raises(TypeError, match="'macro', 'micro' or 'weighted'"):
-        keras.metrics.F1Score("all")
 
 
 def smooth(y, share, classes):
@@ -863,59 +540,12 @@ def crossed(y, p):
     return -(y * np.log(p) + (1 - y) * np.log(1 - p))
 
 
-@pytest.mark.parametrize(
-    "name, options, wanted",
-    [
-        ("LogCosh", {}, lambda y, p: np.log(np.cosh(p - y)).mean()),
-        ("Hinge", {}, lambda y, p: np.maximum(0, 1 - (2 * y - 1) * p).mean()),
-        ("SquaredHinge", {}, lambda y, p: (np.maximum(0, 1 - (2 * y - 1) * p) ** 2).mean()),
-        ("CategoricalHinge", {}, lambda y, p: np.maximum(0, ((1 - y) * p).max(1) - (y * p).sum(1) + 1).mean()),
-        ("KLDivergence", {}, lambda y, p: -(y * np.log(p)).sum(1).mean()),
-        ("Poisson", {}, lambda y, p: (p - y * np.log(p)).mean()),
-        ("CosineSimilarity", {}, lambda y, p: -((y * p).sum(1) / np.sqrt((p * p).sum(1))).mean()),
-        ("MeanSquaredLogarithmicError", {}, lambda y, p: ((np.log1p(p) - np.log1p(y)) ** 2).mean()),
-        ("BinaryCrossentropy", {"label_smoothing": 0.2}, lambda y, p: crossed(smooth(y, 0.2, 2), p).mean()),
-        (
-            "CategoricalCrossentropy",
-            {"label_smoothing": 0.3},
-            lambda y, p: -(smooth(y, 0.3, 3) * np.log(p)).sum(1).mean(),
-        ),
-        (
-            "BinaryFocalCrossentropy",
-            {"apply_class_balancing": True},
-            lambda y, p: (
-                np.where(y, 0.25, 0.75) * (1 - np.where(y, p, 1 - p)) ** 2 * -np.log(np.where(y, p, 1 - p))
-            ).mean(),
-        ),
-    ],
-)
-def test_more_losses(name, options, wanted):
-    y = np.eye(3, dtype="f4")[[1, 2, 1]]
-    loss = getattr(keras.losses, name)(**options)
-    np.testing.assert_allclose(float(loss(y, SHARES)), wanted(y.astype("f8"), SHARES.astype("f8")), rtol=2e-5)
-
-
-def test_a_share_of_what_is_true():
-    y, p = np.array([[2.0, -4.0]], "f4"), np.array([[1.0, -5.0]], "f4")
-    np.testing.assert_allclose(float(keras.losses.MeanAbsolutePercentageError()(y, p)), 37.5, rtol=1e-6)
-    assert keras.losses.kl_divergence(SHARES, SHARES).numpy().tolist() == [0.0, 0.0, 0.0]
-    signs = np.array([[-1.0, 1.0]], "f4")
-    assert float(keras.losses.Hinge()(signs, np.array([[0.5, 0.5]], "f4"))) == 1.0
-
-
 Z = np.array([[-1.0, 0.5, 2.0], [3.0, -0.25, -4.0]], "f4")
 
 
 @pytest.mark.parametrize(
     "made, wanted",
     [
-        (lambda: layers.ELU(alpha=0.5), np.where(Z > 0, Z, 0.5 * np.expm1(Z))),
-        (lambda: layers.PReLU(alpha_initializer=keras.initializers.Constant(0.1)), np.where(Z > 0, Z, 0.1 * Z)),
-        (lambda: layers.ThresholdedReLU(theta=1.0), np.where(Z > 1, Z, 0)),
-        (lambda: layers.UnitNormalization(), Z / np.sqrt((Z * Z).sum(1, keepdims=True))),
-        (lambda: layers.RepeatVector(2), np.stack([Z, Z], 1)),
-        (lambda: layers.Permute((1,)), Z),
-        (lambda: layers.GaussianNoise(0.5), Z),
         (lambda: layers.Activation("hard_sigmoid"), np.clip((Z + 3) / 6, 0, 1)),
         (lambda: layers.Activation("exponential"), np.exp(Z)),
     ],
@@ -924,130 +554,13 @@ def test_more_layers(made, wanted):
     np.testing.assert_allclose(made()(Z).numpy(), wanted, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "made, wanted",
-    [
-        (lambda: layers.Dense(4, "relu"), {"units": 4, "activation": "relu"}),
-        (lambda: layers.Dropout(0.5, seed=1), {"rate": 0.5, "seed": 1}),
-        (lambda: layers.GaussianNoise(0.5, seed=1), {"stddev": 0.5, "seed": 1}),
-        (lambda: layers.LeakyReLU(0.1), {"negative_slope": 0.1}),
-        (lambda: layers.Add(), {}),
-    ],
-)
-def test_a_layer_is_made_again_of_its_config(made, wanted):
-    """Also where its arguments were given by their places."""
-    layer = made()
-    assert layer.get_config() == wanted
-    assert type(layer).from_config(layer.get_config()).get_config() == wanted
-
-
-def test_layers_that_train_or_add_to_the_loss():
-    prelu = layers.PReLU()
-    with tf.GradientTape() as tape:
-        y = tf.reduce_sum(prelu(Z))
-    np.testing.assert_allclose(tape.gradient(y, prelu.alpha).numpy(), np.minimum(Z, 0).sum(0))
-    kept = layers.ActivityRegularization(l1=0.5, l2=0.1)
-    kept(Z)
-    penalty = 0.5 * np.abs(Z).sum() + 0.1 * (Z * Z).sum()
-    np.testing.assert_allclose(float(kept.losses[0]), penalty / len(Z), rtol=1e-6)
-    noise = layers.GaussianNoise(0.5, seed=1)(tf.zeros([100, 100]), training=True).numpy()
-    assert abs(noise.mean()) < 0.02 and abs(noise.std() - 0.5) < 0.02
-    model = keras.Sequential([layers.Dense(1, input_shape=(2,)), layers.GaussianNoise(0.5), layers.Dropout(0.5)])
-    assert model.count_params() == 3 and len(model.get_weights()) == 2  # the random states are none of them
-    np.testing.assert_allclose(layers.Dot(axes=1)([Z, 2.0 * Z]).numpy()[:, 0], 2.0 * (Z * Z).sum(1), rtol=1e-6)
-    with pytest.raises(ValueError, match="expected two inputs"):
-        layers.Dot()([tf.zeros([2, 3, 4]), tf.zeros([2, 3, 4])])
-    with pytest.raises(TypeError, match="each axis behind the first once"):
-        layers.Permute((0, 1))
-
-
-def test_constraints_hold_after_each_step():
-    for constraint, fits in (
-        (keras.constraints.MaxNorm(0.5), lambda w: (np.linalg.norm(w, axis=0) <= 0.5 + 1e-6).all()),
-        ("non_neg", lambda w: (w >= 0.0).all()),
-        (keras.constraints.UnitNorm(), lambda w: np.allclose(np.linalg.norm(w, axis=0), 1.0, rtol=1e-5)),
-    ):
-        layer = layers.Dense(2, kernel_constraint=constraint, kernel_initializer="ones")
-        model = keras.Sequential([keras.Input((2,)), layer])
-        model.compile(keras.optimizers.SGD(1.0), "mse")
-        model.fit(X, np.tile(Y, 2) - 9.0, epochs=3, verbose=0)
-        assert fits(layer.kernel.numpy()) and layer.bias.numpy().max() < 0.0
-
-
 # Gradients of the reader's own, checkpoints that rotate.
 
 
-def test_a_gradient_of_ones_own():
-    @tf.custom_gradient
-    def clipped(x, scale):
-        return x * scale, lambda dy: (tf.clip_by_norm(dy, 0.5), None)
-
-    v = tf.Variable([2.0, 3.0])
-    with tf.GradientTape(persistent=True) as tape:
-        y = tf.reduce_sum(clipped(v * v, 5.0))
-    assert float(y) == 65.0
-    np.testing.assert_allclose(tape.gradient(y, v).numpy(), 2.0 * v.numpy() * 0.5 / np.sqrt(2.0), rtol=1e-6)
-
-    @tf.function
-    def step(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = same(x)
-        return tape.gradient(y, x)
-
-    same = tf.custom_gradient(lambda x: (x, lambda dy: 7.0 * dy))
-    assert step(tf.constant([1.0, 2.0])).numpy().tolist() == [7.0, 7.0] and not step.eager
-    hidden = tf.custom_gradient(lambda x: (x * v, lambda dy: dy))
-    with pytest.raises(TypeError, match="it reads a variable"):
-        hidden(tf.constant([1.0, 2.0]))
-    wrong = tf.custom_gradient(lambda x: (x * 2.0, lambda dy: (dy, dy)))
-    with tf.GradientTape() as tape:
-        y = wrong(v)
-    with pytest.raises(TypeError, match="expected 1, one for each input"):
-        tape.gradient(y, v)
-
-
-def test_the_last_checkpoints_are_kept(tmp_path):
-    value = tf.Variable(0.0)
-    manager = tf.train.CheckpointManager(tf.train.Checkpoint(value=value), tmp_path / "kept", max_to_keep=2)
-    assert manager.latest_checkpoint is None and manager.restore_or_initialize() is None
-    for k in range(1, 4):
-        value.assign(float(k))
-        path = manager.save()
-    assert path == manager.latest_checkpoint == tf.train.latest_checkpoint(tmp_path / "kept")
-    assert sorted(file.name for file in (tmp_path / "kept").iterdir()) == ["checkpoint", "ckpt-2", "ckpt-3"]
-    fresh = tf.Variable(9.0)
-    checkpoint = tf.train.Checkpoint(value=fresh)
-    again = tf.train.CheckpointManager(checkpoint, tmp_path / "kept", max_to_keep=2)
-    assert again.restore_or_initialize() == path and float(fresh) == 3.0
-    assert again.save().endswith("ckpt-4") and len(again.checkpoints) == 2
-    checkpoint.restore(again.checkpoints[0]).expect_partial()
-    assert float(fresh) == 3.0
-
-
-def test_whole_numbers_are_divided_in_float64():
-    y = tf.divide([7, 1], [2, 4])
-    assert y.dtype == tf.float64 and y.numpy().tolist() == [3.5, 0.25]
-    assert tf.math.truediv(tf.constant([1.0]), 2.0).dtype == tf.float32
-
-
-def test_norms_of_lists_with_gaps():
-    clipped, norm = tf.clip_by_global_norm([tf.constant([3.0, 4.0]), None, tf.constant([12.0])], 6.5)
-    assert float(norm) == 13.0 and clipped[1] is None
-    assert clipped[0].numpy().tolist() == [1.5, 2.0] and clipped[2].numpy().tolist() == [6.0]
-
-
-def test_a_rate_is_halved_in_place():
-    model = graph_of(keras.Model)
-    model.fit(X, Y, verbose=0)
-    model.optimizer.learning_rate.assign(model.optimizer.learning_rate / 2.0)
-    assert float(model.optimizer.learning_rate) == 0.25
-
-
 def test_an_import_that_fails_says_what_to_use():
-    with pytest.raises(ImportError, match="has no 'TensorArray'; a Python list"):
+    with pytest.raises(ImportError, match="has no 'TensorArray' here; use a Python list"):
         from levels_more.tensorflow import TensorArray  # noqa: F401
-    with pytest.raises(ImportError, match="layers has no 'Conv2D'; here are"):
+    with pytest.raises(ImportError, match="layers has no 'Conv2D' here; use layers.Dense"):
         from levels_more.tensorflow.keras.layers import Conv2D  # noqa: F401
     assert not hasattr(layers, "Conv2D")
 
@@ -1092,15 +605,6 @@ def adadelta(w, gradients, rate=0.1, a=0.0, d=0.0):
     return w
 
 
-@pytest.mark.parametrize("name, steps", [("Nadam", nadam), ("Adamax", adamax), ("Adadelta", adadelta)])
-def test_more_optimizers(name, steps):
-    start, gradients = np.array([1.0, -2.0]), np.array([[0.5, -1.0], [0.25, 2.0], [-1.0, 0.125]])
-    v, optimizer = tf.Variable(start), getattr(keras.optimizers, name)(0.1)
-    for g in gradients:
-        optimizer.apply_gradients([(tf.constant(g), v)])
-    np.testing.assert_allclose(v.numpy(), steps(start, gradients), rtol=1e-9)
-
-
 def test_the_shape_of_a_batch_is_known_in_a_layer_of_a_graph():
     class Noisy(layers.Layer):
         def call(self, inputs):
@@ -1113,19 +617,8 @@ def test_the_shape_of_a_batch_is_known_in_a_layer_of_a_graph():
     assert tf.shape(X).numpy().tolist() == [4, 2]
 
 
-def test_the_diagonal():
-    square = tf.constant([[1.0, 2.0], [3.0, 4.0]])
-    assert tf.linalg.diag_part(square).numpy().tolist() == [1.0, 4.0] and float(tf.linalg.trace(square)) == 5.0
-
-
-class Passing(keras.Model):
-    def train_step(self, data):
-        return super().train_step(data)
-
-
-@pytest.mark.parametrize("kind", [keras.Model, Passing])
-def test_weights_of_classes_are_for_training_and_validation_has_its_steps(kind, float64):
-    model, plain = graph_of(kind), graph_of(keras.Model)
+def test_weights_of_classes_are_for_training_and_validation_has_its_steps(float64):
+    model, plain = graph_of(keras.Model), graph_of(keras.Model)
     options = {"batch_size": 2, "epochs": 1, "shuffle": False, "verbose": 0}
     told = model.fit(X, Y, class_weight={0: 5.0, 1: 2.0}, validation_split=0.5, **options).history
     plain.set_weights(model.get_weights())
@@ -1139,149 +632,10 @@ def test_weights_of_classes_are_for_training_and_validation_has_its_steps(kind, 
 # What programs for the real library told apart: see each name there.
 
 
-def test_the_cosine_is_large_where_both_point_one_way_but_the_loss_is_small():
-    metric = keras.metrics.CosineSimilarity()
-    metric.update_state(X, 2.0 * X)
-    assert float(metric.result()) == pytest.approx(1.0) and metric.name == "cosine_similarity"
-    assert float(keras.losses.CosineSimilarity()(X, 2.0 * X)) == pytest.approx(-1.0)
-
-
-def test_a_metric_of_whole_batches_counts_batches_and_one_of_rows_rows(float64):
-    def error(y, p):
-        return tf.reduce_mean(tf.abs(y - p))
-
-    def both(y, p):
-        return tf.concat([tf.abs(y - p), tf.abs(y - p)], axis=1)
-
-    x = np.arange(5.0)[:, None]
-    model = keras.Sequential([keras.Input((1,)), layers.Dense(1, kernel_initializer="ones")])
-    model.compile("sgd", "mse", metrics=[error, both])
-    told = model.evaluate(x, 2.0 * x, batch_size=2, verbose=0, return_dict=True)
-    assert told["error"] == pytest.approx((0.5 + 2.5 + 4.0) / 3.0) and told["both"] == pytest.approx(2.0)
-
-
 def two_outputs():
     a, b = keras.Input((2,), name="a"), keras.Input((2,), name="b")
     outputs = layers.Dense(1, name="price")(a), layers.Dense(1, name="kind")(b)
     return keras.Model([a, b], [*outputs])
-
-
-def test_each_of_several_outputs_has_its_metrics_and_its_loss(float64):
-    model = two_outputs()
-    model.compile("sgd", loss=["mse", "mae"], loss_weights=[1.0, 0.5], metrics=["mae", "mse"])
-    p = [each.numpy() for each in model([X, X])]
-    told = model.evaluate([X, X], [Y, Y], verbose=0, return_dict=True)
-    square, size = (np.mean((Y - p[0]) ** 2), np.mean(np.abs(Y - p[1])))
-    wanted = {"price_loss": square, "kind_loss": size, "loss": square + 0.5 * size}
-    wanted |= {"price_mae": np.mean(np.abs(Y - p[0])), "kind_mse": np.mean((Y - p[1]) ** 2)}
-    assert told == pytest.approx(wanted) and model.evaluate([X, X], [Y, Y], verbose=0)[1:3] == [
-        told["price_loss"],
-        size,
-    ]
-    model.compile("sgd", loss="mse", metrics={"kind": ["mae"]})
-    assert [*model.fit([X, X], [Y, Y], verbose=0).history] == ["loss", "price_loss", "kind_loss", "kind_mae"]
-    for metrics in (["mae"], {"other": "mae"}):
-        with pytest.raises(ValueError, match="give {name: metrics}"):
-            model.compile("sgd", "mse", metrics=metrics)
-
-
-def test_penalties_of_what_a_layer_gives_are_by_rows(float64):
-    for layer in (layers.ActivityRegularization(l1=0.5), layers.Dense(2, "linear", activity_regularizer="l1")):
-        layer.build((None, 2))
-        if layer.trainable_variables:
-            layer.set_weights([50.0 * np.eye(2), np.zeros(2)])
-        layer(X)
-        assert float(sum(layer.losses)) == pytest.approx(0.5 * np.abs(X).sum() / 4.0)
-
-
-def test_in_a_step_of_ones_own_metrics_of_compile_heed_no_weights(float64):
-    class Own(keras.Model):
-        def train_step(self, data):
-            x, y, weight = data
-            p = self(x, training=True)
-            for metric in self.metrics:
-                if metric.name == "loss":
-                    metric.update_state(self.compute_loss(y=y, y_pred=p, sample_weight=weight))
-                else:
-                    metric.update_state(y, p, sample_weight=weight)
-            return {metric.name: metric.result() for metric in self.metrics}
-
-    model, weights = graph_of(Own), np.array([[1.0], [2.0], [0.5], [3.0]])
-    p = model.predict(X, verbose=0)
-    model.compile("sgd", "mse", metrics=["mae"])
-    told = model.fit(X, Y, sample_weight=weights, verbose=0).history
-    assert told["mae"][0] == pytest.approx(np.mean(np.abs(Y - p)))
-    model.compile("sgd", "mse", weighted_metrics=["mae"])
-    told = model.fit(X, Y, sample_weight=weights, verbose=0).history
-    assert told["mae"][0] == pytest.approx((weights * np.abs(Y - p)).sum() / weights.sum())
-
-
-def test_a_part_of_a_variable_is_assigned_and_stays_on_the_tape():
-    v = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
-    v[1, :].assign([0.0, 5.0])
-    v[0, tf.constant(0)].assign_add(1.0)
-    assert v.numpy().tolist() == [[2.0, 2.0], [0.0, 5.0]]
-    with tf.GradientTape() as tape:
-        y = v[0, 1] * v[1, 1]
-    assert tape.gradient(y, v).numpy().tolist() == [[0.0, 5.0], [0.0, 2.0]]
-
-    @tf.function
-    def mark(k):
-        v[k].assign([9.0, 9.0])
-        return v
-
-    assert mark(tf.constant(1)).numpy().tolist() == [[2.0, 2.0], [9.0, 9.0]]
-
-
-def test_all_slopes_and_shares_of_targets():
-    x = tf.Variable([1.0, 2.0])
-    with tf.GradientTape(persistent=True) as tape:
-        y = x * x
-        z = tf.reduce_sum(y) + tf.stop_gradient(x[0] * 3.0)
-    assert tape.jacobian(y, x).numpy().tolist() == [[2.0, 0.0], [0.0, 4.0]]
-    assert tape.gradient(y, x, output_gradients=tf.constant([10.0, 100.0])).numpy().tolist() == [20.0, 400.0]
-    assert tape.gradient(z, {"x": x})["x"].numpy().tolist() == [2.0, 4.0]
-    rows = tf.constant(X)
-    with tf.GradientTape() as tape:
-        tape.watch(rows)
-        y = rows * tf.reverse(rows, [1])
-    wanted = [[[b, a], [b, a]] for a, b in X]
-    np.testing.assert_allclose(tape.batch_jacobian(y, rows).numpy(), wanted)
-    other = tf.Variable(3.0)
-    with tf.GradientTape() as tape:
-        before = other * other
-        tape.reset()
-        y = x[0] * before
-    assert tape.gradient(y, [x, other])[1] is None
-
-
-def test_callbacks_hear_of_each_step():
-    heard = []
-
-    class Hearing(keras.callbacks.Callback):
-        def on_train_batch_begin(self, batch, logs=None):
-            heard.append(f"begin {batch}")
-
-        def on_batch_end(self, batch, logs=None):
-            heard.append(f"end {batch} {sorted(logs)}")
-
-        def on_test_batch_begin(self, batch, logs=None):
-            heard.append(f"test {batch}")
-
-        def on_test_batch_end(self, batch, logs=None):
-            heard.append(f"tested {batch} {sorted(logs)}")
-
-        def on_train_end(self, logs=None):
-            super().on_train_end(logs)
-            heard.append(self.params["steps"])
-
-    for kind in (keras.Model, Passing):
-        heard.clear()
-        model = graph_of(kind)
-        model.fit(X, Y, batch_size=2, validation_data=(X[:3], Y[:3]), verbose=0, callbacks=[Hearing()])
-        train = [f"{word} {k}" + " ['loss', 'mae']" * (word == "end") for k in (0, 1) for word in ("begin", "end")]
-        test = [f"{word} {k}" + " ['loss', 'mae']" * (word == "tested") for k in (0, 1) for word in ("test", "tested")]
-        assert heard == [*train, *test, 2]
 
 
 def test_a_training_that_never_beats_the_baseline_ends():
@@ -1295,35 +649,29 @@ def test_a_training_that_never_beats_the_baseline_ends():
         assert stop.stopped_epoch == last
 
 
-def test_numbers_at_equal_distances_between_whole_ones_are_float64():
-    assert tf.linspace(-2, 2, 5).dtype == tf.float64 and tf.linspace(-2.0, 2.0, 5).dtype == tf.float32
+def test_what_is_saved_comes_back(tmp_path):
+    model = sequential()
+    model.compile(optimizer="adam", loss="mse", metrics=["mae", "accuracy"])
+    model.fit(X, Y, epochs=1, verbose=0)
+    model.save(tmp_path / "model.keras")
+    other = keras.models.load_model(tmp_path / "model.keras")
+    assert type(other.layers[0]) is layers.Dense and other.predict(X).tolist() == model.predict(X).tolist()
+    assert type(other.optimizer) is keras.optimizers.Adam
 
 
-def test_starting_weights_may_be_drawn_by_ops():
-    model = keras.Sequential([layers.Dense(1, kernel_initializer=tf.random.normal)])
+def test_a_step_of_data_says_how_it_is_written_here():
+    class Own(keras.Model):
+        def build(self, input_shape):
+            self.out = layers.Dense(1)
+            super().build(input_shape)
+
+        def call(self, x):
+            return self.out(x)
+
+        def train_step(self, data):
+            return {}
+
+    model = Own()
     model.compile("sgd", "mse")
-    model.fit(X, Y, verbose=0)
-    assert model.layers[0].kernel.shape == (2, 1)
-
-
-def test_windows_are_datasets_and_rows_of_several_sizes_are_padded():
-    data = tf.data.Dataset.range(5)
-    assert [[int(v) for v in window] for window in data.window(2)] == [[0, 1], [2, 3], [4]]
-    ragged = tf.data.Dataset.from_generator(lambda: ([1] * k for k in (1, 3)), output_types=tf.int32)
-    assert [b.numpy().tolist() for b in ragged.padded_batch(2)] == [[[1, 0, 0], [1, 1, 1]]]
-
-
-def test_classes_may_be_bytes():
-    assert keras.utils.to_categorical(np.array([0, 2], "u1"), 3).tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
-
-
-def test_a_rate_of_ones_own():
-    class Falling(keras.optimizers.schedules.LearningRateSchedule):
-        def __call__(self, step):
-            return 0.5 / (tf.cast(step, tf.float32) + 1.0)
-
-    v, optimizer = tf.Variable([1.0]), keras.optimizers.SGD(Falling())
-    for _ in range(3):
-        optimizer.apply_gradients([(tf.constant([1.0]), v)])
-    np.testing.assert_allclose(v.numpy(), 1.0 - 0.5 * (1.0 + 1.0 / 2.0 + 1.0 / 3.0), rtol=1e-6)
-    assert tf.eye(2, dtype=tf.dtypes.int32).numpy().tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(TypeError, match=r"write def train_step\(self, x, y\)"):
+        model.fit(X, Y, verbose=0)

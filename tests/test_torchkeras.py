@@ -12,7 +12,7 @@ from levels_more import pytorch_lightning as pl
 from levels_more import tensorflow, torch, torchkeras, torchmetrics
 from levels_more.torch import nn
 from levels_more.torch.utils.data import DataLoader, TensorDataset
-from levels_more.torchkeras import KerasModel, Model, metrics, summary
+from levels_more.torchkeras import KerasModel, metrics, summary
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 2))
@@ -50,30 +50,6 @@ def mae(y_pred, y_true):
     return torch.mean(torch.abs(y_pred - y_true))
 
 
-@pytest.mark.parametrize("under", [False, True])
-def test_the_older_model(under, capsys):
-    class Net(Model):
-        def __init__(self):
-            super().__init__()
-            self.line = line()
-
-        def forward(self, x):
-            return self.line(x)
-
-    model = Net() if under else Model(line())
-    model.compile(
-        loss_func=nn.MSELoss(), optimizer=torch.optim.SGD(model.parameters(), lr=0.05), metrics_dict={"mae": mae}
-    )
-    table = model.fit(3, dl_train=DATA, dl_val=HELD, log_step_freq=10)
-    losses, held, (w, b) = trained(3, 0.05)
-    assert [*table.columns] == ["loss", "mae", "val_loss", "val_mae"]
-    np.testing.assert_allclose(table["loss"], losses, rtol=1e-12)
-    np.testing.assert_allclose(table["val_loss"], held, rtol=1e-12)
-    assert model.evaluate(HELD)["val_loss"] == table["val_loss"].iloc[-1]
-    np.testing.assert_allclose(model.predict(HELD).numpy(), X[:4] @ w.T + b, rtol=1e-12)
-    assert capsys.readouterr().out.count("val_mae") == 3
-
-
 def test_a_keras_model_makes_gradients_shorter_and_goes_back_to_the_best(tmp_path):
     net = line()
     model = KerasModel(net, loss_fn=nn.MSELoss(), optimizer=torch.optim.SGD(net.parameters(), lr=0.4))
@@ -95,50 +71,6 @@ def test_the_next_fit_begins_with_a_look(tmp_path):
     assert second["val_loss"][0] == first["val_loss"].min()
 
 
-def test_callbacks_and_schedules_are_heard(tmp_path):
-    heard = []
-
-    class Hearing:
-        def on_fit_start(self, model):
-            heard.append("start")
-
-        def on_validation_epoch_end(self, model):
-            heard.append(model.history["val_loss"][-1])
-
-    net = line()
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-    schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=3, gamma=0.5)
-    model = KerasModel(net, nn.MSELoss(), optimizer=optimizer, lr_scheduler=schedule)
-    table = model.fit(DATA, HELD, epochs=2, ckpt_path=str(tmp_path / "best"), callbacks=[Hearing()], quiet=True)
-    assert heard == ["start", *table["val_loss"]] and [*table["lr"]] == [0.005, 0.0025]
-    with pytest.raises(ValueError, match="monitor is 'val_loss'; this training has epoch, train_loss, lr"):
-        model.fit(DATA, epochs=1, quiet=True)
-
-
-@pytest.mark.quick
-def test_metrics_count_over_batches():
-    logits, true = torch.tensor([2.0, -1.0, 3.0, -2.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
-    rows = (metrics.Accuracy, 0.5, 3 / 5), (metrics.Precision, 0.5, 2 / 3), (metrics.Recall, 0.5, 2 / 3)
-    for kind, first, both in rows:
-        metric = kind()
-        assert metric(logits, true).item() == first
-        metric(torch.tensor([1.0]), torch.tensor([1.0]))
-        assert metric.compute().item() == pytest.approx(both)
-        metric.reset()
-        assert np.isnan(metric.compute().item())
-
-
-def test_metrics_of_ranks_count_over_batches():
-    logits, true = torch.tensor([2.0, -1.0, 3.0, -2.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
-    for kind, first, both in ((metrics.AUC, 2 / 4, 4 / 6), (metrics.KS, 1 / 2, 2 / 3)):
-        metric = kind()
-        assert metric(logits, true).item() == pytest.approx(first)
-        metric(torch.tensor([-3.0]), torch.tensor([0.0]))
-        assert metric.compute().item() == pytest.approx(both)
-        metric.reset()
-        assert np.isnan(metric.compute().item())
-
-
 def test_a_summary_tells_what_each_part_gives(capsys):
     net = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 1)).double()
     text = summary(net, input_shape=(2,))
@@ -155,19 +87,6 @@ def test_a_summary_takes_a_batch_or_a_shape():
         summary(net, (2,))
     with pytest.raises(TypeError, match="summary: input_shape is None; expected it, or input_data"):
         summary(net)
-
-
-@pytest.mark.parametrize("cpu", [True, False])
-def test_fit_takes_what_torchkeras_4_takes_and_refuses_what_is_not_done(cpu, tmp_path):
-    model = KerasModel(line(), nn.MSELoss())
-    how = {"epochs": 1, "ckpt_path": str(tmp_path / "best.pt"), "quiet": True}
-    table = model.fit(DATA, HELD, **how, cpu=cpu, wandb=False, mixed_precision="no", gradient_accumulation_steps=1)
-    assert len(table) == 1 and (tmp_path / "best.pt").exists()
-    for name, value in {"wandb": "mine", "mixed_precision": "fp16", "gradient_accumulation_steps": 4}.items():
-        with pytest.raises(TypeError, match=f"fit: {name} is {value!r}; expected "):
-            model.fit(DATA, HELD, **how, **{name: value})
-    with pytest.raises(TypeError, match="unexpected keyword argument 'learning_rate'"):
-        model.fit(DATA, HELD, learning_rate=0.1)
 
 
 # torchmetrics, and PyTorch Lightning ---------------------------------------------------------------------------------
@@ -274,44 +193,7 @@ def test_a_lightning_module_says_its_own_steps(tmp_path):
     assert again.line.weight.tolist() == model.line.weight.tolist()
 
 
-def test_what_lightning_does_not_do_here_is_said(tmp_path):
-    fresh, empty = (pl.Trainer(max_epochs=1, default_root_dir=tmp_path) for _ in range(2))
-    watching = pl.Trainer(max_epochs=1, callbacks=[pl.callbacks.EarlyStopping("val_acc")], default_root_dir=tmp_path)
-    cases = [
-        (lambda: pl.Trainer(gpus=1), TypeError, "Trainer: gpus is 1; expected 0: here is the CPU"),
-        (lambda: pl.Trainer(accelerator="gpu"), TypeError, "Trainer: accelerator is 'gpu'; expected 'cpu'"),
-        (lambda: pl.Trainer(devices=2), TypeError, "Trainer: devices is 2; expected 1"),
-        (lambda: pl.Trainer(precision=16), TypeError, "unexpected keyword argument 'precision'"),
-        (lambda: pl.callbacks.ModelCheckpoint(save_top_k=3), TypeError, "save_top_k is 3; expected 1"),
-        (lambda: pl.callbacks.EarlyStopping("loss", mode="best"), ValueError, "EarlyStopping: mode is 'best'"),
-        (lambda: fresh.fit(line(), DATA), TypeError, "Trainer.fit: model is .*; expected a LightningModule"),
-        (lambda: fresh.test(light(), HELD, "best"), ValueError, "ckpt_path is 'best', and no checkpoint was kept"),
-        (lambda: empty.test(dataloaders=HELD), TypeError, "Trainer.test: model is None"),
-        (
-            lambda: watching.fit(light(), DATA, HELD),
-            ValueError,
-            "monitor is 'val_acc'; this training has logged val_loss",
-        ),
-        (lambda: pl.LightningModule().training_step(None, 0), NotImplementedError, "has no training_step; write"),
-        (lambda: pl.LightningModule().configure_optimizers(), NotImplementedError, "has no configure_optimizers"),
-    ]
-    for call, kind, told in cases:
-        with pytest.raises(kind, match=told):
-            call()
-
-
 # Names ---------------------------------------------------------------------------------------------------------------
-
-
-def test_seeds_and_missing_names():
-    torchkeras.seed_everything(3)
-    first = np.random.random(), torch.rand(2).tolist()
-    torchkeras.seed_everything(3)
-    assert (np.random.random(), torch.rand(2).tolist()) == first
-    assert importlib.import_module("levels_more.torchkeras.metrics") is metrics
-    assert torchkeras.__version__.startswith("4.0")
-    with pytest.raises(AttributeError, match="VLog.*KerasModel"):
-        torchkeras.VLog  # noqa: B018
 
 
 PLACES = {  # modules of other libraries that readers import, all of which are spelled here
@@ -363,10 +245,52 @@ def test_a_name_that_is_not_there_is_refused_in_words(name):
         exec(f"from levels_more.{name} import no_such_name")
 
 
-def test_the_nearest_name_is_told_and_all_are_listed():
-    with pytest.raises(AttributeError, match="torch has no 'sigmod' here; the nearest is 'sigmoid'"):
-        torch.sigmod  # noqa: B018
-    assert {"sigmoid", "float64", "nn", "tensor", "no_grad"} <= {*dir(torch)} and "np" not in dir(torch)
-    assert {"mse_loss", "relu"} <= {*dir(nn.functional)} and {"reduce_mean", "float64"} <= {*dir(tensorflow)}
-    assert importlib.import_module("levels_more.torch.backends.cudnn") is torch.backends.cudnn
-    torch.backends.cudnn.deterministic = True  # as programs write it; it changes nothing
+@pytest.mark.quick
+def test_a_metric_counts_over_batches():
+    logits, true = torch.tensor([2.0, -1.0, 3.0, -2.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
+    metric = metrics.Accuracy()
+    assert metric(logits, true).item() == 0.5
+    metric(torch.tensor([1.0]), torch.tensor([1.0]))
+    assert metric.compute().item() == pytest.approx(3 / 5)
+    metric.reset()
+    assert np.isnan(metric.compute().item())
+
+
+def test_a_schedule_steps_with_the_optimizer(tmp_path):
+    net = line()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=3, gamma=0.5)
+    model = KerasModel(net, nn.MSELoss(), optimizer=optimizer, lr_scheduler=schedule)
+    table = model.fit(DATA, HELD, epochs=2, ckpt_path=str(tmp_path / "best"), quiet=True)
+    assert [*table["lr"]] == [0.005, 0.0025]
+    with pytest.raises(ValueError, match="monitor is 'val_loss'; this training has epoch, train_loss, lr"):
+        model.fit(DATA, epochs=1, quiet=True)
+
+
+def test_what_lightning_does_not_do_here_is_said(tmp_path):
+    fresh, empty = (pl.Trainer(max_epochs=1, default_root_dir=tmp_path) for _ in range(2))
+    watching = pl.Trainer(max_epochs=1, callbacks=[pl.callbacks.EarlyStopping("val_acc")], default_root_dir=tmp_path)
+    cases = [
+        (lambda: pl.Trainer(gpus=1), TypeError, "Trainer: gpus is 1; expected 0: here is the CPU"),
+        (lambda: pl.Trainer(precision=16), TypeError, "unexpected keyword argument 'precision'"),
+        (lambda: pl.callbacks.ModelCheckpoint(save_top_k=3), TypeError, "save_top_k is 3; expected 1"),
+        (lambda: pl.callbacks.EarlyStopping("loss", mode="best"), ValueError, "EarlyStopping: mode is 'best'"),
+        (lambda: fresh.fit(line(), DATA), TypeError, "Trainer.fit: model is .*; expected a LightningModule"),
+        (lambda: fresh.test(light(), HELD, "best"), ValueError, "ckpt_path is 'best', and no checkpoint was kept"),
+        (lambda: empty.test(dataloaders=HELD), TypeError, "Trainer.test: model is None"),
+        (lambda: watching.fit(light(), DATA, HELD), ValueError, "is 'val_acc'; this training has logged val_loss"),
+        (lambda: pl.LightningModule().training_step(None, 0), NotImplementedError, "has no training_step; write"),
+        (lambda: pl.LightningModule().configure_optimizers(), NotImplementedError, "has no configure_optimizers"),
+    ]
+    for call, kind, told in cases:
+        with pytest.raises(kind, match=told):
+            call()
+
+
+def test_seeds_begin_anew():
+    torchkeras.seed_everything(3)
+    first = np.random.random(), torch.rand(2).tolist()
+    torchkeras.seed_everything(3)
+    assert (np.random.random(), torch.rand(2).tolist()) == first
+    assert importlib.import_module("levels_more.torchkeras.metrics") is metrics
+    assert torchkeras.__version__.startswith("4.0")

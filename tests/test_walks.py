@@ -5,7 +5,6 @@ import pytest
 
 from course import tasks
 from levels.low_level.tasks import dnn_classifier, linear_regression
-from levels_more import tensorflow as tf
 from levels_more.compiler.eager import backward
 from levels_more.hardware import pool
 from levels_more.kernels import KERNELS, kernel
@@ -94,26 +93,6 @@ def test_a_rule_of_the_readers_runs_in_each_walk(monkeypatch):
     assert len(heard) == OFTEN
 
 
-def test_a_gradient_of_the_readers_runs_in_each_walk():
-    heard = []
-
-    @tf.custom_gradient
-    def shifted(x):
-        def back(dy):
-            heard.append(len(heard))
-            return dy * float(len(heard))
-
-        return x + 1.0, back
-
-    w, found = tf.Variable([1.0]), []
-    for _ in range(OFTEN):
-        with tf.GradientTape() as tape:
-            y = tf.reduce_sum(shifted(w) * 2.0)
-        found.append(float(tape.gradient(y, w).numpy()[0]))
-    assert found == [2.0 * k for k in range(1, OFTEN + 1)]
-    assert not any(
-        isinstance(walk, backward._Walk) for walk in backward._WALKS.values()
-    )  # its function would stay alive
 
 
 def test_a_kernel_that_is_swapped_is_heard():

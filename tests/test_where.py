@@ -198,7 +198,7 @@ def test_what_others_call_so_leads_to_a_line_that_spells_it(asked, file, says):
     assert "\n".join(lines[place.first - 1 : place.last]) == place.source
 
 
-@pytest.mark.parametrize("asked", ["torch.nn.init.zeros_", "tf.stack"])
+@pytest.mark.parametrize("asked", ["torch.nn.utils.clip_grad_norm_", "tf.stack"])
 def test_what_is_only_spelled_here_is_found_too(asked):
     assert course.where(asked).spelling.source
 

@@ -7,6 +7,7 @@ import numpy as np
 from levels.low_level import DTYPES, Operators
 from levels_more.checks import called
 from levels_more.mid_level.dataset import Dataset, as_element, each_array
+from levels_more.missing import TENSORFLOW, refusing
 from levels_more.tensorflow.nested import each_leaf, known_now, numbers
 
 
@@ -30,6 +31,8 @@ def _numpy(x):
 
 class TensorStream(Dataset):
     """A dataset of tensors, or of tuples or dicts of them: its functions take and return tensors."""
+
+    __getattr__ = refusing("a dataset", TENSORFLOW)
 
     @classmethod
     def from_tensor_slices(cls, tensors, name=None):

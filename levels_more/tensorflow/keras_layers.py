@@ -80,14 +80,6 @@ class BatchNormalization(Layer, layers.BatchNormalization):
     """That of levels."""
 
 
-class Concatenate(Layer, layers.Concatenate):
-    """That of levels."""
-
-
-class Flatten(Layer, layers.Flatten):
-    """That of levels."""
-
-
 class _State(Variable):
     apart = True  # for `Module.named`: no weight
 
@@ -100,5 +92,5 @@ class Dropout(Layer, layers.Dropout):
         self.state = _State(self.state, trainable=False)
 
 
-KINDS = Layer, Dense, Activation, BatchNormalization, Concatenate, Dropout, Flatten
+KINDS = Layer, Dense, Activation, BatchNormalization, Dropout
 LAYERS = {kind.__name__: kind for kind in KINDS}

@@ -29,8 +29,13 @@ class Metric(mid_level.Metric):
         """The metric over all batches since the last `reset_state`, a tensor."""
         return constant(np.asarray(super().result(), FLOAT[0]))
 
+    def reset_state(self):
+        """Forget all batches."""
+        for variable in self.variables:
+            variable.assign(np.zeros(variable.shape, variable.dtype))
+
     def reset_states(self):
-        """Forget all batches, as it was called before."""
+        """The same, as it was called before."""
         self.reset_state()
 
 
@@ -70,7 +75,7 @@ def of_loss(kind):
 
 
 def called(metric):
-    """A metric that was asked for by name has that name."""
+    """A metric that was asked for by name has that name. (A function that gives one number for a batch counts its rows.)"""
     if not isinstance(metric, str):
         return metric() if isinstance(metric, type) else metric
     word = spelled(metrics.METRICS, metric)

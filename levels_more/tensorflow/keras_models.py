@@ -1,5 +1,7 @@
 """Models by Keras' rules: a subclass, which may have a `build` of its own, a graph of layers, or layers in a row."""
 
+import math
+
 from levels_more import high_level
 from levels_more.checks import expect
 from levels_more.high_level.data_adapter import as_list, is_data
@@ -10,7 +12,7 @@ from levels_more.saving import model as saving
 from levels_more.tensorflow import keras_optimizers
 from levels_more.tensorflow.keras_layers import LAYERS, Input, Layer
 from levels_more.tensorflow.keras_losses import LOSSES, chosen
-from levels_more.tensorflow.keras_metrics import METRICS, called
+from levels_more.tensorflow.keras_metrics import METRICS, AccuracyByShape, MeanLoss, called
 
 
 class Model(Layer, high_level.Model):
@@ -37,11 +39,10 @@ class Model(Layer, high_level.Model):
         super().compile(optimizer, losses, [called(metric) for metric in as_list(metrics or ())])
 
     def fit(self, x=None, y=None, batch_size=None, *args, **options):
-        """That of levels, of arrays x, y or a Dataset. Raises TypeError for `steps_per_epoch` of arrays."""
+        """That of levels; `steps_per_epoch` has to divide the batches of a Dataset. Else it raises TypeError."""
         steps = options.get("steps_per_epoch")
-        expect(
-            steps is None or is_data(x), "fit: steps_per_epoch", steps, "None beside arrays; of a Dataset it is heeded"
-        )
+        fits = steps is None or is_data(x) and (x.length == math.inf or x.length % steps == 0)
+        expect(fits, "fit: steps_per_epoch", steps, "None, or a number that divides the batches of a Dataset")
         options.setdefault("validation_batch_size", batch_size or 32)
         return super().fit(x, y, batch_size, *args, **options)
 
@@ -67,4 +68,4 @@ def load_model(filepath, custom_objects=None):
 for table in (LAYERS, LOSSES, METRICS, keras_optimizers.OPTIMIZERS):
     CLASSES.update({f"keras.{name}": kind for name, kind in table.items() if isinstance(kind, type)})
 CLASSES["keras.Functional"] = Model  # what a graph of layers is called in files
-CLASSES["keras.Sequential"] = Sequential
+CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Sequential, AccuracyByShape, MeanLoss)})

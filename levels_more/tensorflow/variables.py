@@ -3,6 +3,7 @@
 from levels.low_level import VJPS, Operators, Variable, as_tensor, hand_on, quickest_walk
 from levels_more import low_level
 from levels_more.low_level.module import Module
+from levels_more.missing import TENSORFLOW, refusing
 from levels_more.tensorflow.nested import each_leaf, leaves, numbers
 
 
@@ -56,6 +57,8 @@ class SortedModule(Module):
 
 class WatchingTape(low_level.GradientTape):
     """Writes down every op; gradients go to trainable variables, and to tensors that it was told to watch."""
+
+    __getattr__ = refusing("a tape", TENSORFLOW)
 
     def __init__(self, persistent=False, watch_accessed_variables=True):
         super().__init__(persistent)

@@ -10,7 +10,7 @@ import math
 
 from levels_more.low_level.creation import set_seed
 from levels_more.low_level.generator import Generator
-from levels_more.missing import EMPTY_ROOMS, room, small_room
+from levels_more.missing import room, small_room
 from levels_more.torch import serialization
 from levels_more.torch.functions import FUNCTIONS, KINDS
 from levels_more.torch.recorded import Recorded as Tensor  # noqa: F401
@@ -31,8 +31,8 @@ from levels_more.torch.serialization import save  # noqa: F401
 __version__ = "2.15, its names on levels"
 pi, inf, nan = math.pi, math.inf, math.nan
 cuda = small_room("torch.cuda", is_available=lambda: False, device_count=lambda: 0, manual_seed_all=lambda seed: None)
-for _name in EMPTY_ROOMS:
-    globals()[_name.removeprefix("torch.")] = small_room(_name)
+linalg, accelerator = small_room("torch.linalg"), small_room("torch.accelerator")  # they say what to use
+backends = small_room("torch.backends", mps=cuda, cudnn=small_room("torch.backends.cudnn"))
 no_grad, enable_grad = functools.partial(switched, False), functools.partial(switched, True)
 inference_mode = no_grad
 

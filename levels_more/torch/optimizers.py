@@ -39,13 +39,15 @@ class Optimizer:
 
         Raises TypeError for what is no tensor, ValueError for what was made from others.
         """
-        found, kind = group["params"], type(self).__name__
+        found, kind, known = group["params"], type(self).__name__, {*self._parameters()}
         found = [found] if hasattr(found, "grad") else list(found)
         for p in found:
             if not isinstance(p, Recorded):
                 raise TypeError(f"{kind}: a parameter is {p!r:.60}; expected tensors, as model.parameters() gives them")
             if not p.is_leaf:
                 raise ValueError(f"{kind}: a parameter was made from other tensors; train those, or detach() it first")
+            if p in known:
+                raise ValueError(f"{kind}: a parameter stands in two groups; it would step twice")
         options = {name: as_python(x) for name, x in group.items()}
         self.param_groups.append({**self.defaults, **options, "params": found})
 

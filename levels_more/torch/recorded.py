@@ -8,11 +8,12 @@ import numpy as np
 from levels.low_level import Operators
 from levels_more import low_level
 from levels_more.low_level.promotion import NUMBERS
-from levels_more.missing import TORCH
+from levels_more.missing import TORCH, refusing
 from levels_more.torch.op_arguments import put
 from levels_more.torch.recording import Node, OperandError, ShapeError, Switch, gradients, recording, remembering
 from levels_more.torch.storage import Viewing
 
+_LACKING = refusing("a tensor", TORCH)
 FUNCTIONS = {}  # name -> a function of recorded tensors, which is a method, too; `add_` is `add`, in place
 
 
@@ -198,12 +199,11 @@ class Recorded(Viewing):
             self.array()[places] = value.held.numpy() if isinstance(value, Recorded) else value
 
     def __getattr__(self, name):
-        if name.endswith("_") and not name.startswith("_") and (name in FUNCTIONS or name[:-1] in FUNCTIONS):
+        if name.endswith("_") and name[0] != "_" and name not in TORCH and {name, name[:-1]} & FUNCTIONS.keys():
             return functools.partial(_in_place(name[:-1]), self)
         if name in FUNCTIONS:
             return functools.partial(FUNCTIONS[name], self)
-        cure = f"; use {TORCH[name]}" if name in TORCH else ""
-        raise AttributeError(f"a tensor has no {name!r} here{cure}", name=name, obj=self)
+        return _LACKING(self, name)
 
     def __deepcopy__(self, memo):
         if not self.is_leaf:
@@ -256,7 +256,7 @@ class Recorded(Viewing):
 
     def __repr__(self):
         array = self.held.numpy()
-        whole = bool((array == np.floor(array)).all()) if self.dtype.kind == "f" else True
+        whole = self.dtype.kind != "f" or not (array[np.isfinite(array)] % 1.0).any()
         how = {"precision": 4, "floatmode": "maxprec" if whole else "fixed", "separator": ", ", "prefix": "tensor("}
         notes = [np.array2string(array, **how)]
         if self.dtype != NUMBERS[float] and (self.dtype.kind == "f" or not array.size):

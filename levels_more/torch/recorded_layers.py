@@ -56,6 +56,7 @@ class BatchNorm1d(Module):
         self.bias = Parameter(FUNCTIONS["zeros"](num_features, dtype=dtype))
         self.register_buffer("running_mean", FUNCTIONS["zeros"](num_features, dtype=dtype))
         self.register_buffer("running_var", FUNCTIONS["ones"](num_features, dtype=dtype))
+        self.register_buffer("num_batches_tracked", FUNCTIONS["zeros"]((), dtype="int64"))
 
     def forward(self, x):
         """x[batch, features] -> the same shape. Raises ValueError for another shape, and for training on one row."""
@@ -69,6 +70,7 @@ class BatchNorm1d(Module):
                 )
             mean, var = x.mean(0), x.var(0, unbiased=False)
             with switched(False):
+                self.num_batches_tracked += 1
                 self.running_mean += self.momentum * (mean - self.running_mean)
                 self.running_var += self.momentum * (x.var(0) - self.running_var)
         return (x - mean) / (var + self.eps).sqrt() * self.weight + self.bias
@@ -114,12 +116,6 @@ class Tanh(Calling):
     """Calls `tanh`."""
 
     function = FUNCTIONS["tanh"]
-
-
-class Flatten(Calling):
-    """Calls `flatten`."""
-
-    function, options = FUNCTIONS["flatten"], {"start_dim": 1, "end_dim": -1}
 
 
 class MSELoss(Calling):

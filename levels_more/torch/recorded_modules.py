@@ -4,6 +4,7 @@ import collections
 
 from levels.low_level import DTYPES
 from levels_more.low_level.module import Module as LevelModule
+from levels_more.missing import TORCH, refusing
 from levels_more.torch.optimizers import forget
 from levels_more.torch.recorded import Recorded
 
@@ -21,6 +22,7 @@ class Parameter(Recorded):
 class Module(LevelModule):
     """Write `forward`, and put parameters and other modules into attributes. (Those in lists are found in a ModuleList.)"""
 
+    __getattr__ = refusing("a module", TORCH)
     training = True
     buffers_of = ()  # the names of tensors that are kept, and not trained
 

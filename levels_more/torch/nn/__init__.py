@@ -1,13 +1,12 @@
 """`torch.nn`: modules whose `forward` is written, parameters, layers and losses."""
 
-from levels_more.missing import room
+from levels_more.missing import room, small_room
 from levels_more.torch.recorded_layers import (  # noqa: F401
     BatchNorm1d,
     BCELoss,
     BCEWithLogitsLoss,
     CrossEntropyLoss,
     Dropout,
-    Flatten,
     L1Loss,
     Linear,
     MSELoss,
@@ -19,4 +18,5 @@ from levels_more.torch.recorded_modules import Module, Parameter, Sequential  # 
 
 from . import functional, utils  # noqa: F401
 
+init, parameter = small_room("torch.nn.init"), small_room("torch.nn.parameter", Parameter=Parameter)
 __getattr__, __dir__ = room("torch.nn", globals())

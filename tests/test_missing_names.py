@@ -1,0 +1,80 @@
+"""What the spellings of PyTorch, TensorFlow and torchkeras do not have says what to use, wherever it is asked for."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+import levels_more.tensorflow as tf
+from levels_more import missing, pytorch_lightning, torch, torchkeras, torchmetrics
+
+EMPTY = "torch.nn.init torch.linalg torch.autograd.functional torch.accelerator tensorflow.linalg tensorflow.train"
+EMPTY += " tensorflow.summary tensorflow.keras.initializers tensorflow.keras.regularizers tensorflow.keras.constraints"
+ROOMS = {
+    "PyTorch": (
+        missing.TORCH,
+        [torch, torch.nn, torch.nn.functional, torch.nn.init, torch.optim, torch.optim.lr_scheduler, torch.utils.data]
+        + [torch.autograd, torch.linalg, torchkeras, torchkeras.metrics, pytorch_lightning, torchmetrics],
+        [torch.ones(2), torch.nn.Linear(1, 1)],
+    ),
+    "TensorFlow": (
+        missing.TENSORFLOW,
+        [
+            tf,
+            tf.math,
+            tf.nn,
+            tf.random,
+            tf.data,
+            tf.linalg,
+            tf.keras,
+            tf.keras.layers,
+            tf.keras.losses,
+            tf.keras.metrics,
+        ]
+        + [tf.keras.optimizers, tf.keras.initializers, tf.keras.callbacks, tf.keras.models, tf.keras.backend],
+        [tf.data.Dataset.from_tensor_slices(np.ones(2)), tf.GradientTape()],
+    ),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("spelling", ROOMS)
+def test_each_name_that_is_not_here_says_what_to_use(spelling):
+    """By every road: an attribute, an import, or a method of its objects. And none of them is here after all."""
+    cures, rooms, things = ROOMS[spelling]
+    assert len(cures) > 250
+    for name, cure in cures.items():
+        for room in rooms:
+            with pytest.raises(AttributeError) as told:
+                getattr(room, name)
+            assert str(told.value).endswith(f"has no {name!r} here; use {cure}")
+        for thing in things:
+            with pytest.raises(AttributeError) as told:
+                getattr(thing, name)
+            assert str(told.value).endswith(f"has no {name!r} here; use {cure}")
+        with pytest.raises(ImportError, match=f"has no '{name}' here; use"):
+            exec(f"from {rooms[0].__name__} import {name}", {})
+
+
+@pytest.mark.parametrize("table", [missing._TORCH, missing._TENSORFLOW], ids=ROOMS)
+def test_each_name_stands_once(table):
+    names = [name for names in table.values() for name in names.split()]
+    assert len(names) == len({*names})
+
+
+@pytest.mark.parametrize("place", EMPTY.split())
+def test_modules_without_names_can_be_imported_to_say_so(place):
+    module = importlib.import_module(f"levels_more.{place}")
+    with pytest.raises(AttributeError, match=f"^{place} has no 'solve' here; use NumPy"):
+        module.solve  # noqa: B018
+
+
+@pytest.mark.quick
+def test_what_is_nearly_spelled_is_told_and_all_are_listed():
+    with pytest.raises(AttributeError, match="torch has no 'sigmod' here; the nearest is 'sigmoid'"):
+        torch.sigmod  # noqa: B018
+    with pytest.raises(AttributeError, match=r"torch has no 'frobnicate' here; dir\(torch\) lists what it has"):
+        torch.frobnicate  # noqa: B018
+    assert {"sigmoid", "float64", "nn", "tensor", "no_grad"} <= {*dir(torch)} and "np" not in dir(torch)
+    assert {"mse_loss", "relu"} <= {*dir(torch.nn.functional)} and {"reduce_mean", "float64"} <= {*dir(tf)}
+    torch.backends.cudnn.deterministic = True  # as programs write it; it changes nothing
