@@ -1,5 +1,6 @@
 """The house: imports point downward, to the file where a name is defined, and the map in CONTRIBUTING is that of the imports."""
 
+import collections
 import importlib
 import pkgutil
 
@@ -10,10 +11,14 @@ import levels_more.moved
 from course.build import ROOT
 from course.inspection import house
 
-LATER = {  # (a file, what it imports from above when it is called): columns of a table, and the seed of starting weights
-    ("levels_more/mid_level/layers.py", "levels_more.high_level.data_adapter"),
+LATER = {  # (a file, what it imports from above when it is called): columns of a table, the seed of weights, a model's own methods
+    ("levels_more/mid_level/base_layer.py", "levels_more.high_level.data_adapter"),
     ("levels_more/low_level/creation.py", "levels.mid_level"),
+    ("levels_more/high_level/model.py", "levels_more.saving.model"),
+    ("levels_more/high_level/model.py", "levels_more.saving.onnx"),
+    ("levels_more/high_level/model.py", "levels_more.saving.hub"),
 }
+LEVELS = {f"levels_more.{level}" for level in house.LEVELS}
 
 
 def height(module):
@@ -48,19 +53,23 @@ def test_the_core_imports_nothing_of_what_is_built_on_it():
 
 
 def test_a_name_is_imported_from_the_file_that_defines_it():
-    """Not through a front of `levels`, which would fetch it from a room that no reader and no tool can see in the line."""
-    handed_on = {
-        (front, name): module
-        for front, modules in levels_more.CONTENTS.items()
-        if front.startswith("levels.")
-        for module, names in modules.items()
-        for name in names.split()
-    }
-    hidden = []
-    for uses in house.arrows().values():
+    """Not through the front of a room, which hands on names of many files: a front gives whole files alone."""
+    files = {*modules()}
+    through = []
+    for uses in house.arrows(own=True).values():
         for file, module, names, _ in uses:
-            hidden += [(file, module, name) for name in names if (module, name) in handed_on]
-    assert hidden == []
+            through += [(file, module, name) for name in names if module in LEVELS and f"{module}.{name}" not in files]
+    assert through == []
+
+
+def test_a_front_hands_on_all_names_of_its_level():
+    for level in house.LEVELS:
+        own, wide = (importlib.import_module(f"{package}.{level}") for package in ("levels", "levels_more"))
+        assert {*own.__all__} <= {*wide.__all__}
+        for name in wide.__all__:
+            core, more = getattr(own, name, None) if name in own.__all__ else None, getattr(wide, name)
+            subclass = isinstance(core, type) and issubclass(more, core)
+            assert core is None or more is core or subclass or isinstance(more, (dict, collections.ChainMap)), name
 
 
 def modules():

@@ -53,18 +53,22 @@ def imports_of(path, root=ROOT):
     return [each for each in found if each[0].split(".")[0] in ROOMS]
 
 
-def arrows(root=ROOT):
-    """{(room, a room that it imports): [(file, module, names, whether when the file is imported)]}, without those to itself."""
+def arrows(root=ROOT, own=False):
+    """{(room, a room that it imports): [(file, module, names, whether when the file is imported)]}, between files.
+
+    The fronts of rooms are left out, for they hand on what stands in others; imports of a room's own files count if `own` says so.
+    """
     found = defaultdict(list)
     for package in ROOMS:
-        for path in sorted((root / package).rglob("*.py")):
+        fronts = {root / package / level / "__init__.py" for level in LEVELS}
+        for path in sorted({*(root / package).rglob("*.py")} - fronts):
             here = room_of(".".join(path.relative_to(root).with_suffix("").parts))
             for module, names, at_once in imports_of(path, root):
                 targets = [module]
                 if module in ROOMS:
                     targets = [f"{module}.{name}" for name in names if (root / module / name).is_dir()] or [module]
                 for target in targets:
-                    if room_of(target) != here:
+                    if own or room_of(target) != here:
                         found[here, room_of(target)].append((path.relative_to(root).as_posix(), module, names, at_once))
     return found
 
