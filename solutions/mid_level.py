@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from levels.low_level import (  # noqa: F401
+from levels_more.low_level import (  # noqa: F401
     GradientTape,
     Variable,
     cast,
@@ -13,7 +13,7 @@ from levels.low_level import (  # noqa: F401
     reduce_sum,
     where,
 )
-from levels.mid_level import *
+from levels_more.mid_level import *
 from levels_more.mid_level.metrics import BinaryAccuracy, Precision, ratio  # noqa: F401
 
 # 04-1

@@ -128,7 +128,8 @@ def built(tmp_path_factory) -> Path:
     """The tiny project, built once. Tests work on copies of it."""
     root = tmp_path_factory.mktemp("built")
     course = build.ROOT / "course"
-    for path in [course / "__init__.py", course / "build.py", *(course / "builder").glob("*.py")]:
+    support = build.ROOT / "levels" / "support"
+    for path in [course / "__init__.py", course / "build.py", *(course / "builder").glob("*.py"), *support.glob("*.py")]:
         write(root / path.relative_to(build.ROOT), path.read_text(encoding="utf-8"))
     write(root / "course" / "tasks.py", TASKS)
     write(root / "course" / "figures" / "__init__.py", "")

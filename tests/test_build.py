@@ -18,7 +18,7 @@ from jupyter_client.manager import start_new_kernel
 
 from course import build
 from course.builder.cells import BuildError
-from course.builder.export import LEVELS, PLUG, File, export
+from course.builder.export import ABSENT, LEVELS, File, export
 from course.builder.names import notebook_path
 
 pytestmark = pytest.mark.versions
@@ -105,9 +105,9 @@ def test_a_room_reads_as_written_by_hand():
     )
     assert files["__init__.py"] == (
         f'"""Tensors: every op passes one door."""\n\n{NOTE}\n# fmt: off\n# isort: skip_file\n\n'
-        "from levels import plugged\n\nfrom .autodiff import VJPS, vjp\n"
+        "from levels.support.fronts import absent\n\nfrom .autodiff import VJPS, vjp\n"
         "from .tensors import TAPES, Tensor, apply\n\n"
-        f"{PLUG}\n"
+        f'__all__ = [\n    "TAPES", "Tensor", "VJPS", "apply", "vjp"\n]\n{ABSENT}\n'
     )
 
 

@@ -58,10 +58,8 @@ def called(value):
 
 def wide_names(level):
     """{name: value} of a level and of all that levels_more adds to it."""
-    front = importlib.import_module(f"levels.{level}")
-    contents = importlib.import_module("levels_more").CONTENTS.get(f"levels.{level}", {})
-    names = {*front.__all__, *(name for names in contents.values() for name in names.split())}
-    return {name: getattr(front, name) for name in names}
+    front = importlib.import_module(f"levels_more.{level}")
+    return {name: getattr(front, name) for name in (*front.__all__, *getattr(front, "_HEAVY", ()))}
 
 
 def public_names(module):

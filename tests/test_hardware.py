@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from llvmlite import binding as llvm
 
 from course.build import ROOT, environment
-from levels.hardware import Assembler, Buffer, copy, pool, select
 from levels.hardware.tasks import net_program
 from levels.support import cache, machine
+from levels_more.hardware import Assembler, Buffer, copy, pool, select
 from levels_more.hardware.disassembly import listing, trimmed
 
 CPU = pool()["cpu:0"]

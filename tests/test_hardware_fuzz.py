@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from course.build import ROOT, environment
-from levels.hardware import Assembler, Buffer, copy, pool, select
+from levels_more.hardware import Assembler, Buffer, copy, pool, select
 
 CPU = pool()["cpu:0"]
 DTYPES = ["f4", "f8"]

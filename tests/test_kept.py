@@ -26,7 +26,7 @@ print(sum(sum(p._cache_misses.values()) for p in compiled._PROGRAMS.values()))  
 
 def run(folder, **limits):
     """[the losses, how many programs were compiled] by a fresh Python whose programs are kept in this folder."""
-    env = environment(ROOT) | {"LEVELS_CACHE": str(folder), "LEVELS_CORE": "1"}  # where all kernels are numba's
+    env = environment(ROOT) | {"LEVELS_CACHE": str(folder)}  # where all kernels are numba's
     done = subprocess.run([sys.executable, "-c", TRAINS], env=env, capture_output=True, text=True, **limits)
     assert done.returncode == 0, done.stderr
     return done.stdout.split("\n")[:2]

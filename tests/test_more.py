@@ -1,6 +1,5 @@
-"""The core stands alone, and `levels_more` plugs into it."""
+"""The core stands alone, and `levels_more` is built on it."""
 
-import ast
 import importlib
 import json
 import os
@@ -12,9 +11,7 @@ import pytest
 
 import levels_more
 from course import build
-from levels_more import CONTENTS
 
-FRONTS = [what for what in CONTENTS if what.startswith("levels.")]
 MODULES = sorted(each.name.partition(".")[2] for each in pkgutil.walk_packages(levels_more.__path__, "levels_more."))
 
 
@@ -27,51 +24,21 @@ def python(code: str, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("front", FRONTS)
-def test_each_name_of_the_contents_is_found_at_its_front(front):
-    """And nowhere else: none hides a name of the core."""
-    place = importlib.import_module(front)
-    for module, names in CONTENTS[front].items():
-        home = importlib.import_module(f"levels_more.{module}")
-        for name in names.split():
-            assert getattr(place, name) is getattr(home, name), f"{front}.{name}"
-            assert name not in vars(place), f"{front} has a {name} of its own"
-
-
-@pytest.mark.quick
-def test_contents_name_all_modules_and_no_others():
-    named = {module for rows in CONTENTS.values() for module in rows}
-    assert named <= {*MODULES}
-    for module in MODULES:  # what nothing plugs in is at least used by another one
-        (file,) = (
-            path
-            for path in (f"{module.replace('.', '/')}.py", f"{module.replace('.', '/')}/__init__.py")
-            if (build.ROOT / "levels_more" / path).exists()
-        )
-        text = (build.ROOT / "levels_more" / file).read_text(encoding="utf-8")
-        assert ast.get_docstring(ast.parse(text)), module
-
-
 @pytest.mark.quick
 def test_nothing_of_it_is_imported_before_it_is_asked_for():
     code = "import sys, levels.high_level\nprint([name for name in sys.modules if name.startswith('levels_more')])"
     assert python(code) == "[]\n"
 
 
-def test_the_core_alone_says_what_it_lacks():
-    """With the variable that core notebooks set, as without the folder."""
-    names = [(front, name) for front in FRONTS for names in CONTENTS[front].values() for name in names.split()]
-    code = f"""
-import importlib
-for front, name in {names!r}:
-    try:
-        getattr(importlib.import_module(front), name)
-    except AttributeError as error:
-        assert str(error) == f"module {{front!r}} has no attribute {{name!r}}", error
-    else:
-        raise SystemExit(f"{{front}}.{{name}} is there")
-"""
-    python(code, LEVELS_CORE="yes")
+def test_a_level_says_where_there_is_more():
+    for level in ("hardware", "kernels", "low_level", "mid_level", "high_level"):
+        own, wide = (importlib.import_module(f"{package}.{level}") for package in ("levels", "levels_more"))
+        for name in {*wide.__all__} - {*own.__all__} - {*vars(own)}:
+            with pytest.raises(AttributeError, match=f"levels_more.{level}"):
+                getattr(own, name)
+            with pytest.raises(ImportError, match=f"levels_more.{level}"):
+                exec(f"from levels.{level} import {name}")
+            assert not hasattr(own, name)
 
 
 CORE = """
@@ -114,7 +81,7 @@ def test_the_core_gives_the_same_bits_and_passes_its_tests_with_levels_more_dele
     assert len({tuple(losses) for key, losses in alone.items() if key.endswith("linear_regression")}) == 1
     assert len({tuple(losses) for key, losses in alone.items() if key.endswith("dnn_classifier")}) == 1
     tests = [str(build.ROOT / "tests" / name) for name in ("test_tasks.py", "test_mid_level_core.py")]
-    how = ["-q", "-n0", "-p", "no:cacheprovider", f"--rootdir={build.ROOT}", "-k", "not levels_more and not stands_in"]
+    how = ["-q", "-n0", "-p", "no:cacheprovider", f"--rootdir={build.ROOT}", "-k", "not levels_more and not wider"]
     alone_there(f"import pytest; raise SystemExit(pytest.main({[*how, *tests]}))")
 
 
@@ -157,17 +124,18 @@ print(*compiled, *(program for program, _ in step.programs.values()))
 
 
 def test_what_no_program_of_the_core_holds_runs_op_by_op():
-    told = python(UNHELD, LEVELS_CORE="yes")
+    told = python(UNHELD.replace("levels_more", "levels"))
     assert told.startswith("Tensor") and told.endswith(" ops, one after the other\n")
     assert told.split()[:6] == python(UNHELD).split()[:6]
 
 
-def test_kinds_of_device_come_in_when_they_are_asked_for():
+def test_kinds_of_device_come_in_with_their_room():
     told = python(KINDS).splitlines()
-    assert told == ["cpu:0 gpu:0 tpu:0 | cpu", *["there | cpu gpu"] * 3]
-    assert python(KINDS, LEVELS_CORE="yes").splitlines() == [
+    assert told == ["cpu:0 gpu:0 tpu:0 | cpu gpu tpu", *["there | cpu gpu tpu"] * 3]
+    more = "what the notebooks build is here, and there is more in levels_more.hardware"
+    assert python(KINDS.replace("levels_more", "levels")).splitlines() == [
         "cpu:0 | cpu",
         "LookupError 'add' has no kernel for 'gpu'; it has one for ['cpu']",
-        "AttributeError module 'levels.hardware' has no attribute 'placed_on'",
-        "TypeError pool: there are no gpus without levels_more",
+        f"AttributeError levels.hardware has no 'placed_on': {more}",
+        "TypeError pool: there are no gpus here; `import levels_more.hardware` brings other devices",
     ]

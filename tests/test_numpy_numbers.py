@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from levels.support.checks import real
-from levels_more import CONTENTS, hardware, high_level, kernels, low_level, mid_level, torch
+from levels_more import hardware, high_level, kernels, low_level, mid_level, torch
 from levels_more import tensorflow as tf
 from levels_more.checks import as_python, number
 from levels_more.high_level import DNNClassifier, DNNRegressor, LinearRegressor
@@ -70,8 +70,8 @@ def arguments_of(kind):
 
 
 def public(room):
-    """The classes of a module, by name, those that are only entered in CONTENTS too."""
-    names = {*dir(room)}.union(*(row.split() for row in CONTENTS.get(room.__name__, {}).values()))
+    """The classes of a module, by name, those that are fetched when they are asked for too."""
+    names = {*dir(room), *getattr(room, "_HEAVY", ())}
     kinds = {name: getattr(room, name) for name in sorted(names) if name[0] != "_"}
     return {name: kind for name, kind in kinds.items() if isinstance(kind, type)}
 

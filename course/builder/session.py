@@ -18,10 +18,9 @@ from course.builder import blanks
 from course.builder.cells import BuildError, blank_in, code_lines, title
 from course.builder.export import export
 from course.builder.files import COPY, environment, write_level
-from course.builder.names import MINE, ROOT, all_in, core_of, level_of, more_in, names_in
+from course.builder.names import MINE, ROOT, all_in, core_of, level_of, names_in
 from course.builder.notebooks import read_notebook
 
-CORE = "LEVELS_CORE"  # an environment variable: set, `levels` have nothing of `levels_more`
 RAN = {}  # cell id -> the source that ran last in this kernel
 WRITTEN = {}  # the key of a blank -> its cell, as it ran last in this kernel
 WATCHED = []  # the name of the notebook that this kernel runs
@@ -31,9 +30,9 @@ HOME = [ROOT]  # where its `levels` are: in the course's folder, or in `mine`
 def watch(name: str, *packages: str) -> None:
     """Remember what runs in this notebook, for `level` to compare, and explain imports of levels not built yet.
 
-    In a reader's notebook, `levels` are those that the reader built. The trail and the five see the core alone; those in
-    `more` see `levels_more` too, and some need packages that not every environment has. Raises BuildError where one of
-    these is missing.
+    In a reader's notebook, `levels` are those that the reader built. The trail and the five import the core alone; those in
+    `more` import `levels_more`, and some need packages that not every environment has. Raises BuildError where one of these
+    is missing.
     """
     from IPython import get_ipython
 
@@ -43,9 +42,6 @@ def watch(name: str, *packages: str) -> None:
     if name not in all_in(ROOT):
         raise BuildError(f"no notebook is called {name}: there are {', '.join(all_in(ROOT))}")
     WATCHED[:] = [name]
-    os.environ.pop(CORE, None)
-    if name not in more_in(ROOT):  # what the core shows depends on the core alone
-        os.environ[CORE] = "yes"
     find_home()
     get_ipython().events.register("post_run_cell", remember)
     if not any(isinstance(finder, NotBuilt) for finder in sys.meta_path):

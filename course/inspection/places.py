@@ -178,16 +178,17 @@ def places_of_more(root):
 
 
 def plugged(root=ROOT):
-    """(table or front, module) for each module of `levels_more` that plugs into a level: its table of contents says so.
+    """(level, module) for each module of `levels_more` from which the front of a level hands names on.
 
     Others are the rules of one framework, for its spelling.
     """
-    file = root / MORE / "__init__.py"
-    for statement in ast.parse(file.read_text(encoding="utf-8")).body if file.exists() else ():
-        if "CONTENTS" in names_of(statement):
-            contents = ast.literal_eval(statement.value)
-            return [(what, module) for what, modules in contents.items() for module in modules]
-    return []
+    found = []
+    for level in LEVELS:
+        file = root / MORE / level / "__init__.py"
+        for statement in ast.parse(file.read_text(encoding="utf-8")).body if file.exists() else ():
+            if isinstance(statement, ast.ImportFrom) and statement.module.startswith(f"{MORE}."):
+                found.append((f"levels.{level}", statement.module.removeprefix(f"{MORE}.")))
+    return found
 
 
 def named(source):

@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-CORE = "LEVELS_CORE"  # an environment variable: set, `levels` have nothing of `levels_more`
-
 
 def begin(root: Path) -> subprocess.Popen:
     """Begin, in a process that says nothing and lets all others go first."""
@@ -49,7 +47,6 @@ def main() -> None:
     """As the core's notebooks will ask for them."""
     if hasattr(os, "nice"):
         os.nice(10)
-    os.environ[CORE] = "1"
     compile_kernels()
 
 

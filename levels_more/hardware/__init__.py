@@ -37,6 +37,7 @@ from levels.hardware import (
     select,
     sqrt,
     subtract,
+    tasks,
     through_relu,
 )
 from levels_more.hardware.benchmark import (
@@ -202,6 +203,7 @@ __all__ = [
     "sqrt",
     "subtract",
     "systolic",
+    "tasks",
     "through_relu",
     "translated",
     "trimmed",

@@ -15,6 +15,7 @@ from levels.high_level import (
     prepared,
     run_epochs,
     run_training,
+    tasks,
 )
 from levels_more.high_level.callbacks import (
     CSVLogger,
@@ -85,6 +86,7 @@ __all__ = [
     "prepared",
     "run_epochs",
     "run_training",
+    "tasks",
     "to_categorical",
 ]
 
@@ -99,4 +101,4 @@ _HEAVY = {  # names whose file imports a large package, and so is imported when 
 def __getattr__(name):
     if name in _HEAVY:
         return getattr(importlib.import_module(_HEAVY[name]), name)
-    raise AttributeError("module {__name__!r} has no attribute {name!r}", name=name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

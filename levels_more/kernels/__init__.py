@@ -38,6 +38,7 @@ from levels.kernels import (
     relu_grad,
     same_dtype,
     scalar,
+    tasks,
     use,
 )
 from levels_more.kernels.elementwise import (
@@ -241,6 +242,7 @@ __all__ = [
     "softmax",
     "softmax_grad",
     "tanh",
+    "tasks",
     "thread",
     "threads_for",
     "tile_shape",

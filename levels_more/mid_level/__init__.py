@@ -13,6 +13,7 @@ from levels.mid_level import (
     linear_regression,
     positive,
     squared_error,
+    tasks,
 )
 from levels_more.mid_level import layers, losses, metrics, optimizers
 from levels_more.mid_level.base_layer import (
@@ -270,6 +271,7 @@ __all__ = [
     "squared_error",
     "stack",
     "taken",
+    "tasks",
     "truncated_normal",
     "values_of",
     "weighted",

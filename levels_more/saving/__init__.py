@@ -4,7 +4,6 @@ import importlib
 
 # name -> its file: each imports a large package, and so is imported when the name is asked for
 _PLACES = {
-    "Checkpoint": "model",
     "ONNX": "onnx",
     "OnnxWriter": "onnx",
     "export": "onnx",

@@ -80,6 +80,8 @@ def _option(name, value):
     value = as_python(value)
     if not name.endswith("betas"):
         return positive(name, value, zero=True)
+    if not hasattr(value, "__len__") or isinstance(value, str) or len(value) != 2:
+        raise ValueError(f"{name} is {value!r:.60}; expected two numbers below 1")
     first, second = value
     return positive(name, first, 1.0, zero=True), positive(name, second, 1.0, zero=True)
 
