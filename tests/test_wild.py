@@ -40,6 +40,7 @@ from levels_more.low_level import (
     transpose,
     where,
 )
+from levels.support import cache
 
 SPECIAL = (0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, 5e-324, -1e300, 1e17)
 PLAIN = (0.0, -0.0, np.nan, np.inf, -np.inf, 0.5, 1.0, -1.0, 2.0)  # whose sums and products are exact in float32, too
@@ -244,7 +245,7 @@ def check(seed, monkeypatch):
 @pytest.mark.timeout(900)
 def test_random_programs_on_hard_numbers(seeds, monkeypatch, tmp_path):
     """Of 50 about 8 become rows and 40 fused; empty arrays are replayed."""
-    monkeypatch.setattr(machine, "_CACHE", tmp_path)  # no other run will want them
+    monkeypatch.setattr(cache, "_CACHE", tmp_path)  # no other run will want them
     found = collections.Counter()
     for seed in seeds:
         kinds_of = check(seed, monkeypatch)

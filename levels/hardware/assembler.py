@@ -78,7 +78,10 @@ class Writer:
 
 
 class Loops(Writer):
-    """And what each call hands over, sizes, numbers and the addresses of arrays, and loops over those sizes."""
+    """And what each call hands over, sizes, numbers and the addresses of arrays, and loops over those sizes.
+
+    Raises TypeError and ValueError for what can be no part of a program.
+    """
 
     def __init__(self, name, dtype, lanes=None):
         super().__init__(name, dtype, lanes)
@@ -186,7 +189,10 @@ def _place_of(a, array, indices):
 
 
 class Assembler(Loops):
-    """Writes one program: arrays, and what moves between them and registers. A turn of its loops may take a row in each lane."""
+    """Writes one program: arrays, and what moves between them and registers. A turn of its loops may take a row in each lane.
+
+    Raises TypeError and ValueError for what can be no part of a program.
+    """
 
     def array(self, name, *shape, rows_of=None):
         """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
