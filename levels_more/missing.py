@@ -9,14 +9,15 @@ _NUMPY = "NumPy, on x.detach().numpy(); no gradient passes through it"
 _LEVELS = "levels_more.low_level, whose tensors have a function of that name"
 _TORCH = {  # what to use instead -> the names of PyTorch that are not here
     _LEVELS: (
-        "argsort cosine_similarity cumsum diag elu erf flip gelu log1p logical_and logical_not logical_or mish norm one_hot "
-        "relu6 selu silu softplus softsign sort split take tile"
+        "argsort cosine_similarity cumsum diag elu erf flip gelu log1p logical_and logical_not logical_or mish norm "
+        "one_hot relu6 selu silu softplus softsign sort split take tile"
     ),
     _NUMPY: (
-        "acos acosh argwhere asin asinh atan atan2 atanh bernoulli bincount bitwise_xor cartesian_prod cholesky corrcoef cosh "
-        "count_nonzero cov cummax cummin cumprod det diff eigh eigvalsh finfo fmod frac histc hypot inv inverse isclose isin "
-        "isinf logical_xor logspace lstsq matrix_rank median meshgrid mode multinomial nan_to_num nonzero pinv prod qr quantile roll "
-        "searchsorted sinh slogdet solve svd svdvals tan topk trace tril triu trunc unique vector_norm eig eigvals"
+        "acos acosh argwhere asin asinh atan atan2 atanh bernoulli bincount bitwise_xor cartesian_prod cholesky "
+        "corrcoef cosh count_nonzero cov cummax cummin cumprod det diff eigh eigvalsh finfo fmod frac histc hypot "
+        "inv inverse isclose isin isinf logical_xor logspace lstsq matrix_rank median meshgrid mode multinomial "
+        "nan_to_num nonzero pinv prod qr quantile roll searchsorted sinh slogdet solve svd svdvals tan topk trace "
+        "tril triu trunc unique vector_norm eig eigvals"
     ),
     "float32": "float16 half bfloat16",
     "int64": "int8 int16 uint8 short byte",
@@ -47,12 +48,13 @@ _TORCH = {  # what to use instead -> the names of PyTorch that are not here
     "nn.functional.one_hot of levels_more.low_level, and a matrix product": "index_add_ scatter_add scatter_add_",
     "print(x.tolist())": "set_printoptions",
     "Linear layers: there are only dense nets here": (
-        "Conv1d Conv2d Embedding GRU LSTM MaxPool2d MultiheadAttention RNN Transformer conv2d embedding max_pool2d Bilinear"
+        "Conv1d Conv2d Embedding GRU LSTM MaxPool2d MultiheadAttention RNN Transformer conv2d embedding max_pool2d "
+        "Bilinear"
     ),
     "nn.ReLU, or torch.relu, sigmoid, tanh in forward": (
-        "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LogSigmoid Mish PReLU ReLU6 SELU SiLU Softplus Softshrink "
-        "Softsign Tanhshrink Threshold celu glu hardshrink hardsigmoid hardswish hardtanh logsigmoid prelu softshrink "
-        "tanhshrink"
+        "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LogSigmoid Mish PReLU ReLU6 SELU SiLU Softplus "
+        "Softshrink Softsign Tanhshrink Threshold celu glu hardshrink hardsigmoid hardswish hardtanh logsigmoid "
+        "prelu softshrink tanhshrink"
     ),
     "nn.functional.leaky_relu": "LeakyReLU",
     "softmax(x, -1) or log_softmax(x, -1), in forward": "LogSoftmax Softmax Softmin softmin",
@@ -60,21 +62,21 @@ _TORCH = {  # what to use instead -> the names of PyTorch that are not here
     "BatchNorm1d": "GroupNorm InstanceNorm1d LayerNorm RMSNorm batch_norm layer_norm rms_norm",
     "Sequential, or an attribute for each": "ModuleDict ModuleList ParameterDict ParameterList",
     "MSELoss, L1Loss, or operators": (
-        "CosineEmbeddingLoss CosineSimilarity GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss MarginRankingLoss "
-        "PoissonNLLLoss SmoothL1Loss SoftMarginLoss TripletMarginLoss cosine_embedding_loss gaussian_nll_loss "
-        "hinge_embedding_loss huber_loss kl_div margin_ranking_loss poisson_nll_loss smooth_l1_loss soft_margin_loss "
-        "triplet_margin_loss"
+        "CosineEmbeddingLoss CosineSimilarity GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss "
+        "MarginRankingLoss PoissonNLLLoss SmoothL1Loss SoftMarginLoss TripletMarginLoss cosine_embedding_loss "
+        "gaussian_nll_loss hinge_embedding_loss huber_loss kl_div margin_ranking_loss poisson_nll_loss "
+        "smooth_l1_loss soft_margin_loss triplet_margin_loss"
     ),
     "CrossEntropyLoss": "MultiMarginLoss NLLLoss nll_loss",
     "BCEWithLogitsLoss": "MultiLabelSoftMarginLoss",
     "Adam, or SGD": "ASGD Adadelta Adagrad AdamW Adamax LBFGS NAdam RAdam RMSprop Rprop",
     "LambdaLR": (
-        "ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR ExponentialLR LinearLR MultiStepLR "
-        "OneCycleLR PolynomialLR ReduceLROnPlateau SequentialLR"
+        "ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR ExponentialLR LinearLR "
+        "MultiStepLR OneCycleLR PolynomialLR ReduceLROnPlateau SequentialLR"
     ),
     "uniform_, normal_, fill_ or copy_, inside torch.no_grad()": (
-        "calculate_gain constant_ dirac_ eye_ kaiming_normal_ kaiming_uniform_ ones_ orthogonal_ sparse_ trunc_normal_ "
-        "xavier_normal_ xavier_uniform_ zeros_"
+        "calculate_gain constant_ dirac_ eye_ kaiming_normal_ kaiming_uniform_ ones_ orthogonal_ sparse_ "
+        "trunc_normal_ xavier_normal_ xavier_uniform_ zeros_"
     ),
     "clip_grad_norm_": "clip_grad_value_ parameters_to_vector vector_to_parameters",
     "a Sampler of your own": ("BatchSampler RandomSampler SequentialSampler SubsetRandomSampler WeightedRandomSampler"),
@@ -90,22 +92,23 @@ _RATES = "levels.mid_level, whose optimizers take a function of the step as thei
 _WORD = "the word for it, as in layers.Dense(4, kernel_initializer='he_normal'), or levels.mid_level"
 _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not here
     _LEVELS: (
-        "argsort broadcast_to ceil clip_by_global_norm clip_by_norm confusion_matrix cosine_similarity cumsum diag elu erf "
-        "floordiv gather_nd gelu global_norm hard_sigmoid is_nan l2_normalize linspace log1p log_sigmoid mish mod norm one_hot "
-        "reduce_logsumexp reduce_prod relu6 selu silu softplus softsign sort split swish tile top_k trace unstack"
+        "argsort broadcast_to ceil clip_by_global_norm clip_by_norm confusion_matrix cosine_similarity cumsum diag "
+        "elu erf floordiv gather_nd gelu global_norm hard_sigmoid is_nan l2_normalize linspace log1p log_sigmoid "
+        "mish mod norm one_hot reduce_logsumexp reduce_prod relu6 selu silu softplus softsign sort split swish tile "
+        "top_k trace unstack"
     ),
     "NumPy, on x.numpy(); no gradient passes through it": (
-        "acos acosh asin asinh atan atan2 atanh bincount bitcast count_nonzero cosh cumprod det diag_part eigh eigvalsh expm1 "
-        "histogram inv is_finite is_inf logical_xor matvec meshgrid moments pad qr reverse roll sinh slice solve svd tan "
-        "tensordot unique"
+        "acos acosh asin asinh atan atan2 atanh bincount bitcast count_nonzero cosh cumprod det diag_part eigh "
+        "eigvalsh expm1 histogram inv is_finite is_inf logical_xor matvec meshgrid moments pad qr reverse roll sinh "
+        "slice solve svd tan tensordot unique"
     ),
     "tf.float32": "float16 bfloat16 half",
     "tf.int64": "int8 int16 uint8",
     "tf.cast, or the name of the dtype": "as_dtype",
     "Python's text; tensors hold numbers": "string as_string",
     "operators": (
-        "add_n bias_add divide_no_nan floormod l2_loss reciprocal rsqrt squared_difference truediv identity_n exponential "
-        "linear"
+        "add_n bias_add divide_no_nan floormod l2_loss reciprocal rsqrt squared_difference truediv identity_n "
+        "exponential linear"
     ),
     "tf.matmul": "einsum",
     "len(x.shape)": "rank size",
@@ -115,7 +118,9 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
     "an if of Python, or tf.where": "cond case",
     "tf.where": "scatter_nd tensor_scatter_nd_add tensor_scatter_nd_update",
     "isinstance(x, tf.Tensor)": "is_tensor",
-    "a with of Python's contextlib, or nothing": "name_scope with_name_scope init_scope executing_eagerly run_functions_eagerly",
+    "a with of Python's contextlib, or nothing": (
+        "name_scope with_name_scope init_scope executing_eagerly run_functions_eagerly"
+    ),
     "Python's logging": "get_logger",
     "levels_more.low_level.device": "device",
     "levels_more.hardware.pool": "list_logical_devices list_physical_devices",
@@ -133,11 +138,12 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
     "layers.Dense: there are only dense nets here": "Conv1D Conv2D Embedding GRU LSTM MaxPooling2D SimpleRNN image",
     "layers.Activation": "ELU LeakyReLU PReLU ReLU Softmax ThresholdedReLU hard_swish",
     "levels.mid_level, with levels.high_level.Sequential": (
-        "Add Average DenseFeatures Lambda LayerNormalization Maximum Minimum Multiply Normalization R2Score Rescaling Reshape "
-        "RootMeanSquaredError Subtract"
+        "Add Average DenseFeatures Lambda LayerNormalization Maximum Minimum Multiply Normalization R2Score "
+        "Rescaling Reshape RootMeanSquaredError Subtract"
     ),
     "a layer of your own, with a call": (
-        "Concatenate Flatten ActivityRegularization Dot GaussianNoise Identity Permute RepeatVector UnitNormalization activity_regularizer"
+        "Concatenate Flatten ActivityRegularization Dot GaussianNoise Identity Permute RepeatVector "
+        "UnitNormalization activity_regularizer"
     ),
     "levels.mid_level.feature_columns": "Tokenizer TextVectorization",
     "levels.mid_level.DenseFeatures, or pandas.get_dummies": (
@@ -146,23 +152,25 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
         "indicator_column numeric_column"
     ),
     "mean_squared_error, mean_absolute_error, or a function of yours": (
-        "BinaryFocalCrossentropy CategoricalHinge CosineSimilarity Hinge Huber KLD KLDivergence LOGCOSH LogCosh LogCoshError MAE "
-        "MAPE MSE MSLE MeanAbsolutePercentageError MeanSquaredLogarithmicError Poisson SquaredHinge binary_focal_crossentropy "
-        "categorical_hinge hinge huber kl_divergence kld kullback_leibler_divergence log_cosh logcosh mape "
-        "mean_absolute_percentage_error mean_squared_logarithmic_error msle poisson squared_hinge"
+        "BinaryFocalCrossentropy CategoricalHinge CosineSimilarity Hinge Huber KLD KLDivergence LOGCOSH LogCosh "
+        "LogCoshError MAE MAPE MSE MSLE MeanAbsolutePercentageError MeanSquaredLogarithmicError Poisson SquaredHinge "
+        "binary_focal_crossentropy categorical_hinge hinge huber kl_divergence kld kullback_leibler_divergence "
+        "log_cosh logcosh mape mean_absolute_percentage_error mean_squared_logarithmic_error msle poisson "
+        "squared_hinge"
     ),
     "BinaryAccuracy, CategoricalAccuracy, or the metrics of levels.mid_level": (
-        "AUC Accuracy F1Score FalseNegatives FalsePositives MeanLoss Precision Recall SparseTopKCategoricalAccuracy Sum "
-        "TopKCategoricalAccuracy TrueNegatives TruePositives categorical_accuracy sparse_categorical_accuracy"
+        "AUC Accuracy F1Score FalseNegatives FalsePositives MeanLoss Precision Recall SparseTopKCategoricalAccuracy "
+        "Sum TopKCategoricalAccuracy TrueNegatives TruePositives categorical_accuracy sparse_categorical_accuracy"
     ),
     "SGD, Adam or RMSprop": "Adadelta Adagrad AdamW Adamax Ftrl Nadam",
     _RATES: (
-        "CosineDecay ExponentialDecay InverseTimeDecay LearningRateSchedule PiecewiseConstantDecay PolynomialDecay schedules"
+        "CosineDecay ExponentialDecay InverseTimeDecay LearningRateSchedule PiecewiseConstantDecay PolynomialDecay "
+        "schedules"
     ),
     _WORD: (
-        "Constant GlorotNormal GlorotUniform HeNormal HeUniform L1 L1L2 L2 LecunNormal LecunUniform Ones RandomNormal "
-        "RandomUniform TruncatedNormal Zeros glorot_normal glorot_uniform he_normal he_uniform l1 l1_l2 l2 lecun_normal "
-        "lecun_uniform random_normal random_normal_initializer random_uniform constant_initializer"
+        "Constant GlorotNormal GlorotUniform HeNormal HeUniform L1 L1L2 L2 LecunNormal LecunUniform Ones "
+        "RandomNormal RandomUniform TruncatedNormal Zeros glorot_normal glorot_uniform he_normal he_uniform l1 l1_l2 "
+        "l2 lecun_normal lecun_uniform random_normal random_normal_initializer random_uniform constant_initializer"
     ),
     "variable.assign after a step": "MaxNorm MinMaxNorm NonNeg UnitNorm",
     "a word or an object": "get get_config from_config",
@@ -175,12 +183,14 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
     "levels.high_level": "clone_model model_from_json to_categorical",
     "custom_objects of load_model": "register_keras_serializable",
     "apply_gradients": "minimize lr",
-    "a loop of your own with tf.GradientTape": "compute_loss compute_metrics get_metrics_result metrics_names reset_metrics test_step",
+    "a loop of your own with tf.GradientTape": (
+        "compute_loss compute_metrics get_metrics_result metrics_names reset_metrics test_step"
+    ),
     "model.summary()": "plot_model",
     "course.data, or files of your own with NumPy or pandas": "datasets",
     "NumPy, before from_tensor_slices, or map": (
-        "cardinality counter element_spec enumerate flat_map from_tensors padded_batch reduce unbatch window with_options "
-        "Options interleave"
+        "cardinality counter element_spec enumerate flat_map from_tensors padded_batch reduce unbatch window "
+        "with_options Options interleave"
     ),
 }
 TORCH, TENSORFLOW = (
@@ -200,7 +210,7 @@ KERAS_EMPTY = [
 def missing(told, name):
     """The error for a module's `__getattr__`, which calls this, to raise: it says `told`.
 
-    An AttributeError, so that `hasattr` is false; but in a `from … import …`, where Python drops its text, an ImportError.
+    An AttributeError, so that `hasattr` is false; but in `from … import …`, where its text is dropped, an ImportError.
     """
     asking = sys._getframe(2)
     importing = dis.opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM"
@@ -220,7 +230,7 @@ def refusing(what, cures):
 def room(place, own, *tables, cures=TORCH):
     """`__getattr__` and `__dir__` of a module whose names are its `own`, from globals(), and the rows of these tables.
 
-    What is in neither is `missing`: it is said what to use, from `cures`, which name is the nearest, or how all are listed.
+    What is in neither is `missing`: it is said what to use, by `cures`, which name is near, or how all are listed.
     """
 
     def names():

@@ -1,4 +1,4 @@
-"""PyTorch Lightning's names on levels_more.torch, as its version 1 has them: a trainer for nets that say what a step is.
+"""PyTorch Lightning's names on levels_more.torch, as in its version 1: a trainer for nets that say what a step is.
 
 It is what `levels_more.torchkeras.LightModel` stands on, and what chapter 3 of "eat pytorch in 20 days" calls. There is
 no logger, no progress bar and no first look at the held-out rows before training: only what a module prints is seen.
@@ -15,8 +15,8 @@ FOLDER = "lightning_logs"  # in which each Trainer keeps its checkpoints, in ver
 
 
 class LightningModule(torch.nn.Module):
-    """A net that says what a step is. Write `forward`, `training_step(batch, k)`, which gives the loss, or a dict that has it, and
-    `configure_optimizers`, which gives an optimizer, or {"optimizer": …, "lr_scheduler": …}, a schedule that steps once per epoch.
+    """A net that says what a step is. Write `forward`, `training_step(batch, k)`, which gives the loss, or {"loss": …},
+    and `configure_optimizers`, which gives an optimizer, or {"optimizer": …, "lr_scheduler": …}, a schedule by epochs.
     """
 
     trainer = None
@@ -68,7 +68,7 @@ class LightningModule(torch.nn.Module):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path, **arguments):
-        """A new one, made with these arguments, that has the numbers of a checkpoint. (No checkpoint here has code in it.)"""
+        """A new one, made with these arguments, that has the numbers of a checkpoint. (There is no code in it.)"""
         model = cls(**arguments)
         model.load_state_dict(torch.load(checkpoint_path)["state_dict"])
         return model
@@ -84,7 +84,7 @@ class _Watching:
         self.best_score = torch.tensor(math.inf if mode == "min" else -math.inf)
 
     def better(self, trainer, by=0.0):
-        """Whether the number is better than all before, by more than that; then it is kept. Raises ValueError where it is missing."""
+        """Whether the number is better than all before, by more than that; then it is kept. Raises ValueError."""
         if self.monitor not in trainer.callback_metrics:
             logged = ", ".join(trainer.callback_metrics) or "nothing"
             raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; this training has logged {logged}")
@@ -96,7 +96,7 @@ class _Watching:
 
 
 class EarlyStopping(_Watching):
-    """End the training after `patience` epochs in a row in which `monitor` was not better than before by more than `min_delta`."""
+    """End the training after `patience` epochs in a row in which `monitor` was not better by more than `min_delta`."""
 
     def __init__(self, monitor, min_delta=0.0, patience=3, mode="min"):
         super().__init__(monitor, mode)
@@ -135,7 +135,7 @@ class ModelCheckpoint(_Watching):
 
 
 class Trainer:
-    """The loop. Each callback hears `on_train_epoch_end(trainer, module)`; where none keeps checkpoints, the last epoch is kept.
+    """The loop. Each callback hears `on_train_epoch_end(trainer, module)`; if none keeps checkpoints, the last is kept.
 
     `logger` and `enable_progress_bar` change nothing here. Raises TypeError for another device than the CPU.
     """
@@ -167,7 +167,7 @@ class Trainer:
         return next(each for each in self.callbacks if isinstance(each, ModelCheckpoint))
 
     def fit(self, model, train_dataloaders, val_dataloaders=None):
-        """Train the module on batches, and look at held-out ones after each epoch. Raises TypeError for what is no LightningModule."""
+        """Train the LightningModule on batches, and look at held-out ones after each epoch. Raises TypeError."""
         expect(isinstance(model, LightningModule), "Trainer.fit: model", model, "a LightningModule")
         self.model, model.trainer = model, self
         chosen = model.configure_optimizers()
@@ -205,7 +205,7 @@ class Trainer:
             end([step(batch, k) for k, batch in enumerate(batches)])
 
     def _prepared(self, asked, model, ckpt_path):
-        """Take a module, or go on with the last one, with the numbers of a checkpoint: "best", a file, or None for those it has."""
+        """Take a module, or the last one, with the numbers of a checkpoint: "best", a file, or None for its own."""
         model = self.model if model is None else model
         expect(isinstance(model, LightningModule), f"Trainer.{asked}: model", model, "a LightningModule")
         self.model, model.trainer = model, self

@@ -1,11 +1,11 @@
 """TensorFlow's names on what the five notebooks build: `import levels_more.tensorflow as tf`.
 
-Here is what the stored programs call, and what stands right beside it; chapter 3 of "eat tensorflow2 in 30 days" runs with
-its import lines changed. What differs: int32 is int64 here; random numbers are others, `tf.random.set_seed` repeats them,
-and a seed of one op changes nothing; a function that cannot be traced runs op by op; a number of NumPy beside a float32
-tensor is refused. A shape is a tuple: for `x.shape.as_list()` write `list(x.shape)`, for `x.shape.rank` `len(x.shape)`.
-NumPy's functions of each number take arrays: `np.exp(x.numpy())`, or `tf.exp(x)`; they leave tensors alone, because
-`array + x` is a tensor. A name that is missing says what to use.
+Here is what the stored programs call, and what stands beside it; chapter 3 of "eat tensorflow2 in 30 days" runs with
+its import lines changed. What differs: int32 is int64 here; random numbers are others, `tf.random.set_seed` repeats
+them, and a seed of one op changes nothing; a function that cannot be traced runs op by op; a number of NumPy beside a
+float32 tensor is refused. A shape is a tuple: for `x.shape.as_list()` write `list(x.shape)`, for `x.shape.rank`
+`len(x.shape)`. NumPy's functions of each number take arrays: `np.exp(x.numpy())`, or `tf.exp(x)`; they leave tensors
+alone, because `array + x` is a tensor. A name that is missing says what to use.
 """
 
 import builtins

@@ -61,8 +61,8 @@ def spelled(function):
 
 
 _SAME = (
-    "abs concat cos exp expand_dims floor log logical_and logical_not logical_or ones_like reshape sigmoid sign sin softmax "
-    "sqrt square squeeze stack stop_gradient tanh transpose zeros_like"
+    "abs concat cos exp expand_dims floor log logical_and logical_not logical_or ones_like reshape sigmoid sign sin "
+    "softmax sqrt square squeeze stack stop_gradient tanh transpose zeros_like"
 )
 FUNCTIONS = {name: getattr(low, name) for name in _SAME.split()}
 FUNCTIONS |= RULES

@@ -1,4 +1,4 @@
-"""`tf.keras`: levels 4 and 5 by Keras' names. Where its rules differ, they are in keras_layers, keras_models and others."""
+"""`tf.keras`: levels 4 and 5 by Keras' names. Its own rules are in keras_layers, keras_models and others."""
 
 from levels_more import high_level
 from levels_more.missing import KERAS_EMPTY, TENSORFLOW, room, small_room

@@ -1,4 +1,4 @@
-"""Losses by Keras' rules: targets take the shape and the dtype of predictions; a loss's function gives a number for each row."""
+"""Losses by Keras' rules: targets take the shape of predictions; a loss's function gives a number for each row."""
 
 import functools
 

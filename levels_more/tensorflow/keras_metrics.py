@@ -1,4 +1,4 @@
-"""Metrics by Keras' rules: what one gives is a tensor, and one of the same name as a loss is its mean over all samples."""
+"""Metrics by Keras' rules: what one gives is a tensor, and one named as a loss is its mean over all samples."""
 
 import numpy as np
 
@@ -75,7 +75,7 @@ def of_loss(kind):
 
 
 def called(metric):
-    """A metric that was asked for by name has that name. (A function that gives one number for a batch counts its rows.)"""
+    """A metric that was asked for by name has that name. (A function of a whole batch counts its rows.)"""
     if not isinstance(metric, str):
         return metric() if isinstance(metric, type) else metric
     word = spelled(metrics.METRICS, metric)

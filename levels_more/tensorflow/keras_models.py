@@ -30,7 +30,7 @@ class Model(Layer, high_level.Model):
         high_level.Model.build(self, tuple(input_shape), self.dtype)
 
     def compile(self, optimizer="rmsprop", loss=None, metrics=(), run_eagerly=None, jit_compile=None):
-        """Choose how to train, by names or objects; the last two change nothing here. Raises TypeError without a loss."""
+        """Choose how to train, by names or objects; the last two change nothing. Raises TypeError without a loss."""
         expect(loss is not None, "compile: loss", loss, 'a loss, as in model.compile(optimizer, loss="mse")')
         if isinstance(optimizer, str):
             optimizer = keras_optimizers.BY_NAME.get(spelled(OPTIMIZERS, optimizer), optimizer)

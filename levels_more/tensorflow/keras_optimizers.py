@@ -19,7 +19,7 @@ class Optimizer(mid_level.Optimizer):
 
 
 class Adam(Optimizer, optimizers.Adam):
-    """That of levels, with ε added to √v before the correction, as in Keras (Kingma and Ba, 2015, before section 2.1)."""
+    """That of levels, with ε added to √v before the correction, as in Keras (Kingma and Ba, 2015, section 2)."""
 
     def update(self, rate, dw, w, m, v):
         (b1, b2), t = self.betas, self.iterations

@@ -18,7 +18,7 @@ def traced():
 
 
 def known_now(what):
-    """Raise TypeError while a function is traced: `what` is done at each call. (A `Function` of this file then is not traced.)"""
+    """Raise TypeError while a function is traced: `what` is done at each call. (A `Function` then is not traced.)"""
     if traced():
         raise TypeError(f"{what}: while a function is traced, no numbers are known; do it outside of fit's functions")
 
@@ -94,7 +94,7 @@ def _together(form, tensors):
 class Function(low_level.Function):
     """A function that is traced for each shape and each Python value that it is given.
 
-    Its arguments and results may be lists, tuples and dicts of tensors. What cannot be traced runs op by op, at each call:
+    Its arguments and results may be lists, tuples and dicts of tensors. What cannot be traced runs op by op, each time:
     an `if` on a tensor's numbers, what is `known_now` only. `input_signature` is a list of `TensorSpec`.
     """
 
@@ -188,5 +188,5 @@ class TensorSpec:
 
 
 def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False):
-    """Make a Function of a function or a method; without one, a decorator that does. The last three change nothing here."""
+    """Make a Function of a function or a method; without one, a decorator. The last three change nothing here."""
     return Function(func, input_signature) if func is not None else lambda func: Function(func, input_signature)

@@ -1,4 +1,4 @@
-"""Functions by TensorFlow's rules, where those of level 3 do less or something else: of lists, of whole numbers, of steps."""
+"""Functions by TensorFlow's rules, where those of level 3 do less or something else: of lists, of whole numbers."""
 
 import functools
 import math
@@ -14,7 +14,7 @@ from levels_more.tensorflow.nested import known_now, numbers
 
 
 def alike(x, y):
-    """Two operands [any shapes] as tensors; Python's numbers, and lists of them, take the dtype of a tensor beside them."""
+    """Two operands [any shapes] as tensors; Python's numbers, and lists of them, take the dtype of the other one."""
     like = next((numbers(z) for z in (x, y) if hasattr(z, "dtype")), None)
     if like is None:
         like = x = numbers(x)
@@ -55,13 +55,13 @@ def mean(x, axis=None, keepdims=False):
 
 
 def mask(x, mask, axis=None):
-    """The parts of a tensor x along an axis where the mask [rows], bools, is true; or its numbers, for a mask in its shape."""
+    """The parts of a tensor x along an axis where the mask [rows] is true; or its numbers, for a mask in its shape."""
     x, mask = numbers(x), numbers(mask)
     return low.take(x, np.flatnonzero(mask.numpy()), axis) if axis else low.boolean_mask(x, mask)
 
 
 def matmul(x, b, transpose_a=False, transpose_b=False):
-    """x[…, m, k] @ b[k, n], or matrix by matrix b[…, k, n]; of whole numbers exact below 2⁵³. `transpose_…`: the last two axes."""
+    """x[…, m, k] @ b[k, n], or matrix by matrix b[…, k, n]; of whole numbers exact below 2⁵³."""
     x, b = alike(x, b)
     if x.dtype.kind == "i" and b.dtype.kind == "i":
         return low.cast(matmul(low.cast(x, "float64"), low.cast(b, "float64"), transpose_a, transpose_b), "int64")
@@ -84,7 +84,7 @@ def timestamp():
 
 
 def where(condition, x=None, y=None):
-    """x where the condition, a tensor of bools, is true, else y; without them the places [count, axes] where it is true."""
+    """x where the condition is true, else y; without them the places [count, axes] where it is true."""
     if x is None:
         return numbers(np.argwhere(numbers(condition).numpy()))
     return low.where(numbers(condition), *alike(x, y))

@@ -1,4 +1,4 @@
-"""Variables, modules and a tape by TensorFlow's rules: `assign` takes what can become a tensor, gradients go to what is watched."""
+"""Variables, modules and a tape by TensorFlow's rules: gradients go to what is watched."""
 
 from levels.low_level import VJPS, Operators, Variable, as_tensor, hand_on, quickest_walk
 from levels_more import low_level
@@ -98,7 +98,7 @@ class WatchingTape(low_level.GradientTape):
 
 
 def _ways(records, y):
-    """All floats that the tape led from to y, itself included, by ops that hand a gradient on: `stop_gradient` does not."""
+    """All floats that the tape led from to y, itself included, by ops that hand a gradient on."""
     found = {y}
     for op, inputs, _, result in reversed(records):
         if result in found:

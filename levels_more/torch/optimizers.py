@@ -77,13 +77,12 @@ def forget(parameters, set_to_none=True):
 
 def _option(name, value):
     """An option as Python's number from 0 on, or two of them below 1, "betas". Raises ValueError for others."""
-    value = as_python(value)
+    value = as_python(value.tolist() if isinstance(value, np.ndarray) else value)
     if not name.endswith("betas"):
         return positive(name, value, zero=True)
-    if not hasattr(value, "__len__") or isinstance(value, str) or len(value) != 2:
-        raise ValueError(f"{name} is {value!r:.60}; expected two numbers below 1")
-    first, second = value
-    return positive(name, first, 1.0, zero=True), positive(name, second, 1.0, zero=True)
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError(f"{name} is {value!r}; expected 2 numbers")
+    return tuple(positive(name, x, 1.0, zero=True) for x in value)
 
 
 class SGD(Optimizer):
@@ -119,7 +118,7 @@ class Adam(Optimizer):
 
 @switched(False)
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0):
-    """Make all gradients shorter by one factor, so that together they are no longer than that; gives how long they were."""
+    """Shorten all gradients by one factor, so that together they are no longer than that; gives their length."""
     found = [p.grad for p in ([parameters] if hasattr(parameters, "grad") else parameters) if p.grad is not None]
     norm = float(np.linalg.norm(np.concatenate([dx.held.numpy().ravel() for dx in found] or [[0.0]]), float(norm_type)))
     for dx in found:

@@ -83,7 +83,7 @@ def _in_place(name):
 
 
 class Recorded(Viewing):
-    """Numbers that remember. `node`: how they were made, as the numbers `known`; `grad`: what `backward` has added up."""
+    """Numbers that remember. `node`: how they were made, as the numbers `known`; `grad`: what `backward` added up."""
 
     def __init__(self, values, *sizes, requires_grad=False, node=None):
         if isinstance(values, int):  # a shape, as PyTorch has it
@@ -104,7 +104,7 @@ class Recorded(Viewing):
     device = device()
 
     def requires_grad_(self, requires_grad=True):
-        """From now on what is made from this tensor remembers so. Raises OperandError but for floats, RuntimeError for a result."""
+        """What is made from this tensor remembers so. Raises OperandError but for floats, RuntimeError for a result."""
         if requires_grad and self.dtype.kind != "f":
             raise OperandError(f"requires_grad: the tensor is {self.dtype}; expected floats; only they have a gradient")
         if not (self.is_leaf or requires_grad):
@@ -131,7 +131,7 @@ class Recorded(Viewing):
         return self.of(self.held).look_at(self)
 
     def backward(self, gradient=None, retain_graph=False, create_graph=False):
-        """Add the gradient of this number to the `grad` of every leaf that it was made from. Raises RuntimeError for others."""
+        """Add the gradient of this number to the `grad` of every leaf behind it. Raises RuntimeError for others."""
         for x, dx in gradients(self, gradient, None, retain_graph, create_graph):
             if x.grad is None or create_graph:
                 x.grad = dx if x.grad is None else x.grad + dx
@@ -141,7 +141,7 @@ class Recorded(Viewing):
     def set(self, value, why="set"):
         """Put other numbers in the place of these, in this shape and dtype. What was recorded keeps the old ones.
 
-        Raises RuntimeError where a leaf would change that is recorded, or a recorded view, or shape or dtype do not fit.
+        Raises RuntimeError where a recorded leaf or view would change, or shape or dtype do not fit.
         """
         value = value if isinstance(value, Recorded) else self.of(low_level.as_tensor(value, self.held))
         node = value.node if recording() else None
@@ -213,7 +213,7 @@ class Recorded(Viewing):
         return same
 
     def numpy(self):
-        """The numbers as a NumPy array, which shares their memory. Raises RuntimeError for what is recorded: detach it first."""
+        """The numbers as a NumPy array, which shares their memory. Raises RuntimeError for what is recorded."""
         if self.requires_grad:
             raise RuntimeError("numpy: this tensor remembers; write x.detach().numpy()")
         return self.array()

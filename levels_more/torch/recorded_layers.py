@@ -47,11 +47,12 @@ class Linear(Module):
 
 
 class BatchNorm1d(Module):
-    """(x - mean) / √(var + eps)·weight + bias, over the rows; in `eval` with the running mean and variance (Ioffe and Szegedy, 2015)."""
+    """(x - mean) / √(var + eps)·weight + bias, of rows; in `eval` with the running ones (Ioffe and Szegedy, 2015)."""
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, device=None, dtype=None):
         super().__init__()
-        self.num_features, self.eps, self.momentum = as_python((num_features, eps, momentum))
+        self.num_features = as_python(num_features)
+        self.eps, self.momentum = as_python((eps, momentum))
         self.weight = Parameter(FUNCTIONS["ones"](num_features, dtype=dtype))
         self.bias = Parameter(FUNCTIONS["zeros"](num_features, dtype=dtype))
         self.register_buffer("running_mean", FUNCTIONS["zeros"](num_features, dtype=dtype))
@@ -77,7 +78,7 @@ class BatchNorm1d(Module):
 
 
 class Calling(Module):
-    """Calls its function on what it is given, with its options: a layer without parameters, or a loss. Raises TypeError for others."""
+    """Calls its function on what it is given, with its options: a layer, or a loss. Raises TypeError for others."""
 
     function, options = None, {}
 

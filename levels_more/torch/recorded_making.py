@@ -1,4 +1,4 @@
-"""Recorded tensors made of numbers, of one number, or drawn by chance, with the arguments that PyTorch has for all of them."""
+"""Recorded tensors made of numbers, of one number, or drawn by chance, with PyTorch's arguments."""
 
 import numpy as np
 
@@ -46,21 +46,21 @@ def of_kind(kind):
 
 
 def from_numpy(array):
-    """The numbers of an array, of which each hears when the other changes. Raises TypeError but for bool, int64, floats."""
+    """The numbers of an array, with which they share their memory. Raises TypeError but for bool, int64, floats."""
     made = Recorded(low_level.constant(array))
     made.memory.array = array
     return made
 
 
 def as_tensor(data, dtype=None, device=None):
-    """What is given as a tensor: a tensor itself, an array with which it shares its memory, numbers; in another dtype a copy."""
+    """What is given as a tensor: itself, or an array, whose memory it shares, or numbers; in another dtype a copy."""
     if isinstance(data, np.ndarray) and data.dtype in ORDER:
         data = from_numpy(data)
     return data.to(dtype, device) if isinstance(data, Recorded) else tensor(data, dtype, device=device)
 
 
 def maker(make, kind=None):
-    """`make(dtype, generator, …)` with PyTorch's arguments; floats are of the default dtype, unless another one is said."""
+    """`make(dtype, generator, …)` with PyTorch's arguments; floats are of the default dtype unless it is said."""
 
     def run(*args, dtype=kind, requires_grad=False, device=None, generator=None, **how):
         made = make(np.dtype(dtype or NUMBERS[float]), generator, *args, **how)
@@ -93,7 +93,7 @@ def normal(mean=0.0, std=1.0, size=None, generator=None):
 
 
 def to(x, *how, **options):
-    """x[…] in the dtype that is named, or is another tensor's; of the devices there is one. Raises TypeError for anything else."""
+    """x[…] in the dtype that is named, or is another tensor's; there is one device. Raises TypeError for others."""
     for each in (*how, *options.values()):
         kind = getattr(KINDS.get(each) if isinstance(each, str) else each, "dtype", each)
         if isinstance(kind, np.dtype):

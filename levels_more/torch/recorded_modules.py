@@ -20,7 +20,7 @@ class Parameter(Recorded):
 
 
 class Module(LevelModule):
-    """Write `forward`, and put parameters and other modules into attributes. (Those in lists are found in a ModuleList.)"""
+    """Write `forward`, and put parameters and other modules into attributes, not into lists."""
 
     __getattr__ = refusing("a module", TORCH)
     training = True
@@ -70,7 +70,7 @@ class Module(LevelModule):
         return (module for _, module in self.named_modules())
 
     def _tensors(self, wanted, recurse=True):
-        """{name: tensor} of this and, unless it is said otherwise, all modules inside, for which wanted(module, name, tensor)."""
+        """{name: tensor} of this and, if `recurse`, all modules inside, for which wanted(module, name, tensor)."""
         found = {}
         for path, module in self._paths() if recurse else [("", self)]:
             for name, x in sorted(vars(module).items(), key=lambda pair: pair[0] in module.buffers_of):
@@ -97,7 +97,7 @@ class Module(LevelModule):
         return collections.OrderedDict((name, x.detach()) for name, x in self._state().items())
 
     def load_state_dict(self, state, strict=True):
-        """Take these numbers over. Raises RuntimeError, and changes nothing, unless names (if `strict`) and shapes fit."""
+        """Take these numbers over. Raises RuntimeError, changing nothing, unless names (if `strict`) and shapes fit."""
         own = self._state()
         missing, unknown = [n for n in own if n not in state], [n for n in state if n not in own]
         other = [n for n in own if n in state and tuple(own[n].shape) != tuple(state[n].shape)]

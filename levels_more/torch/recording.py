@@ -89,7 +89,7 @@ def _given(result, kind, node):
 
 
 class OperandError(RuntimeError, TypeError):
-    """Operands that a function does not take: a RuntimeError for PyTorch's readers, a TypeError for those of `levels`."""
+    """Operands that a function does not take: PyTorch's RuntimeError, and the TypeError of `levels`."""
 
 
 class ShapeError(RuntimeError, ValueError):
@@ -99,7 +99,7 @@ class ShapeError(RuntimeError, ValueError):
 def remembering(name, function, kind, view=None):
     """A function of `levels`, for recorded tensors: it runs under a tape, whose lines its results, of that kind, keep.
 
-    `view(x, *args)` says whether they are views of the first argument: other ways to look at the same memory. Raises what
+    `view(x, *args)` says whether they are views of the first argument, which look at the same memory. Raises what
     the function raises, a TypeError as OperandError, a ValueError as ShapeError.
     """
 
@@ -142,7 +142,7 @@ def _history(node):
 
 
 def gradients(target, weight=None, inputs=None, keep=False, create=False):
-    """Pairs (x, its gradient), for these inputs or the leaves, of Σ target·weight; the weight may be None for one number.
+    """Pairs (x, its gradient), for these inputs or the leaves, of Σ target·weight; None for one number.
 
     With `create` they remember as well. Raises RuntimeError where nothing was recorded, or the graph is walked a second
     time, or there are several numbers without weights, TypeError for what is no recorded tensor.
@@ -175,9 +175,9 @@ def gradients(target, weight=None, inputs=None, keep=False, create=False):
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False):
-    """The gradients of one number, or of Σ outputs·grad_outputs: a tuple in the shapes of the inputs, a tensor or several.
+    """The gradients of one number, or of Σ outputs·grad_outputs: a tuple in the shapes of the inputs.
 
-    With `create_graph` they remember as well, so that their own gradients can be asked for. Raises what `gradients` raises,
+    With `create_graph` they remember as well, for gradients of their own. Raises what `gradients` raises,
     and RuntimeError for an input that had no part, unless `allow_unused` gives None for it.
     """
     inputs = [*inputs] if isinstance(inputs, list | tuple) else [inputs]

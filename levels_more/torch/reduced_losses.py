@@ -1,4 +1,4 @@
-"""Losses in PyTorch's order, what is predicted first: number by number, weighted, and then reduced to their mean or sum."""
+"""Losses in PyTorch's order, what is predicted first: weighted, and then reduced to their mean or sum."""
 
 from levels.mid_level import BinaryCrossentropy, squared_error
 from levels_more import low_level as low
@@ -32,7 +32,7 @@ def loss(name, each):
 
 
 def of_probabilities(input, target):
-    """-(target·log p + (1 - target)·log(1 - p)), p = input; no logarithm counts as less than -100. Raises ValueError."""
+    """-(target·log p + (1 - target)·log(1 - p)), p = input; no log counts as less than -100. Raises ValueError."""
     BinaryCrossentropy().check_probabilities("input", input)
     return low.apply("probabilities_crossentropy", target, input)
 

@@ -1,4 +1,4 @@
-"""Tensors and numbers in dicts and lists, in one file, and back: what a training run needs to go on. No code is in it."""
+"""Tensors and numbers in dicts and lists, in one file, and back. No code is in it."""
 
 import io
 import json
@@ -42,7 +42,7 @@ def _read(value, make):
 
 
 def save(tree, path):
-    """Write tensors, numbers and texts, in dicts and lists of any depth, to a file. Raises TypeError for anything else."""
+    """Write tensors, numbers and texts, in dicts and lists of any depth, to a file. Raises TypeError for others."""
     arrays, buffer = [], io.BytesIO()
     text = json.dumps(_written(tree, arrays))
     np.savez(buffer, **{_TREE: np.array(text)}, **{str(k): array for k, array in enumerate(arrays)})
@@ -55,7 +55,7 @@ def save(tree, path):
 
 
 def load(path, make):
-    """What `save` wrote, each tensor as `make(array)`. Raises ValueError for another file, FileNotFoundError for none."""
+    """What `save` wrote, each tensor as `make(array)`. Raises ValueError, or FileNotFoundError."""
     data = path.read() if hasattr(path, "read") else Path(path).read_bytes()
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:

@@ -69,7 +69,7 @@ class Viewing:
         return self.memory.held
 
     def named(self):
-        """The numbers, as a tensor that nobody else is known by. (A tape knows a tensor by who it is, not by its numbers.)"""
+        """The numbers, as a tensor that nobody else is known by. (A tape knows a tensor by its identity.)"""
         held = self.held
         if self.own is None:
             return held

@@ -1,8 +1,8 @@
-"""torchkeras' names on levels_more.torch: a training loop for a net, and a table of what it told, a DataFrame of pandas.
+"""torchkeras' names on levels_more.torch: a training loop for a net, and a table of what it told, by pandas.
 
 `KerasModel` is that of torchkeras 3.9 and 4, which shortens gradients, `LightModel` that of torchkeras 3.2 to 3.8, on
-`levels_more.pytorch_lightning`. ("eat pytorch in 20 days" asks for 3.2.2, whose `KerasModel` shortens nothing and starts
-at a rate of 0.01.)
+`levels_more.pytorch_lightning`. ("eat pytorch in 20 days" asks for 3.2.2, whose `KerasModel` shortens nothing and
+starts at a rate of 0.01.)
 """
 
 import copy
@@ -37,7 +37,7 @@ def _table(history):
 
 
 class KerasModel(torch.nn.Module):
-    """A net, a loss, metrics with `compute` and `reset`, an optimizer (Adam at 3e-4), and maybe a schedule for each step."""
+    """A net, a loss, metrics with `compute` and `reset`, an optimizer (Adam at 3e-4), maybe a schedule by steps."""
 
     def __init__(self, net, loss_fn, metrics_dict=None, optimizer=None, lr_scheduler=None):
         super().__init__()
@@ -96,10 +96,10 @@ class KerasModel(torch.nn.Module):
         quiet=False,
         cpu=True,
     ):
-        """Train, keep the best weights in `ckpt_path`, and go back to them at the end. Returns a table, a row for each epoch.
+        """Train, keep the best weights in `ckpt_path`, and end with them. Returns a table, a row for each epoch.
 
-        It ends when `monitor` was not better for `patience` epochs. `plot` draws nothing, and `cpu` changes nothing: here is
-        the CPU. Raises ValueError for another `monitor`.
+        It ends when `monitor` was not better for `patience` epochs. `plot` and `cpu` change nothing: here is the
+        CPU. Raises ValueError for another `monitor`.
         """
         self.history = {}
         for epoch in range(int(self.from_scratch), epochs + 1):
@@ -120,7 +120,7 @@ class KerasModel(torch.nn.Module):
 
 
 class LightModel(LightningModule):
-    """A net, a loss, metrics with `compute` and `reset`, an optimizer (Adam at 1e-2), and maybe a schedule for each epoch.
+    """A net, a loss, metrics with `compute` and `reset`, an optimizer (Adam at 1e-2), maybe a schedule by epochs.
 
     A `pytorch_lightning.Trainer` trains it. Override `shared_step` where batches are no pairs (features, labels).
     """
@@ -192,7 +192,7 @@ class LightModel(LightningModule):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path, net=None, loss_fn=None, **more):
-        """A new one of this net and loss that has the numbers of a checkpoint. Raises TypeError without a net and a loss.
+        """A new one of this net and loss that has a checkpoint's numbers. Raises TypeError without them.
 
         (torchkeras keeps both in the file, as pickled code. A file here holds numbers only.)
         """

@@ -62,7 +62,7 @@ class Accuracy(torch.nn.Module):
 
 
 def one_pass(net, data, loss_fn, metrics, step=None, before=""):
-    """Go through batches (features, labels), with step(loss) after each one. {"loss": the mean over batches, each metric}"""
+    """Go through batches (features, labels), with step(loss) after each one. {"loss": its mean, each metric}"""
     net.train(step is not None)
     losses, values = [], {name: [] for name in metrics}
     for features, labels in data:

@@ -8,7 +8,7 @@ from levels_more.missing import room
 
 
 class MeanAbsoluteError(torch.nn.Module):
-    """mean(|preds - target|) of all numbers, over all batches: as torchmetrics 1 has it, for preds and target of one shape."""
+    """mean(|preds - target|) of all numbers, over all batches, for preds and target of one shape."""
 
     total = counted = 0
 

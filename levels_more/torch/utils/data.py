@@ -49,7 +49,7 @@ class Subset(Dataset):
 
 
 def random_split(dataset, lengths, generator=None):
-    """Parts of a data set, drawn at random: so many samples each, or such shares of all. Raises ValueError for other sums."""
+    """Parts of a data set, drawn at random: so many samples each, or such shares of all. Raises ValueError."""
     counts = list(lengths)
     if all(0.0 <= n <= 1.0 for n in counts) and abs(sum(counts) - 1.0) < 1e-6:
         counts = [int(len(dataset) * share) for share in counts]
@@ -85,7 +85,7 @@ def default_collate(samples):
 class DataLoader:
     """Batches of a data set, in order, or with `shuffle` in another one in each pass, or in that of a `sampler`.
 
-    `collate_fn` makes a batch of a list. There is no other process: `num_workers` and `pin_memory` change nothing. Raises
+    `collate_fn` makes a batch of a list. There is one process: `num_workers` and `pin_memory` change nothing. Raises
     TypeError for a batch size that is none, ValueError for a sampler beside `shuffle`.
     """
 
