@@ -14,15 +14,7 @@ from levels.high_level import Sequential
 from levels.kernels import launch
 from levels.kernels import tasks as kernels
 from levels.low_level import GradientTape, Variable, constant, function, gather
-from levels.mid_level import (
-    SGD,
-    Adam,
-    BinaryCrossentropy,
-    CategoricalCrossentropy,
-    Dataset,
-    Dense,
-    MeanSquaredError,
-)
+from levels.mid_level import SGD, Adam, BinaryCrossentropy, CategoricalCrossentropy, Dataset, Dense, MeanSquaredError
 
 NAME, VERSION, PACKAGES = "levels", "", ["numpy", "numba", "llvmlite"]
 LIB = SimpleNamespace(**vars(low) | {"mean": low.reduce_mean, "sum": low.reduce_sum, "log_softmax": low.log_softmax})
