@@ -87,57 +87,41 @@ def places_of_more(root):
 
     A module adds to the level whose front its contents name; else to the highest that it, or one that it imports, imports.
     """
-    found, shown = [], {}  # shown: (module, name) -> notebook, heading
-    for path in sorted(root.glob("notebooks/more/text/*.py")):
-        heading, text = "", path.read_text(encoding="utf-8")
-        homes = {
-            name: module
-            for module, names in re.findall(r"^from levels_more\.([\w.]+) import (\([^)]*\)|.*)", text, re.MULTILINE)
-            for name in re.findall(r"\w+", names)
-        }
-        for title, names in re.findall(r"^# ## (.*)$|page\.source\(([^)]*)\)", text, re.MULTILINE):
-            heading = title or heading
-            for name in re.findall(r"\w+", names):
-                shown.setdefault((homes.get(name), name), (f"more/{path.stem}", heading))
-    folder = root / MORE
-    files = {path.relative_to(folder).with_suffix(""): path for path in sorted(folder.rglob("[a-z]*.py"))}
-    texts = {
-        ".".join(module.parts): path.read_text(encoding="utf-8")
-        for module, path in files.items()
-        if module.parts[0] not in SPELLINGS
-    }
+    files = {path.relative_to(root / MORE).with_suffix(""): path for path in (root / MORE).rglob("[a-z]*.py")}
+    own = sorted(module for module in files if module.parts[0] not in SPELLINGS)
+    texts = {".".join(module.parts): files[module].read_text(encoding="utf-8") for module in own}
 
     @functools.cache
     def height(module):
         imported = re.findall(r"^from (levels|levels_more)\.([\w.]+)", texts.get(module, ""), re.MULTILINE)
-        heights = [
-            LEVELS.index(name.split(".")[0])
-            for package, name in imported
-            if package == "levels" and name.split(".")[0] in LEVELS
-        ]
+        beneath = [name.split(".")[0] for package, name in imported if package == "levels"]
+        heights = [LEVELS.index(name) for name in beneath if name in LEVELS]
         return max(heights + [height(name) for package, name in imported if package == MORE], default=0)
 
+    found, shown = [], shown_by_notebooks(root)
     fronts = {module: front.split(".")[1] for front, module in plugged(root) if front.startswith("levels.")}
     for module, text in texts.items():
+        adds_to, room = fronts.get(module) or LEVELS[height(module)], module.replace(".", "/")
         for name, around, start, end in named(text):
             begin = text[: text.find(around)].count("\n")
-            notebook, heading = shown.get((module, name.split(".")[0]), ("", ""))
             what = "\n".join(around.split("\n")[start:end])
-            lines = begin + start + 1, begin + end
-            found.append(
-                Place(
-                    name,
-                    MORE,
-                    module.replace(".", "/"),
-                    notebook,
-                    heading,
-                    "",
-                    what,
-                    *lines,
-                    fronts.get(module) or LEVELS[height(module)],
-                )
-            )
+            where = shown.get((module, name.split(".")[0]), ("", ""))
+            found.append(Place(name, MORE, room, *where, "", what, begin + start + 1, begin + end, adds_to))
     return found
+
+
+def shown_by_notebooks(root):
+    """{(module of `levels_more`, name): (notebook, heading)} of what the notebooks in `more` show by `page.source`."""
+    shown = {}
+    for path in sorted(root.glob("notebooks/more/text/*.py")):
+        heading, text = "", path.read_text(encoding="utf-8")
+        imports = re.findall(r"^from levels_more\.([\w.]+) import (\([^)]*\)|.*)", text, re.MULTILINE)
+        homes = {name: module for module, names in imports for name in re.findall(r"\w+", names)}
+        for title, names in re.findall(r"^# ## (.*)$|page\.source\(([^)]*)\)", text, re.MULTILINE):
+            heading = title or heading
+            for name in re.findall(r"\w+", names):
+                shown.setdefault((homes.get(name), name), (f"more/{path.stem}", heading))
+    return shown
 
 
 def plugged(root=ROOT):

@@ -160,8 +160,16 @@ class Xray:
             pid, tid = (2, devices.index(row.device.name)) if row.device else (1, 0)
             start, duration = (row.begin - self.root.begin) / 1000, row.microseconds
             told = {"shapes": row.shapes, "bytes": row.nbytes, "defined in": defined(row)}
-            yield {"name": f"{row.kind} {row.name}".strip(), "cat": row.kind, "ph": "X", "ts": start, "dur": duration,
-                   "pid": pid, "tid": tid, "args": told}  # fmt: skip
+            yield dict(
+                name=f"{row.kind} {row.name}".strip(),
+                cat=row.kind,
+                ph="X",
+                ts=start,
+                dur=duration,
+                pid=pid,
+                tid=tid,
+                args=told,
+            )
 
     def save(self, path):
         """Write a file that https://ui.perfetto.dev and Chrome's chrome://tracing open. Times are in microseconds."""
