@@ -18,7 +18,7 @@ if sys.version_info < (3, 6):  # noqa: UP036 (Python 2 can read this file, and n
 def __getattr__(name):
     """`course.where`, loaded on first use: the command line starts with this package and waits for nothing."""
     if name == "where":
-        from course.inspection.places import where
+        from course.inspection.where import where
 
         return where
     if name == "exercises":  # as exercises began before there were rooms: a reader's own cells still say so

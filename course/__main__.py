@@ -37,24 +37,8 @@ def main(arguments):
     if name != "progress":  # which only reads
         check_writable()
     os.environ.setdefault("LEVELS_CACHE", os.path.join(ROOT, ".course", "programs"))  # what is compiled stays here
-    theirs = active()
-    if theirs and lacking(lock):
-        if not ready(lock):
-            fail(incomplete(lacking(lock)))
-        theirs = False  # the course's own environment is there, and has what is missing
-    if theirs:
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
-    else:
-        # Another project's packages, of another version maybe, would come before those of `.venv`.
-        foreign = os.environ.pop("PYTHONPATH", None)
-        complete = ready(lock)
-        if not complete:
-            check_writable()
-            with one_at_a_time():
-                if not ready(lock):  # else somebody else has made it
-                    make(lock)
-        if not complete or not inside() or foreign:
-            return hand_over([PYTHON, os.path.join(ROOT, "course")] + arguments)
+    if not at_home(lock):
+        return hand_over([PYTHON, os.path.join(ROOT, "course")] + arguments)
     if name in JUPYTER:
         from course.setup.homes import settle
 
@@ -65,6 +49,27 @@ def main(arguments):
         rest = [whole(argument) for argument in rest]
         os.chdir(ROOT)
     return command(rest)
+
+
+def at_home(lock):
+    """Whether this process has the packages of a lock. Else `.venv`, which is made where it is not there, has them."""
+    theirs = active()
+    if theirs and lacking(lock):
+        if not ready(lock):
+            fail(incomplete(lacking(lock)))
+        theirs = False  # the course's own environment is there, and has what is missing
+    if theirs:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
+        return True
+    # Another project's packages, of another version maybe, would come before those of `.venv`.
+    foreign = os.environ.pop("PYTHONPATH", None)
+    complete = ready(lock)
+    if not complete:
+        check_writable()
+        with one_at_a_time():
+            if not ready(lock):  # else somebody else has made it
+                make(lock)
+    return complete and inside() and not foreign
 
 
 def whole(argument):

@@ -1,5 +1,6 @@
 """The levels beside each other: what a reader asks for. How it is measured and laid out stands in `course/inspection/`."""
 
-from course.inspection.compare import by_op, cost, lines, measure, microseconds, operations, side_by_side, step_time
+from course.inspection.compare import by_op, cost, lines, measure, microseconds, operations, step_time
+from course.inspection.comparison import side_by_side
 
 __all__ = ["by_op", "cost", "lines", "measure", "microseconds", "operations", "side_by_side", "step_time"]

@@ -129,7 +129,12 @@ def built(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("built")
     course = build.ROOT / "course"
     support = build.ROOT / "levels" / "support"
-    for path in [course / "__init__.py", course / "build.py", *(course / "builder").glob("*.py"), *support.glob("*.py")]:
+    for path in [
+        course / "__init__.py",
+        course / "build.py",
+        *(course / "builder").glob("*.py"),
+        *support.glob("*.py"),
+    ]:
         write(root / path.relative_to(build.ROOT), path.read_text(encoding="utf-8"))
     write(root / "course" / "tasks.py", TASKS)
     write(root / "course" / "figures" / "__init__.py", "")

@@ -23,6 +23,7 @@ from course import build, reference, tasks
 from course.builder.cells import code_of
 from course.figures import HUES, LEVELS, accuracy, great, r_squared, widgets
 from course.inspection import compare, marks, side_by_side
+from course.inspection import comparison as compared
 from levels.support.machine import host_lanes
 from levels_more.hardware import exp, log, pool
 from levels_more.kernels import counted
@@ -294,13 +295,13 @@ def test_a_level_with_another_answer_is_named(line):
 
 def test_only_the_page_tells_times(line, net):
     """Text is the same from run to run; in the page each time has a unit, by which nbval knows it."""
-    both = compare.side_by_side(line, net)
+    both = compared.side_by_side(line, net)
     slower = [
         c._replace(rows=[row._replace(measured=2000 * row.measured, predicted=1.0) for row in c.rows])
         for c in (line, net)
     ]
-    page, other = both._repr_html_(), compare.side_by_side(*slower)._repr_html_()
-    assert repr(compare.side_by_side(*slower)) == repr(both) and page != other
+    page, other = both._repr_html_(), compared.side_by_side(*slower)._repr_html_()
+    assert repr(compared.side_by_side(*slower)) == repr(both) and page != other
     config = configparser.RawConfigParser()
     config.read(build.ROOT / "tests" / "nbval_sanitize.cfg", encoding="utf-8")
     for rule in config.sections():
@@ -341,7 +342,7 @@ def tab(chromium):
 
 @pytest.fixture(scope="module")
 def house(line, net):
-    return compare.side_by_side(line, net)
+    return compared.side_by_side(line, net)
 
 
 def show(tab, shown, width=1280):
@@ -437,7 +438,7 @@ def test_a_head_tells_what_a_step_is_made_of(tab, house, line):
     head.locator("summary").click()
     rows = by_name(line)
     assert (
-        f"scalar one launch in 300 steps; 320 bytes per step; predicted {compare.micro(rows['1 scalar'].predicted)}; R²"
+        f"scalar one launch in 300 steps; 320 bytes per step; predicted {compared.micro(rows['1 scalar'].predicted)}; R²"
         in head.inner_text()
     )
     assert "last loss" in head.inner_text()  # in float32 it is another
@@ -476,7 +477,7 @@ def test_without_any_style_two_tables_stand_under_the_name_of_each_task(tab, hou
 
 
 def test_a_page_is_the_same_each_time(line, net):
-    one, other = compare.side_by_side(line, net), compare.side_by_side(line, net)
+    one, other = compared.side_by_side(line, net), compared.side_by_side(line, net)
     assert one._repr_html_() == other._repr_html_()
 
 
@@ -548,8 +549,8 @@ def test_numbers_stand_in_the_heads(line):
     for name in NAMES[1:]:
         row, kind = rows[name], name[2:]
         assert f"{row.lines} lines · " in page
-        assert re.search(rf"[ ;]{re.escape(compare.micro(row.measured))}( {kind})?[ <]", page)
-        assert f"predicted {compare.micro(row.predicted)}" in page
+        assert re.search(rf"[ ;]{re.escape(compared.micro(row.measured))}( {kind})?[ <]", page)
+        assert f"predicted {compared.micro(row.predicted)}" in page
     assert all(f"--hue:{hue}" in page for hue in HUES)
 
 

@@ -19,6 +19,7 @@ import pytest
 
 from course import build
 from course.practice import asking, exercises, progress
+from course.practice.asking import plain_data
 from course.practice.exercises.trying import judged
 from levels_more.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
 from levels_more.high_level import Callback, Sequential  # noqa: F401
@@ -222,7 +223,13 @@ NO_ANSWERS = [
         [[], [(2,)]],
     ),
     *(np.zeros(0), np.zeros((0, 3)), np.zeros((3, 2)), np.float32(1), [np.zeros(0)] * 4, [np.zeros((0, 3))] * 4),
-    *([(np.zeros(0), True)] * 3, [1.0, [np.zeros(2)]], (0.5, []), "x" * (asking.TEXT + 1), [0] * (asking.ITEMS + 1)),
+    *(
+        [(np.zeros(0), True)] * 3,
+        [1.0, [np.zeros(2)]],
+        (0.5, []),
+        "x" * (plain_data.TEXT + 1),
+        [0] * (plain_data.ITEMS + 1),
+    ),
 ]
 NO_DATA = [
     *(
@@ -239,14 +246,14 @@ NO_DATA = [
     ),
     *(["array", ["|O", [1], "AAAA"]], ["array", ["<f8", [-1], ""]], ["array", ["<f8", [0, 10**18], ""]]),
     *(["array", ["<f8", [10**30], ""]], ["number", ["<f8", [], "!!"]], ["array", ["<f8", "3", ""]]),
-    functools.reduce(lambda inner, _: ["list", [inner]], range(asking.DEPTH + 1), ["plain", 1]),
+    functools.reduce(lambda inner, _: ["list", [inner]], range(plain_data.DEPTH + 1), ["plain", 1]),
 ]
 
 
 @pytest.mark.parametrize("key", SOLUTIONS)
 def test_nothing_is_right_but_the_right_answer(key):
     """Who answers may be a student's process, which says whatever it likes."""
-    for answer in [*map(asking.pack, NO_ANSWERS), *NO_DATA]:
+    for answer in [*map(plain_data.pack, NO_ANSWERS), *NO_DATA]:
         assert judged(key, lambda name, inputs, answer=answer: answer, 0).state == "not yet"
     for which in range(-4, 4):  # what it was asked, or a part of it
 

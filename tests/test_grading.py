@@ -19,7 +19,7 @@ import pytest
 
 from course import build
 from course.builder import blanks
-from course.practice import exercises, grading
+from course.practice import asking, exercises, grading
 from course.practice.confined import FILES, LIMITS, NETWORK, PROCESSES, SPACE
 from solutions import hardware, kernels
 from solutions.answers import ANSWERS
@@ -96,7 +96,7 @@ def test_what_is_written_on_the_trail_is_graded(tmp_path, name):
     blank = [cell for cell in made.cells if build.blank_in(cell.source)]
     stubs = [cell.source for cell in blank]
     keys = [f"{core[:2]}-{build.blank_in(stub)}" for stub in stubs]
-    assert keys and grading.keys_of(build.ROOT, path.stem) == sorted(keys, key=list(grading.CASES).index)
+    assert keys and grading.keys_of(build.ROOT, path.stem) == sorted(keys, key=list(asking.CASES).index)
 
     def states():
         nbformat.write(made, path)
@@ -471,7 +471,8 @@ def test_no_damage_is_done(damage, tmp_path):
 
 HOSTILE = {
     "01-1": """
-from course.practice import asking, exercises
+from course.practice import exercises
+from course.practice.asking import plain_data
 import base64, functools, os, pickle
 
 class Marker:
@@ -479,23 +480,23 @@ class Marker:
         return os.mkdir, ("PLACE/unpickled",)
 
 pickled = base64.b64encode(pickle.dumps(Marker())).decode()
-asking.pack = lambda value: ["array", ["|O", [1], pickled]]
+plain_data.pack = lambda value: ["array", ["|O", [1], pickled]]
 """,
-    "01-2": 'asking.pack = lambda value: functools.reduce(lambda inner, _: ["list", [inner]], range(200), ["plain", 1])\n',
-    "01-3": 'asking.pack = lambda value: ["plain", "x" * (20 << 20)]\n',
-    "01-4": "import time\n\nasking.pack = lambda value: time.sleep(100)\n",
-    "01-5": "import os, time\n\nasking.pack = lambda value: (os.closerange(0, 99), time.sleep(100))\n",
+    "01-2": 'plain_data.pack = lambda value: functools.reduce(lambda inner, _: ["list", [inner]], range(200), ["plain", 1])\n',
+    "01-3": 'plain_data.pack = lambda value: ["plain", "x" * (20 << 20)]\n',
+    "01-4": "import time\n\nplain_data.pack = lambda value: time.sleep(100)\n",
+    "01-5": "import os, time\n\nplain_data.pack = lambda value: (os.closerange(0, 99), time.sleep(100))\n",
 }
-COMPUTED = (
-    'from course.practice import asking\n\nasking.pack = lambda value: ["plain", "=1+1 is right"]\n'  # by a spreadsheet
-)
+COMPUTED = 'from course.practice.asking import plain_data\n\nplain_data.pack = lambda value: ["plain", "=1+1 is right"]\n'  # by a spreadsheet
 
 
 def test_no_answer_harms_who_asks(tmp_path):
     """Pickled, too deep, too long, none, the pipe closed, and one that a spreadsheet would compute."""
     solved = {}
     for key, code in HOSTILE.items():
-        code = "import functools\n\nfrom course.practice import asking\n\n" + code.replace("PLACE", tmp_path.as_posix())
+        code = "import functools\n\nfrom course.practice.asking import plain_data\n\n" + code.replace(
+            "PLACE", tmp_path.as_posix()
+        )
         solved[key] = code + inspect.getsource(hardware.SOLUTIONS[key])
     rows = graded(notebook(tmp_path / "01_hardware.ipynb", solved), seconds=3)
     told = {key: (row.state, row.text) for key, row in rows.items()}

@@ -77,7 +77,9 @@ def test_with_levels_more_it_works(asked):
 def test_a_misspelt_word_is_answered_with_the_nearest_of_levels_more():
     from levels_more import mid_level as wide
 
-    with pytest.raises(ValueError, match="^no loss is called 'mean_absolut_error'; did you mean 'mean_absolute_error'.$"):
+    with pytest.raises(
+        ValueError, match="^no loss is called 'mean_absolut_error'; did you mean 'mean_absolute_error'.$"
+    ):
         known("loss", wide.LOSSES, "mean_absolut_error")
     with pytest.raises(ValueError, match="^no optimizer is called 'rmspropp'; did you mean 'rmsprop'.$"):
         known("optimizer", wide.OPTIMIZERS, "rmspropp")
@@ -86,7 +88,17 @@ def test_a_misspelt_word_is_answered_with_the_nearest_of_levels_more():
 def test_a_wider_class_is_a_subclass_of_that_of_the_core():
     from levels_more import mid_level as wide
 
-    for name in ("SGD", "Adam", "Dense", "Layer", "BinaryCrossentropy", "MeanSquaredError", "Loss", "Optimizer", "Dataset"):
+    for name in (
+        "SGD",
+        "Adam",
+        "Dense",
+        "Layer",
+        "BinaryCrossentropy",
+        "MeanSquaredError",
+        "Loss",
+        "Optimizer",
+        "Dataset",
+    ):
         own, more = getattr(mid_level, name), getattr(wide, name)
         assert issubclass(more, own) and more is not own and more.__name__ == name
     for made in (wide.SGD(0.1, momentum=0.9), wide.Dense(2, use_bias=False), wide.BinaryCrossentropy(from_logits=True)):

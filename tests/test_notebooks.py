@@ -72,7 +72,7 @@ def test_notebook_of_trail_or_more_gives_its_stored_outputs(name, shared, nbval,
     """It builds nothing, and leaves no file behind; what the course noted of the one before it is gone."""
     if name == "more/05_machines" and not all(map(importlib.util.find_spec, ("ipyparallel", "mpi4py"))):
         pytest.skip("MPI is not here")  # nor in the lock, on Windows
-    if name == "more/05_at_work" and not serving.ready():
+    if name == "more/05_at_work" and not serving.environment.ready():
         pytest.skip("the server's environment is not made here: python3 -m course serve --setup")
     shutil.rmtree(shared / ".course", ignore_errors=True)
     before = state(shared)

@@ -28,7 +28,7 @@ from levels_more.mid_level import Concatenate, Dense, Embedding, Flatten, Layer
 from levels_more.saving import load_model
 
 NOT_MADE = "the server's environment is not made here: python3 -m course serve --setup"
-real = pytest.mark.skipif(not serving.ready(), reason=NOT_MADE)
+real = pytest.mark.skipif(not serving.environment.ready(), reason=NOT_MADE)
 PREDICT = "/v2/models/rings/infer"
 
 
@@ -169,7 +169,7 @@ def test_a_port_that_is_taken_is_told():
 def test_the_lock_is_complete():
     """It is of what pyproject.toml names; and the same onnxruntime runs in the server and here, for the same bits."""
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]["serving"]
-    lock = serving.LOCK.read_text(encoding="utf-8")
+    lock = serving.environment.LOCK.read_text(encoding="utf-8")
     here = re.search(r"^onnxruntime==(\S+)", (ROOT / "requirements-test.lock").read_text(encoding="utf-8"), re.M)[1]
     assert f"onnxruntime=={here}" in wanted and f"\nonnxruntime=={here} " in lock
     assert all(f"\n{re.split('[=><]', each)[0]}==" in lock for each in wanted)
@@ -580,7 +580,7 @@ def test_the_command_ends_in_order_and_starts_again_under_load(tmp_path, tell):
 def test_it_ends_soon_while_it_starts(tmp_path):
     """Whoever presses Ctrl-C before the server answers does not wait for it: it was told before it listened."""
     dense(1).export(tmp_path / "net.onnx")
-    command = [str(serving.python()), "-W", "ignore", str(serving.SERVER), str(tmp_path), "127.0.0.1", "0"]
+    command = [str(serving.environment.python()), "-W", "ignore", str(serving.SERVER), str(tmp_path), "127.0.0.1", "0"]
     assert subprocess.run(command, stdin=subprocess.DEVNULL, timeout=15).returncode == 0
 
 
@@ -648,7 +648,7 @@ print(json.dumps([told(text) for text in json.load(sys.stdin)]))
 
 def checked_orders(*texts):
     """What is told of each, by one process: KServe takes seconds to import."""
-    command = [str(serving.python()), "-W", "ignore", "-c", CHECK]
+    command = [str(serving.environment.python()), "-W", "ignore", "-c", CHECK]
     done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, timeout=100)
     return json.loads(done.stdout)
 
@@ -671,4 +671,4 @@ def test_the_order_for_a_cluster_is_one_that_kserve_takes():
 def test_what_its_environment_takes_is_told_beforehand():
     page = (ROOT / "course" / "reading" / "prose" / "beside.md").read_text(encoding="utf-8")
     told = [COMMANDS["serve"][0], page]
-    assert all(f"{serving.MEGABYTES} MB, once" in each for each in told)
+    assert all(f"{serving.environment.MEGABYTES} MB, once" in each for each in told)

@@ -11,8 +11,9 @@ import pytest
 import course
 from course import build
 from course.figures import LEVELS
-from course.inspection import places as places_module
-from course.inspection.places import ALIASES, place_of, places
+from course.inspection import where as where_module
+from course.inspection.places import place_of, places
+from course.inspection.where import ALIASES
 from levels_more.kernels import KERNELS
 from levels_more.mid_level import RANDOM
 
@@ -25,7 +26,7 @@ INDEX = places()
 def read_once():
     """All names of the course are looked for once for all of these tests, not by each `where`: it takes half a second."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(places_module, "places", functools.cache(places))
+        patch.setattr(where_module, "places", functools.cache(places))
         yield
 
 
@@ -169,7 +170,7 @@ def test_it_shows_itself(monkeypatch):
     assert (
         "class Dense(Layer):" in page and page.count("<details>") == page.count("</details>") == 3
     )  # there is a wider one, and a spelling
-    monkeypatch.setattr(places_module, "WATCHED", ["more/05_cost"])
+    monkeypatch.setattr("course.inspection.places.WATCHED", ["more/05_cost"])
     assert 'href="../more/03_torch.ipynb"' in found._repr_html_()
     assert "a &lt; b" in course.where("less")._repr_html_() or "x &lt; y" in course.where("less")._repr_html_()
 
@@ -201,7 +202,7 @@ def test_what_is_only_spelled_here_is_found_too(asked):
 
 @pytest.mark.parametrize("asked", ["Dense", "model.fit", "torch.nn.Lineer", "tf.random.exp", "tf", "torch."])
 def test_what_cannot_be_called_so_has_no_spelling(asked):
-    assert places_module.spelling_of(asked) is None
+    assert where_module.spelling_of(asked) is None
 
 
 def spelled_names():
@@ -215,7 +216,7 @@ def spelled_names():
 
 def test_every_name_of_the_two_spellings_has_its_line():
     for asked in spelled_names():
-        place = places_module.spelling_of(asked)
+        place = where_module.spelling_of(asked)
         assert place and place.source, asked
 
 

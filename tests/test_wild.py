@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from back_ends import CHOICES, choose, kinds
 
-from levels.support import machine
+from levels.support import cache
 from levels_more import low_level
 from levels_more.low_level import (
     GradientTape,
@@ -40,7 +40,6 @@ from levels_more.low_level import (
     transpose,
     where,
 )
-from levels.support import cache
 
 SPECIAL = (0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, 5e-324, -1e300, 1e17)
 PLAIN = (0.0, -0.0, np.nan, np.inf, -np.inf, 0.5, 1.0, -1.0, 2.0)  # whose sums and products are exact in float32, too

@@ -126,7 +126,5 @@ for call in (lambda: model.fit(x, words), lambda: model.evaluate(x, words), lamb
     except TypeError as error:
         print("these are words ('a', 'b'): number them with np.unique(y, return_inverse=True)[1]" in str(error))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.split() == ["True"] * 3, done.stderr

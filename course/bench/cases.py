@@ -72,6 +72,15 @@ AGAIN = only(levels=["5 fit again"], tensorflow=["Keras fit again"], sklearn=["M
 
 def cases():
     """All there is to measure."""
+    yield from trainings()
+    sizes = {op: (100, 10_000, 10**6, 10**7) for op in ("add", "exp", "sum")} | {"matmul": (32, 128, 512, 1024)}
+    for op, size in ((each, size) for each in sizes for size in sizes[each]):
+        yield Case("kernels", op, size, lambda op=op, n=size: of_op(op, n))
+    yield from growth()
+
+
+def trainings():
+    """The course's two tasks, and larger nets."""
     for name, batch, optimizer in (("linear", 10, "sgd"), *itertools.product(["rings"], [100, 10], ["sgd", "adam"])):
         title = f"{name}, batch {batch}, {optimizer.upper() if optimizer == 'sgd' else 'Adam'}"
         yield Case("training", title, "", lambda f=name, b=batch, o=optimizer: of_task(getattr(tasks, f)(), b, o))
@@ -81,37 +90,28 @@ def cases():
     yield Case("training", title, "", lambda: of_task(tasks.rings(), 100, "sgd", rows=400), 1, AGAIN)
     title = "8-16-16-4, batch 32, Adam"
     yield Case("training", title, "", lambda: of_net(3200, (8, 16, 16, 4), 32, "cross_entropy", "adam", 0.001))
+    large = 2560, (784, 512, 512, 10), 256, "cross_entropy", "adam", 0.001
     for threads in (1, 2) if (os.cpu_count() or 1) > 1 else (1,):
         title = f"784-512-512-10, batch 256, Adam, {threads} thread{'s' * (threads > 1)}"
-        yield Case("training", title, "", lambda: of_net(2560, (784, 512, 512, 10), 256, "cross_entropy", "adam", 0.001), threads)  # fmt: skip
-    for op, sizes in (
-        *((op, (100, 10_000, 10**6, 10**7)) for op in ("add", "exp", "sum")),
-        ("matmul", (32, 128, 512, 1024)),
-    ):
-        for size in sizes:
-            yield Case("kernels", op, size, lambda op=op, n=size: of_op(op, n))
+        yield Case("training", title, "", lambda: of_net(*large), threads)
+
+
+def growth():
+    """A net with more and more rows, units, or layers."""
+
+    def grown(family, size, rows, sizes):
+        def make():
+            drawn = family == "rows"  # one order at a time, before the clock starts
+            return of_net(rows, sizes, 100, "bce", "sgd", 0.01)._replace(drawn=drawn)
+
+        return Case("growth", family, size, make, 1, GROWING)
+
     for power in range(2, 8):
-        yield Case(
-            "growth",
-            "rows",
-            10**power,
-            lambda n=10**power: of_net(n, (2, 4, 8, 1), 100, "bce", "sgd", 0.01)._replace(drawn=True),
-            1,
-            GROWING,
-        )
+        yield grown("rows", 10**power, 10**power, (2, 4, 8, 1))
     for width in (4, 16, 64, 256, 1024, 4096):
-        yield Case(
-            "growth", "width", width, lambda n=width: of_net(400, (16, n, n, 1), 100, "bce", "sgd", 0.01), 1, GROWING
-        )
+        yield grown("width", width, 400, (16, width, width, 1))
     for depth in (1, 4, 16, 64):
-        yield Case(
-            "growth",
-            "depth",
-            depth,
-            lambda n=depth: of_net(400, (16, *[16] * n, 1), 100, "bce", "sgd", 0.01),
-            1,
-            GROWING,
-        )
+        yield grown("depth", depth, 400, (16, *[16] * depth, 1))
 
 
 def traffic(work):

@@ -33,7 +33,7 @@ ONLY_PROGRAMS = {
         "matplotlib",
         "torchmetrics",
         "ipython",
-    ],
+    ]
 }
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC")
 PATIENCE = 600  # seconds for an answer, torch.compile's too; who takes longer is ended

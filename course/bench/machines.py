@@ -120,7 +120,7 @@ def trained(library, python, ranks, file, environment):
 
 
 def measured(works, python, environment, repeats, folder):
-    """A row for each net and number of ranks: (its name, ranks, seconds of a step of ours, of PyTorch, its time / ours, losses apart).
+    """A row for each net and number of ranks: (its name, ranks, seconds of a step of ours, of PyTorch, the ratio, losses apart).
 
     works: {name: Work}; python: PyTorch's; environment(threads): that of a process. Raises RuntimeError for other work.
     """
@@ -128,7 +128,8 @@ def measured(works, python, environment, repeats, folder):
     for (name, work), ranks in itertools.product(works.items(), RANKS):
         file, threads = str(Path(folder) / "work.npz"), max(1, (os.cpu_count() or 1) // ranks)
         work.save(file)
-        both = [[trained(k, p, ranks, file, environment(threads)) for k, p in pythons.items()] for _ in range(repeats)]  # fmt: skip
+        kept = environment(threads)
+        both = [[trained(k, p, ranks, file, kept) for k, p in pythons.items()] for _ in range(repeats)]
         times, losses = (np.array([[run[what] for run in pair] for pair in both]) for what in ("seconds", "losses"))
         apart = float((abs(losses[:, 0] - losses[:, 1]) / np.maximum(1.0, losses[:, 1])).max())
         if not apart < APART:

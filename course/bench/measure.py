@@ -75,36 +75,23 @@ def measure(case, peers, pace, folder):
     """A Result for each mode of each library, all in turns."""
     work, file, wide = case.make(), str(Path(folder) / "work.npz"), str(Path(folder) / "reference.npz")
     work.save(file)
-    work._replace(x=work.x.astype("f8"), y=work.y.astype("f8"), weights=[w.astype("f8") for w in work.weights]).save(
-        wide
-    )
-    kind, least, steps = "naive" if work.weights else "kernel", limit(work, case.threads), len(work.x) // work.batch
-    reference = peers["numpy"].ask("make", kind, wide)
+    x, y, *weights = (each.astype("f8") for each in (work.x, work.y, *work.weights))
+    work._replace(x=x, y=y, weights=weights).save(wide)
+    reference = peers["numpy"].ask("make", "naive" if work.weights else "kernel", wide)
     if "skipped" in reference:
         raise RuntimeError(f"{case.family}: NumPy, which says what is right, failed: {reference['skipped']}")
     peers["numpy"].ask("drop", reference["made"])
-    results, running = [], []
+    results, running, steps = [], [], len(work.x) // work.batch
     for peer in peers.values():
         for mode, api in peer.modes.items():
             wanted = case.modes.get(peer.library, [mode] * (api != "again"))  # those are for a case that names them
             if (api == "kernel") == bool(work.weights) or mode not in wanted:
                 continue
-            about = case, peer.about["name"], mode, api
-            made = peer.ask("make", mode, file)
-            if "skipped" in made:
-                results.append(Result(*about, [], least, math.nan, made["skipped"]))
-                continue
-            result = Result(*about, [], least, apart(made["result"], reference["result"], work.weights))
-            epoch = made["seconds"] * (len(work.x) / len(work.order) if work.weights else 1)
-            if result.apart > LOOSE.get((peer.library, mode), TOLERANCE):
-                why = f"computes something else: {result.apart:.1g} of the way apart after an epoch"
-            elif epoch > pace.limit:
-                why = f"an epoch would take {epoch:.0f} s"
+            result, key = tried(case, work, peer, mode, file, reference["result"], pace)
+            if result.why:
+                results.append(result)
             else:
-                running.append((peer, made["made"], calibrated(peer, made["made"], api, pace), result))
-                continue
-            peer.ask("drop", made["made"])
-            results.append(result._replace(why=why))
+                running.append((peer, key, calibrated(peer, key, api, pace), result))
     for _ in range(pace.rounds):
         for peer, key, epochs, result in running:
             if "seconds" in (told := peer.ask("time", key, epochs)):
@@ -115,6 +102,23 @@ def measure(case, peers, pace, folder):
     for path in Path(folder).glob("*.npz"):
         path.unlink()
     return results
+
+
+def tried(case, work, peer, mode, file, reference, pace):
+    """A Result without times of a mode that did the work once, and the key of what it made; or why it is not timed."""
+    about, least = (case, peer.about["name"], mode, peer.modes[mode]), limit(work, case.threads)
+    made = peer.ask("make", mode, file)
+    if "skipped" in made:
+        return Result(*about, [], least, math.nan, made["skipped"]), None
+    result = Result(*about, [], least, apart(made["result"], reference, work.weights))
+    epoch = made["seconds"] * (len(work.x) / len(work.order) if work.weights else 1)
+    if result.apart > LOOSE.get((peer.library, mode), TOLERANCE):
+        result = result._replace(why=f"computes something else: {result.apart:.1g} of the way apart after an epoch")
+    elif epoch > pace.limit:
+        result = result._replace(why=f"an epoch would take {epoch:.0f} s")
+    if result.why:
+        peer.ask("drop", made["made"])
+    return result, made["made"]
 
 
 def calibrated(peer, key, api, pace):
@@ -161,7 +165,10 @@ def starts(peers, repeats, folder):
     rows = []
     for (peer, mode), runs in found.items():
         if runs:
-            cold, kept = ({what: statistics.median(r[k][what] or math.nan for r in runs) for what in runs[0][k]} for k in (0, 1))  # fmt: skip
+            cold, kept = (
+                {what: statistics.median(each[what] or math.nan for each in same) for what in same[0]}
+                for same in zip(*runs, strict=True)
+            )
             name = f"levels {mode}" if peer.library == "levels" else f"{peer.about['name']} {mode}"
             rows.append((name, kept["import"], cold["first"], kept["first"], kept["memory"], peer.about["bytes"]))
     return rows

@@ -17,8 +17,12 @@ def table(head, rows):
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     right = [False] + [True] * (len(head) - 1)
-    lines = ["| " + " | ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)) + " |" for row in cells]  # fmt: skip
-    rule = "|" + "|".join("-" * (w + 1) + (":" if r else "-") for w, r in zip(widths, right, strict=True)) + "|"
+    looks = [*zip(widths, right, strict=True)]
+    lines = []
+    for row in cells:
+        aligned = (c.rjust(width) if r else c.ljust(width) for c, (width, r) in zip(row, looks, strict=True))
+        lines.append(f"| {' | '.join(aligned)} |")
+    rule = "|" + "|".join("-" * (width + 1) + (":" if r else "-") for width, r in looks) + "|"
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
@@ -69,8 +73,8 @@ def training_table(group):
         low, high = (number(1e6 * t) for t in result.spread())
         beside = number(result.median / own.median) if own else "–"
         name = f"**levels {result.mode}**" if result.library == "levels" else result.name
-        over = number(result.median / result.limit)
-        rows.append((f"{name}", result.api, number(1e6 * result.median), f"{low} to {high}", beside, over, f"{result.apart:.0e}"))  # fmt: skip
+        over, far = number(result.median / result.limit), f"{result.apart:.0e}"
+        rows.append((name, result.api, number(1e6 * result.median), f"{low} to {high}", beside, over, far))
     return table(("", "written", "µs a step", "a tenth is outside of", "of levels", "of the limit", "apart"), rows)
 
 
@@ -120,7 +124,7 @@ def report(results, began, here, versions, start_rows=(), notebooks=None, ranks=
         parts += [title] * bool(families) + [sizes_table(results, section, family) for family in families]
     if start_rows:
         head = "", "import, s", "first epoch, s", "with all kept, s", "memory, MB", "installed, MB"
-        rows = [(n, *map(number, times), *(number(b / 1e6) for b in sizes)) for n, *times, sizes in ((*r[:4], r[4:]) for r in start_rows)]  # fmt: skip
+        rows = [(r[0], *map(number, r[1:4]), *(number(nbytes / 1e6) for nbytes in r[4:])) for r in start_rows]
         parts += ["## The start: one epoch of the rings, Adam, in a fresh process", table(head, rows)]
     if ranks:
         head = "SGD", "ranks", "levels, µs a step", "PyTorch, µs a step", "its time / ours", "losses apart"

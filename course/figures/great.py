@@ -12,7 +12,7 @@ from matplotlib.transforms import Affine2D
 from PIL import Image, ImageDraw, ImageFont
 
 from course.figures import DATA, GREY, HUES, LEVELS, plain, short, styled
-from course.inspection.compare import bits_of, decimal_of, launches_of, micro
+from course.inspection.comparison import bits_of, decimal_of, launches_of, micro
 from course.inspection.marks import MARKS
 
 WIDTH, HEIGHT, DEPTH = 900, 640, 520  # px of the great figure; the height of one level's picture, which is as wide

@@ -61,23 +61,9 @@ def pipeline(figure, dataset, element):
     axes = figure.subplots()
     axes.set(xlim=(0, across), ylim=(lines, 0))
     axes.axis("off")
-    for k, ((name, holds), hue) in enumerate(zip(boxes, hues, strict=True)):
+    for k, (texts, hue) in enumerate(zip(boxes, hues, strict=True)):
         x, y = k % across, k // across
-        shape = FancyBboxPatch((x + 0.01, y + 0.06), 0.88, 0.86, boxstyle="round,pad=0,rounding_size=0.05")
-        shape.set(facecolor=hue, edgecolor=GREY, linewidth=1)
-        axes.add_patch(shape)
-        look = dict(ha="center", va="center")
-        width = 104 // across  # in characters of the smaller size
-        filled = "\n".join(textwrap.fill(line, width) for line in holds.split("\n"))
-        axes.text(x + 0.45, y + 0.24, name, weight="bold", size=8 if len(name) < 0.7 * width else 7, **look)
-        axes.text(
-            x + 0.45,
-            y + 0.62,
-            filled,
-            size=7.5 if across > 4 or filled.count("\n") > 1 else 8,
-            linespacing=1.05,
-            **look,
-        )
+        stage_box(axes, x, y, *texts, hue, across)
         if k + 1 < len(boxes) and x + 1 < across:
             axes.annotate("", (x + 1.03, y + 0.49), (x + 0.87, y + 0.49), arrowprops=dict(arrowstyle="->", color=GREY))
     finding = "each stage makes an element when the next one asks for it"
@@ -88,6 +74,18 @@ def pipeline(figure, dataset, element):
     figure.suptitle(finding, x=0.012, ha="left", weight="bold", size=11)
     told = ". ".join(f"{name}: {' '.join(holds.split())}" for name, holds in boxes)
     return f"The pipeline: {finding}. {told}."
+
+
+def stage_box(axes, x, y, name, holds, hue, across):
+    """A stage by its name and what it holds, where so many stand side by side."""
+    shape = FancyBboxPatch((x + 0.01, y + 0.06), 0.88, 0.86, boxstyle="round,pad=0,rounding_size=0.05")
+    shape.set(facecolor=hue, edgecolor=GREY, linewidth=1)
+    axes.add_patch(shape)
+    look, width = dict(ha="center", va="center"), 104 // across  # in characters of the smaller size
+    filled = "\n".join(textwrap.fill(line, width) for line in holds.split("\n"))
+    axes.text(x + 0.45, y + 0.24, name, weight="bold", size=8 if len(name) < 0.7 * width else 7, **look)
+    size = 7.5 if across > 4 or filled.count("\n") > 1 else 8
+    axes.text(x + 0.45, y + 0.62, filled, size=size, linespacing=1.05, **look)
 
 
 def shapes_of(element):

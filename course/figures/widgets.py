@@ -42,19 +42,15 @@ class Explorer:
         still = base64.b64encode(self.first.png).decode()
         return self.box()._repr_mimebundle_() | {"image/png": still, "text/plain": self.text}
 
+    def slider(self, name, values):
+        look = {"layout": {"width": "480px"}, "style": {"description_width": f"{max(map(len, self.controls)) + 2}ch"}}
+        options, said = [(spelled(value), value) for value in values], name.replace("_", " ")
+        return SelectionSlider(options=options, value=self.start[name], description=said, **look)
+
     def box(self):
         """The sliders, the image, and the sentence that says what is in it."""
         image, line = Titled(format="png", layout={"align_self": "flex-start", "margin": "2px 0"}), HTML()
-        sliders = [
-            SelectionSlider(
-                options=[(spelled(value), value) for value in values],
-                value=self.start[name],
-                description=name.replace("_", " "),
-                layout={"width": "480px"},
-                style={"description_width": f"{max(map(len, self.controls)) + 2}ch"},
-            )
-            for name, values in self.controls.items()
-        ]
+        sliders = [self.slider(name, values) for name, values in self.controls.items()]
 
         def shown():
             return tuple(slider.index for slider in sliders)

@@ -22,6 +22,7 @@ import types
 from IPython.core.interactiveshell import InteractiveShell
 
 from course.practice import asking
+from course.practice.asking import plain_data
 
 
 class Shell(InteractiveShell):
@@ -82,7 +83,7 @@ def imports(shell: Shell, handed: dict, sources: list[str]) -> None:
 def ask(shell: Shell, handed: dict, key: str, question: str, inputs) -> tuple:
     """("answer", packed data), ("wrong", what is wrong) or ("blank", null)"""
     try:
-        return "answer", asking.pack(asking.answer(handed[key], question, asking.unpack(inputs)))
+        return "answer", plain_data.pack(asking.answer(handed[key], question, plain_data.unpack(inputs)))
     except asking.Blank:
         return "blank", None
     except asking.Wrong as wrong:

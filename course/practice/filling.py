@@ -12,7 +12,8 @@ import numpy as np
 
 from course.builder import blanks
 from course.practice import asking, progress
-from course.practice.asking import Blank, Wrong, form, pack, unpack
+from course.practice.asking import Blank, Wrong
+from course.practice.asking.plain_data import Other, form, pack, unpack
 from course.practice.exercises.trying import equal
 
 SAME_BITS = {  # "key of a blank": what gives the bits of the course's own; for each blank that can be right with others
@@ -209,7 +210,7 @@ def difference(answer: tuple, right: tuple, same) -> str:
 
 
 def named(value) -> str:
-    return form(value) if isinstance(value, np.ndarray | list | tuple | asking.Other) else asking.short(value)
+    return form(value) if isinstance(value, np.ndarray | list | tuple | Other) else asking.short(value)
 
 
 def spelled(value, beside) -> str:

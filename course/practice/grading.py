@@ -8,47 +8,31 @@ and what is found here cannot be written from there. No mistake of an earlier no
 more than its own exercise.
 """
 
-import ast
 import contextlib
 import csv
 import hashlib
-import importlib
 import json
 import os
-import queue
 import re
-import secrets
-import shutil
-import signal
-import site
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from course.builder import blanks
-from course.builder.cells import MARKER, BuildError, blank_in
-from course.builder.names import ROOT, all_in, level_of, names_in, text_path
-from course.practice.asking import CASES, Blank, Heard, Wrong
+from course.builder.cells import BuildError
+from course.builder.names import ROOT, level_of, names_in
+from course.practice.asking import Blank, Heard, Wrong
 from course.practice.confined import PROTECTIONS
 from course.practice.exercises import EXERCISES
 from course.practice.exercises.trying import judged
 from course.practice.filling import asked, compared
+from course.practice.own_notebooks import CHECK, blanks_in, copied, keys_of, level_under, own_of, stubs, texts
+from course.practice.process import START, UNASKED, Ended, Process
 from course.setup.arguments import parser
 
-START = 180  # for Python to start, and for the notebook's imports: a busy computer is no student's fault
-SEEN = "course", "data", "levels", "levels_more", "notebooks/text", "notebooks/more/text"  # by a student's code
 LARGEST = 50 << 20  # bytes of a notebook
-ANSWER = 8 << 20  # bytes of an answer
 SECTION = re.compile(r"^(## Exercises|from course(?:\.practice)? import exercises|exercises\.check\()", re.MULTILINE)
-CHECK = re.compile(r"""^exercises\.check\(\s*["'](\d\d-\w+)["']""", re.MULTILINE)
-KEPT = re.compile(  # of the teacher's environment variables: no password is among these
-    r"PATH|LANG|LC_\w+|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT"
-    r"|PROCESSOR_\w+|NUMBER_OF_PROCESSORS|(OMP|OPENBLAS|MKL|NUMBA)_\w+"
-)
 
 
 class Row(NamedTuple):
@@ -194,189 +178,6 @@ def told(process, seconds: float, key: str, handed: bool, failed: str | None, se
         found = compared(key, answer, asked(own_of(key), Heard()), seed)
         return ("right" if found.state == "other bits" else found.state), found.text
     return judged(key, answer, seed)
-
-
-# The blanks. What is right is the built level's own function.
-
-CHECKED = """\
-import {room} as _room
-globals().update({{name: value for name, value in vars(_room).items() if not name.startswith("__")}})
-{source}
-
-exercises.check("{key}", {function})
-"""
-
-
-def blanks_in(name: str, code: dict[int, str], keys: list[str]) -> tuple[dict, dict[int, str]]:
-    """What is known of the blanks in these cells before any of them runs, and the cells to run, each with its check."""
-    found, filled = {}, {}
-    for n, source in code.items():
-        key = f"{two_digits(name)[:2]}-{blank_in(source)}"
-        if key not in keys or key in EXERCISES:
-            continue
-        try:
-            function = blanks.function_of(source, key[3:])
-            expected = blanks.signature(ast.parse(blanks.solution(name, key[3:])).body[0])
-            given, stub = blanks.signature(function), blanks.is_stub(function)
-        except (blanks.Unfit, RecursionError, MemoryError, ValueError) as error:
-            found[key] = "not yet", str(error)
-            continue
-        if stub:
-            found[key] = "still blank", "not filled in"
-        elif given != expected:
-            found[key] = "not yet", f"it is {given}, and is called as {expected}"
-        else:
-            filled[n] = CHECKED.format(room=room_of(key), source=source, key=key, function=key[3:])
-    return found, filled
-
-
-def room_of(key: str) -> str:
-    """The room of the built level that holds a blank's function."""
-    name = next(name for name in names_in(ROOT) if name.startswith(key[:2]))
-    for source in stubs(ROOT, name):
-        if blank_in(source) == key[3:]:
-            return f"levels.{level_of(name)}.{MARKER.match(source)[1]}"
-    raise LookupError(f"no blank is called {key}")
-
-
-def own_of(key: str):
-    """The course's own function for a blank, with all names of its level at hand."""
-    room = room_of(key)
-    names = vars(importlib.import_module(room.rpartition(".")[0])) | vars(importlib.import_module(room))
-    made = {}
-    exec(blanks.solution(next(name for name in names_in(ROOT) if name.startswith(key[:2])), key[3:]), names, made)
-    return made[key[3:]]
-
-
-# The course's own notebooks.
-
-
-def two_digits(name: str) -> str:
-    """The name of a file with its level's number as the five have it: 1_hardware is on the trail to 01_hardware."""
-    return re.sub(r"^(\d)_", r"0\1_", name)
-
-
-def level_under(root: Path, name: str) -> str:
-    """The level whose names a notebook's exercises are tried with: 01_gpu, in `more`, stands on the first."""
-    return level_of(next(each for each in names_in(root) if each[:2] == two_digits(name)[:2]))
-
-
-def texts(root: Path) -> dict[str, str]:
-    """The course's own notebooks, those of the trail and in `more` among them: {name of the file: text}"""
-    return {Path(name).name: text_path(root, name).read_text(encoding="utf-8") for name in all_in(root)}
-
-
-def keys_of(root: Path, name: str) -> list[str]:
-    """The blanks and the exercises of a notebook."""
-    asked = CHECK.findall(texts(root)[name])
-    held = {f"{two_digits(name)[:2]}-{blank_in(cell)}" for cell in stubs(root, name)}
-    return [key for key in CASES if key in held] + [key for key in EXERCISES if key in asked]
-
-
-def stubs(root: Path, name: str) -> set[str]:
-    """The cells of the course's own notebook."""
-    return {cell.strip() for cell in re.split(r"^# %%.*$", texts(root)[name], flags=re.MULTILINE)}
-
-
-def copied(root: Path, folder: Path) -> Path:
-    """A copy of the project as students' code may see it: nothing in it knows what is right."""
-    copy, unseen = folder / "course", shutil.ignore_patterns("__pycache__", "exercises", ".*")
-    for part in SEEN:
-        shutil.copytree(root / part, copy / part, ignore=unseen)
-    return copy
-
-
-# The process that a student's code runs in.
-
-UNASKED = "it answers what was not asked"
-
-
-class Ended(BaseException):  # no Exception: a check that asks does not take it for a result that cannot be compared
-    """A process that says no more, or nothing that can be heeded; the text says why."""
-
-
-class Process:
-    """A student's code, at the other end of two pipes. Nothing that comes from there is believed to be more than data."""
-
-    def __init__(self, level: str, copy: Path, hidden: Path):
-        home = copy.parent / "home"
-        home.mkdir(exist_ok=True)
-        places = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "IPYTHONDIR"), home)
-        places |= {"PYTHONPATH": copy, "LEVELS_CACHE": home / "programs"}
-        own = {"MPLBACKEND": "agg", "PYTHONDONTWRITEBYTECODE": "1"} | {key: str(place) for key, place in places.items()}
-        command = [sys.executable, "-m", "course.practice.confined", level, str(home), str(copy), *readable(hidden)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        kept = {key: value for key, value in os.environ.items() if KEPT.fullmatch(key)}
-        self.process = subprocess.Popen(command, cwd=home, env=kept | own, start_new_session=True, **pipes)
-        self.talk = None
-        self.protections = []
-        with contextlib.suppress(Ended):  # else the first request tells why
-            self.protections = self.exchange(START, START, b"")  # said before anything of the student's has run
-
-    def ask(self, seconds: float, *what, limit: float = 0):
-        """The answer to a request (`attempt`). Raises Ended."""
-        number = secrets.token_hex(8)  # nobody can answer before he is asked
-        match self.exchange(seconds, limit or seconds, json.dumps([number, *what]).encode() + b"\n"):
-            case [str() as said, answer] if said == number:
-                return answer
-        raise Ended(UNASKED)
-
-    def exchange(self, seconds: float, limit: float, line: bytes):
-        """Write a line, read a line, and wait no longer than so many seconds, whatever the other end does."""
-        answers = queue.Queue()
-
-        def talk():
-            try:
-                self.process.stdin.write(line)
-                self.process.stdin.flush()
-                answers.put(self.process.stdout.readline(ANSWER))
-            except (OSError, ValueError):
-                answers.put(b"")
-
-        self.talk = threading.Thread(target=talk, daemon=True)
-        self.talk.start()
-        try:
-            answer = answers.get(timeout=max(0.0, seconds))
-        except queue.Empty:
-            raise Ended(f"it takes more than {limit:g} s") from None
-        if not answer:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                raise Ended(f"it ends the process (status {self.process.wait(5)})")
-            raise Ended("it says no more")
-        try:
-            return json.loads(answer)
-        except (ValueError, RecursionError):
-            raise Ended(UNASKED) from None
-
-    def end(self) -> None:
-        """End the process, and what it started."""
-        self.process.terminate()  # on Linux the guards of `confined` end all that is left
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(5)
-        with contextlib.suppress(OSError):
-            os.killpg(self.process.pid, signal.SIGKILL) if os.name == "posix" else self.process.kill()
-        self.process.wait()
-        self.talk.join(1)
-        if not self.talk.is_alive():  # else somebody who got away holds the pipe, and closing it would wait for him
-            with contextlib.suppress(OSError):
-                self.process.stdin.close()
-            self.process.stdout.close()
-
-
-def readable(hidden: Path) -> list[str]:
-    """What may be read, on Linux: Python and its packages, and all that lies beside the course, `hidden` and the home."""
-    away = [Path(each).resolve() for each in (ROOT, hidden, Path.home(), tempfile.gettempdir())]
-
-    def beside(folder: Path):
-        with contextlib.suppress(OSError):
-            for path in folder.iterdir():
-                if any(path in each.parents for each in away):
-                    yield from beside(path)
-                elif path not in away and not path.is_symlink():  # it may lead back
-                    yield str(path)
-
-    own = [sys.prefix, sys.base_prefix, site.getusersitepackages()]
-    return [*own, *beside(Path("/"))] if sys.platform == "linux" else []
 
 
 # On the command line.

@@ -21,10 +21,8 @@ from course.builder.names import MINE, ROOT, core_of, names_in, trail_in
 from course.builder.notebooks import from_text, read_notebook
 from course.builder.session import RAN, WRITTEN
 
-STOPPED, ASKED = (
-    ".course/stopped.json",
-    ".course/resume.json",
-)  # in `mine`: the last cell of each notebook; what to bring back
+# in `mine`: the last cell of each notebook; what to bring back
+STOPPED, ASKED = ".course/stopped.json", ".course/resume.json"
 STOP = re.compile(r"\*\*A good place to stop\.\*\*\s+(.+?)(?:\n\s*\n|\Z)", re.DOTALL)
 TIMED = "nbval-ignore-output"  # the tag of a cell whose output is another one each time
 LEFT_OUT = (
@@ -39,7 +37,7 @@ LEFT_OUT = (
     "exercises.",
     "build.",
 )
-LEFT_OUT += ("trail.", "timeit.", "time.")
+LEFT_OUT += "trail.", "timeit.", "time."
 
 
 class Stop(NamedTuple):
@@ -153,17 +151,10 @@ def bring_back(name: str, root: Path = ROOT) -> bool:
         if not source:
             left += 1
             continue
+        cell = cells[number]
         with capture_output():
-            result = shell.run_cell(source, silent=True)
-            cell = cells[number]
-            if key := blank_in(cell.source):
-                from course.practice import filling
-
-                WRITTEN[key] = cell.source
-                filling.ran(cell.source, core_of(name), key, result.success)
-                result.error_in_exec = None  # of a blank: the course's own stands there now
-        if result.error_before_exec or result.error_in_exec:
-            error = result.error_before_exec or result.error_in_exec
+            error = run_silently(shell, name, cell, source)
+        if error:
             print(f"{title(number + 1, cell.source)} fails ({type(error).__name__}: {error}): go on from there.")
             return True
         if cell.get("id"):
@@ -174,6 +165,18 @@ def bring_back(name: str, root: Path = ROOT) -> bool:
     print(f"Brought back in {seconds:.1f} s: {ran} cells, without {left} that only time, draw or ask.")
     print(f"Go on in “{where}”, after {title(stop.cell + 1, cells[stop.cell].source)}.")
     return True
+
+
+def run_silently(shell, name: str, cell, source: str) -> BaseException | None:
+    """Run a cell of this notebook again. Returns its error; of a blank none, for the course's own stands there then."""
+    result = shell.run_cell(source, silent=True)
+    if key := blank_in(cell.source):
+        from course.practice import filling
+
+        WRITTEN[key] = cell.source
+        filling.ran(cell.source, core_of(name), key, result.success)
+        return result.error_before_exec
+    return result.error_before_exec or result.error_in_exec
 
 
 def again(cells: list, last: int) -> list[tuple[int, str]]:

@@ -26,10 +26,7 @@ TOOK = {  # minutes: what three readers took for these notebooks, all cells and 
 }
 TOOK_TRAIL = 142
 DAY = [  # a notebook and the sections of its body that the day leaves out, or a pause and its minutes
-    (
-        "01_hardware",
-        ("Buffers that know their end", "A net", "What a step costs", "Side by side with plain Python"),
-    ),
+    ("01_hardware", ("Buffers that know their end", "A net", "What a step costs", "Side by side with plain Python")),
     ("Pause", 10),
     (
         "02_kernels",

@@ -136,10 +136,8 @@ def ask(each, library, python=sys.executable):
     from course.bench.libraries import environment
 
     text = here(each.text) if library == "levels_more" else each.text
-    done = subprocess.run(
-        [python, "-c", WORKER, each.name, library],
-        input=text, env=environment(1, **QUIET), capture_output=True, text=True, encoding="utf-8",
-    )  # fmt: skip
+    command, pipes = [python, "-c", WORKER, each.name, library], {"capture_output": True, "encoding": "utf-8"}
+    done = subprocess.run(command, input=text, env=environment(1, **QUIET), **pipes)
     if done.returncode:
         return {"skipped": (done.stderr.strip() or f"it ended with {done.returncode}").splitlines()[-1]}
     return json.loads(done.stdout.splitlines()[-1])

@@ -50,7 +50,7 @@ MISSING = "No Chromium, Chrome or Edge is found on this system. " + CURES.get(
     sys.platform, "Install one:  sudo apt install chromium   (Fedora: sudo dnf install chromium)"
 )
 SETTINGS = {
-    "apputils-extension/notification": {"fetchNews": "false"},  # no question about news lies over the page
+    "apputils-extension/notification": {"fetchNews": "false"}  # no question about news lies over the page
 }
 
 

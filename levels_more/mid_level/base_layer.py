@@ -127,7 +127,9 @@ class Layer(mid_level.Layer, Module):
     @property
     def losses(self):
         """What this layer and those inside want added to the loss."""
-        return [penalty() for part in self.named(mid_level.Layer).values() for penalty in vars(part).get("penalties", ())]
+        return [
+            penalty() for part in self.named(mid_level.Layer).values() for penalty in vars(part).get("penalties", ())
+        ]
 
     weights = property(lambda self: self.variables, doc="Keras' name of its variables.")
     trainable_weights = property(lambda self: self.trainable_variables, doc="Keras' name of its trainable variables.")

@@ -13,6 +13,19 @@ NAME, VERSION, PACKAGES = "scikit-learn", sklearn.__version__, ["scikit-learn"]
 warnings.filterwarnings("ignore", module="sklearn")
 
 
+def begin_anew(model, work):
+    """Give a model its first weights, as if the step that made its variables had not been."""
+    for own, w in zip(model.coefs_, work.weights[::2], strict=True):
+        own[...] = w
+    for own, b in zip(model.intercepts_, work.weights[1::2], strict=True):
+        own[...] = b[0]
+    optimizer = model._optimizer
+    if work.optimizer == "adam":
+        optimizer.t = 0
+        for moment in (*optimizer.ms, *optimizer.vs):
+            moment[...] = 0
+
+
 def fit(work):
     """Epochs by partial_fit. Its squared error is half of ours: the rate is doubled."""
     classes = {} if work.loss == "mse" else {"classes": np.arange(max(2, work.y.shape[1]))}
@@ -29,17 +42,8 @@ def fit(work):
         epsilon=EPSILON,
         shuffle=False,
     )
-    at_first = np.arange(work.batch)
-    model.partial_fit(work.x[at_first], y[at_first], **classes)  # makes its variables
-    for own, w in zip(model.coefs_, work.weights[::2], strict=True):
-        own[...] = w
-    for own, b in zip(model.intercepts_, work.weights[1::2], strict=True):
-        own[...] = b[0]
-    optimizer = model._optimizer
-    if work.optimizer == "adam":  # as if that first step had not been
-        optimizer.t = 0
-        for moment in (*optimizer.ms, *optimizer.vs):
-            moment[...] = 0
+    model.partial_fit(work.x[: work.batch], y[: work.batch], **classes)  # makes its variables
+    begin_anew(model, work)
 
     def epoch(order):
         model.partial_fit(work.x[order], y[order])

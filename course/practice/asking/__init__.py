@@ -2,16 +2,13 @@
 
 A check (`exercises`) draws inputs, asks, and compares the answer with what is right. In a notebook one process does
 both. To grade, a student's code answers in a process of its own (`attempt`), which holds this package, and neither
-checks nor solutions: nothing in here knows what is right. `pack` and `unpack` make data that can cross a pipe. What
-`unpack` takes may come from anybody: it makes numbers, texts, lists and arrays of it, runs nothing, and calls no method of it.
+checks nor solutions: nothing in here knows what is right.
 """
 
-import base64
 import ctypes
 import dis
 import io
 import math
-import re
 import sys
 import threading
 import time
@@ -19,6 +16,7 @@ import types
 
 import numpy as np
 
+from course.practice.asking.plain_data import form
 from course.practice.checks import brief, in_one_line
 
 SECONDS = 10  # that one call may take
@@ -233,77 +231,3 @@ def stop(thread):
 def short(value):
     """A value in the words of a case."""
     return f"{value:g}" if isinstance(value, float) else brief(value)
-
-
-# Plain data.
-
-ITEMS, TEXT, DEPTH = 100_000, 4000, 20  # how many values, how long a text, how many lists in lists an answer may have
-PLAIN = (type(None), bool, int, float, str)
-
-
-class Other:
-    """In an answer: a value that is no data, by the name of its kind."""
-
-    def __init__(self, kind):
-        self.kind = kind
-
-    def __repr__(self):
-        return f"<{self.kind}>"
-
-
-def form(value):
-    """What a value is, apart from its numbers: `float32[3, 4]`, `a list of 3`, `an int`."""
-    if isinstance(value, np.ndarray) and value.ndim:
-        return f"{value.dtype}{list(value.shape)}"
-    if isinstance(value, list | tuple):
-        return f"a list of {len(value)}"
-    names = {"float64": "a float", "float": "a float", "int64": "an int", "int": "an int", "NoneType": "None"}
-    kind = str(value.dtype) if isinstance(value, np.ndarray | np.generic) else type(value).__name__
-    return value.kind if isinstance(value, Other) else names.get(kind, kind)
-
-
-def pack(value):
-    """A value in terms of JSON: a kind, and what it holds. Arrays are packed by dtype, shape and bytes."""
-    if type(value) in PLAIN:
-        return ["plain", value]
-    if isinstance(value, list | tuple):
-        return ["list" if isinstance(value, list) else "tuple", [pack(each) for each in value]]
-    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "?biufc":
-        array = np.asarray(value)
-        kind = "array" if isinstance(value, np.ndarray) else "number"
-        return [kind, [array.dtype.str, list(array.shape), base64.b64encode(array.tobytes()).decode()]]
-    return ["other", form(value)]
-
-
-def unpack(packed):
-    """The value that was packed. Raises ValueError for whatever `pack` does not make, or makes of too much."""
-    left = ITEMS
-
-    def value_of(packed, depth):
-        nonlocal left
-        left -= 1
-        if left < 0 or depth > DEPTH:
-            raise ValueError("too much of it")
-        match packed:
-            case ["plain", value] if type(value) in PLAIN and not (type(value) is str and len(value) > TEXT):
-                return value
-            case ["list" | "tuple" as kind, list() as values]:
-                values = [value_of(each, depth + 1) for each in values]
-                return values if kind == "list" else tuple(values)
-            case ["array" | "number" as kind, [str() as dtype, list() as shape, str() as held]]:
-                array = array_of(dtype, shape, base64.b64decode(held, validate=True))
-                return array if kind == "array" else array[()]
-            case ["other", str() as kind] if len(kind) <= TEXT:
-                return Other(kind)
-        raise ValueError("no data")
-
-    return value_of(packed, 0)
-
-
-def array_of(dtype, shape, held):
-    if not re.fullmatch(r"[<>|=][?biufc]\d{1,2}", dtype) or not all(type(n) is int and n >= 0 for n in shape):
-        raise ValueError("no array")
-    try:
-        return np.frombuffer(held, np.dtype(dtype)).reshape(shape).copy()
-    except (TypeError, OverflowError) as error:
-        raise ValueError(str(error)) from None

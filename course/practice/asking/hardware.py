@@ -5,7 +5,8 @@ from functools import partial
 
 import numpy as np
 
-from course.practice.asking import KEPT, Wrong, cases, form, question
+from course.practice.asking import KEPT, Wrong, cases, question
+from course.practice.asking.plain_data import form
 
 
 @question

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from course.inspection.graphs import listed
-from course.practice.asking import Wrong, cases, form, question
+from course.practice.asking import Wrong, cases, question
+from course.practice.asking.plain_data import form
 
 
 @contextmanager

@@ -4,8 +4,9 @@ import itertools
 
 import numpy as np
 
-from course.practice.asking import Wrong, called, form
+from course.practice.asking import Wrong, called
 from course.practice.asking.high_level import callback_told, fitted, units_counted
+from course.practice.asking.plain_data import form
 from course.practice.exercises.trying import exercise
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.practice.asking import Wrong, form
+from course.practice.asking import Wrong
 from course.practice.asking.low_level import (
     function_and_slope,
     function_traced,
@@ -13,6 +13,7 @@ from course.practice.asking.low_level import (
     rule_of_a_layer,
     trained,
 )
+from course.practice.asking.plain_data import form
 from course.practice.exercises.trying import exercise
 
 NEAR = {"f8": 1e-9, "f4": 1e-4}  # how near a result must come, as a share of the largest number
@@ -103,7 +104,7 @@ def jacobian(mine, draw):
 
 UFUNCS = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide}
 STAY = {  # how many ops, at most, of the programs in `products`
-    "x * 1.0": 0,
+    "x * 1.0": 0
 }
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.practice.asking import Wrong, called, form
+from course.practice.asking import Wrong, called
 from course.practice.asking.mid_level import (
     layer_at_first,
     layer_with_weights,
@@ -12,6 +12,7 @@ from course.practice.asking.mid_level import (
     slope_of_a_loss,
     steps_taken,
 )
+from course.practice.asking.plain_data import form
 from course.practice.exercises.trying import exercise
 
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from course.practice import asking
-from course.practice.asking import Blank, Wrong, form, pack, unpack
+from course.practice.asking import Blank, Wrong
+from course.practice.asking.plain_data import form, pack, unpack
 from course.practice.checks import brief, plain
 
 EXERCISES = {}  # "01-3" -> Exercise

@@ -1,0 +1,94 @@
+"""Where boxes and arrows stand: layer under layer, so that every arrow points down."""
+
+from collections import Counter
+from graphlib import TopologicalSorter
+
+GAP, DROP, WIDTH = 18, 44, 860  # px: between neighbours, between layers, and what the boxes of one layer may fill
+
+
+def layers(widths, links):
+    """The layer of each box: right above the first that it leads to, and what leads nowhere right beneath its last input.
+
+    A box that finds its layer full goes one further on: up if it leads to another, and down else."""
+    above, below = neighbours(len(widths), links)
+    layer, filled = {}, Counter()
+
+    def put(box, row, way):
+        while filled[row] and filled[row] + widths[box] > WIDTH:
+            row += way
+        filled[row] += widths[box] + GAP
+        layer[box] = row
+
+    for box in TopologicalSorter(dict(enumerate(below))).static_order():
+        if below[box]:
+            put(box, min(layer.get(other, 0) for other in below[box]) - 1, -1)
+    for box in range(len(widths)):
+        if not below[box]:
+            put(box, max((layer[other] for other in above[box]), default=-1) + 1, 1)
+    top = min(layer.values())
+    return [layer[box] - top for box in range(len(widths))]
+
+
+def neighbours(count, links):
+    """For each of `count` boxes, those that lead to it, and those that it leads to."""
+    above, below = [[] for _ in range(count)], [[] for _ in range(count)]
+    for a, b in links:
+        above[b].append(a)
+        below[a].append(b)
+    return above, below
+
+
+def across(widths, links, layer, gap=GAP):
+    """The middle x of each box, and for each link its x in every layer from its first box to its last.
+
+    A link through a layer takes a place in it as a narrow box does. Every sweep orders each layer by the mean x of its
+    neighbours above (then below), and moves it as near to them as its order and `gap` let it (Sugiyama, Tagawa and Toda,
+    1981). Boxes without input count little, so that a chain stays straight where weights join it."""
+    widths, rows, steps, ways = [*widths], [[] for _ in range(max(layer) + 1)], [], []
+    for box, row in enumerate(layer):
+        rows[row].append(box)
+    for a, b in links:
+        passed = range(len(widths), len(widths) + layer[b] - layer[a] - 1)
+        for box, row in zip(passed, range(layer[a] + 1, layer[b]), strict=True):
+            rows[row].append(box)
+            widths.append(2)
+        ways.append([a, *passed, b])
+        steps += zip(ways[-1], ways[-1][1:], strict=False)
+    above, below = neighbours(len(widths), steps)
+    both = [a + b for a, b in zip(above, below, strict=True)]
+    x, weight = [0.0] * len(widths), [1.0 if others else 0.01 for others in above]
+
+    def move(row, near):
+        wish = {}
+        for box in row:
+            total = sum(weight[other] for other in near[box])
+            wish[box] = sum(weight[other] * x[other] for other in near[box]) / total if total else x[box]
+        if near is not both:
+            row.sort(key=lambda box: (wish[box], box))  # a tie keeps the order of the boxes: an op's inputs
+        for box, place in zip(row, apart(row, wish, weight, widths, gap), strict=True):
+            x[box] = place
+
+    for _ in range(6):
+        for row in rows:
+            move(row, above)
+        for row in reversed(rows):
+            move(row, below)
+    for _ in range(8):  # the order stands now
+        for row in rows + rows[::-1]:
+            move(row, both)
+    return x[: len(layer)], [[x[stop] for stop in way] for way in ways]
+
+
+def apart(row, wish, weight, widths, gap):
+    """Places in this order, at least `gap` apart, with the least weighted squares of their distances from the wished ones.
+
+    Boxes that would overlap stand side by side as one block, at the weighted mean of what its members wish for it."""
+    blocks, start = [], 0.0
+    for box in row:
+        block = weight[box], wish[box] - start - widths[box] / 2, [start + widths[box] / 2]
+        start += widths[box] + gap
+        while blocks and blocks[-1][1] > block[1]:
+            (w, left, before), (v, right, after) = blocks.pop(), block
+            block = w + v, (w * left + v * right) / (w + v), before + after
+        blocks.append(block)
+    return [left + offset for _, left, offsets in blocks for offset in offsets]

@@ -1,0 +1,226 @@
+"""`where`: a thing by its name here, or as another framework calls it; and the ops beneath it."""
+
+import difflib
+import html
+import importlib
+import re
+import sys
+from contextlib import suppress
+
+from course.builder.names import ROOT
+from course.figures import LEVELS
+from course.inspection import spelled
+from course.inspection.places import MORE, Place, place_of, places, plugged
+
+NAMES = """
+    Linear = Dense                              InputLayer = Input
+    Dropout1d = Dropout                         BatchNorm1d = BatchNormalization
+    MSELoss = MeanSquaredError                  mse_loss = MeanSquaredError
+    L1Loss = MeanAbsoluteError                  BCELoss = BinaryCrossentropy
+    BCEWithLogitsLoss = BinaryCrossentropy      CrossEntropyLoss = SparseCategoricalCrossentropy
+    step = Optimizer.apply_gradients            minimize = Optimizer.apply_gradients
+    ExponentialLR = ExponentialDecay            MultiStepLR = PiecewiseConstantDecay
+    lr_scheduler = ExponentialDecay             clip_grad_norm_ = shortened
+    HuberLoss = Huber                           LayerNorm = LayerNormalization
+    kaiming_uniform_ = he_uniform               CosineAnnealingLR = CosineDecay
+    rand = uniform                              randn = normal
+    unsqueeze = expand_dims                     masked_select = boolean_mask
+    add_ = assign_add                           sub_ = assign_sub
+    any = reduce_any                            all = reduce_all
+    eq = equal                                  SiLU = swish
+    Parameter = Variable                        autograd = GradientTape
+    requires_grad = Variable                    detach = stop_gradient
+    as_tensor = constant                        from_numpy = constant
+    convert_to_tensor = constant                manual_seed = set_seed
+    compile = function                          jit = function
+    mm = matmul                                 index_select = take
+    sum = reduce_sum                            mean = reduce_mean
+    amax = reduce_max                           amin = reduce_min
+    clamp = clip                                clip_by_value = clip
+    TensorDataset = Dataset.from_tensor_slices
+    Trainer.fit = Model.fit                     training_step = Trainable.train_step
+    LightningModule = Model                     load = load_model
+    Model.compile = Trainable.compile           KerasModel = Model
+    cuda = device                               list_physical_devices = pool
+"""
+ALIASES = dict(re.findall(r"(\S+) = (\S+)", NAMES))  # as TensorFlow, Keras, PyTorch or Lightning say it = as we do
+
+
+class Found:
+    """What `where` found: places, the highest level first, and the ops that it sends through the door.
+
+    Before them stands where the name, as another framework says it, is spelled here: it can be called so.
+    """
+
+    def __init__(self, asked, found, ops, spelling=None):
+        self.asked, self.places, self.ops, self.spelling = (
+            asked,
+            found,
+            ops,
+            spelling,
+        )  # ops: {name: Place of its kernel}
+
+    @property
+    def title(self):
+        name = self.places[0].name if self.places else self.asked
+        return name if self.asked.split(".")[-1] == name.split(".")[-1] else f"{self.asked} is {name} here"
+
+    @property
+    def shown(self):
+        return [*filter(None, [self.spelling]), *self.places]
+
+    def __repr__(self):
+        lines = [self.title]
+        for place in self.shown:
+            lines += [f"  {place.section}"] * bool(place.section) + [f"      {place.lines}"]
+        if self.ops:
+            lines.append("  its ops, and their kernels")
+        return "\n".join(lines + [f"      {op:14} {place.lines}" for op, place in self.ops.items()])
+
+    def _repr_html_(self):
+        rows = [f"<b>{html.escape(self.title)}</b>"]
+        for place in self.shown:
+            source = f"<pre style='font-size:11px;background:none'>{html.escape(place.source)}</pre>"
+            rows.append(
+                f"{place.link(place.section)}<details><summary><code>{place.lines}</code></summary>{source}</details>"
+            )
+        ops = ", ".join(place.link(op) for op, place in self.ops.items())
+        return f"<div>{''.join(rows)}{f'<p>Its ops: {ops}</p>' * bool(ops)}</div>"
+
+
+def where(name):
+    """Where that is defined: `where("GradientTape")`, `where("Model.fit")`, or as TensorFlow or PyTorch call it.
+
+    Of a dotted name the longest end counts that is known here: "tf.keras.layers.Dense" is Dense. First comes the line of
+    `levels_more` that spells it so. Raises LookupError, with the nearest names, for what the course does not have.
+    """
+    index, spelling = places(), spelling_of(name)
+    modules = {module.replace(".", "/") for _, module in plugged()}
+    index = [place for place in index if place.level != MORE or place.room in modules]
+    known = dict.fromkeys(
+        place.name for place in sorted(index, key=lambda place: place.level == MORE)
+    )  # the core first
+    ours = resolved(name, known)
+    if ours is None and spelling:
+        return Found(name, [], {}, spelling)
+    if ours is None:
+        lower = {each.lower(): each for each in (*known, *ALIASES)}
+        near = [lower[n] for n in difflib.get_close_matches(name.split(".")[-1].lower(), lower, 3, 0.7)]
+        cure = (
+            f"near it are {', '.join(near)}" if near else "it finds what the notebooks export, and what others call it"
+        )
+        raise LookupError(f"where: nothing here is called {name!r}; {cure}")
+    found = [place for place in index if place.name == ours or place.name.endswith(f".{ours}") and ours not in known]
+    found = sorted(
+        found[::-1], key=lambda place: -LEVELS.index(place.adds_to or place.level)
+    )  # of two, the core's first
+    ops = next(filter(None, map(ops_of, found)), [])
+    return Found(name, found, kernels_of(ops, index), spelling)
+
+
+def spelling_of(name):
+    """The Place where `levels_more` spells a name as TensorFlow or PyTorch say it, or None where it cannot be called so."""
+    if not (known := spelled.called(name)):
+        return None
+    package = known[0]
+    file, first, last = spelled.line_of(ROOT, *known)
+    if not first:  # it is handed on from a level
+        return None
+    notebook, room = spelled.NOTEBOOKS[package.split(".")[0]], file.relative_to(ROOT / MORE).with_suffix("").as_posix()
+    source = "\n".join(file.read_text(encoding="utf-8").split("\n")[first - 1 : last])
+    return Place(name, MORE, room, notebook, "", f"import levels_more.{package}", source, first, last)
+
+
+def resolved(name, known):
+    """The name by which the course knows it, or None."""
+    parts, lower = name.split("."), {each.lower(): each for each in known}
+    for k in range(len(parts)):
+        end = ".".join(parts[k:])
+        if ours := ALIASES.get(end) or (end if end in known else lower.get(end.lower())):
+            return ours
+    return parts[-1] if any(each.endswith(f".{parts[-1]}") for each in known) and parts[-1] else None
+
+
+MADE = [(), (3,), (0.5,), ("relu",), (5, 3)]  # what a part may be made with
+GIVEN = [  # and called on: x and w float32[3, 3], a mask like them, ids int64[3]
+    lambda x, mask, ids, w: (x,),
+    lambda x, mask, ids, w: (x, x),
+    lambda x, mask, ids, w: (x, w),
+    lambda x, mask, ids, w: (ids,),
+    lambda x, mask, ids, w: (ids, x),
+    lambda x, mask, ids, w: ([x, x],),
+    lambda x, mask, ids, w: (mask, x, x),
+    lambda x, mask, ids, w: (x, ids),
+    lambda x, mask, ids, w: (x, 0.0, 1.0),
+    lambda x, mask, ids, w: (x, (-1,)),
+    lambda x, mask, ids, w: (x, "float64"),
+    lambda x, mask, ids, w: (ids, 3),
+]
+CALLED = {  # (level, room) -> how what is defined there is called
+    ("low_level", "ops"): lambda thing, *given: thing(*given),
+    ("low_level", "nn"): lambda thing, *given: thing(*given),
+    ("mid_level", "layers"): lambda part, *given: part(*given, **{"training": True} if hasattr(part, "call") else {}),
+    ("mid_level", "losses"): lambda loss, *given: loss(*given),
+    ("mid_level", "metrics"): lambda metric, *given: metric.update_state(*given),
+    ("mid_level", "optimizers"): lambda optimizer, x, w: optimizer.apply_gradients([(x, w)]),
+}
+CALLED |= {(MORE, f"mid_level/{room}"): call for (level, room), call in CALLED.items() if level == "mid_level"}
+CALLED[MORE, "low_level/ops"] = CALLED["low_level", "ops"]
+
+
+# The ops beneath: a part is made and called on symbols, as `function` does, and what passes the door is written down.
+
+
+def ops_of(place):
+    """The ops that a layer, a loss, a metric, an optimizer or a function of tensors sends through the door, by name.
+
+    It is tried with what MADE and GIVEN list, until it takes one. Of anything else nothing is called, and there are none.
+    """
+    call = CALLED.get((place.level, place.room))
+    try:
+        more = f"{MORE}.{place.room.replace('/', '.')}"
+        module = importlib.import_module(more if place.level == MORE else f"levels.{place.level}")
+    except ImportError:  # that level is not built yet
+        return []
+    thing, random = getattr(module, place.name, None), getattr(sys.modules.get("levels.mid_level"), "RANDOM", None)
+    if not call or not callable(thing):
+        return []
+    state = random and random.getstate()
+    ops = next(filter(None, tried(call, thing)), [])
+    if random:
+        random.setstate(state)  # new layers drew their weights: the reader's draw on as if nothing had been
+    return ops
+
+
+def tried(call, thing):
+    """The ops of each trial that succeeds."""
+    for made in MADE if isinstance(thing, type) else [None]:
+        for given in GIVEN:
+            with suppress(Exception):  # whatever it says of arguments that it was not meant for
+                part = thing if made is None else thing(*made)
+                yield traced(lambda *symbols: call(part, *given(*symbols)))  # noqa: B023 - called at once
+
+
+def traced(run):
+    """The names of the ops that `run` sends through the door, each once."""
+    import numpy as np
+
+    from levels.hardware import pool
+    from levels.low_level import Variable, trace
+
+    cpu, w = pool()["cpu:0"], Variable(np.zeros((3, 3), "f4"))
+    symbols = [cpu.spec((3, 3), "f4"), cpu.spec((3, 3), "?"), cpu.spec((3,), "i8")]
+
+    def quiet(*args):
+        run(*args, w)  # what it returns need be no tensor
+
+    return [*dict.fromkeys(node.op for node in trace(quiet, symbols)[0].ops)]
+
+
+def kernels_of(ops, index):
+    """{op: the Place of its kernel}"""
+    if not ops:
+        return {}
+    from levels.kernels import KERNELS
+
+    return {op: place_of(KERNELS[op, "cpu"].__code__, index) for op in ops}

@@ -1,0 +1,99 @@
+"""The course's own notebooks, as grading asks for them. What is right in a blank is the built level's own function."""
+
+import ast
+import importlib
+import re
+import shutil
+from pathlib import Path
+
+from course.builder import blanks
+from course.builder.cells import MARKER, blank_in
+from course.builder.names import ROOT, all_in, level_of, names_in, text_path
+from course.practice.asking import CASES
+from course.practice.exercises import EXERCISES
+
+SEEN = "course", "data", "levels", "levels_more", "notebooks/text", "notebooks/more/text"  # by a student's code
+CHECK = re.compile(r"""^exercises\.check\(\s*["'](\d\d-\w+)["']""", re.MULTILINE)
+CHECKED = """\
+import {room} as _room
+globals().update({{name: value for name, value in vars(_room).items() if not name.startswith("__")}})
+{source}
+
+exercises.check("{key}", {function})
+"""
+
+
+def blanks_in(name: str, code: dict[int, str], keys: list[str]) -> tuple[dict, dict[int, str]]:
+    """What is known of the blanks in these cells before any of them runs, and the cells to run, each with its check."""
+    found, filled = {}, {}
+    for n, source in code.items():
+        key = f"{two_digits(name)[:2]}-{blank_in(source)}"
+        if key not in keys or key in EXERCISES:
+            continue
+        try:
+            function = blanks.function_of(source, key[3:])
+            expected = blanks.signature(ast.parse(blanks.solution(name, key[3:])).body[0])
+            given, stub = blanks.signature(function), blanks.is_stub(function)
+        except (blanks.Unfit, RecursionError, MemoryError, ValueError) as error:
+            found[key] = "not yet", str(error)
+            continue
+        if stub:
+            found[key] = "still blank", "not filled in"
+        elif given != expected:
+            found[key] = "not yet", f"it is {given}, and is called as {expected}"
+        else:
+            filled[n] = CHECKED.format(room=room_of(key), source=source, key=key, function=key[3:])
+    return found, filled
+
+
+def room_of(key: str) -> str:
+    """The room of the built level that holds a blank's function."""
+    name = next(name for name in names_in(ROOT) if name.startswith(key[:2]))
+    for source in stubs(ROOT, name):
+        if blank_in(source) == key[3:]:
+            return f"levels.{level_of(name)}.{MARKER.match(source)[1]}"
+    raise LookupError(f"no blank is called {key}")
+
+
+def own_of(key: str):
+    """The course's own function for a blank, with all names of its level at hand."""
+    room = room_of(key)
+    names = vars(importlib.import_module(room.rpartition(".")[0])) | vars(importlib.import_module(room))
+    made = {}
+    exec(blanks.solution(next(name for name in names_in(ROOT) if name.startswith(key[:2])), key[3:]), names, made)
+    return made[key[3:]]
+
+
+def two_digits(name: str) -> str:
+    """The name of a file with its level's number as the five have it: 1_hardware is on the trail to 01_hardware."""
+    return re.sub(r"^(\d)_", r"0\1_", name)
+
+
+def level_under(root: Path, name: str) -> str:
+    """The level whose names a notebook's exercises are tried with: 01_gpu, in `more`, stands on the first."""
+    return level_of(next(each for each in names_in(root) if each[:2] == two_digits(name)[:2]))
+
+
+def texts(root: Path) -> dict[str, str]:
+    """The course's own notebooks, those of the trail and in `more` among them: {name of the file: text}"""
+    return {Path(name).name: text_path(root, name).read_text(encoding="utf-8") for name in all_in(root)}
+
+
+def keys_of(root: Path, name: str) -> list[str]:
+    """The blanks and the exercises of a notebook."""
+    asked = CHECK.findall(texts(root)[name])
+    held = {f"{two_digits(name)[:2]}-{blank_in(cell)}" for cell in stubs(root, name)}
+    return [key for key in CASES if key in held] + [key for key in EXERCISES if key in asked]
+
+
+def stubs(root: Path, name: str) -> set[str]:
+    """The cells of the course's own notebook."""
+    return {cell.strip() for cell in re.split(r"^# %%.*$", texts(root)[name], flags=re.MULTILINE)}
+
+
+def copied(root: Path, folder: Path) -> Path:
+    """A copy of the project as students' code may see it: nothing in it knows what is right."""
+    copy, unseen = folder / "course", shutil.ignore_patterns("__pycache__", "exercises", ".*")
+    for part in SEEN:
+        shutil.copytree(root / part, copy / part, ignore=unseen)
+    return copy
