@@ -8,7 +8,10 @@ import levels_more.low_level as low
 from course.bench.formulas import BETAS, EPSILON, corrected, loss, net, update
 from course.bench.peers.numpy import one_op
 from course.bench.work import Trainer
+from levels_more.hardware import pool
 from levels_more.hardware import tasks as hardware
+from levels_more.high_level import Sequential
+from levels_more.kernels import launch
 from levels_more.kernels import tasks as kernels
 from levels_more.low_level import GradientTape, Variable, constant, function, gather
 from levels_more.mid_level import (
