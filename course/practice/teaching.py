@@ -115,9 +115,9 @@ def how_long():
 
 def minutes(name):
     """What a notebook takes by the rule, rounded once: what stands before its first heading, too, and nothing optional."""
-    from course.setup import overview
+    from course.setup import index_page
 
-    return overview.counted(ROOT, name)
+    return index_page.counted(ROOT, name)
 
 
 def five_weeks():
@@ -158,9 +158,9 @@ def from_the_map(table, up=""):
     """One of the tables of the map, with links to the project's folder, which lies `up` from the page."""
 
     def drawn():
-        from course.setup import overview
+        from course.setup import index_page
 
-        return getattr(overview, table)(ROOT, f"{up}notebooks/")
+        return getattr(index_page, table)(ROOT, f"{up}notebooks/")
 
     return drawn
 
