@@ -91,8 +91,8 @@ class Found:
 def where(name):
     """Where that is defined: `where("GradientTape")`, `where("Model.fit")`, or as TensorFlow or PyTorch call it.
 
-    Of a dotted name the longest end counts that is known here: "tf.keras.layers.Dense" is Dense. First comes the line of
-    `levels_more` that spells it so. Raises LookupError, with the nearest names, for what the course does not have.
+    Of a dotted name the longest end counts that is known here: "tf.keras.layers.Dense" is Dense. First comes the line
+    of `levels_more` that spells it so. Raises LookupError, with the nearest names, for what the course does not have.
     """
     index, spelling = places(), spelling_of(name)
     modules = {module.replace(".", "/") for _, module in plugged()}

@@ -1,8 +1,8 @@
 """What README.md, TEACHING.md and pages of the site take from the course: timetables, three pictures and their descriptions.
 
-`python -m course.practice.teaching` writes the timetable and the map anew from the notebooks and their minutes. With the word
-`pictures` it makes the pictures anew, too, or those that are named behind it: `five_levels` measures on this machine;
-`side_by_side`, which README.md shows, and `sliders` need this system's browser.
+`python -m course.practice.teaching` writes the timetable and the map anew from the notebooks and their minutes. With
+the word `pictures` it makes the pictures anew, too, or those that are named behind it: `five_levels` measures on this
+machine; `side_by_side`, which README.md shows, and `sliders` need this system's browser.
 """
 
 import importlib
