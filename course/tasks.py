@@ -1,8 +1,8 @@
 """The numbers every level trains on: data, splits, starting weights and the order of the rows.
 
-The numbers are files in `data/`, 17 digits each, because `cos` and `log` may differ between machines; the functions that
-made them stand at the end. The order of the rows is not a file: it ranks draws of `random.Random(seed).random()`, which
-Python promises never to change.
+The numbers are files in `data/`, 17 digits each, because `cos` and `log` may differ between machines; the functions
+that made them stand at the end. The order of the rows is not a file: it ranks draws of `random.Random(seed).random()`,
+which Python promises never to change.
 """
 
 import csv

@@ -292,7 +292,7 @@ def test_several_ranks_that_cannot_be_measured_are_told_and_the_page_is_not_lost
 
 
 def test_the_figure_counts_what_is_ahead():
-    from course.figures.bench_figures import raced
+    from course.figures.bench import raced
 
     results = [made_up("levels", "3 eager", "eager", 4e-6), made_up("PyTorch", "eager", "eager", 1e-5)]
     assert raced(results).text.startswith(

@@ -19,7 +19,7 @@ from course.builder import blanks
 from course.builder.cells import MARKER, BuildError
 from course.builder.export import export
 from course.practice import asking, filling, progress
-from course.setup import desk
+from course.setup import workspace
 from solutions.answers import ANSWERS
 
 NAMES = build.names_in(build.ROOT)
@@ -387,7 +387,7 @@ def test_a_change_of_the_solution_is_a_change_of_the_notebook(course, monkeypatc
 
 
 def test_at_the_desk_a_filled_blank_stays_when_the_course_moves_around_it(course):
-    assert desk.open_desk(course) == []
+    assert workspace.open_desk(course) == []
     notebook = fill(course, "return by * x", build.MINE)
     nbformat.write(notebook, course / build.MINE / "01_hardware.ipynb")
     source = next(cell.source for cell in notebook.cells if build.blank_in(cell.source))
@@ -400,7 +400,7 @@ def test_at_the_desk_a_filled_blank_stays_when_the_course_moves_around_it(course
         '"""x times a number."""', '"""x times a number, a copy."""'
     )
     path.write_text(text, encoding="utf-8")
-    assert "What you wrote is still there" in desk.open_desk(course)[0]
+    assert "What you wrote is still there" in workspace.open_desk(course)[0]
     mine = build.read_notebook(course, "01_hardware", build.MINE)
     assert [cell.source for cell in mine.cells if build.blank_in(cell.source)] == [source]
     assert not any(cell.cell_type == "raw" for cell in mine.cells)

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from course import build
-from course.setup import browser, desk
+from course.setup import browser, workspace
 
 pytestmark = pytest.mark.timeout(900)  # the first test of each notebook runs all its cells
 
@@ -390,7 +390,7 @@ def test_the_course_stays_as_it_is_and_its_news_arrive(page, clone, name):
     text.write_text(text.read_text(encoding="utf-8") + "\n" + NEWS, encoding="utf-8", newline="\n")
     commit(upstream)
     git(clone, "pull", "-q")
-    assert [line for line in desk.open_desk(clone) if line.startswith(name)]
+    assert [line for line in workspace.open_desk(clone) if line.startswith(name)]
     cells = build.read_notebook(clone, name, "mine").cells
     mine, the_way_on, news = (cell.source for cell in cells[-3:])
     assert (mine, news) == ("my_own = 6 * 7", "## News\n\nThe course has a new section.")

@@ -10,7 +10,7 @@ import pytest
 from course import build
 from course.build import MINE
 from course.practice import checks
-from course.setup import desk, keeping
+from course.setup import reset, workspace
 
 NAMES = ["01_hardware", "02_kernels"]
 
@@ -18,7 +18,7 @@ NAMES = ["01_hardware", "02_kernels"]
 @pytest.fixture
 def opened(project):
     """The tiny project with its desk."""
-    assert desk.open_desk(project) == []
+    assert workspace.open_desk(project) == []
     return project
 
 
@@ -57,7 +57,7 @@ def levels(root):
 
 def test_a_desk_holds_the_notebooks_without_outputs_and_all_levels(project):
     before = files(project)
-    assert desk.open_desk(project) == []
+    assert workspace.open_desk(project) == []
     for name in NAMES:
         copy, course = mine(project, name), build.read_notebook(project, name)
         assert build.essence(copy) == build.essence(course) and copy.metadata.kernelspec == course.metadata.kernelspec
@@ -73,7 +73,7 @@ def test_a_desk_holds_the_notebooks_without_outputs_and_all_levels(project):
 def test_opening_again_changes_nothing(opened):
     work(opened, "KERNELS = {}", "KERNELS = dict()")
     stamps = {path: path.stat().st_mtime_ns for path in (opened / MINE).rglob("*")}
-    assert desk.open_desk(opened) == []
+    assert workspace.open_desk(opened) == []
     assert {path: path.stat().st_mtime_ns for path in (opened / MINE).rglob("*")} == stamps
 
 
@@ -82,20 +82,20 @@ def test_what_is_missing_comes_back_and_nothing_else(opened):
     before = files(opened)
     path_of(opened, "01_hardware").unlink()
     shutil.rmtree(opened / MINE / "levels" / "kernels")
-    assert desk.open_desk(opened) == []
+    assert workspace.open_desk(opened) == []
     assert files(opened) == before
 
 
 def test_a_newer_course_reaches_a_notebook_in_which_nobody_worked(opened):
     news(opened, "KERNELS = {}", "KERNELS = dict()")
-    told = desk.open_desk(opened)
+    told = workspace.open_desk(opened)
     assert (
         told[0]
         == "02_kernels: the course has changed, and mine/02_kernels.ipynb with it. What you wrote is still there."
     )
     assert "KERNELS = dict()" in mine(opened).cells[2].source
     assert b"KERNELS = dict()" in files(opened)["mine/levels/kernels/registry.py"]
-    assert desk.open_desk(opened) == []
+    assert workspace.open_desk(opened) == []
 
 
 def test_a_newer_course_leaves_the_readers_cells_and_the_level_built_from_them(opened):
@@ -108,21 +108,21 @@ def test_a_newer_course_leaves_the_readers_cells_and_the_level_built_from_them(o
     built.write_text(built.read_text().replace("x.sum() / len(x)", "x.mean()"))  # as the last cell of the notebook does
     news(opened, "KERNELS = {}", "KERNELS = dict()")
     before = path_of(opened).read_bytes(), built.read_bytes()
-    told = desk.open_desk(opened)
+    told = workspace.open_desk(opened)
     sources = [cell.source for cell in mine(opened).cells]
     assert "my_own = 1" in sources and any("x.mean()" in source for source in sources)
     assert any("KERNELS = dict()" in source for source in sources) and len(told) == 2
     assert "x.mean()" in built.read_text()
     assert "dict()" in (built.parent / "registry.py").read_text()
-    assert keeping.main("undo", [], opened) == 0
+    assert reset.main("undo", [], opened) == 0
     assert (path_of(opened).read_bytes(), built.read_bytes()) == before
-    assert len(desk.open_desk(opened)) == 2  # undone, it is news again
+    assert len(workspace.open_desk(opened)) == 2  # undone, it is news again
 
 
 def test_a_cell_that_both_changed_is_told(opened):
     work(opened, "KERNELS = {}", "KERNELS = {}  # mine")
     news(opened, "KERNELS = {}", "KERNELS = dict()")
-    told = desk.open_desk(opened)
+    told = workspace.open_desk(opened)
     assert (
         "  a new cell (`KERNELS = dict()`): you have changed it, too. Yours stays; the course's stands beneath it."
         in told
@@ -139,7 +139,7 @@ def test_a_level_that_cannot_be_built_after_the_news_is_the_courses(opened):
     built = opened / MINE / "levels" / "kernels" / "registry.py"
     built.write_text(built.read_text() + "\nMORE = {}\n")
     news(opened, "KERNELS = {}", "KERNELS = {}\nMORE = {}")
-    told = desk.open_desk(opened)
+    told = workspace.open_desk(opened)
     assert "It cannot be built as it is, so mine/levels/kernels is the course's own: " in told[1]
     assert "MORE is bound again" in told[1]
     assert any("MORE = {}" in cell.source for cell in mine(opened).cells[3:])
@@ -150,7 +150,7 @@ def test_the_desk_has_what_the_levels_are_supported_by_and_its_news(project):
         path = project / "levels" / "support" / "limits.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-        assert desk.open_desk(project) == []
+        assert workspace.open_desk(project) == []
         assert (project / MINE / "levels" / "support" / "limits.py").read_text() == text
 
 
@@ -158,9 +158,9 @@ def test_the_desk_has_what_the_levels_are_supported_by_and_its_news(project):
 def test_without_what_it_was_made_from_a_notebook_is_all_the_readers(opened, base):
     work(opened, "KERNELS = {}", "KERNELS = {}  # mine")
     before = path_of(opened).read_bytes()
-    path = opened / desk.BASE / "02_kernels.ipynb"
+    path = opened / workspace.BASE / "02_kernels.ipynb"
     path.unlink() if base == "gone" else path.write_text("{")
-    desk.open_desk(opened)
+    workspace.open_desk(opened)
     assert (
         "# mine" in mine(opened).cells[2].source
         and json.loads(before)["cells"] == json.loads(path_of(opened).read_text())["cells"]
@@ -170,7 +170,7 @@ def test_without_what_it_was_made_from_a_notebook_is_all_the_readers(opened, bas
 def test_a_damaged_notebook_is_left_and_told(opened):
     path_of(opened).write_text("{")
     news(opened, "KERNELS = {}", "KERNELS = dict()")
-    (told, *_) = desk.open_desk(opened)
+    (told, *_) = workspace.open_desk(opened)
     assert told.startswith("mine/02_kernels.ipynb is damaged") and "`python3 -m course reset 02_kernels`" in told
     assert path_of(opened).read_text() == "{"
 
@@ -178,7 +178,7 @@ def test_a_damaged_notebook_is_left_and_told(opened):
 def test_lines_that_end_as_on_windows_are_no_news(opened):
     path = opened / "notebooks" / "text" / "02_kernels.py"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    assert desk.open_desk(opened) == []
+    assert workspace.open_desk(opened) == []
 
 
 # What the Build cell writes, and where.

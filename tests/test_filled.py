@@ -13,7 +13,7 @@ from answered import answered, asked
 
 from course import build
 from course.build import MINE
-from course.setup import desk
+from course.setup import workspace
 from solutions.answers import ANSWERS
 
 NAMES = build.names_in(build.ROOT)
@@ -68,7 +68,7 @@ def last_losses(notebook):
 @pytest.mark.timeout(1800)
 def test_with_other_answers_all_five_run_and_their_losses_are_the_records(answer, tmp_path, tell, request):
     root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", LEVELS)
-    assert desk.open_desk(root) == []
+    assert workspace.open_desk(root) == []
     for name in NAMES:
         notebook, bodies = filled(root, name, answer)
         run(root, name, notebook)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course import build
-from course.setup import aside, desk, keeping
+from course.setup import backup, reset, workspace
 
 NOTEBOOK = "mine/02_kernels.ipynb"
 
@@ -23,12 +23,12 @@ NOTEBOOK = "mine/02_kernels.ipynb"
 @pytest.fixture
 def kept(project) -> Path:
     """The tiny project, with its desk."""
-    assert desk.open_desk(project) == []
+    assert workspace.open_desk(project) == []
     return project
 
 
 def course(root: Path, *arguments: str) -> int:
-    return keeping.main(arguments[0], list(arguments[1:]), root)
+    return reset.main(arguments[0], list(arguments[1:]), root)
 
 
 def files(root: Path) -> dict[str, bytes]:
@@ -159,7 +159,7 @@ COMMANDS = [("reset", "01_hardware"), ("reset", "02_kernels"), ("reset", "kernel
 def test_as_many_undos_as_commands_lead_back_to_the_last_byte(built, commands):
     with tempfile.TemporaryDirectory() as folder:
         root = Path(shutil.copytree(built, Path(folder).resolve() / "project"))
-        desk.open_desk(root)
+        workspace.open_desk(root)
         damage_notebook(root)
         missing_room_and_another(root)
         (root / "mine/levels/hardware/tasks.py").write_bytes(b"\xff\r\n")
@@ -235,7 +235,7 @@ def test_what_was_set_aside_is_gone_or_damaged(kept, capsys):
     (folder,) = set_aside(kept)
     (folder / NOTEBOOK).unlink()
     assert "no longer holds" in refused(kept, capsys, "undo")
-    (folder / aside.LIST).write_text(json.dumps([1]))
+    (folder / backup.LIST).write_text(json.dumps([1]))
     assert "is damaged" in refused(kept, capsys, "undo")
 
 

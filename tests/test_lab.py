@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 
 from course import build
-from course.setup import commands, desk, homes, lab
+from course.setup import commands, homes, lab, workspace
 
 HOMES = "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR", "MPLCONFIGDIR"
 
@@ -37,18 +37,18 @@ PROGRAM = """
 import os, sys
 from pathlib import Path
 from course.setup.stage import hand_over
-from course.setup import desk, homes
+from course.setup import workspace, homes
 
 root = Path(sys.argv[1])
 print(homes.settle(root), flush=True)
-hand_over(desk.lab_command(root, ["--no-browser", "--port=" + sys.argv[2]]))
+hand_over(workspace.lab_command(root, ["--no-browser", "--port=" + sys.argv[2]]))
 """
 
 
 @pytest.fixture
 def started(project, homeless, tmp_path):
     """JupyterLab on the desk of a small project, for a reader without a home: its lines up to the address."""
-    assert desk.open_desk(project) == []
+    assert workspace.open_desk(project) == []
     command = [sys.executable, "-c", PROGRAM, str(project), "0"]
     environment = build.environment(build.ROOT) | {"PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -110,4 +110,4 @@ def test_a_lab_that_has_ended_is_none(project, monkeypatch, tmp_path):
     monkeypatch.setattr(commands, "hand_over", handed.append)
     commands.open_lab(["--no-browser"], None)
     assert handed and "--log-level=WARN" in handed[0]
-    assert not [each for each in desk.lab_command(project, ["--log-level=DEBUG"])[:-1] if "log-level" in each]
+    assert not [each for each in workspace.lab_command(project, ["--log-level=DEBUG"])[:-1] if "log-level" in each]

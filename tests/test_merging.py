@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course.build import hash_of
-from course.setup.merging import NOTE, content, merge
+from course.setup.merge import NOTE, content, merge
 
 new = nbformat.v4
 

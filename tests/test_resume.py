@@ -10,7 +10,7 @@ import pytest
 from course import build
 from course.build import MINE
 from course.practice import resuming
-from course.setup import desk
+from course.setup import workspace
 
 LEVELS = list(map(build.level_of, build.names_in(build.ROOT)))
 
@@ -19,7 +19,7 @@ LEVELS = list(map(build.level_of, build.names_in(build.ROOT)))
 def project(tmp_path_factory):
     """A copy of the project, with the reader's desk."""
     root = build.copy_project(build.ROOT, tmp_path_factory.mktemp("resume").resolve() / "copy", LEVELS)
-    assert desk.open_desk(root) == []
+    assert workspace.open_desk(root) == []
     return root
 
 

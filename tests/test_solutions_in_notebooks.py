@@ -12,7 +12,7 @@ from answered import answered, asked
 
 from course import build
 from course.build import MINE
-from course.setup import desk
+from course.setup import workspace
 
 NAMES = [
     name
@@ -37,7 +37,7 @@ def project(tmp_path_factory):
     """A copy of the project, with all levels built, and with the reader's desk."""
     levels = list(map(build.level_of, build.names_in(build.ROOT)))
     root = build.copy_project(build.ROOT, tmp_path_factory.mktemp("solutions").resolve() / "copy", levels)
-    assert desk.open_desk(root) == []
+    assert workspace.open_desk(root) == []
     return root
 
 

@@ -12,7 +12,7 @@ from course.build import MINE
 from course.builder import blanks, minutes
 from course.builder.cells import MARKER
 from course.practice import trail
-from course.setup import desk
+from course.setup import workspace
 from solutions.answers import ANSWERS
 
 NAMES = build.trail_in(build.ROOT)
@@ -74,7 +74,7 @@ def test_each_ends_where_one_may_stop_and_says_what_is_next(name):
 def project(tmp_path_factory):
     """A copy of the project, with the reader's desk."""
     root = build.copy_project(build.ROOT, tmp_path_factory.mktemp("trail").resolve() / "copy", LEVELS)
-    assert desk.open_desk(root) == []
+    assert workspace.open_desk(root) == []
     return root
 
 
@@ -120,7 +120,7 @@ def test_what_is_written_there_goes_along_to_the_core(project, name, monkeypatch
 def test_what_is_wrong_stays_there_and_what_was_written_in_the_core_too(project):
     name, core = NAMES[0], build.core_of(NAMES[0])
     path = project / MINE / f"{core}.ipynb"
-    notebook = desk.course(project, core)
+    notebook = workspace.course(project, core)
     own = next(cell for cell in notebook.cells if build.blank_in(cell.source) == "line_slopes")
     own.source = own.source.replace("    ...", "    return 'mine'  # ")
     nbformat.write(notebook, path)

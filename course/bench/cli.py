@@ -30,7 +30,7 @@ def main(argv):
         page, results = run(wanted, options, given, folder)
     print(f"\n{page}")
     if not options.quick:
-        from course.figures.bench_figures import raced
+        from course.figures.bench import raced
 
         (FOLDER / "results.md").write_text(page, encoding="utf-8")
         if any(result.case.section == "training" and result.seconds for result in results):

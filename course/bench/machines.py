@@ -1,7 +1,7 @@
 """Several processes on this computer: `DistributedDataParallel` under mpiexec, beside PyTorch's over gloo.
 
-Same start, same batches, same shares of rows, in float32. Each rank runs this file, by the Python that has its library; the
-first one says how long a step took, and the losses, which are compared.
+Same start, same batches, same shares of rows, in float32. Each rank runs this file, by the Python that has its library;
+the first one says how long a step took, and the losses, which are compared.
 """
 
 import importlib.util

@@ -1,5 +1,5 @@
-"""How long a notebook takes, counted: words / 200 + new lines of code that are shown / 7 + 1 for each prediction or figure that
-is moved + 3 for each blank.
+"""How long a notebook takes, counted: words / 200 + new lines of code that are shown / 7 + 1 for each prediction or
+figure that is moved + 3 for each blank.
 
 `python3 -m course build --minutes` shows it by sections, and writes it beside the headings of the texts. The rule is never tuned: where
 a reader takes longer, the section is cut. A line over 92 characters counts as two; code that is folded (the tag hide-input)

@@ -7,7 +7,7 @@ from pathlib import Path
 from course.builder.cells import BuildError
 
 ROOT = Path(__file__).resolve().parents[2]
-MINE = "mine"  # the reader's folder: see course/setup/desk.py
+MINE = "mine"  # the reader's folder: see course/setup/workspace.py
 
 
 def names_in(root: Path) -> list[str]:

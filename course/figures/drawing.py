@@ -38,11 +38,11 @@ class Drawing:
 def tape_drawing(records, names=(), gradients=()):
     """A tape as a graph: a box for each tensor, with the op that made it, its value (up to 4 numbers) and its gradient.
 
-    records: [(op, inputs, attrs, y)]. names {name: tensor or variable} stand in the boxes; variables, which have `assign`,
-    are orange, what else no op made is blue. gradients {name: tensor}, each under one of the names. An unnamed number is
-    drawn beside each op that uses it. A tensor without `numpy`, as in a trace, shows its shape alone.
-    Raises ValueError for a gradient without a name, and for a name of a tensor that is in no record, or named already: a
-    variable that was assigned since holds another tensor."""
+    records: [(op, inputs, attrs, y)]. names {name: tensor or variable} stand in the boxes; variables, which have
+    `assign`, are orange, what else no op made is blue. gradients {name: tensor}, each under one of the names. An
+    unnamed number is drawn beside each op that uses it. A tensor without `numpy`, as in a trace, shows its shape alone.
+    Raises ValueError for a gradient without a name, and for a name of a tensor that is in no record, or named already:
+    a variable that was assigned since holds another tensor."""
     names, gradients = dict(names), dict(gradients)
     if not gradients.keys() <= names.keys():
         raise ValueError(f"tape_drawing: gradients of {', '.join(gradients)}, but the names are {', '.join(names)}")
@@ -73,9 +73,9 @@ def tape_drawing(records, names=(), gradients=()):
 def graph_drawing(graph, names=("x", "y"), parts=None):
     """A traced step as a graph: a box for each node, ops grey going forward, green backward, purple in the update.
 
-    With `parts` {node: a word of PARTS} blue are those with rows, green the sums over rows, purple what comes after; a number has
-    no rows, and is grey. `names` are those of the inputs, in order. A number is drawn beside each op that uses it. Where the
-    nodes lie on more than one device, each box names its own."""
+    With `parts` {node: a word of PARTS} blue are those with rows, green the sums over rows, purple what comes after; a
+    number has no rows, and is grey. `names` are those of the inputs, in order. A number is drawn beside each op that
+    uses it. Where the nodes lie on more than one device, each box names its own."""
     ways = {id(node): parts[node] for node in graph.ops} if parts else phases(graph)
     fills, devices = PARTS if parts else PHASES, {node.spec.device.name for node in graph.nodes}
     new = {id(node): getattr(v, "name", None) or "a variable" for v, node in graph.updates.items()}

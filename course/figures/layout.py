@@ -42,8 +42,8 @@ def across(widths, links, layer, gap=GAP):
     """The middle x of each box, and for each link its x in every layer from its first box to its last.
 
     A link through a layer takes a place in it as a narrow box does. Every sweep orders each layer by the mean x of its
-    neighbours above (then below), and moves it as near to them as its order and `gap` let it (Sugiyama, Tagawa and Toda,
-    1981). Boxes without input count little, so that a chain stays straight where weights join it."""
+    neighbours above (then below), and moves it as near to them as its order and `gap` let it (Sugiyama, Tagawa and
+    Toda, 1981). Boxes without input count little, so that a chain stays straight where weights join it."""
     widths, rows, steps, ways = [*widths], [[] for _ in range(max(layer) + 1)], [], []
     for box, row in enumerate(layer):
         rows[row].append(box)

@@ -17,9 +17,9 @@ SIDE, LINE, LINES = 8, 4, 6  # numbers in a row of each matrix, numbers in a cac
 def cache_loads(order, n=SIDE, line=LINE, lines=LINES):
     """How many cache lines a matrix product has loaded after each step of its loops, and which ones the cache holds then.
 
-    Rows of n numbers lie in lines of `line`. The cache has room for `lines`, anywhere in it, and drops the one untouched for
-    longest. Returns loads[n³ + 1, 3], so far for x, w and out, and n³ + 1 lists of lines (matrix, row, column // line), the
-    last touched last."""
+    Rows of n numbers lie in lines of `line`. The cache has room for `lines`, anywhere in it, and drops the one
+    untouched for longest. Returns loads[n³ + 1, 3], so far for x, w and out, and n³ + 1 lists of lines (matrix, row,
+    column // line), the last touched last."""
     missed, held = np.zeros((n**3 + 1, 3), int), [[]]
     for step, at in enumerate(itertools.product(range(n), repeat=3), 1):
         at, cache = dict(zip(order, at, strict=True)), held[-1]

@@ -11,8 +11,8 @@ LOOKS = {  # color, marker, how the line is drawn, height of its name beside it:
 
 @styled(height=3.6)
 def one_line_or_three(figure, depth, mass, species, alone, told):
-    """Body mass (g) over bill depth (mm), arrays [n], with the masses that two linear models give: one that knows the depth
-    `alone`, and one that was `told` the species too."""
+    """Body mass (g) over bill depth (mm), arrays [n], with the masses that two linear models give: one that knows the
+    depth `alone`, and one that was `told` the species too."""
     axes = figure.subplots()
     for name, (color, marker, dashes, up) in LOOKS.items():
         of = species == name

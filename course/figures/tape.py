@@ -26,9 +26,9 @@ def backward_walk(program, **leaves):
     """Run a program on these leaves, walk its tape from the end, and run it again with each leaf nudged: a Walk.
 
     `program(**leaves)` -> (records, values) of a Walk, computed in float64. The slope over an input is what the op's
-    gradient rule gives for 1. A record hands each input a share: the gradient of its output times the slope. The gradient
-    of a name is the sum of its shares; that of the target, the last output, is 1.
-    Raises ValueError if a nudge is lost in rounding, as in float32, or changes which ops are run."""
+    gradient rule gives for 1. A record hands each input a share: the gradient of its output times the slope. The
+    gradient of a name is the sum of its shares; that of the target, the last output, is 1. Raises ValueError if a nudge
+    is lost in rounding, as in float32, or changes which ops are run."""
     records, values = program(**leaves)
     shares = [{records[-1][2]: [1.0]}]
     for _, inputs, output, slopes in reversed(records):
@@ -212,9 +212,9 @@ def turn(walk, step):
 def tape_backwards(figure, walk, step, bump):
     """A tape of up to six records of single numbers, walked back by `step` of them, and a leaf `bump` that is nudged.
 
-    walk: a backward_walk. The bump goes down from the leaf, the gradients come up from the target. They meet at boxes that
-    have a gradient and whose record is not walked yet: there, the sum of gradient · move is what the target moves by. So
-    it is at every step, and after the last one it says the same of the leaf alone."""
+    walk: a backward_walk. The bump goes down from the leaf, the gradients come up from the target. They meet at boxes
+    that have a gradient and whose record is not walked yet: there, the sum of gradient · move is what the target moves
+    by. So it is at every step, and after the last one it says the same of the leaf alone."""
     target, moves, page = walk.records[-1][2], walk.moves[bump], TapePage(figure, walk.records)
     waiting = {*walk.values} - {output for _, _, output, _ in walk.records[len(walk.records) - step :]}
     meeting = {name: sum(shares) for name, shares in walk.shares[step].items() if name in waiting}

@@ -185,9 +185,9 @@ def op_by_op(train):
 def measure(task, *functions, last=None, repeats=3):
     """Train on one task in all versions and take the time, in turns and on one thread: a Comparison.
 
-    functions: the task's function on any levels, that of `reference` for plain Python among them. The rows 0, 2 and 3 eager
-    go op by op. They take only the `last` steps themselves (None: all), from the weights that level 1 hands them. `traffic`
-    says what a launch is, `predicted` how a time is predicted. Raises ValueError like `by_level`.
+    functions: the task's function on any levels, that of `reference` for plain Python among them. The rows 0, 2 and 3
+    eager go op by op. They take only the `last` steps themselves (None: all), from the weights that level 1 hands them.
+    `traffic` says what a launch is, `predicted` how a time is predicted. Raises ValueError like `by_level`.
     """
     todo, before = versions(task, by_level(functions), min(last or len(task.batches), len(task.batches)))
     costs = [traffic(version) for version in todo]  # what is compiled on first use is compiled here
@@ -217,8 +217,8 @@ def run_in_turns(todo, repeats):
 def traffic(version):
     """The launches of a step, and the bytes that they read and write.
 
-    On levels 2 and 3 eager a launch is a kernel's. In plain Python it is an operation on two numbers, 8 bytes each, that
-    gives a third. A program takes all steps in one launch, and reads the rows of each batch and their row numbers.
+    On levels 2 and 3 eager a launch is a kernel's. In plain Python it is an operation on two numbers, 8 bytes each,
+    that gives a third. A program takes all steps in one launch, and reads the rows of each batch and their row numbers.
     """
     x, (steps, batch) = version.task.x, version.task.batches.shape
     if version.level == 0:

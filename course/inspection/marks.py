@@ -42,8 +42,8 @@ def read(task):
     """{mark: [Step]} of a task function. Each line of code of it, and of all that it calls in its room, stands once.
 
     A mark holds to the next one, to a line without code, or to the end of the block, and on into the functions called
-    there that bear marks themselves. A line with several marks stands under the first, and the others are empty. What has
-    no mark stands under AROUND. Functions called check_… are left out. Raises ValueError where a mark stands twice.
+    there that bear marks themselves. A line with several marks stands under the first, and the others are empty. What
+    has no mark stands under AROUND. Functions called check_… are left out. Raises ValueError where a mark stands twice.
     """
     return Reader(task.__module__, functions_of(task), task.__name__).found
 

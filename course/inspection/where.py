@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from course.builder.names import ROOT
 from course.figures import LEVELS
-from course.inspection import spelled
+from course.inspection import framework_names
 from course.inspection.places import MORE, Place, place_of, places, plugged
 
 NAMES = """
@@ -91,8 +91,8 @@ class Found:
 def where(name):
     """Where that is defined: `where("GradientTape")`, `where("Model.fit")`, or as TensorFlow or PyTorch call it.
 
-    Of a dotted name the longest end counts that is known here: "tf.keras.layers.Dense" is Dense. First comes the line of
-    `levels_more` that spells it so. Raises LookupError, with the nearest names, for what the course does not have.
+    Of a dotted name the longest end counts that is known here: "tf.keras.layers.Dense" is Dense. First comes the line
+    of `levels_more` that spells it so. Raises LookupError, with the nearest names, for what the course does not have.
     """
     index, spelling = places(), spelling_of(name)
     modules = {module.replace(".", "/") for _, module in plugged()}
@@ -120,13 +120,14 @@ def where(name):
 
 def spelling_of(name):
     """The Place where `levels_more` spells a name as TensorFlow or PyTorch say it, or None where it cannot be called so."""
-    if not (known := spelled.called(name)):
+    if not (known := framework_names.called(name)):
         return None
     package = known[0]
-    file, first, last = spelled.line_of(ROOT, *known)
+    file, first, last = framework_names.line_of(ROOT, *known)
     if not first:  # it is handed on from a level
         return None
-    notebook, room = spelled.NOTEBOOKS[package.split(".")[0]], file.relative_to(ROOT / MORE).with_suffix("").as_posix()
+    notebook = framework_names.NOTEBOOKS[package.split(".")[0]]
+    room = file.relative_to(ROOT / MORE).with_suffix("").as_posix()
     source = "\n".join(file.read_text(encoding="utf-8").split("\n")[first - 1 : last])
     return Place(name, MORE, room, notebook, "", f"import levels_more.{package}", source, first, last)
 

@@ -1,10 +1,10 @@
 """`python3 -m course grade FOLDER`: the blanks and exercises of every student, tried again on numbers drawn for that student.
 
 In FOLDER lies a folder for each student, with their notebooks somewhere inside, or notebooks named after them
-(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`attempt`), confined as far as the system can do
-it (`confined`), on the built levels of this course, in a copy of the project without checks and solutions. That
-process answers questions. This one asks and compares, and never runs a student's code: what is right is not known there,
-and what is found here cannot be written from there. No mistake of an earlier notebook, no endless loop and no crash costs
+(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`attempt`), confined as far as the system can do it
+(`confined`), on the built levels of this course, in a copy of the project without checks and solutions. That process
+answers questions. This one asks and compares, and never runs a student's code: what is right is not known there, and
+what is found here cannot be written from there. No mistake of an earlier notebook, no endless loop and no crash costs
 more than its own exercise.
 """
 

@@ -1,8 +1,8 @@
 """What README.md, TEACHING.md and pages of the site take from the course: timetables, three pictures and their descriptions.
 
-`python -m course.practice.teaching` writes the timetable and the map anew from the notebooks and their minutes. With the word
-`pictures` it makes the pictures anew, too, or those that are named behind it: `five_levels` measures on this machine;
-`side_by_side`, which README.md shows, and `sliders` need this system's browser.
+`python -m course.practice.teaching` writes the timetable and the map anew from the notebooks and their minutes. With
+the word `pictures` it makes the pictures anew, too, or those that are named behind it: `five_levels` measures on this
+machine; `side_by_side`, which README.md shows, and `sliders` need this system's browser.
 """
 
 import importlib
@@ -115,9 +115,9 @@ def how_long():
 
 def minutes(name):
     """What a notebook takes by the rule, rounded once: what stands before its first heading, too, and nothing optional."""
-    from course.setup import overview
+    from course.setup import index_page
 
-    return overview.counted(ROOT, name)
+    return index_page.counted(ROOT, name)
 
 
 def five_weeks():
@@ -158,9 +158,9 @@ def from_the_map(table, up=""):
     """One of the tables of the map, with links to the project's folder, which lies `up` from the page."""
 
     def drawn():
-        from course.setup import overview
+        from course.setup import index_page
 
-        return getattr(overview, table)(ROOT, f"{up}notebooks/")
+        return getattr(index_page, table)(ROOT, f"{up}notebooks/")
 
     return drawn
 

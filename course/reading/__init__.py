@@ -19,7 +19,7 @@ from course.builder.files import environment
 from course.builder.names import ROOT, more_in, names_in, trail_in
 from course.builder.notebooks import hash_of
 from course.reading import alive, names
-from course.setup import overview
+from course.setup import index_page
 from course.setup.arguments import parser
 
 PAGES = Path(__file__).resolve().parent / "prose"
@@ -96,8 +96,8 @@ def lay_out(root, source):
 
 def landing(root):
     """The first page: what its template leaves open is what the notebooks say of themselves."""
-    filled = {"trail": overview.trail(root, "notebooks/"), "five": overview.five(root, "notebooks/")}
-    filled |= {"more": overview.more(root, "notebooks/")}
+    filled = {"trail": index_page.trail(root, "notebooks/"), "five": index_page.five(root, "notebooks/")}
+    filled |= {"more": index_page.more(root, "notebooks/")}
     for name, those in (("trail", trail_in), ("five", names_in), ("more", more_in)):
         filled[f"{name} pages"] = "\n".join(f"notebooks/{each}" for each in those(root))
     text = (PAGES / "index.md").read_text(encoding="utf-8")

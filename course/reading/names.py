@@ -12,8 +12,8 @@ from docutils.nodes import make_id
 from course.builder.names import ROOT
 from course.figures import LEVELS
 from course.inspection import house
+from course.inspection.framework_names import NOTEBOOKS
 from course.inspection.places import MORE, named, places_of_more
-from course.inspection.spelled import NOTEBOOKS
 
 INDEX = """# The names
 

@@ -1,8 +1,8 @@
 """A model at work: `python3 -m course serve MODEL ...` answers the Open Inference Protocol, version 2.
 
-The server is KServe's own, in an environment of its own under `.course/serving`, which the first use makes. Here a model
-becomes an ONNX file in a folder, the server starts on that folder (`server.py`), and a model that is saved anew is handed
-to it while it runs.
+The server is KServe's own, in an environment of its own under `.course/serving`, which the first use makes. Here a
+model becomes an ONNX file in a folder, the server starts on that folder (`server.py`), and a model that is saved anew
+is handed to it while it runs.
 """
 
 import json

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from course.builder.files import environment
 from course.builder.names import ROOT
-from course.setup import desk
+from course.setup import workspace
 
 SHOTS = ROOT / ".course" / "screenshots"
 COMMANDS = (
@@ -93,7 +93,7 @@ def jupyterlab(root, scratch):
 
     Its settings, its log and all it remembers lie in the folder `scratch`, and the reader's own settings are not read.
     """
-    desk.open_desk(root)
+    workspace.open_desk(root)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -106,7 +106,7 @@ def jupyterlab(root, scratch):
         file.write_text(json.dumps(setting))
     options = ["--no-browser", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"]
     with open(scratch / "log", "w") as log:
-        command = desk.lab_command(root, options)
+        command = workspace.lab_command(root, options)
         running = subprocess.Popen(command, cwd=root, env=environment(root) | own, stdout=log, stderr=log)
     try:
         for _ in range(300):

@@ -14,18 +14,18 @@ from course.setup.wheelhouse import wheelhouse
 def lab(arguments):
     from course import build
     from course.builder.cells import BuildError
-    from course.setup import ahead, desk
+    from course.setup import warmup, workspace
 
     if "--answers" in arguments:
         os.environ["COURSE_ANSWERS"] = "1"
     opened = build.trail_in(build.ROOT)[0] if "--trail" in arguments else None
     arguments = [each for each in arguments if each not in ("--answers", "--trail")]
     try:
-        for line in desk.open_desk(build.ROOT):
+        for line in workspace.open_desk(build.ROOT):
             print(line, flush=True)
     except BuildError as error:
         fail(str(error))
-    ahead.begin(build.ROOT)
+    warmup.begin(build.ROOT)
     return open_lab(arguments, opened)
 
 
@@ -33,10 +33,10 @@ def resume(arguments):
     from course import build
     from course.builder.cells import BuildError
     from course.practice import resuming
-    from course.setup import desk
+    from course.setup import workspace
 
     try:
-        lines = [] if "--tell" in arguments else desk.open_desk(build.ROOT)
+        lines = [] if "--tell" in arguments else workspace.open_desk(build.ROOT)
         told, opened = resuming.main(build.ROOT)
     except BuildError as error:
         fail(str(error))
@@ -47,15 +47,15 @@ def resume(arguments):
 def open_lab(arguments, opened):
     """JupyterLab on the desk. Where it runs there already, its address: in a second one a file would have two editors."""
     from course import build
-    from course.setup import desk
     from course.setup import lab as jupyterlab
+    from course.setup import workspace
 
     server = jupyterlab.running(build.ROOT / build.MINE)
     if server is None or "--help" in arguments:
-        return hand_over(desk.lab_command(build.ROOT, arguments, opened))
-    address = jupyterlab.address(server["url"], desk.page_of(opened), server["token"])
+        return hand_over(workspace.lab_command(build.ROOT, arguments, opened))
+    address = jupyterlab.address(server["url"], workspace.page_of(opened), server["token"])
     print(f"JupyterLab is open on this folder already: {address}")
-    if "--no-browser" not in arguments and desk.has_browser():
+    if "--no-browser" not in arguments and workspace.has_browser():
         webbrowser.open(address)
     return 0
 
@@ -112,7 +112,7 @@ def progress(arguments):
 
 def keeping(command):
     def keep(arguments):
-        from course.setup.keeping import main
+        from course.setup.reset import main
 
         return main(command, arguments)
 

@@ -1,6 +1,6 @@
 """What the course adds to JupyterLab, as an extension of its server: the width of prose, and the last line that is printed.
 
-`desk.lab_command` names it. The settings that need no code stand there.
+`workspace.lab_command` names it. The settings that need no code stand there.
 """
 
 import json

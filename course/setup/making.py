@@ -82,8 +82,8 @@ def install(uv, lock, step, began):
     command = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install", "--no-compile"]
     command += ["--no-deps", "--only-binary", ":all:"] + from_wheelhouse(version)
     stage("installing packages", command + ["-r", os.path.join(ROOT, lock)], step, began, counted(packages))
-    # Every notebook and script finds `levels` and `course`, wherever it runs. The line is relative, so it is ASCII: Python
-    # before 3.13 reads it in the locale's encoding, and LC_ALL=C has no letter with an accent.
+    # Every notebook and script finds `levels` and `course`, wherever it runs. The line is relative, so it is ASCII:
+    # Python before 3.13 reads it in the locale's encoding, and LC_ALL=C has no letter with an accent.
     with open(os.path.join(packages, "levels-course.pth"), "w", encoding="ascii") as file:
         file.write(os.path.relpath(ROOT, packages) + "\n")
     return version

@@ -1,9 +1,9 @@
 """A newer course meets a reader's notebook: three lists of cells become one, and nothing that the reader wrote is lost.
 
-The three are the course's cells that the reader began with, the reader's, and the course's of today. A cell that only one
-side changed is taken from that side. One that both changed stays as the reader has it, with the course's new one beneath
-it as a raw cell, which neither runs nor is built. What a reader filled in, an exercise or a blank, is known by its key and
-stays, wherever the course has moved it.
+The three are the course's cells that the reader began with, the reader's, and the course's of today. A cell that only
+one side changed is taken from that side. One that both changed stays as the reader has it, with the course's new one
+beneath it as a raw cell, which neither runs nor is built. What a reader filled in, an exercise or a blank, is known by
+its key and stays, wherever the course has moved it.
 """
 
 import copy

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from course.builder.cells import BuildError
 from course.builder.names import MINE, ROOT, level_of, named, names_in
-from course.setup import aside, desk
+from course.setup import backup, workspace
 from course.setup.arguments import parser
 
 RELOAD = "Is it open in JupyterLab? Then choose File > Reload Notebook from Disk, and restart its kernel."
@@ -15,13 +15,13 @@ def reset(root: Path, name: str, level: bool) -> None:
     """put back a notebook of yours as the course has it (--level: what it has built)"""
     name = named(root, name)
     if level:
-        what, files = f"{MINE}/levels/{level_of(name)}", desk.level_files(root, name, desk.course(root, name))
+        what, files = f"{MINE}/levels/{level_of(name)}", workspace.level_files(root, name, workspace.course(root, name))
         after = f"The last cell of {MINE}/{name}.ipynb builds yours again."
     else:
-        what, files, after = f"{MINE}/{name}.ipynb", desk.fresh(name, desk.course(root, name)), RELOAD
-    kept = aside.put(root, f"reset {level_of(name) if level else name}", files)
+        what, files, after = f"{MINE}/{name}.ipynb", workspace.fresh(name, workspace.course(root, name)), RELOAD
+    kept = backup.put(root, f"reset {level_of(name) if level else name}", files)
     if kept:
-        print(f"{what} is the course's own again.\n{aside.told(root, kept)}\n{after}")
+        print(f"{what} is the course's own again.\n{backup.told(root, kept)}\n{after}")
     else:
         print(f"{what} is unchanged: it is the course's own already. Nothing was done.")
 
@@ -35,19 +35,19 @@ def catch_up(root: Path, name: str) -> None:
         return
     files = {}
     for each in beneath:
-        files |= desk.level_files(root, each, desk.course(root, each))
-    kept = aside.put(root, f"catch-up {name}", files)
+        files |= workspace.level_files(root, each, workspace.course(root, each))
+    kept = backup.put(root, f"catch-up {name}", files)
     levels = ", ".join(f"{MINE}/levels/{level_of(each)}" for each in beneath)
     if kept is None:
         print(f"{levels}: unchanged, the course's own already. Nothing was done.")
         return
     print(f"{levels}: the course's own now. Go on with {MINE}/{name}.ipynb (restart its kernel if it is open).")
-    print(f"{aside.told(root, kept)}\nYour notebooks stay as they are; the last cell of each builds your level again.")
+    print(f"{backup.told(root, kept)}\nYour notebooks stay as they are; the last cell of each builds your level again.")
 
 
 def undo(root: Path) -> None:
     """put back what the last reset, catch-up or update of the course replaced"""
-    print(aside.undo(root))
+    print(backup.undo(root))
 
 
 COMMANDS = {"reset": reset, "catch-up": catch_up, "undo": undo}

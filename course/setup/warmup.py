@@ -14,7 +14,7 @@ def begin(root: Path) -> subprocess.Popen:
     """Begin, in a process that says nothing and lets all others go first."""
     quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     polite = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)  # on Windows
-    return subprocess.Popen([sys.executable, "-m", "course.setup.ahead"], cwd=root, creationflags=polite, **quiet)
+    return subprocess.Popen([sys.executable, "-m", "course.setup.warmup"], cwd=root, creationflags=polite, **quiet)
 
 
 def compile_kernels() -> None:

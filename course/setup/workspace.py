@@ -2,7 +2,7 @@
 
 `python3 -m course lab` opens it. The notebooks there are copies of the course's, without outputs: a prediction is made
 before its answer can be seen, and no file of the course changes. What a copy was made from is kept beside it, so that a
-newer course reaches it without taking anything away (`merging.py`).
+newer course reaches it without taking anything away (`merge.py`).
 """
 
 import hashlib
@@ -18,8 +18,8 @@ from course.builder.export import LEVELS, export
 from course.builder.files import replace, support_in
 from course.builder.names import MINE, all_in, level_of, names_in, text_path
 from course.builder.notebooks import from_text, read_notebook
-from course.setup import aside, lab, overview
-from course.setup.merging import content, merge
+from course.setup import backup, index_page, lab
+from course.setup.merge import content, merge
 
 EXTENSIONS = Path(__file__).resolve().parent / "labextensions"  # of JupyterLab, written by hand
 BASE = f"{MINE}/.course/base"  # each notebook as the course had it when it last came here
@@ -32,12 +32,12 @@ def open_desk(root: Path) -> list[str]:
         wanted, news = brought(root, name)
         files |= wanted
         told += news
-    replace(root, {root / MINE / overview.FILE: overview.page(root)})
+    replace(root, {root / MINE / index_page.FILE: index_page.page(root)})
     replace(root, {root / MINE / path: text for path, text in support_in(root).items()})  # no reader edits it
     if not told:  # nothing of the reader's is replaced
         replace(root, {root / path: text for path, text in files.items() if text is not None})
-    elif kept := aside.put(root, "update", files):
-        told.append(aside.told(root, kept))
+    elif kept := backup.put(root, "update", files):
+        told.append(backup.told(root, kept))
     return told
 
 
@@ -77,7 +77,7 @@ def lab_command(root: Path, arguments: list[str], opened: str | None = None) -> 
 
 def page_of(opened: str | None) -> str:
     """Where a notebook is in JupyterLab or, where none is named, the map."""
-    return f"lab/tree/{f'{opened}.ipynb' if opened else overview.FILE}"
+    return f"lab/tree/{f'{opened}.ipynb' if opened else index_page.FILE}"
 
 
 def has_browser() -> bool:

@@ -189,8 +189,8 @@ def is_blank(function):
 def in_time(mine, run):
     """What run() gives, unless one of its calls takes more than SECONDS.
 
-    It runs in a thread of its own: the one that waits can stop it whatever signals are ignored, and nothing that is raised
-    to stop it can arrive anywhere else.
+    It runs in a thread of its own: the one that waits can stop it whatever signals are ignored, and nothing that is
+    raised to stop it can arrive anywhere else.
     """
     outcome = []
 

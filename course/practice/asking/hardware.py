@@ -131,8 +131,8 @@ class Instructions:
 def subtract(mine, draw):
     """What counts is the instruction that is asked for, whichever assembler there is by now.
 
-    The notebook's first Register takes the text of an instruction, so that text is right. The whole assembler has values that
-    write themselves in other ways, so it does not go on.
+    The notebook's first Register takes the text of an instruction, so that text is right. The whole assembler has
+    values that write themselves in other ways, so it does not go on.
     """
     kept = ""
     for x, y in [(5.0, 3.0), *draw.normal(size=(4, 2)).tolist()]:

@@ -154,8 +154,8 @@ OPERATORS = {"add": operator.add, "subtract": operator.sub, "multiply": operator
 def records_ordered(mine, said, steps, target, order):
     """The numbers of the records that a target was made from, as the function orders them.
 
-    Each step is (op, input, input). A whole number is the number of a value, 0 that of a variable and k + 1 that of step k; a
-    float is itself. The target is such a number. The function is told of the records in this order.
+    Each step is (op, input, input). A whole number is the number of a value, 0 that of a variable and k + 1 that of
+    step k; a float is itself. The target is such a number. The function is told of the records in this order.
     """
     with mine["GradientTape"](persistent=True) as tape:
         values = [mine["Variable"](np.array(0.5))]

@@ -1,9 +1,9 @@
 """The exercises' checks: `exercises.check("01-3", my_function)` says how far a solution is.
 
 An exercise is a stub and `exercises.check(key, stub)` in a notebook, a check in that notebook's module here, and, in
-`solutions/`, two or more solutions of different style and five or more plausible wrong ones, all of which the check must
-reject. A check draws its inputs from a generator: in the notebook always the same, so that a failing case comes again; to
-grade, from any seed.
+`solutions/`, two or more solutions of different style and five or more plausible wrong ones, all of which the check
+must reject. A check draws its inputs from a generator: in the notebook always the same, so that a failing case comes
+again; to grade, from any seed.
 """
 
 from course.practice import progress

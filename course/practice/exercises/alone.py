@@ -16,8 +16,8 @@ def begin(key):
     """Give the notebook what the exercise stands on, if its cells have not: the names of the built levels, and what
     levels_more adds to them, unless this is one of the five notebooks, which show the core alone.
 
-    But never half of them. Once one of the five has a function or a class of its level, all must be its own, and what came
-    from the built one is taken back: the tape of the one hears nothing of the other's tensors.
+    But never half of them. Once one of the five has a function or a class of its level, all must be its own, and what
+    came from the built one is taken back: the tape of the one hears nothing of the other's tensors.
     """
     find_home()
     notebook = sys._getframe(1).f_globals
