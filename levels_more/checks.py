@@ -1,12 +1,10 @@
 """What an argument has to be is said at the door where it is given: a sentence for each kind, for all of `levels_more`."""
 
-import dis
 import functools
 import inspect
 import operator
 import os
 import reprlib
-import sys
 from types import FunctionType, MethodType
 
 import numpy as np
@@ -88,16 +86,6 @@ def as_python(value):
     if type(value) in (list, tuple):
         return type(value)(map(as_python, value))
     return real(value) if isinstance(value, np.number) and real(value) is not None else value
-
-
-def absent(told, name):
-    """The error for a module's `__getattr__`, two calls above, to raise for that name: an AttributeError which tells that.
-
-    A line `from … import name` drops the text of an AttributeError, so for such a line it is an ImportError.
-    """
-    asked = sys._getframe(3)
-    imported = dis.opname[asked.f_code.co_code[asked.f_lasti]] == "IMPORT_FROM"
-    return ImportError(told, name=name) if imported else AttributeError(told, name=name)
 
 
 def takes(method, given):

@@ -26,7 +26,7 @@ _TORCH = {  # what to use instead -> the names of PyTorch that are not here
     "the function as it is: nothing here compiles it": "compile jit vmap func fx",
     "matmul, or x @ y": "addmm baddbmm bmm cdist dot einsum mm mv outer tensordot",
     "torch.autograd.grad": "hessian jacobian jvp vjp",
-    "levels_more.low_level.custom_rules.told": "Function",
+    "a row of levels.low_level.VJPS, as in notebook 03": "Function",
     "nudges of your own, as notebook 03 checks its rules": "gradcheck detect_anomaly set_detect_anomaly",
     "grad of the leaves": "register_full_backward_hook register_hook retain_grad",
     "forward, and call what you need in it": "apply register_forward_hook",
@@ -126,7 +126,7 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
     "levels_more.hardware.pool": "list_logical_devices list_physical_devices",
     "ValueError, TypeError or IndexError, which levels raises": "InvalidArgumentError OutOfRangeError",
     "assert": "assert_equal assert_greater assert_less assert_near",
-    "levels_more.low_level.custom_rules.told": "custom_gradient",
+    "a row of levels.low_level.VJPS, as in notebook 03": "custom_gradient",
     "gradient, of each number by itself": "batch_jacobian gradients hessians jacobian UnconnectedGradients",
     "a tape in a with block": "reset stop_recording watched_variables",
     "tf.keras.losses, with from_logits=True": (

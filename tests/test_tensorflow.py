@@ -487,20 +487,6 @@ print(K.floatx(), Dense(2).units)
 # Steps of the reader's own.
 
 
-class Stepping(keras.Model):
-    def train_step(self, data):
-        x, y = data
-        with tf.GradientTape() as tape:
-            y_pred = self(x, training=True)
-            loss = self.compute_loss(y=y, y_pred=y_pred)
-        self.optimizer.apply_gradients(
-            zip(tape.gradient(loss, self.trainable_variables), self.trainable_variables, strict=True)
-        )
-        for metric in self.metrics:
-            metric.update_state(*(loss,) if metric.name == "loss" else (y, y_pred))
-        return {metric.name: metric.result() for metric in self.metrics}
-
-
 def graph_of(kind):
     inputs = keras.Input((2,))
     model = kind(inputs, layers.Dense(1, "sigmoid")(inputs))
@@ -526,18 +512,6 @@ def test_an_epoch_of_so_many_steps_ends_with_the_data():
 
 
 # More metrics, losses, layers: against NumPy.
-
-RIGHT = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0], "f4")
-SAID = np.array([0.9, 0.8, 0.2, 0.7, 0.1, 0.4], "f4")
-SHARES = np.array([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1], [0.1, 0.2, 0.7]], "f4")
-
-
-def smooth(y, share, classes):
-    return y * (1.0 - share) + share / classes
-
-
-def crossed(y, p):
-    return -(y * np.log(p) + (1 - y) * np.log(1 - p))
 
 
 Z = np.array([[-1.0, 0.5, 2.0], [3.0, -0.25, -4.0]], "f4")
@@ -581,30 +555,6 @@ def test_frozen_layers_stay_frozen_in_a_model_made_of_them():
     assert len(model.trainable_variables) == 6
 
 
-def nadam(w, gradients, rate=0.1, b1=0.9, b2=0.999, product=1.0, m=0.0, v=0.0):
-    for t, g in enumerate(gradients, 1):
-        now, ahead = (b1 * (1 - 0.5 * 0.96**step) for step in (t, t + 1))
-        product, m, v = product * now, b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
-        step = ahead * m / (1 - product * ahead) + (1 - now) * g / (1 - product)
-        w = w - rate * step / (np.sqrt(v / (1 - b2**t)) + 1e-7)
-    return w
-
-
-def adamax(w, gradients, rate=0.1, m=0.0, u=0.0):
-    for t, g in enumerate(gradients, 1):
-        m, u = 0.9 * m + 0.1 * g, np.maximum(0.999 * u, np.abs(g))
-        w = w - rate / (1 - 0.9**t) * m / (u + 1e-7)
-    return w
-
-
-def adadelta(w, gradients, rate=0.1, a=0.0, d=0.0):
-    for g in gradients:
-        a = 0.95 * a + 0.05 * g * g
-        step = np.sqrt(d + 1e-7) / np.sqrt(a + 1e-7) * g
-        w, d = w - rate * step, 0.95 * d + 0.05 * step * step
-    return w
-
-
 def test_the_shape_of_a_batch_is_known_in_a_layer_of_a_graph():
     class Noisy(layers.Layer):
         def call(self, inputs):
@@ -630,12 +580,6 @@ def test_weights_of_classes_are_for_training_and_validation_has_its_steps(float6
 
 
 # What programs for the real library told apart: see each name there.
-
-
-def two_outputs():
-    a, b = keras.Input((2,), name="a"), keras.Input((2,), name="b")
-    outputs = layers.Dense(1, name="price")(a), layers.Dense(1, name="kind")(b)
-    return keras.Model([a, b], [*outputs])
 
 
 def test_a_training_that_never_beats_the_baseline_ends():

@@ -600,16 +600,6 @@ def test_tensors_print_as_pytorch_prints_them():
 
 
 MATRIX, RIGHT = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[1.0, 2.0, 0.0], [0.5, 1.0, 1.0]])
-CURVED = {  # functions of a matrix; PyTorch's Hessian of each, its first row
-    "solve": (lambda a: torch.linalg.solve(a, torch.tensor(RIGHT)).pow(2).sum(), None),
-    "inverse": (lambda a: torch.inverse(a).pow(2).sum(), None),
-    "det": (lambda a: torch.det(a) ** 2 + torch.trace(a) ** 3, [48.0, -6.0, -6.0, 52.0]),
-    "log det": (lambda a: torch.log(torch.det(a)), [-0.36, 0.12, 0.12, -0.04]),
-    "einsum": (lambda a: torch.einsum("ij,kj->ki", a, a).pow(2).sum(), [56.0, 28.0, 28.0, 4.0]),
-    "pairs": (lambda a: torch.einsum("i,j", a[0], a[1]).pow(2).sum(), [20.0, 0.0, 8.0, 24.0]),
-    "bmm": (lambda a: torch.bmm(torch.stack([a, a * 2]), torch.stack([a, a])).pow(2).sum(), [280.0, 140.0, 140.0, 20.0]),
-    "scatter": (lambda a: torch.zeros(2, 3, dtype=torch.float64).scatter(1, torch.tensor([[2, 0], [1, 2]]), a * a).pow(2).sum(), [48.0, 0.0, 0.0, 0.0]),
-}  # fmt: skip
 
 
 def test_zero_grad_may_leave_gradients_of_zero():

@@ -1,8 +1,8 @@
 """More bends between layers, each made of functions that are there already, and so is its gradient."""
 
-from levels.low_level import as_tensor, clip, exp, log, sigmoid
+from levels.low_level import as_tensor, clip, exp, log
 from levels_more.checks import number
-from levels_more.low_level.ops import maximum, minimum, softmax, tanh, where
+from levels_more.low_level.ops import maximum, minimum, tanh, where
 
 
 def leaky_relu(x, alpha=0.2):
@@ -58,52 +58,3 @@ def hard_sigmoid(x):
 def mish(x):
     """x·tanh(softplus(x)) of each number of a float tensor (Misra, 2019, https://arxiv.org/abs/1908.08681)."""
     return as_tensor(x) * tanh(softplus(x))
-
-
-def celu(x, alpha=1.0):
-    """x where it is positive, else alpha·(exp(x / alpha) - 1), of each number of a float tensor (Barron, 2017)."""
-    return maximum(x, 0.0) + alpha * (exp(minimum(x, 0.0) / alpha) - 1.0)
-
-
-def hardswish(x):
-    """x·hard_sigmoid(x) of each number of a float tensor (Howard et al., 2019)."""
-    return x * hard_sigmoid(x)
-
-
-def hardshrink(x, lambd=0.5):
-    """0 within ±lambd, else x, of each number of a float tensor."""
-    return where((x > lambd) | (x < -lambd), x, 0.0)
-
-
-def softshrink(x, lambd=0.5):
-    """0 within ±lambd, else x moved by lambd towards 0, of each number of a float tensor."""
-    return maximum(x - lambd, 0.0) - maximum(-x - lambd, 0.0)
-
-
-def tanhshrink(x):
-    """x - tanh(x) of each number of a float tensor."""
-    return x - tanh(x)
-
-
-def threshold(x, threshold, value):
-    """x where it is larger than the threshold, else the value, of each number of a float tensor."""
-    return where(x > threshold, x, float(value))
-
-
-def softmin(x, axis=-1):
-    """softmax(-x) along an axis of floats x[…]."""
-    return softmax(-x, axis)
-
-
-def glu(x, axis=-1):
-    """The first half of floats x[…] along an axis times the sigmoid of the second (Dauphin et al., 2017)."""
-    from levels_more.low_level.shape import split
-
-    a, b = split(x, 2, axis)
-    return a * sigmoid(b)
-
-
-def logit(x, eps=None):
-    """log(x / (1 - x)) of each number of a float tensor, kept within eps and 1 - eps first, where there is one."""
-    x = as_tensor(x) if eps is None else clip(x, eps, 1.0 - eps)
-    return log(x / (1.0 - x))

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from levels.low_level import as_tensor, constant, exp, gather, log, reduce_mean, reduce_sum, sqrt
+from levels.low_level import as_tensor, exp, gather, log, reduce_mean, reduce_sum, sqrt
 from levels_more.checks import axis_of, expect
 from levels_more.low_level.autodiff import stop_gradient
 from levels_more.low_level.creation import zeros_like
-from levels_more.low_level.ops import abs, argmax, argmin, concat, matmul, maximum, reduce_max, reshape, transpose
+from levels_more.low_level.ops import abs, argmax, argmin, concat, maximum, reduce_max, reshape
 from levels_more.low_level.shape import squeeze, take
 
 
@@ -79,42 +79,6 @@ def cumsum(x, axis=0):
     return x
 
 
-def cumprod(x, axis=0):
-    """The products of all numbers up to each, along an axis, as `cumsum` has the sums."""
-    x = as_tensor(x)
-    axis, by = axis_of("cumprod", axis, len(x.spec.shape)), 1
-    while by < x.shape[axis]:
-        x = x * concat([zeros_like(_cut(x, axis, 0, by)) + 1, _cut(x, axis, 0, -by)], axis)
-        by *= 2
-    return x
-
-
-def _so_far(largest):
-    def run(x, axis=0):
-        x = as_tensor(x)
-        array, axis = x.numpy(), axis_of("cummax", axis, len(x.spec.shape))
-        here = array == (np.maximum if largest else np.minimum).accumulate(array, axis)
-        count = np.indices(array.shape, sparse=True)[axis]
-        places = constant(np.maximum.accumulate(np.where(here, count, 0), axis))
-        return Found(take_along(x, places, axis), places)
-
-    run.__doc__ = f"The {'largest' if largest else 'smallest'} number up to each, along an axis, and its place, int64."
-    return run
-
-
-def cov(x, correction=1):
-    """The covariances of the rows of x[m, n], n observations each: [m, m]."""
-    apart = x - reduce_mean(x, 1, True)
-    return matmul(apart, transpose(apart)) / (x.shape[1] - correction)
-
-
-def corrcoef(x):
-    """The correlations of the rows of x[m, n]: [m, m]."""
-    y = cov(x)
-    deviations = sqrt(diag(y))
-    return y / reshape(deviations, (-1, 1)) / deviations
-
-
 def argsort(x, axis=-1, descending=False):
     """The places, int64, of the numbers along an axis, from the smallest up, or from the largest down; equal ones in order."""
     x = as_tensor(x)
@@ -143,9 +107,6 @@ def take_along(x, places, axis=-1):
 
 
 Found = collections.namedtuple("Found", "values indices")  # numbers, and where they were
-
-
-cummax, cummin = _so_far(True), _so_far(False)
 
 
 def ranked(x, axis=-1, descending=False):
@@ -180,29 +141,6 @@ def largest(x, axis, keepdims=False):
 def smallest(x, axis, keepdims=False):
     """The smallest number of x[…, n, …] along an axis, the first of equal ones, and its place, int64."""
     return _found(x, argmin(x, axis, True), axis, keepdims)
-
-
-def _place_of_mode(row):
-    """Where the smallest of the most frequent numbers of a row stands last; NaN is the smallest, each for itself."""
-    values, counts = np.unique(row, return_counts=True, equal_nan=False)
-    if counts.max() == 1 and np.isnan(values[-1]):
-        return np.argmax(np.isnan(row))
-    return np.flatnonzero(row == values[np.argmax(counts)])[-1]
-
-
-def mode(x, axis=-1, keepdims=False):
-    """The most frequent number of x[…, n, …] along an axis, the smallest of several, and its last place, int64.
-
-    Raises IndexError where n is 0.
-    """
-    x = as_tensor(x)
-    axis = axis_of("mode", axis, max(1, len(x.spec.shape)))
-    rows = np.moveaxis(np.atleast_1d(x.numpy()), axis, -1)
-    if not rows.shape[-1]:
-        raise IndexError(f"mode: there are no numbers in x, {x.spec.shape}, along axis {axis}")
-    places = np.array([_place_of_mode(row) for row in rows.reshape(-1, rows.shape[-1])], np.int64)
-    places = constant(np.expand_dims(places.reshape(rows.shape[:-1]), axis))
-    return _found(x, places, axis, keepdims) if x.spec.shape else Found(x, reshape(places, ()))
 
 
 def flip(x, axis):

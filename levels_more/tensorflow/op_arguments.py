@@ -9,7 +9,7 @@ import numpy as np
 
 from levels.low_level import Operators
 from levels_more import low_level as low
-from levels_more.low_level import einsum as letters
+from levels_more.low_level.matmul import matmul as product
 from levels_more.tensorflow.nested import known_now, numbers
 
 
@@ -68,7 +68,7 @@ def matmul(x, b, transpose_a=False, transpose_b=False):
     if len(x.shape) == len(b.shape) == 2:
         return low.apply("matmul", x, b, transpose_x=transpose_a, transpose_w=transpose_b)
     x, b = (low.swapaxes(z, -1, -2) if turned else z for z, turned in ((x, transpose_a), (b, transpose_b)))
-    return letters.matmul(x, b)
+    return product(x, b)
 
 
 def counted(start, limit=None, delta=1, dtype=None):

@@ -6,10 +6,10 @@ import operator
 import numpy as np
 
 from levels_more import low_level as low
-from levels_more.low_level import einsum as letters
 from levels_more.low_level import nn
 from levels_more.low_level.custom_rules import without_gradient
 from levels_more.low_level.generator import drawn, shuffled
+from levels_more.low_level.matmul import matmul as product
 from levels_more.low_level.promotion import both, floats, of_kinds
 from levels_more.torch import op_arguments, recorded_making
 from levels_more.torch.op_arguments import shared_at_ties, sizes_of, spelled
@@ -41,7 +41,7 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     "pow": op_arguments.power,
     "floor_divide": both(_divide),
     "remainder": both(lambda x, y: x - y * _divide(x, y)),
-    "matmul": letters.matmul,
+    "matmul": product,
     "maximum": _maximum,
     "minimum": _minimum,
     "max": op_arguments.extreme(low.reduce_max, low.largest, _maximum),
