@@ -84,12 +84,12 @@ _TORCH = {  # what to use instead -> the names of PyTorch that are not here
     "numba's of that name": "get_num_threads set_num_threads",
     "manual_seed: with it all numbers come again": "get_rng_state set_rng_state use_deterministic_algorithms",
     "a list of losses, and matplotlib": "SummaryWriter tensorboard",
-    "levels.high_level.DistributedDataParallel": "DataParallel distributed",
+    "levels_more.distributed.DistributedDataParallel": "DataParallel distributed",
     "KerasModel": "Model",
-    "Accuracy, or the metrics of levels.mid_level": "AUC KS Precision Recall",
+    "Accuracy, or the metrics of levels_more.mid_level": "AUC KS Precision Recall",
 }
-_RATES = "levels.mid_level, whose optimizers take a function of the step as their rate"
-_WORD = "the word for it, as in layers.Dense(4, kernel_initializer='he_normal'), or levels.mid_level"
+_RATES = "levels_more.mid_level, whose optimizers take a function of the step as their rate"
+_WORD = "the word for it, as in layers.Dense(4, kernel_initializer='he_normal'), or levels_more.mid_level"
 _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not here
     _LEVELS: (
         "argsort broadcast_to ceil clip_by_global_norm clip_by_norm confusion_matrix cosine_similarity cumsum diag "
@@ -132,12 +132,12 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
     "tf.keras.losses, with from_logits=True": (
         "sigmoid_cross_entropy_with_logits softmax_cross_entropy_with_logits sparse_softmax_cross_entropy_with_logits"
     ),
-    "levels.high_level.Checkpoint": "Checkpoint CheckpointManager latest_checkpoint",
-    "levels.high_level.TensorBoard, a callback": "create_file_writer scalar",
+    "levels_more.saving.Checkpoint": "Checkpoint CheckpointManager latest_checkpoint",
+    "levels_more.high_level.TensorBoard, a callback": "create_file_writer scalar",
     "model.save(folder) and tf.keras.models.load_model(folder)": "saved_model save_model",
     "layers.Dense: there are only dense nets here": "Conv1D Conv2D Embedding GRU LSTM MaxPooling2D SimpleRNN image",
     "layers.Activation": "ELU LeakyReLU PReLU ReLU Softmax ThresholdedReLU hard_swish",
-    "levels.mid_level, with levels.high_level.Sequential": (
+    "levels_more.mid_level, with levels_more.high_level.Sequential": (
         "Add Average DenseFeatures Lambda LayerNormalization Maximum Minimum Multiply Normalization R2Score "
         "Rescaling Reshape RootMeanSquaredError Subtract"
     ),
@@ -145,8 +145,8 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
         "Concatenate Flatten ActivityRegularization Dot GaussianNoise Identity Permute RepeatVector "
         "UnitNormalization activity_regularizer"
     ),
-    "levels.mid_level.feature_columns": "Tokenizer TextVectorization",
-    "levels.mid_level.DenseFeatures, or pandas.get_dummies": (
+    "levels_more.mid_level.feature_columns": "Tokenizer TextVectorization",
+    "levels_more.mid_level.DenseFeatures, or pandas.get_dummies": (
         "CategoryEncoding IntegerLookup StringLookup bucketized_column categorical_column_with_hash_bucket "
         "categorical_column_with_identity categorical_column_with_vocabulary_list crossed_column embedding_column "
         "indicator_column numeric_column"
@@ -158,7 +158,7 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
         "log_cosh logcosh mape mean_absolute_percentage_error mean_squared_logarithmic_error msle poisson "
         "squared_hinge"
     ),
-    "BinaryAccuracy, CategoricalAccuracy, or the metrics of levels.mid_level": (
+    "BinaryAccuracy, CategoricalAccuracy, or the metrics of levels_more.mid_level": (
         "AUC Accuracy F1Score FalseNegatives FalsePositives MeanLoss Precision Recall SparseTopKCategoricalAccuracy "
         "Sum TopKCategoricalAccuracy TrueNegatives TruePositives categorical_accuracy sparse_categorical_accuracy"
     ),
@@ -180,7 +180,7 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
     "tf.concat": "concatenate",
     "tf.reduce_mean and the others with reduce_ in front": "all any average max mean min prod std sum var",
     "tf.random.set_seed": "set_random_seed",
-    "levels.high_level": "clone_model model_from_json to_categorical",
+    "levels_more.high_level": "clone_model model_from_json to_categorical",
     "custom_objects of load_model": "register_keras_serializable",
     "apply_gradients": "minimize lr",
     "a loop of your own with tf.GradientTape": (
@@ -207,12 +207,12 @@ KERAS_EMPTY = [
 ]  # which have no name, and say so
 
 
-def missing(told, name):
-    """The error for a module's `__getattr__`, which calls this, to raise: it says `told`.
+def missing(told, name, calls=2):
+    """The error for a module's `__getattr__`, which calls this, or so many `calls` away, to raise: it says `told`.
 
     An AttributeError, so that `hasattr` is false; but in `from … import …`, where its text is dropped, an ImportError.
     """
-    asking = sys._getframe(2)
+    asking = sys._getframe(calls)
     importing = dis.opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM"
     return ImportError(told, name=name) if importing else AttributeError(told, name=name)
 

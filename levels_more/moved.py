@@ -1,5 +1,9 @@
 """Files of `levels_more` that notebooks of version 1 imported, and where they stand now."""
 
+import importlib
+
+from levels_more.missing import missing
+
 MOVED = {
     "callbacks": "high_level.callbacks",
     "estimators": "high_level.sklearn",
@@ -50,3 +54,18 @@ def told(name):
         return ""
     room, _, file = MOVED[name].rpartition(".")
     return f"levels_more.{name} is levels_more.{MOVED[name]} now: write `from levels_more.{room} import {file}`"
+
+
+ELSEWHERE = "saving", "distributed"  # rooms whose names were those of a level in version 1
+
+
+def elsewhere(front, name):
+    """The error for the `__getattr__` of a level's front: it says which line to write, where another room has this name.
+
+    Raises nothing itself; the name may be one that nobody has.
+    """
+    told = f"module {front!r} has no attribute {name!r}"
+    for room in ELSEWHERE:
+        if name in importlib.import_module(f"levels_more.{room}").__all__:
+            told = f"{name} is no name of {front} now: write `from levels_more.{room} import {name}`"
+    return missing(told, name, 3)

@@ -52,6 +52,7 @@ from levels_more.high_level.serialization import (
 from levels_more.high_level.training import (
     Training,
 )
+from levels_more.moved import elsewhere
 
 __all__ = [
     "CSVLogger",
@@ -101,4 +102,4 @@ _HEAVY = {  # names whose file imports a large package, and so is imported when 
 def __getattr__(name):
     if name in _HEAVY:
         return getattr(importlib.import_module(_HEAVY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    raise elsewhere(__name__, name)

@@ -196,6 +196,7 @@ from levels_more.low_level.statistics import (
     take_along,
     top_k,
 )
+from levels_more.moved import elsewhere
 
 __all__ = [
     "BACK_ENDS",
@@ -370,3 +371,7 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def __getattr__(name):
+    raise elsewhere(__name__, name)
