@@ -85,8 +85,6 @@ def test_what_takes_probabilities_and_objects_are_as_before(spelling):
     assert model.evaluate(X, Y, verbose=0)[1] == pytest.approx(((z > 0.25) == Y).mean(), abs=1e-6)
 
 
-
-
 def test_a_model_that_was_saved_goes_on_with_logits(tmp_path):
     model = Sequential([Dense(1)])
     model.compile("sgd", losses.BinaryCrossentropy(from_logits=True), metrics=["accuracy"])
@@ -184,5 +182,3 @@ def test_a_loss_of_classes_wants_more_than_one(spelling):
             ValueError, match="of one class the loss is always 0; use BinaryCrossentropy with one sigmoid, or"
         ):
             model.fit(X, y, verbose=0)
-
-

@@ -87,8 +87,6 @@ def test_cross_entropy_of_pytorch(target, dtype):
     close(F.softmax(z, -1).detach().numpy(), np.exp(log_probabilities(LOGITS)), dtype)
 
 
-
-
 @DTYPES
 @pytest.mark.parametrize("row, right", [([-INF, 0.0, 1.0], INF), ([-INF] * 3, np.nan), ([INF, 0.0, 1.0], np.nan)])
 def test_what_has_no_finite_answer_is_as_in_the_real_libraries(row, right, dtype):

@@ -81,10 +81,7 @@ def cases():
     """(room, class, argument, its number, what else is needed) of all classes that take numbers."""
     for room in ROOMS:
         for name, kind in public(room).items():
-            if (
-                name in SKIPPED
-                or issubclass(kind, high_level.Estimator | Dataset | torch.optim.Optimizer)
-            ):
+            if name in SKIPPED or issubclass(kind, high_level.Estimator | Dataset | torch.optim.Optimizer):
                 continue
             found, needed = arguments_of(kind)
             for argument, value in found.items():

@@ -93,8 +93,6 @@ def test_a_rule_of_the_readers_runs_in_each_walk(monkeypatch):
     assert len(heard) == OFTEN
 
 
-
-
 def test_a_kernel_that_is_swapped_is_heard():
     w = Variable(np.array([[1.0, -2.0, 3.0]]))
 
