@@ -11,7 +11,6 @@ from back_ends import CHOICES
 
 from course import reference, tasks
 from course.inspection import xray
-from levels import more
 from levels.low_level import functions
 from levels_more.compiler.eager import backward
 from levels_more.hardware import exp, log, pool
@@ -78,7 +77,6 @@ def by_parts():
 @contextmanager
 def replayed(back_ends=()):
     """Inside this `with` block every graph is replayed, op by op, or becomes what is given."""
-    more("back end", "all")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(functions, "BACK_ENDS", [*back_ends])
         yield
