@@ -4,12 +4,13 @@ import sys
 
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
-from levels_more.low_level import BACK_ENDS, Function, RowProgram
+from levels_more.compiler.quick_rows import QuickRowProgram
+from levels_more.low_level import BACK_ENDS, Function
 
 # What a graph may become, the best first; where none of these can hold it, a Replay. "": by the rule.
 CHOICES = {
     "": list(BACK_ENDS),
-    "RowProgram": [(RowProgram, lambda graph: 0)],
+    "RowProgram": [(QuickRowProgram, lambda graph: 0)],
     "FusedProgram": [(FusedProgram, lambda graph: 0)],
     "FusedReplay": [(FusedReplay, lambda graph: 0)],
     "Replay": [],

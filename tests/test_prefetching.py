@@ -5,10 +5,10 @@ import sys
 
 import numpy as np
 import pytest
-from back_ends import choose
 
 from course.build import ROOT, environment
-from levels.low_level import row_program
+from levels.low_level import RowProgram, functions
+from levels_more.compiler.quick_rows import QuickRowProgram
 from levels_more.low_level import Variable, function, reduce_mean
 
 BATCHES = (1, 1), (3, 1), (2, 10), (1, 16), (3, 33), (2, 100)
@@ -39,7 +39,7 @@ for dtype in "f4", "f8":
 def test_no_row_number_is_read_beyond_the_last():
     """The batches end where a page of memory ends, and the next one is closed."""
     done = subprocess.run([sys.executable, "-c", AT_THE_END], env=environment(ROOT), capture_output=True, text=True)
-    assert done.stdout.splitlines() == ["RowProgram True"] * 12, (done.returncode, done.stdout, done.stderr)
+    assert done.stdout.splitlines() == ["QuickRowProgram True"] * 12, (done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -47,9 +47,8 @@ def test_no_row_number_is_read_beyond_the_last():
 def test_the_bits_are_those_without(dtype, shape, monkeypatch):
     rng, found = np.random.default_rng(1), []
     x, batches = rng.standard_normal((50, 3)).astype(dtype), rng.integers(0, 50, shape)
-    choose(monkeypatch, "RowProgram")
-    for more in row_program.more, lambda what, name: None:
-        monkeypatch.setattr(row_program, "more", more)
+    for program in QuickRowProgram, RowProgram:
+        monkeypatch.setattr(functions, "BACK_ENDS", [(program, lambda graph: 0)])
         w = Variable(np.ones((3, 1), dtype))
 
         def step(x, w=w):

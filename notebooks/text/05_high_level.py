@@ -406,7 +406,6 @@ import functools
 
 def run_training(model, data, epochs, callbacks=(), verbose=0):
     """Train on a Dataset of batches -> `model.history`, a History, however this ends. verbose: 1 prints it, epoch by epoch."""
-    model.check_parts()
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)  # traced once
@@ -618,6 +617,7 @@ class Model(Trainable):
         """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
         if any(callback.on_train_batch_end for callback in callbacks or ()):
             raise NotImplementedError("on_train_batch_end: single steps are told by the models of levels_more.high_level")
+        self.check_parts()
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
 
