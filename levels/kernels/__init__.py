@@ -7,7 +7,7 @@
 from levels.support.fronts import absent
 
 from .elementwise import ELEMENTWISE, element_loop, loop_source, nest, places_of, relu_grad, scalar
-from .reduce import REDUCTIONS, plan_reshape, reduce_columns, reduce_rows, reduced
+from .reduce import QUICKER, REDUCTIONS, plan_reshape, reduce_columns, reduce_rows, reduced
 from .registry import (
     KERNEL_TRIALS, KERNELS, KINDS, PLAN_FINISHERS, PLANNERS, PLANS, UPDATES, Backend, Plan, counted, kernel, kernel_of,
     launch, lowered, make, plan, planned, same_dtype, use
@@ -17,8 +17,8 @@ from .whole import gather, matmul_ikj
 
 __all__ = [
     "Backend", "ELEMENTWISE", "KERNELS", "KERNEL_TRIALS", "KINDS", "PLANNERS", "PLANS", "PLAN_FINISHERS", "Plan",
-    "REDUCTIONS", "UPDATES", "counted", "dnn_backward", "dnn_classifier", "dnn_forward", "element_loop", "gather",
-    "kernel", "kernel_of", "launch", "linear_forward", "linear_regression", "loop_source", "lowered", "make",
+    "QUICKER", "REDUCTIONS", "UPDATES", "counted", "dnn_backward", "dnn_classifier", "dnn_forward", "element_loop",
+    "gather", "kernel", "kernel_of", "launch", "linear_forward", "linear_regression", "loop_source", "lowered", "make",
     "matmul_ikj", "nest", "places_of", "plan", "plan_reshape", "planned", "reduce_columns", "reduce_rows", "reduced",
     "relu_grad", "same_dtype", "scalar", "use"
 ]

@@ -8,7 +8,7 @@ import reprlib
 
 import numpy as np
 
-from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
+from levels.hardware import EXP, LOG, REAL, exp, exponent, log, rint, scaled, select, sqrt
 from levels.support.compiled import STANDS
 
 from .registry import _NUMBERS, KINDS, UPDATES, kernel, lowered, make, same_dtype
@@ -115,13 +115,18 @@ def _in_halves(x, n):
     return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 
+def _by_frexp(dtype):
+    """The function of x, of that dtype, which gives its exponent as `exponent` does."""
+    return lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
+
+
 STANDS[exp] = EXP.get
 STANDS[log] = LOG.get
 STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 STANDS[rint] = lambda dtype: lambda x: np.rint(x)
 STANDS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
 STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
-STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
+STANDS[exponent] = {dtype: _by_frexp(dtype) for dtype in REAL}.get
 
 
 def relu_grad(dy, y):

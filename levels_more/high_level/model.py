@@ -71,7 +71,10 @@ class Model(high_level.Model, Layer):
         )
 
     def call(self, x):
-        """What a graph gives: the calls of its layers, one after the other. A class of yours writes its own."""
+        """What a graph gives for tensors x [batch, …]: the calls of its layers, one after the other. A class of yours writes its own.
+
+        Raises NotImplementedError for what is neither.
+        """
         if self.steps is None:
             raise NotImplementedError(f"{self.name}: write call(self, x), or make it by Model(inputs, outputs)")
         values = dict(zip(self.inputs, as_list(x), strict=True))

@@ -71,15 +71,13 @@ def exponent_bits(dtype):
     return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
 
 
-STANDS[scaled], STANDS[exponent] = (
-    scaled_bits,
-    exponent_bits,
-)  # many at a time; the core calls a library for each number
+def scaled_at_once(dtype):
+    """What stands for `scaled` in kernels of that dtype: for float32 one instruction, and the same bits."""
+    return (lambda x, n: ldexp(x, np.int32(n))) if dtype == np.float32 else scaled_bits(dtype)
 
-if host_lanes() == 16:  # AVX-512 has an instruction for x·2ⁿ; elsewhere `ldexp` is a slow call for each number
 
-    def scaled_at_once(dtype):
-        """What stands for `scaled` in kernels of that dtype: for float32 one instruction, and the same bits."""
-        return (lambda x, n: ldexp(x, np.int32(n))) if dtype == np.float32 else scaled_bits(dtype)
-
-    STANDS[scaled] = scaled_at_once
+# What stands for the core's own functions, which call a library for each number: these take many at a time. AVX-512 has an
+# instruction for x·2ⁿ; elsewhere `ldexp` is a slow call for each number.
+for _dtype in map(np.dtype, (np.float32, np.float64)):
+    STANDS[STANDS[scaled](_dtype)] = scaled_at_once if host_lanes() == 16 else scaled_bits
+    STANDS[STANDS[exponent](_dtype)] = exponent_bits

@@ -72,7 +72,7 @@ class Layer(mid_level.Layer, Module):
         return super().starting(known("initializer", INITIALIZERS, initializer), shape)
 
     def run(self, x, training=None):
-        """What `call` gives for what the layer is called on."""
+        """What `call` gives for what the layer is called on. Raises TypeError for columns that nothing reads."""
         if isinstance(x, (Operators, np.ndarray)):
             return self._heard(training, x)
         x = self.ordered(x) if isinstance(x, dict) else x

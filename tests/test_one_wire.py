@@ -1,0 +1,163 @@
+"""`levels_more` imports `levels`, never the reverse: it adds rows and replaces none, and mixed use is never silent."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from course.build import ROOT, environment
+from levels import high_level as own_high
+from levels import mid_level as own_mid
+from levels_more import high_level, mid_level
+from levels_more.saving import load_model
+
+X = np.random.default_rng(1).normal(size=(40, 3))
+Y = X.sum(1, keepdims=True)
+
+ROWS = """
+import levels.high_level
+from levels import hardware, kernels, low_level, mid_level
+from levels.support import compiled
+
+def rows():
+    tables = dict(
+        kernels=kernels.KERNELS, planners=kernels.PLANNERS, rules=low_level.VJPS, forms=low_level.FORMS,
+        activations=mid_level.ACTIVATIONS, initializers=mid_level.INITIALIZERS, losses=mid_level.LOSSES,
+        optimizers=mid_level.OPTIMIZERS, stands=compiled.STANDS, elementwise=kernels.ELEMENTWISE,
+        operators=low_level.OPERATORS,
+    )
+    lists = dict(passes=low_level.PASSES, back_ends=low_level.BACK_ENDS)
+    found = {(name, key): row for name, table in tables.items() for key, row in table.items()}
+    found |= {(name, k): row for name, each in lists.items() for k, row in enumerate(each)}
+    return found | {(kind, name): value for kind, each in kernels.KINDS.items() for name, value in vars(each).items()}
+
+before = rows()
+import levels_more.high_level, levels_more.saving, levels_more.torch, levels_more.tensorflow
+after = rows()
+print(len(after) - len(before), [key for key in before if after[key] is not before[key] is not None])
+"""
+
+
+@pytest.mark.quick
+def test_importing_a_room_adds_rows_and_replaces_none():
+    done = subprocess.run([sys.executable, "-c", ROWS], env=environment(ROOT), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    added, _, replaced = done.stdout.partition(" ")
+    assert int(added) > 100 and replaced.strip() == "[]", replaced
+
+
+class Own(own_high.Model):
+    """A model of the core with a wide part in an attribute, and a step of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense, self.drop = own_mid.Dense(1), mid_level.Dropout(0.5)
+
+    def call(self, x):
+        return self.dense(self.drop(x))
+
+
+class OwnStep(Own):
+    def train_step(self, x, y):
+        return own_high.Model.train_step(self, x, y)
+
+
+REFUSED = "is a layer of levels_more, and {} a model of levels; take the model from levels_more.high_level"
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", [Own, OwnStep])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda model: model.fit(X, Y, verbose=0),
+        lambda model: model.evaluate(X, Y),
+        lambda model: model(X, training=True),
+        lambda model: own_high.run_training(model, own_mid.Dataset.from_tensor_slices((X, Y)).batch(8), 1),
+    ],
+)
+def test_a_wide_part_in_a_model_of_the_core_is_refused(kind, use):
+    model = kind()
+    model.compile("sgd", "mse")
+    with pytest.raises(TypeError, match=REFUSED.format(kind.__name__)):
+        use(model)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "part", [mid_level.Dropout(0.5), mid_level.BatchNormalization(), mid_level.Dense(1, kernel_regularizer="l2")]
+)
+def test_a_wide_layer_in_a_sequential_of_the_core_is_refused(part):
+    with pytest.raises(TypeError, match=REFUSED.format("Sequential")):
+        own_high.Sequential([own_mid.Dense(2), part])
+
+
+def trained(models, layers, mid, data):
+    mid.RANDOM.seed(3)
+    model = models.Sequential([layers.Dense(4, "relu"), layers.Dense(1)])
+    model.compile(mid.SGD(0.01), mid.MeanSquaredError())
+    model.fit(data, epochs=3, verbose=0)
+    return model
+
+
+def test_parts_of_the_core_work_in_a_wide_model_with_the_same_bits(tmp_path):
+    def rows():
+        return own_mid.Dataset.from_tensor_slices((X, Y)).batch(8)
+
+    core = trained(own_high, own_mid, own_mid, rows())
+    mixed = trained(high_level, own_mid, own_mid, rows())
+    wide = trained(high_level, mid_level, mid_level, mid_level.Dataset.from_tensor_slices((X, Y)).batch(8))
+    assert core.history.losses.tobytes() == mixed.history.losses.tobytes() == wide.history.losses.tobytes()
+    mixed.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert again.predict(X).tobytes() == mixed.predict(X).tobytes()
+
+
+def test_a_loss_of_the_core_takes_weights_in_a_wide_model():
+    weights = np.arange(40.0)
+    losses = []
+    for mid in own_mid, mid_level:
+        model = high_level.Sequential(
+            [high_level.Input((3,), "float64"), mid_level.Dense(1, kernel_initializer="ones")]
+        )
+        model.compile("sgd", mid.MeanSquaredError())
+        losses.append(model.evaluate(X, Y + 1.0, sample_weight=weights))
+    assert losses[0] == losses[1] == pytest.approx(weights.mean())
+
+
+@pytest.mark.parametrize("layers", [own_mid, mid_level])
+def test_an_input_stands_before_layers_of_either(layers):
+    model = high_level.Sequential([high_level.Input((3,)), layers.Dense(4, "relu")])
+    model.add(layers.Dense(1))
+    assert [weights.shape for weights in model.get_weights()] == [(3, 4), (1, 4), (4, 1), (1, 1)]
+    assert model.output.shape == (None, 1) and model.predict(X).shape == (40, 1)
+
+
+def test_what_a_callback_of_levels_more_needs_is_said():
+    model = own_high.Sequential([own_mid.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(X, Y, epochs=3, verbose=0, callbacks=[high_level.EarlyStopping("loss", patience=1)])
+    with pytest.raises(AttributeError, match="save"):
+        model.fit(X, Y, verbose=0, callbacks=[high_level.ModelCheckpoint("model", "loss")])
+
+
+def test_a_function_keeps_the_program_that_it_was_compiled_to():
+    """Compiled before `levels_more` was imported: the core's; compiled afterwards: the quicker one, with the same bits."""
+    code = """
+import numpy as np
+from levels.low_level import Variable, function, reduce_mean
+w, x = Variable(np.ones((3, 1))), np.arange(30.0).reshape(10, 3)
+def step(x):
+    loss = reduce_mean((x @ w) * (x @ w))
+    return loss
+batches = [[0, 1, 2], [3, 4, 5]]
+first = function(step)
+losses = first.over(x, batches).numpy()
+import levels_more.low_level
+second = function(step)
+assert (second.over(x, batches).numpy() == first.over(x, batches).numpy()).all() and (losses == losses).all()
+print(*[type(program).__name__ for each in (first, second) for program, _ in each.programs.values()])
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=environment(ROOT), capture_output=True, text=True)
+    assert done.stdout.split() in (["RowProgram", "QuickRowProgram"], ["RowProgram", "FusedProgram"]), done.stderr
