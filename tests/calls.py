@@ -27,9 +27,19 @@ import numpy as np
 import levels
 import levels_more
 from course.build import ROOT, environment
-from levels_more import hardware, high_level, kernels, low_level, mid_level
+from levels_more import distributed, hardware, high_level, kernels, low_level, mid_level, saving
 
 ONES = np.ones((2, 3), "f4")
+
+
+class Together:
+    """A front, and those that hand on what stands on it."""
+
+    def __init__(self, *fronts):
+        self.fronts = fronts
+
+    def __getattr__(self, name):
+        return getattr(next((front for front in self.fronts if name in front.__all__), self.fronts[0]), name)
 
 
 def symbol():
@@ -274,7 +284,7 @@ tasks(K)
 # Level 3 ---------------------------------------------------------------------------------------------------------------
 
 call = entering("low_level")
-L, HALVES = low_level, np.full((2, 3), 0.5, "f4")
+L, HALVES = Together(low_level, distributed), np.full((2, 3), 0.5, "f4")
 
 
 def doubled(f):
@@ -529,7 +539,7 @@ tasks(M)
 # Level 5 ---------------------------------------------------------------------------------------------------------------
 
 call = entering("high_level")
-F = high_level
+F = Together(high_level, saving, distributed)
 
 
 def trained(**options):

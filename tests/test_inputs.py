@@ -622,7 +622,7 @@ def test_a_layer_inside_hears_of_the_training_too(wrap):
 
 def test_the_core_alone_refuses_what_it_does_not_heed():
     code = (
-        "import numpy as np; from levels_more.high_level import Sequential; from levels_more.mid_level import Dense, Layer\n"
+        "import numpy as np; from levels.high_level import Sequential; from levels.mid_level import Dense, Layer\n"
         "class Doubles(Layer):\n    def call(self, x, training=False): return x * 2.0 if training else x\n"
         "model = Sequential([Doubles(), Dense(1)]); model.compile('sgd', 'mse')\n"
         "model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)"
