@@ -8,8 +8,8 @@ import numpy as np
 
 from levels.hardware import PLACE
 from levels.low_level import GradientTape, Variable, constant, function, trace
-from levels.mid_level import Dataset, Layer, Loss, at_least
-from levels.support.checks import check_finite, flag
+from levels.mid_level import Dataset, Layer, Loss
+from levels.support.checks import at_least, check_finite, flag
 
 from .loops import Training, run_training
 

@@ -4,14 +4,13 @@
 
 import functools
 import operator
-import reprlib
 import threading
 
 import numpy as np
 
 from levels.hardware import Spec
 from levels.kernels import KERNELS
-from levels.support.checks import unmasked
+from levels.support.checks import cache_key, even, row_numbers
 from levels.support.said import say_once
 
 from .autodiff import GradientTape
@@ -45,46 +44,16 @@ def _program_of(graph, batch, over):
     return Replay(graph, "; ".join(reasons.values()))
 
 
-def _cache_key(x):
-    """What a trace depends on, of an argument that is no tensor: its type and its value. A number's text tells -0.0 and NaN."""
-    if isinstance(x, tuple):
-        return type(x), *map(_cache_key, x)
-    return type(x), repr(x) if isinstance(x, (float, complex, np.inexact)) else x
-
-
 def _argument(x):
-    """What a function is called with: an array or a variable as a tensor, and anything else that can be a key as it is."""
-    if isinstance(x, (np.ndarray, Variable)):
-        return as_tensor(x)
-    if type(x).__hash__ is None:
-        raise TypeError(f"a {type(x).__name__} is no argument: expected tensors, arrays, variables, numbers or names")
-    return x
+    """What a function is called with: an array or a variable as a tensor, and anything else as it is."""
+    return as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x
 
 
 def _packed(outs, result):
     """A list of tensors as what the traced function returned."""
-    return None if result is None else type(result)(outs) if type(result) in (list, tuple) else outs[0]
-
-
-def row_numbers(what, batches, rows):
-    """Batches of row numbers as int64[steps, batch]. Raises ValueError for what are none, IndexError beyond so many rows."""
-    try:
-        found = unmasked(batches)
-    except TypeError:
-        found = np.zeros(0)
-    if found.ndim != 2 or found.dtype.kind not in "iu" or not found.size:
-        raise ValueError(f"{what} are {reprlib.repr(batches)}; expected whole numbers [steps, batch]")
-    for row in (found.min(), found.max()):
-        if not 0 <= row < rows:
-            raise IndexError(f"{what} hold row {row}; there are {rows} rows")
-    return np.ascontiguousarray(found, np.int64)
-
-
-def _even(batches):
-    """A list of batches, all of one size; the last one in a list of its own, where it is shorter."""
-    lists = batches if isinstance(batches, (list, tuple)) else ()
-    lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
-    return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]
+    if result is None:
+        return None
+    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
 class Function:
@@ -104,7 +73,7 @@ class Function:
         if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
             return self.python(*args)
         args = [x if type(x) is Tensor else _argument(x) for x in args]
-        key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
+        key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
         program, result = self.program(args, key, False)
         return _packed(program.run(args), result)
 
@@ -160,7 +129,7 @@ class Function:
         if len(rows) != 1 or () in rows:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
         (count,), outs = rows.pop(), []
-        parts = [row_numbers("over: batches", part, count) for part in _even(batches)]
+        parts = [row_numbers("over: batches", part, count) for part in even(batches)]
         if DOOR.stands is not RUN:
             results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
             return _packed(_stacked([*map(_results_of, results)]), results[-1])

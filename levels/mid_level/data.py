@@ -7,9 +7,10 @@ import reprlib
 
 import numpy as np
 
-from levels.low_level import constant, gather, row_numbers
+from levels.low_level import constant, gather
+from levels.support.checks import at_least, row_numbers
 
-from .layers import RANDOM, Made, at_least
+from .layers import RANDOM, Made
 
 
 class Dataset(Made):

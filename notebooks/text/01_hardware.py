@@ -504,7 +504,6 @@ class Buffer:
 import functools
 import threading
 
-from levels import more
 from levels.support.checks import unmasked
 from levels.support.machine import host_memory
 

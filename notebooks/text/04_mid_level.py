@@ -183,42 +183,13 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 
 # %% tags=["hide-input"]
 #| export layers
-import difflib
 import functools
 import inspect
 
 from levels.hardware import PLACE
 from levels.low_level import Module, Operators
-from levels.support.checks import flag, real
+from levels.support.checks import at_least, flag, known, positive
 from levels.support.locks import MAKING
-
-
-def known(what, table, name):
-    """The entry of that name in a table; what does as they do stays. Else raises ValueError, TypeError."""
-    does = {"optimizer": "apply_gradients", "metric": "update_state"}.get(what, "__call__")
-    if not isinstance(name, str) and not hasattr(name, does):
-        raise TypeError(f"{what} is {name!r:.60}; expected the name of one, or what has {does}")
-    if isinstance(name, str) and name not in table:
-        near = difflib.get_close_matches(name, table, 1)
-        cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
-        more = "; levels_more.mid_level has more" * (type(table) is dict)
-        raise ValueError(f"no {what} is called {name!r}; {cure}{more}")
-    return table[name] if isinstance(name, str) else name
-
-
-def at_least(least, name, value):
-    """The value, if it is a whole number of at least that. Else raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
-    return int(value)
-
-
-def positive(name, value, below=math.inf, zero=False):
-    """The value as Python's number, if it is above 0 (or 0, where `zero` says so) and below that. Else raises ValueError."""
-    number = real(value)
-    if number is None or not (0.0 < number < below or (zero and number == 0)):
-        raise ValueError(f"{name} is {value!r}; expected a positive number" + f" below {below:g}" * (below < math.inf))
-    return number
 
 
 class Made:
@@ -444,7 +415,7 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% tags=["hide-input"]
 #| export losses
-from levels.low_level import Tensor, apply, reduce_mean
+from levels.low_level import Tensor, reduce_mean
 
 
 class _Checked(Made):
@@ -989,7 +960,8 @@ print(np.sort(recipe.make().ravel()), recipe.make().shape)
 import itertools
 import reprlib
 
-from levels.low_level import constant, gather, row_numbers
+from levels.low_level import constant, gather
+from levels.support.checks import row_numbers
 
 
 class Dataset(Made):

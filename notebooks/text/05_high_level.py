@@ -356,7 +356,8 @@ class Callback:
 
 # %% tags=["hide-input"]
 #| export loops
-from levels.mid_level import LOSSES, OPTIMIZERS, Made, known
+from levels.mid_level import LOSSES, OPTIMIZERS, Made
+from levels.support.checks import known
 
 
 class Training(Made):
@@ -591,8 +592,7 @@ for rows in prepared(line, [[1, 2], [3, 4]], [True, False]):
 
 # %%
 #| export models
-from levels.mid_level import at_least
-from levels.support.checks import flag
+from levels.support.checks import at_least, flag
 
 
 class Model(Trainable):
