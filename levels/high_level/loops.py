@@ -91,7 +91,6 @@ class Training(Made):
 
 def run_training(model, data, epochs, callbacks=(), verbose=0):
     """Train on a Dataset of batches -> `model.history`, a History, however this ends. verbose: 1 prints it, epoch by epoch."""
-    model.check_parts()
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)  # traced once

@@ -56,26 +56,16 @@ def _packed(outs, result):
     return type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
-class Function:
-    """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
-
-    Raises TypeError for what is no function, and for arguments that can be no key.
-    """
+class _Programs:
+    """The programs of a function, one for each cache key. Whoever asks first makes it, while other threads wait."""
 
     def __init__(self, python):
         if not callable(python):
             raise TypeError(f"function: {python!r:.60} is no function")
         functools.update_wrapper(self, python)
-        self.python, self.programs, self.lock = python, {}, threading.RLock()
+        self.python = python
+        self.programs, self.lock = {}, threading.RLock()
         self.traces, self.version, self.stale = 0, KERNELS.version, []
-
-    def __call__(self, *args):
-        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
-            return self.python(*args)
-        args = [x if type(x) is Tensor else _argument(x) for x in args]
-        key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
-        program, result = self.program(args, key, False)
-        return _packed(program.run(args), result)
 
     def program(self, args, key, over):
         """The program for arguments like these, and what its trace returned."""
@@ -117,6 +107,28 @@ class Function:
             _check_single(graph.outputs)
         return graph, result
 
+    def renew(self):
+        """Trace anew from the next call on: Python's values may have changed."""
+        self.programs, self.traces = {}, 0
+
+    def __reduce__(self):
+        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
+
+
+class Function(_Programs):
+    """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
+
+    Raises TypeError for what is no function, and for arguments that can be no key.
+    """
+
+    def __call__(self, *args):
+        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
+            return self.python(*args)
+        args = [x if type(x) is Tensor else _argument(x) for x in args]
+        key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
+        program, result = self.program(args, key, False)
+        return _packed(program.run(args), result)
+
     def over(self, *args):
         """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
 
@@ -140,13 +152,6 @@ class Function:
         if len(outs) > 1:  # the last batch is shorter
             outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
         return _packed(outs[0], result)
-
-    def renew(self):
-        """Trace anew from the next call on: Python's values may have changed."""
-        self.programs, self.traces = {}, 0
-
-    def __reduce__(self):
-        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
 
 
 function = Function

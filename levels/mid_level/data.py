@@ -60,7 +60,8 @@ class Dataset(Made):
     def shuffle(self, buffer_size, seed=None):
         """All rows in random order, another one in each pass; a seed repeats them, pass by pass."""
         n = at_least(self.length, "shuffle: buffer_size", buffer_size)
-        seed, passes = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed), itertools.count()
+        seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
+        passes = itertools.count()
 
         def make():
             rows, number = self.make(), next(passes)

@@ -58,9 +58,10 @@ class _Part(Made, Module):
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
-        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-        asks = "training" in inspect.signature(getattr(type(self), "call", len)).parameters
-        if asks and not self.hears_training:
+        self.dtype = None if dtype is None else np.dtype(dtype)
+        self.built = False
+        call = getattr(type(self), "call", None)
+        if call and "training" in inspect.signature(call).parameters and not self.hears_training:
             raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
     def __call__(self, x, training=None):

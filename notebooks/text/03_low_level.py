@@ -60,7 +60,7 @@ from course.inspection import spellings
 spellings.here("torch", "low", "linear")
 
 # %% [markdown]
-# ## The door (6 min)
+# ## The door (8 min)
 #
 # On level 2 we launched kernels by name. Let a type of our own do that. Python hands `x * w` to the type of `x`, and this one
 # hands the *name* of the op on, to one function: the door. It takes notes. (`None`: launch finds memory for the result.)
@@ -129,11 +129,11 @@ def sides(op):
 
 
 # %% [markdown]
-# A **tensor** is level 1's `Buffer` with these operators. What several ops do, as in `x[0]` or `x > y`, has rows in a table, `OPERATORS`.
-# The table is empty here: [more ops](more/03_more_ops.ipynb) fills it. The methods that look into it come from `SeveralOps`, of
-# `levels/support`, with those that make one number of Python's of a tensor.
+# A **tensor** is level 1's `Buffer` with these operators. (Folded: `Number` again, with one line for each sign.) What several ops
+# do, as in `x[0]` or `x > y`, has rows in a table, `OPERATORS`. The table is empty here: [more ops](more/03_more_ops.ipynb) fills it.
+# The methods that look into it come from `SeveralOps`, of `levels/support`, and those that make a number of Python's of a tensor.
 
-# %%
+# %% tags=["hide-input"]
 #| export tensors
 OPERATORS = {}  # "[]" -> function(x, …): what an operator or a method does that is made of several ops
 
@@ -218,7 +218,7 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay (3 min)
+# ## Numbers come in, variables stay (4 min)
 #
 # `constant` makes a tensor of numbers, and `as_tensor` of whatever comes: in `x * 2.0` the 2.0 takes the dtype of `x`. (Folded. The
 # heart is level 1's `put`; the rest says which dtype.)
@@ -927,7 +927,7 @@ print(f"a step {t_step:.0f} µs")
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
-# ## Written down, not run (14 min)
+# ## Written down, not run (15 min)
 #
 # The third guest computes nothing. A plan tells the result's shape before any number is known. So he writes each op down, and
 # gives back a tensor that has a shape and no numbers (it names a `source`, and so gets no memory). In the smallest form:
@@ -1356,7 +1356,8 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 #     with the sums:          compute what is purple, store the new w and b
 # ```
 #
-# That is `RowProgram`. (Folded. What does not split is a `NoProgram`.)
+# That is `RowProgram`. (Folded. What does not split is a `NoProgram`.) While it runs, `LockAll` of `levels/support` holds the locks of
+# its variables, and `pinned_address` says where the program may overwrite their numbers.
 
 
 # %% tags=["hide-input"]
@@ -1538,7 +1539,7 @@ print(len(program.program.text.splitlines()), "lines of LLVM's language")
 #
 # **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
 #
-# ## `function` (4 min)
+# ## `function` (5 min)
 #
 # What is left is to do all of that once: trace, make smaller, write the program, keep it. In its smallest form:
 
@@ -1582,13 +1583,21 @@ def eager():
     return tape
 
 
-# %% tags=["hide-input"]
-#| export functions
-from levels.support.said import say_once
+# %% [markdown]
+# Which passes a graph goes through, and which **back ends** may make its program, stands in two lists. (The branches add to them, and
+# to `GUARDS`.) In the folded cells, `_program_of` asks one back end after the other. `_Programs` is `compiled_once` for any function,
+# behind a lock, and `Function` adds the call and `over`. From `levels/support` come `cache_key`, what a trace depends on in an argument
+# that is no tensor; `row_numbers`, which refuses a row that is not there; `even`, which sets a shorter last batch apart; and `say_once`.
 
+# %%
+#| export functions
 PASSES = [dce]  # what makes a graph smaller, one after the other
 GUARDS = []  # guard(function, graph) -> a function that says whether what was compiled is out of date
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
+
+# %% tags=["hide-input"]
+#| export functions
+from levels.support.said import say_once
 
 
 def _program_of(graph, batch, over):
@@ -1602,6 +1611,8 @@ def _program_of(graph, batch, over):
     return Replay(graph, "; ".join(reasons.values()))
 
 
+# %% tags=["hide-input"]
+#| export functions
 def _argument(x):
     """What a function is called with: an array or a variable as a tensor, and anything else as it is."""
     return as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x
@@ -1614,26 +1625,16 @@ def _packed(outs, result):
     return type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
-class Function:
-    """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
-
-    Raises TypeError for what is no function, and for arguments that can be no key.
-    """
+class _Programs:
+    """The programs of a function, one for each cache key. Whoever asks first makes it, while other threads wait."""
 
     def __init__(self, python):
         if not callable(python):
             raise TypeError(f"function: {python!r:.60} is no function")
         functools.update_wrapper(self, python)
-        self.python, self.programs, self.lock = python, {}, threading.RLock()
+        self.python = python
+        self.programs, self.lock = {}, threading.RLock()
         self.traces, self.version, self.stale = 0, KERNELS.version, []
-
-    def __call__(self, *args):
-        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
-            return self.python(*args)
-        args = [x if type(x) is Tensor else _argument(x) for x in args]
-        key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
-        program, result = self.program(args, key, False)
-        return _packed(program.run(args), result)
 
     def program(self, args, key, over):
         """The program for arguments like these, and what its trace returned."""
@@ -1675,6 +1676,30 @@ class Function:
             _check_single(graph.outputs)
         return graph, result
 
+    def renew(self):
+        """Trace anew from the next call on: Python's values may have changed."""
+        self.programs, self.traces = {}, 0
+
+    def __reduce__(self):
+        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
+
+
+# %% tags=["hide-input"]
+#| export functions
+class Function(_Programs):
+    """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
+
+    Raises TypeError for what is no function, and for arguments that can be no key.
+    """
+
+    def __call__(self, *args):
+        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
+            return self.python(*args)
+        args = [x if type(x) is Tensor else _argument(x) for x in args]
+        key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
+        program, result = self.program(args, key, False)
+        return _packed(program.run(args), result)
+
     def over(self, *args):
         """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
 
@@ -1698,13 +1723,6 @@ class Function:
         if len(outs) > 1:  # the last batch is shorter
             outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
         return _packed(outs[0], result)
-
-    def renew(self):
-        """Trace anew from the next call on: Python's values may have changed."""
-        self.programs, self.traces = {}, 0
-
-    def __reduce__(self):
-        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
 
 
 function = Function

@@ -178,8 +178,9 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # Eight weights, none beyond √(6 / 6) = 1. A function that makes starting weights is an **initializer**; an **activation** is
 # the function that a layer puts on its result, such as relu. Both have names, as in Keras, and stand in a table each.
 #
-# The next cell is folded, for it has nothing to do with learning: it looks names up in such tables (`known`), checks whole numbers
-# (`at_least`), and gives each layer its name and its dtype (`_Part`). A call of a layer goes to `run`.
+# The next cell is folded, for it has nothing to do with learning: it gives each layer its name and its dtype (`_Part`). A call of a
+# layer goes to `run`. What `levels/support` does for it: `known` looks a name up in such a table, and `at_least` and `positive` refuse a
+# number that is out of range. `MAKING` is a lock: of two threads that call a new layer, one builds it.
 
 # %% tags=["hide-input"]
 #| export layers
@@ -217,9 +218,10 @@ class _Part(Made, Module):
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
-        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-        asks = "training" in inspect.signature(getattr(type(self), "call", len)).parameters
-        if asks and not self.hears_training:
+        self.dtype = None if dtype is None else np.dtype(dtype)
+        self.built = False
+        call = getattr(type(self), "call", None)
+        if call and "training" in inspect.signature(call).parameters and not self.hears_training:
             raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
     def __call__(self, x, training=None):
@@ -432,13 +434,16 @@ class _Checked(Made):
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         if y_true.dtype.kind != "f" and not self.classes:
-            raise TypeError(f"{self}: y_true is {y_true.spec}; expected {y_pred.dtype}, as constant(y, {y_pred.dtype.name!r}) makes it")
+            cure = f"{y_pred.dtype}, as constant(y, {y_pred.dtype.name!r}) makes it"
+            raise TypeError(f"{self}: y_true is {y_true.spec}; expected {cure}")
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
         if y_true.spec.shape != y_pred.spec.shape:
-            cure = "equal shapes" + "; write y[:, None]" * (y_true.spec.shape == y_pred.spec.shape[:-1])
+            cure = "equal shapes"
+            if y_true.spec.shape == y_pred.spec.shape[:-1]:
+                cure += "; write y[:, None]"
             raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected {cure}")
         if self.probabilities:
             self.check_probabilities("y_true", y_true)
@@ -446,8 +451,10 @@ class _Checked(Made):
 
     def check_probabilities(self, name, x):
         """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
-        if type(x) is Tensor and (((p := x.numpy()) < 0.0) | (p > 1.0)).any():
-            wrong = float(max(p.ravel(), key=lambda p: abs(p - 0.5)))
+        p = x.numpy() if type(x) is Tensor else np.empty(0)
+        beyond = p[(p < 0.0) | (p > 1.0)]
+        if beyond.size:
+            wrong = float(max(beyond, key=lambda p: abs(p - 0.5)))
             raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
     def __repr__(self):
@@ -1011,7 +1018,8 @@ class Dataset(Made):
     def shuffle(self, buffer_size, seed=None):
         """All rows in random order, another one in each pass; a seed repeats them, pass by pass."""
         n = at_least(self.length, "shuffle: buffer_size", buffer_size)
-        seed, passes = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed), itertools.count()
+        seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
+        passes = itertools.count()
 
         def make():
             rows, number = self.make(), next(passes)

@@ -350,9 +350,9 @@ class Callback:
 # %% [markdown]
 # ### 5 · Ease: what was chosen
 #
-# People say "mse". A `Training` (folded) looks such names up in a table, and keeps what was chosen: an optimizer and a loss. Its
-# `one_pass(step, data, history)` is our one call of `.over`: the history gets the losses, and back comes what the epoch came to.
-# (Metrics, such as "accuracy", are refused: they are in `levels_more.high_level`.)
+# People say "mse". A `Training` (folded) looks such names up in a table, with `known` of `levels/support`, and keeps what was chosen:
+# an optimizer and a loss. Its `one_pass(step, data, history)` is our one call of `.over`: the history gets the losses, and back comes
+# what the epoch came to. (Metrics, such as "accuracy", are refused: they are in `levels_more.high_level`.)
 
 # %% tags=["hide-input"]
 #| export loops
@@ -407,7 +407,6 @@ import functools
 
 def run_training(model, data, epochs, callbacks=(), verbose=0):
     """Train on a Dataset of batches -> `model.history`, a History, however this ends. verbose: 1 prints it, epoch by epoch."""
-    model.check_parts()
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)  # traced once
@@ -447,7 +446,7 @@ print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losse
 #
 # **A good place to stop.** The loop is whole: it trains anything that has a step.
 #
-# ## A model (16 min)
+# ## A model (15 min)
 #
 # What is left is ease. Our student was put together by hand, and its step speaks of one layer, by its name. A **model** brings
 # its own `training` and `train_step`. It is a layer, so it has variables, and can be called. It comes in two steps: first a layer
@@ -456,20 +455,42 @@ print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losse
 # ### A layer that knows how it is trained
 #
 # `compile` makes a `Training`. And `train_step` is level 4's loop body, written once for all models.
+# (Folded: `_Whole`, which asks its layers before the first training whether they do in it what they say. All of level 4 do.)
 
-# %%
+
+# %% tags=["hide-input"]
 #| export models
 """Models that own their training loop."""
 
 from levels.mid_level import Layer
 
 
-class Trainable(Layer):
+class _Whole(Layer):
+    """Made of layers, which are looked at before the first training."""
+
+    looked = False
+
+    def check_parts(self):
+        """Raise TypeError where one of its layers would not do what it says in this model."""
+        for part in self.named(Layer).values():
+            part.check_model(self)
+
+    def run(self, x, training=None):
+        """What `call` gives. Before the first training, see `check_parts`."""
+        if training and not self.looked:
+            self.check_parts()
+            self.looked = True
+        return super().run(x, training)
+
+
+# %%
+#| export models
+class Trainable(_Whole):
     """A layer that knows how it is to be trained."""
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.built, self.looked = True, False  # nothing to make but its layers; nobody has looked at these
+        self.built = True  # there is nothing to make but its layers
         self.chosen = self.history = None
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
@@ -484,18 +505,6 @@ class Trainable(Layer):
         return self.chosen
 
     optimizer = property(lambda self: self.training.optimizer)
-
-    def check_parts(self):
-        """Raise TypeError where one of its layers would not do what it says in this model."""
-        for part in self.named(Layer).values():
-            part.check_model(self)
-
-    def run(self, x, training=None):
-        """What `call` gives. Before the first training, see `check_parts`."""
-        if training and not self.looked:
-            self.check_parts()
-            self.looked = True
-        return super().run(x, training)
 
     def train_step(self, x, y):
         """Forward, loss, backward, update on a batch -> loss. Yours to override. Raises ValueError for no variables."""
@@ -533,8 +542,8 @@ except AttributeError as error:
 # ### Arrays become batches
 #
 # The loop wants a Dataset of batches. People have arrays, lists, whole numbers. So `prepared`, folded, makes tensors of the model's
-# dtype, gives targets a second axis where the model has one, as Keras does, and refuses a NaN. And `batches_of`, behind it, puts
-# such rows into batches, shuffled if you like.
+# dtype, gives targets a second axis where the model has one, as Keras does, and refuses a NaN, by `check_finite` of `levels/support`.
+# And `batches_of`, behind it, puts such rows into batches, shuffled if you like.
 
 # %% tags=["hide-input"]
 #| export models
@@ -556,7 +565,8 @@ def prepared(model, x, y):
     """Rows x, y as tensors of the model's dtype, y [rows] as [rows, 1] where the model gives that. Raises ValueError."""
     dtype, loss = dtype_for(model, x), model.training.losses[0]
     x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # as many rows in each
-    check_finite("x", x.numpy()), check_finite("y", y.numpy())
+    check_finite("x", x.numpy())
+    check_finite("y", y.numpy())
     given = model(x.numpy()[:32])
     if (*y.shape, 1) == (*y.shape[:1], *given.shape[1:]):
         y = constant(y.numpy()[:, None])
@@ -586,9 +596,9 @@ for rows in prepared(line, [[1, 2], [3, 4]], [True, False]):
 # %% [markdown]
 # ### A model
 #
-# What do people come to this level for? `fit` trains, and is two lines that call what we have. `evaluate` asks how good the model is
+# What do people come to this level for? `fit` trains, by calls of what we have. `evaluate` asks how good the model is
 # on other rows: the same pass, with a step that updates nothing. `predict` is a call, with no targets at all. And `build` makes the
-# variables before there are numbers: a row goes through that has a shape alone. (`flag` and `at_least` check an argument.)
+# variables before there are numbers: a row goes through that has a shape alone. (`flag` and `at_least`, of `levels/support`, refuse a wrong argument.)
 
 # %%
 #| export models
@@ -618,6 +628,7 @@ class Model(Trainable):
         """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
         if any(callback.on_train_batch_end for callback in callbacks or ()):
             raise NotImplementedError("on_train_batch_end: single steps are told by the models of levels_more.high_level")
+        self.check_parts()
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
 
