@@ -120,7 +120,9 @@ class Model(Trainable):
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
         if any(callback.on_train_batch_end for callback in callbacks or ()):
-            raise NotImplementedError("on_train_batch_end: single steps are told by the models of levels_more.high_level")
+            raise NotImplementedError(
+                "on_train_batch_end: single steps are told by the models of levels_more.high_level"
+            )
         self.check_parts()
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)

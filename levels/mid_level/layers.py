@@ -46,13 +46,12 @@ class Made:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-class _Part(Made, Module):
-    """What has a name and a dtype, is called, and may stay as it is while a model is trained.
+class _Named(Made, Module):
+    """What has a name and a dtype, and is called.
 
     Raises NotImplementedError for a call(x, training): nobody here would tell it.
     """
 
-    changes = True  # see `trainable`
     hears_training = False  # whether `call` may ask for `training`
     building = False  # whether `build_for` is at work
 
@@ -80,14 +79,15 @@ class _Part(Made, Module):
                 self.building = False
             self.built = True
 
-    def starting(self, initializer, shape):
-        """The numbers of an initializer, [*shape], in its dtype."""
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
-        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
-
     def __repr__(self):
         sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
         return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
+
+
+class _Part(_Named):
+    """What may stay as it is while a model is trained."""
+
+    changes = True  # see `trainable`
 
     @property
     def trainable(self):
@@ -116,6 +116,11 @@ class Layer(_Part):
         """A new variable of this shape, in the layer's dtype. (`name` is for Keras' users.)"""
         self.built = not self.building  # else there may be more to make
         return Variable(self.starting(initializer, shape), trainable=trainable)
+
+    def starting(self, initializer, shape):
+        """The numbers of an initializer, [*shape], in its dtype."""
+        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
+        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
 
     def check_model(self, model):
         """Raise TypeError where this layer would not do in that model what it says. All of this level do."""

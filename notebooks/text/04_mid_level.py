@@ -65,7 +65,7 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
 # A model is only as good as the columns it is given, and real models take many columns. So they are made of parts, and each
 # part has to look after its own weights.
 #
-# ## A part owns its variables (17 min)
+# ## A part owns its variables (26 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # What it computes is the formula of both tasks, for any number of **units**. A unit is one column of the kernel, and makes one
@@ -178,11 +178,11 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # Eight weights, none beyond √(6 / 6) = 1. A function that makes starting weights is an **initializer**; an **activation** is
 # the function that a layer puts on its result, such as relu. Both have names, as in Keras, and stand in a table each.
 #
-# The next cell is folded, for it has nothing to do with learning: it gives each layer its name and its dtype (`_Part`). A call of a
-# layer goes to `run`. What `levels/support` does for it: `known` looks a name up in such a table, and `at_least` and `positive` refuse a
-# number that is out of range. `MAKING` is a lock: of two threads that call a new layer, one builds it.
+# Three things have nothing to do with learning, and all parts share them. First, each remembers how it was made: `again()` makes
+# another one. (From `levels/support` come `known`, which looks a name up in such a table, and `at_least` and `positive`, which refuse a
+# number out of range.)
 
-# %% tags=["hide-input"]
+# %%
 #| export layers
 import functools
 import inspect
@@ -206,13 +206,19 @@ class Made:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-class _Part(Made, Module):
-    """What has a name and a dtype, is called, and may stay as it is while a model is trained.
+# %% [markdown]
+# Second, a part has a name and a dtype. A call of it goes to `run`. `build_for` calls `build` once, in the dtype of the first input:
+# of two threads that call a new layer, one builds it, and the other waits behind the lock `MAKING`, of `levels/support`.
+
+
+# %%
+#| export layers
+class _Named(Made, Module):
+    """What has a name and a dtype, and is called.
 
     Raises NotImplementedError for a call(x, training): nobody here would tell it.
     """
 
-    changes = True  # see `trainable`
     hears_training = False  # whether `call` may ask for `training`
     building = False  # whether `build_for` is at work
 
@@ -240,14 +246,21 @@ class _Part(Made, Module):
                 self.building = False
             self.built = True
 
-    def starting(self, initializer, shape):
-        """The numbers of an initializer, [*shape], in its dtype."""
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
-        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
-
     def __repr__(self):
         sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
         return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
+
+
+# %% [markdown]
+# Third, a part may stay as it is while a model is trained, with all parts inside it:
+
+
+# %%
+#| export layers
+class _Part(_Named):
+    """What may stay as it is while a model is trained."""
+
+    changes = True  # see `trainable`
 
     @property
     def trainable(self):
@@ -268,8 +281,8 @@ class _Part(Made, Module):
 
 # %% [markdown]
 # Now the second version of a layer. Each kind of layer writes its own `build` and `call`. `add_weight` makes a variable, of the
-# numbers that an initializer gives (`starting`, folded). In `run` you find the `if not self.built` from above: the first input says
-# the shape and the dtype, and `build_for`, folded too, calls `build`.
+# numbers that an initializer gives (`starting`). In `run` you find the `if not self.built` from above: the first input says the shape
+# and the dtype, and `build_for` calls `build`.
 
 
 # %%
@@ -284,6 +297,11 @@ class Layer(_Part):
         """A new variable of this shape, in the layer's dtype. (`name` is for Keras' users.)"""
         self.built = not self.building  # else there may be more to make
         return Variable(self.starting(initializer, shape), trainable=trainable)
+
+    def starting(self, initializer, shape):
+        """The numbers of an initializer, [*shape], in its dtype."""
+        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
+        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
 
     def check_model(self, model):
         """Raise TypeError where this layer would not do in that model what it says. All of this level do."""

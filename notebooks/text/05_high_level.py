@@ -106,7 +106,7 @@ for level in (hardware, kernels, low_level, mid_level):
 # Each of these is one small piece. We write them one by one, put them into one loop, and the loop into a model. The third is
 # yours, in three blanks.
 #
-# ## The loop, taken apart (24 min)
+# ## The loop, taken apart (29 min)
 #
 # ### 1 · Speed: a pass is one call
 #
@@ -153,9 +153,9 @@ print(f"op by op:  {1e6 * seconds(model.fit, few) / 800:5.1f} µs a step")
 # ### 2 · A memory
 #
 # A `History` keeps the losses of all steps, pass by pass, and the numbers of each epoch. Asked for them, it puts them together:
-# `losses` is one array, and `history` has a list for each name, as in Keras. Its cell is folded; what it does you see below.
+# `losses` is one array, and `history` has a list for each name, as in Keras.
 
-# %% tags=["hide-input"]
+# %%
 #| export loops
 """The training loop, written once for all models."""
 
@@ -350,11 +350,11 @@ class Callback:
 # %% [markdown]
 # ### 5 · Ease: what was chosen
 #
-# People say "mse". A `Training` (folded) looks such names up in a table, with `known` of `levels/support`, and keeps what was chosen:
+# People say "mse". A `Training` looks such names up in a table, with `known` of `levels/support`, and keeps what was chosen:
 # an optimizer and a loss. Its `one_pass(step, data, history)` is our one call of `.over`: the history gets the losses, and back comes
 # what the epoch came to. (Metrics, such as "accuracy", are refused: they are in `levels_more.high_level`.)
 
-# %% tags=["hide-input"]
+# %%
 #| export loops
 from levels.mid_level import LOSSES, OPTIMIZERS, Made
 from levels.support.checks import known
@@ -446,7 +446,7 @@ print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losse
 #
 # **A good place to stop.** The loop is whole: it trains anything that has a step.
 #
-# ## A model (15 min)
+# ## A model (22 min)
 #
 # What is left is ease. Our student was put together by hand, and its step speaks of one layer, by its name. A **model** brings
 # its own `training` and `train_step`. It is a layer, so it has variables, and can be called. It comes in two steps: first a layer
@@ -455,10 +455,10 @@ print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losse
 # ### A layer that knows how it is trained
 #
 # `compile` makes a `Training`. And `train_step` is level 4's loop body, written once for all models.
-# (Folded: `_Whole`, which asks its layers before the first training whether they do in it what they say. All of level 4 do.)
+# Before the first training `_Whole` asks its layers whether they do in it what they say. All of level 4 do.
 
 
-# %% tags=["hide-input"]
+# %%
 #| export models
 """Models that own their training loop."""
 
@@ -541,11 +541,11 @@ except AttributeError as error:
 # %% [markdown]
 # ### Arrays become batches
 #
-# The loop wants a Dataset of batches. People have arrays, lists, whole numbers. So `prepared`, folded, makes tensors of the model's
+# The loop wants a Dataset of batches. People have arrays, lists, whole numbers. So `prepared` makes tensors of the model's
 # dtype, gives targets a second axis where the model has one, as Keras does, and refuses a NaN, by `check_finite` of `levels/support`.
-# And `batches_of`, behind it, puts such rows into batches, shuffled if you like.
+# (`dtype_for` finds that dtype.)
 
-# %% tags=["hide-input"]
+# %%
 #| export models
 import copy
 
@@ -576,6 +576,12 @@ def prepared(model, x, y):
     return x, y
 
 
+# %% [markdown]
+# And `batches_of` puts such rows into batches, shuffled if you like:
+
+
+# %%
+#| export models
 def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
     """Arrays x, y, or (x, y), as a Dataset of batches for this model; or a Dataset. Raises TypeError, ValueError for others."""
     if isinstance(x, Dataset):
@@ -627,7 +633,9 @@ class Model(Trainable):
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
         if any(callback.on_train_batch_end for callback in callbacks or ()):
-            raise NotImplementedError("on_train_batch_end: single steps are told by the models of levels_more.high_level")
+            raise NotImplementedError(
+                "on_train_batch_end: single steps are told by the models of levels_more.high_level"
+            )
         self.check_parts()
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
