@@ -21,11 +21,15 @@ from .row_program import NoProgram, RowProgram
 from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
 
 
-def eager():
-    """Inside this `with` block a `function` runs undecorated, op by op."""
-    tape = GradientTape()
-    tape.records = None  # it writes nothing down, but it stands at the door
-    return tape
+class Eager(GradientTape):
+    """A tape on which nothing is written: inside this `with` block a `function` runs undecorated, op by op."""
+
+    def __init__(self):
+        super().__init__()
+        self.records = None
+
+
+eager = Eager
 
 
 PASSES = [dce]  # what makes a graph smaller, one after the other

@@ -1567,8 +1567,8 @@ print(hundred(compiled_once(step)) == losses[:100])
 #   the learning rate in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule;
 #   [guards](more/03_guards.ipynb) watch.)
 # - `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one call.
-# - While a tape or a trace stands at the door it runs undecorated, so that they hear of every op. Here is a guest for whoever
-#   wants just that, `with eager():`
+# - While a tape or a trace stands at the door it runs undecorated, so that they hear of every op. Here is a tape for whoever
+#   wants just that, and no records: `with eager():`
 
 
 # %%
@@ -1576,11 +1576,15 @@ print(hundred(compiled_once(step)) == losses[:100])
 """A function of tensors that is traced once for each signature, and then runs as a program."""
 
 
-def eager():
-    """Inside this `with` block a `function` runs undecorated, op by op."""
-    tape = GradientTape()
-    tape.records = None  # it writes nothing down, but it stands at the door
-    return tape
+class Eager(GradientTape):
+    """A tape on which nothing is written: inside this `with` block a `function` runs undecorated, op by op."""
+
+    def __init__(self):
+        super().__init__()
+        self.records = None
+
+
+eager = Eager
 
 
 # %% [markdown]

@@ -178,6 +178,8 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # Eight weights, none beyond √(6 / 6) = 1. A function that makes starting weights is an **initializer**; an **activation** is
 # the function that a layer puts on its result, such as relu. Both have names, as in Keras, and stand in a table each.
 #
+# **A good place to stop.** A layer keeps its own weights, and they are drawn at random.
+#
 # Three things have nothing to do with learning, and all parts share them. First, each remembers how it was made: `again()` makes
 # another one. (From `levels/support` come `known`, which looks a name up in such a table, and `at_least` and `positive`, which refuse a
 # number out of range.)
