@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from course.build import ROOT, environment
-from levels.support.locks import once
+from levels_more.hardware.locks import once
 from levels_more.kernels import PLANS, launch, planned
 from levels_more.low_level import constant
 

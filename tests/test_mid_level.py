@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from course import tasks
 from levels.low_level import functions
 from levels.low_level.row_program import RowProgram
+from levels.support.checks import known
 from levels_more import mid_level
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.kernels import use
@@ -69,7 +70,6 @@ from levels_more.mid_level import (
     RMSprop,
     SparseCategoricalAccuracy,
     SparseCategoricalCrossentropy,
-    known,
     metrics,
 )
 from levels_more.mid_level.layers import TRAINING

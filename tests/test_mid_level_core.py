@@ -11,15 +11,16 @@ import pytest
 
 from course import build
 from levels import mid_level
-from levels.mid_level import SGD, Dataset, Dense, Layer, Loss, known
+from levels.mid_level import SGD, Dataset, Dense, Layer, Loss
+from levels.support.checks import known
 
 X = np.arange(8.0).reshape(4, 2)
 BEYOND = {  # what the core does not know, and what it says
     "mid_level.Dense(8, 'tanh')": "no activation is called 'tanh'; there are linear, relu, sigmoid",
     "mid_level.Dense(8, 'rleu')": "no activation is called 'rleu'; did you mean 'relu'?",
     "mid_level.Dense(8, kernel_initializer='ones')(X)": "no initializer is called 'ones'; there are zeros, glorot_uniform",
-    "mid_level.known('loss', mid_level.LOSSES, 'mae')": "no loss is called 'mae'; did you mean 'mse'?",
-    "mid_level.known('optimizer', mid_level.OPTIMIZERS, 'rmsprop')": "no optimizer is called 'rmsprop'; there are sgd, adam",
+    "known('loss', mid_level.LOSSES, 'mae')": "no loss is called 'mae'; did you mean 'mse'?",
+    "known('optimizer', mid_level.OPTIMIZERS, 'rmsprop')": "no optimizer is called 'rmsprop'; there are sgd, adam",
     "mid_level.Dense(8, use_bias=False)": "Dense.__init__() got an unexpected keyword argument 'use_bias'",
     "mid_level.SGD(0.1, momentum=0.9)": "_Rated.__init__() got an unexpected keyword argument 'momentum'",
     "mid_level.SGD(0.1, 0.9)": "_Rated.__init__() takes from 1 to 2 positional arguments but 3 were given",
@@ -47,6 +48,7 @@ def said():
 import json, sys
 import numpy as np
 from levels import mid_level
+from levels.support.checks import known
 X, said = np.arange(8.0).reshape(4, 2), {}
 for asked in json.load(sys.stdin):
     try:
@@ -71,7 +73,7 @@ def test_the_core_alone_refuses_in_a_sentence(asked, said):
 def test_with_levels_more_it_works(asked):
     from levels_more import mid_level as wide
 
-    assert eval(asked, {"mid_level": wide, "np": np, "X": X}) is not None
+    assert eval(asked, {"known": known, "mid_level": wide, "np": np, "X": X}) is not None
 
 
 def test_a_misspelt_word_is_answered_with_the_nearest_of_levels_more():

@@ -9,14 +9,14 @@ import json
 import numpy as np
 import pytest
 
-from levels.support.checks import real
+from levels.support.checks import at_least, positive, real
 from levels_more import hardware, high_level, kernels, low_level, mid_level, torch
 from levels_more import tensorflow as tf
 from levels_more.checks import as_python, number
 from levels_more.high_level import DNNClassifier, DNNRegressor, LinearRegressor
 from levels_more.high_level.serialization import CLASSES, written_part
 from levels_more.low_level import Operators
-from levels_more.mid_level import SGD, Adam, Dataset, Dense, Dropout, Made, at_least, positive
+from levels_more.mid_level import SGD, Adam, Dataset, Dense, Dropout, Made
 
 K = tf.keras
 FLOATS, WHOLES = (np.float64, np.float32, np.float16), (np.int64, np.int32, np.uint8)

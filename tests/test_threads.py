@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pytest
 
+from levels.support.storage import LockAll, pinned_address
 from levels_more import low_level
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.hardware import Buffer, Device, pool
@@ -24,14 +25,12 @@ from levels_more.low_level import (
     RowProgram,
     Symbol,
     Tensor,
-    Turns,
     Variable,
     as_tensor,
     constant,
     eager,
     exp,
     function,
-    home_of,
     reduce_mean,
     reduce_sum,
     relu,
@@ -199,13 +198,13 @@ def test_a_home_is_found_once(calls):
     """All programs have the address of one."""
 
     def finds(v):
-        with Turns([v]):
-            return home_of(v)
+        with LockAll([v]):
+            return pinned_address(v)
 
     for _ in range(max(20, calls // 20)):
         v = Variable(np.zeros(20_000))
         homes = in_threads(lambda k, v=v: finds(v))
-        assert {*homes} == {v.home}
+        assert {*homes} == {v.pinned}
 
 
 def test_who_waited_for_a_turn_looks_again():
@@ -213,16 +212,16 @@ def test_who_waited_for_a_turn_looks_again():
     v, seven = Variable(np.zeros(3)), constant(np.full(3, 7.0))
 
     def finds():
-        with Turns([v]):
-            home_of(v)
+        with LockAll([v]):
+            pinned_address(v)
 
-    with v.turn:
+    with v.lock:
         other = threading.Thread(target=finds)
         other.start()
         time.sleep(0.1)  # now it waits
-        v.held = seven
+        v.current = seven
     other.join()
-    assert v.home and v.held is not seven and v.numpy().tolist() == [7.0] * 3
+    assert v.pinned and v.current is not seven and v.numpy().tolist() == [7.0] * 3
 
 
 def test_who_has_read_a_variable_keeps_what_he_read(back_end):

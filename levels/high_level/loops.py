@@ -8,7 +8,8 @@ import math
 import numpy as np
 
 from levels.low_level import function
-from levels.mid_level import LOSSES, OPTIMIZERS, Made, known
+from levels.mid_level import LOSSES, OPTIMIZERS, Made
+from levels.support.checks import known
 
 
 class History:

@@ -8,18 +8,36 @@ import numpy as np
 
 from levels.hardware import PLACE
 from levels.low_level import GradientTape, Variable, constant, function, trace
-from levels.mid_level import Dataset, Layer, Loss, at_least
-from levels.support.checks import check_finite, flag
+from levels.mid_level import Dataset, Layer, Loss
+from levels.support.checks import at_least, check_finite, flag
 
 from .loops import Training, run_training
 
 
-class Trainable(Layer):
+class _Whole(Layer):
+    """Made of layers, which are looked at before the first training."""
+
+    looked = False
+
+    def check_parts(self):
+        """Raise TypeError where one of its layers would not do what it says in this model."""
+        for part in self.named(Layer).values():
+            part.check_model(self)
+
+    def run(self, x, training=None):
+        """What `call` gives. Before the first training, see `check_parts`."""
+        if training and not self.looked:
+            self.check_parts()
+            self.looked = True
+        return super().run(x, training)
+
+
+class Trainable(_Whole):
     """A layer that knows how it is to be trained."""
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.built, self.looked = True, False  # nothing to make but its layers; nobody has looked at these
+        self.built = True  # there is nothing to make but its layers
         self.chosen = self.history = None
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
@@ -34,18 +52,6 @@ class Trainable(Layer):
         return self.chosen
 
     optimizer = property(lambda self: self.training.optimizer)
-
-    def check_parts(self):
-        """Raise TypeError where one of its layers would not do what it says in this model."""
-        for part in self.named(Layer).values():
-            part.check_model(self)
-
-    def run(self, x, training=None):
-        """What `call` gives. Before the first training, see `check_parts`."""
-        if training and not self.looked:
-            self.check_parts()
-            self.looked = True
-        return super().run(x, training)
 
     def train_step(self, x, y):
         """Forward, loss, backward, update on a batch -> loss. Yours to override. Raises ValueError for no variables."""
@@ -68,7 +74,8 @@ def prepared(model, x, y):
     """Rows x, y as tensors of the model's dtype, y [rows] as [rows, 1] where the model gives that. Raises ValueError."""
     dtype, loss = dtype_for(model, x), model.training.losses[0]
     x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # as many rows in each
-    check_finite("x", x.numpy()), check_finite("y", y.numpy())
+    check_finite("x", x.numpy())
+    check_finite("y", y.numpy())
     given = model(x.numpy()[:32])
     if (*y.shape, 1) == (*y.shape[:1], *given.shape[1:]):
         y = constant(y.numpy()[:, None])
@@ -113,7 +120,9 @@ class Model(Trainable):
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
         if any(callback.on_train_batch_end for callback in callbacks or ()):
-            raise NotImplementedError("on_train_batch_end: single steps are told by the models of levels_more.high_level")
+            raise NotImplementedError(
+                "on_train_batch_end: single steps are told by the models of levels_more.high_level"
+            )
         self.check_parts()
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)

@@ -4,14 +4,13 @@
 
 import functools
 import operator
-import reprlib
 import threading
 
 import numpy as np
 
 from levels.hardware import Spec
 from levels.kernels import KERNELS
-from levels.support.checks import unmasked
+from levels.support.checks import cache_key, even, row_numbers
 from levels.support.said import say_once
 
 from .autodiff import GradientTape
@@ -22,11 +21,15 @@ from .row_program import NoProgram, RowProgram
 from .tensors import DOOR, RUN, Tensor, Variable, as_tensor, constant
 
 
-def eager():
-    """Inside this `with` block a `function` runs undecorated, op by op."""
-    tape = GradientTape()
-    tape.records = None  # it writes nothing down, but it stands at the door
-    return tape
+class Eager(GradientTape):
+    """A tape on which nothing is written: inside this `with` block a `function` runs undecorated, op by op."""
+
+    def __init__(self):
+        super().__init__()
+        self.records = None
+
+
+eager = Eager
 
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
@@ -45,68 +48,28 @@ def _program_of(graph, batch, over):
     return Replay(graph, "; ".join(reasons.values()))
 
 
-def _cache_key(x):
-    """What a trace depends on, of an argument that is no tensor: its type and its value. A number's text tells -0.0 and NaN."""
-    if isinstance(x, tuple):
-        return type(x), *map(_cache_key, x)
-    return type(x), repr(x) if isinstance(x, (float, complex, np.inexact)) else x
-
-
 def _argument(x):
-    """What a function is called with: an array or a variable as a tensor, and anything else that can be a key as it is."""
-    if isinstance(x, (np.ndarray, Variable)):
-        return as_tensor(x)
-    if type(x).__hash__ is None:
-        raise TypeError(f"a {type(x).__name__} is no argument: expected tensors, arrays, variables, numbers or names")
-    return x
+    """What a function is called with: an array or a variable as a tensor, and anything else as it is."""
+    return as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x
 
 
 def _packed(outs, result):
     """A list of tensors as what the traced function returned."""
-    return None if result is None else type(result)(outs) if type(result) in (list, tuple) else outs[0]
+    if result is None:
+        return None
+    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
-def row_numbers(what, batches, rows):
-    """Batches of row numbers as int64[steps, batch]. Raises ValueError for what are none, IndexError beyond so many rows."""
-    try:
-        found = unmasked(batches)
-    except TypeError:
-        found = np.zeros(0)
-    if found.ndim != 2 or found.dtype.kind not in "iu" or not found.size:
-        raise ValueError(f"{what} are {reprlib.repr(batches)}; expected whole numbers [steps, batch]")
-    for row in (found.min(), found.max()):
-        if not 0 <= row < rows:
-            raise IndexError(f"{what} hold row {row}; there are {rows} rows")
-    return np.ascontiguousarray(found, np.int64)
-
-
-def _even(batches):
-    """A list of batches, all of one size; the last one in a list of its own, where it is shorter."""
-    lists = batches if isinstance(batches, (list, tuple)) else ()
-    lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
-    return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]
-
-
-class Function:
-    """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
-
-    Raises TypeError for what is no function, and for arguments that can be no key.
-    """
+class _Programs:
+    """The programs of a function, one for each cache key. Whoever asks first makes it, while other threads wait."""
 
     def __init__(self, python):
         if not callable(python):
             raise TypeError(f"function: {python!r:.60} is no function")
         functools.update_wrapper(self, python)
-        self.python, self.programs, self.lock = python, {}, threading.RLock()
+        self.python = python
+        self.programs, self.lock = {}, threading.RLock()
         self.traces, self.version, self.stale = 0, KERNELS.version, []
-
-    def __call__(self, *args):
-        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
-            return self.python(*args)
-        args = [x if type(x) is Tensor else _argument(x) for x in args]
-        key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
-        program, result = self.program(args, key, False)
-        return _packed(program.run(args), result)
 
     def program(self, args, key, over):
         """The program for arguments like these, and what its trace returned."""
@@ -148,6 +111,28 @@ class Function:
             _check_single(graph.outputs)
         return graph, result
 
+    def renew(self):
+        """Trace anew from the next call on: Python's values may have changed."""
+        self.programs, self.traces = {}, 0
+
+    def __reduce__(self):
+        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
+
+
+class Function(_Programs):
+    """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
+
+    Raises TypeError for what is no function, and for arguments that can be no key.
+    """
+
+    def __call__(self, *args):
+        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
+            return self.python(*args)
+        args = [x if type(x) is Tensor else _argument(x) for x in args]
+        key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
+        program, result = self.program(args, key, False)
+        return _packed(program.run(args), result)
+
     def over(self, *args):
         """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
 
@@ -160,7 +145,7 @@ class Function:
         if len(rows) != 1 or () in rows:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
         (count,), outs = rows.pop(), []
-        parts = [row_numbers("over: batches", part, count) for part in _even(batches)]
+        parts = [row_numbers("over: batches", part, count) for part in even(batches)]
         if DOOR.stands is not RUN:
             results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
             return _packed(_stacked([*map(_results_of, results)]), results[-1])
@@ -171,13 +156,6 @@ class Function:
         if len(outs) > 1:  # the last batch is shorter
             outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
         return _packed(outs[0], result)
-
-    def renew(self):
-        """Trace anew from the next call on: Python's values may have changed."""
-        self.programs, self.traces = {}, 0
-
-    def __reduce__(self):
-        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
 
 
 function = Function

@@ -3,8 +3,9 @@
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
 from levels.hardware import Spec
+from levels.support.storage import CREATED
 
-from .tensors import _BIRTHS, DOOR, Run, Tensor, Variable, as_tensor
+from .tensors import DOOR, Run, Tensor, Variable, as_tensor
 
 
 class Node:
@@ -86,7 +87,9 @@ class Graph:
 
 def _results_of(given):
     """The tensors that a function returns: none, one, or those of a list or a tuple. Raises TypeError for others."""
-    results = list(given) if type(given) in (list, tuple) else [given] * (given is not None)
+    if given is None:
+        return []
+    results = list(given) if type(given) in (list, tuple) else [given]
     for x in results:
         if isinstance(x, (list, tuple, dict, set)) or x is None:
             raise TypeError(f"a function returns tensors, or one list or tuple of them; got a {type(x).__name__}")
@@ -95,7 +98,7 @@ def _results_of(given):
 
 def trace(python, signature):
     """Run `python` on symbols of these Specs (what is none is an argument as it is): its Graph, its result, variables it made."""
-    here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)
+    here, before, begun = Trace(), DOOR.stands, next(CREATED)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
     try:
@@ -105,7 +108,7 @@ def trace(python, signature):
         DOOR.stands = before
     new = {v: here.node(x) for v, x in [*here.known.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
-    return Graph(here.nodes, outputs, updates), result, [v for v in new if v.born > begun]
+    return Graph(here.nodes, outputs, updates), result, [v for v in new if v.created > begun]
 
 
 def needed_by(nodes, wanted):

@@ -7,11 +7,12 @@ import copy
 from .tensors import Variable, as_tensor
 
 
-def _parts(x):
-    """{name: part} of a module, a dict, a list or a tuple; of anything else none."""
-    if isinstance(x, (list, tuple)):
-        return dict(enumerate(x))
-    return vars(x) if isinstance(x, Module) else x if isinstance(x, dict) else {}
+def _inside(x):
+    """[(name, part)] of a module, a dict, a list or a tuple; of anything else none. (A copy: a thread may build what x holds.)"""
+    x = vars(x) if isinstance(x, Module) else x
+    if isinstance(x, dict):
+        return [*x.items()]
+    return [*enumerate(x)] if isinstance(x, (list, tuple)) else []
 
 
 class Module:
@@ -20,17 +21,16 @@ class Module:
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
         found, seen, waiting = {}, set(), [("", self)]
-        wanted = kind, Module, list, tuple, dict  # nothing is found in any other
         while waiting:
-            path, value = waiting.pop()
+            name, value = waiting.pop()
             if id(value) in seen:
                 continue
             seen.add(id(value))
-            if isinstance(value, kind) and found.setdefault(path, value) is not value:
-                raise ValueError(f"two parts have the name {path[:50]!r}")
-            for k, part in reversed(dict(_parts(value)).items()):  # a copy: another thread may build what it holds
-                if isinstance(part, wanted) and not hasattr(type(part), "apart"):
-                    waiting.append((f"{path}.{k}" if path else str(k), part))
+            if isinstance(value, kind) and found.setdefault(name, value) is not value:
+                raise ValueError(f"two parts have the name {name[:50]!r}")
+            for k, part in reversed(_inside(value)):
+                if isinstance(part, (kind, Module, list, tuple, dict)) and not hasattr(type(part), "apart"):
+                    waiting.append((f"{name}.{k}" if name else str(k), part))
         return found
 
     def __copy__(self):

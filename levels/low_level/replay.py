@@ -8,9 +8,10 @@ import threading
 import numpy as np
 
 from levels.kernels import planned
+from levels.support.storage import renamed
 
 from .ops import gather
-from .tensors import RUN, Variable, as_tensor, constant, renamed
+from .tensors import RUN, Variable, as_tensor, constant
 
 
 class Replay:

@@ -6,14 +6,14 @@ import functools
 import math
 import operator
 import struct
-from ctypes import addressof
 
 import numpy as np
 
 from levels.hardware import REAL, Assembler, dot
 from levels.kernels import ELEMENTWISE, KERNELS, planned
+from levels.support.storage import LockAll, address_of, pinned_address
 
-from .tensors import Tensor, Turns, _bytes_of, home_of
+from .tensors import Tensor
 
 
 class NoProgram(Exception):
@@ -176,7 +176,7 @@ class RowProgram:
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [of for of in owners if type(of) is int]
         self.variables = owners[len(self.inputs) :]
-        self.turns = Turns(self.variables)
+        self.locks = LockAll(self.variables)
         self.specs, self.every = [x.spec for x in graph.outputs], np.arange(batch, dtype=np.int64)
         self.once = 1, batch, self.every.ctypes.data
 
@@ -191,12 +191,12 @@ class RowProgram:
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
-        """Run on a block of words, of this call alone. Variables are read, and overwritten, at home."""
+        """Run on a block of words, of this call alone. Variables are read, and overwritten, where they are pinned."""
         outs = [Tensor(spec) for spec in specs]
-        given = [addressof(_bytes_of(x.data)) for x in (*outs, *map(args.__getitem__, self.inputs))]
-        with self.turns:
-            homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]
-            self.program.run(self.words(*sizes, *given, *homes))
+        given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
+        with self.locks:
+            pinned = [v.pinned or pinned_address(v, v in self.graph.updates) for v in self.variables]
+            self.program.run(self.words(*sizes, *given, *pinned))
         return outs
 
     def run(self, args):

@@ -4,94 +4,41 @@
 
 import copyreg
 import functools
-import itertools
 import threading
-from ctypes import addressof, c_char
 
 import numpy as np
 
 from levels.hardware import PLACE, Buffer, pool
 from levels.kernels import planned
-from levels.support.arrays import array_ufunc
 from levels.support.checks import flag, unmasked
+from levels.support.operators import SeveralOps
+from levels.support.storage import Storage
+
+
+def sides(op):
+    """The methods for `x - 1.0`, and for `1.0 - x`."""
+    return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
+
 
 OPERATORS = {}  # "[]" -> function(x, …): what an operator or a method does that is made of several ops
 
 
-def of_several_ops(sign):
-    """The method of a tensor that is the row of this sign in OPERATORS. Raises TypeError where there is none."""
-
-    def method(x, *others):
-        if sign not in OPERATORS:
-            raise TypeError(f"{type(x).__name__}: no {sign} here; `import levels_more.low_level` brings it")
-        return OPERATORS[sign](x, *others)
-
-    return method
-
-
-def sides(op):
-    """The methods for `x - 1.0`, and for `1.0 - x`: Python asks the number first, which does not know, then the tensor."""
-    return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
-
-
-def _one(kind):
-    """The method that makes this kind of thing of a tensor's one number, in the form `how`. (f"{x}" has none.)"""
-
-    def made(x, *how):
-        if how != ("",) and x.spec.nbytes != x.dtype.itemsize:
-            raise ValueError(f"a tensor of shape {x.shape} is not one number; take one of it, or use where")
-        return repr(x) if how == ("",) else kind(x.numpy().item(), *how)
-
-    return made
-
-
-def _in_place(variable, value):
-    """`w -= 1.0` would make a tensor of what was a variable. Raises TypeError."""
-    raise TypeError("w -= … is no step of a variable; write w.assign_sub(…)")
-
-
-class Operators:
+class Operators(SeveralOps):
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
+    operators = OPERATORS
     __add__, __radd__ = sides("add")
     __sub__, __rsub__ = sides("subtract")
     __mul__, __rmul__ = sides("multiply")
     __truediv__, __rtruediv__ = sides("divide")
     __matmul__, __rmatmul__ = sides("matmul")
-    __bool__, __float__, __int__, __format__ = map(_one, (bool, float, int, format))
-    __array_ufunc__ = array_ufunc  # NumPy's arrays leave `array + tensor` to the tensor
-    __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
-    __getitem__ = of_several_ops("[]")
-    __len__ = of_several_ops("len")
-    __iter__ = of_several_ops("iter")
-    __abs__ = of_several_ops("abs")
-    __eq__ = of_several_ops("==")
-    __ne__ = of_several_ops("!=")
-    __lt__ = of_several_ops("<")
-    __gt__ = of_several_ops(">")
-    __le__ = of_several_ops("<=")
-    __ge__ = of_several_ops(">=")
-    __and__ = of_several_ops("&")
-    __or__ = of_several_ops("|")
-    __invert__ = of_several_ops("~")
-    __mod__ = of_several_ops("%")
-    __floordiv__ = of_several_ops("//")
-    __rpow__ = of_several_ops("power of a number")
-    _power = of_several_ops("**")
-    item = of_several_ops("item")
-    to = of_several_ops("to")
-    backward = of_several_ops("backward")
-    ndim = property(lambda self: len(self.shape))
 
     def __pow__(self, other):
-        return self * self if type(other) is int and other == 2 else self._power(other)
+        return self * self if type(other) is int and other == 2 else self.power(other)
 
     def __neg__(self):
         return apply("negative", self)
-
-    def __array__(self, dtype=None, copy=None):
-        return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __repr__(self):
         numbers = "freed" if isinstance(self, Buffer) and self.data is None else self.numpy()
@@ -137,7 +84,6 @@ def apply(op, *inputs, **attrs):
     return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
 
 
-_BIRTHS = itertools.count()  # so a trace knows which variables it made
 DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # of kernels
 
 
@@ -194,75 +140,19 @@ def _number(value, name, spec):
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
 
-def renamed(x):
-    """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
-    return type(x)(x.spec, x.data, x if x.source is None else x.source)
-
-
-class _Held(Operators):
-    """Names a tensor. Threads take turns where its numbers move; a program may overwrite them, at home."""
-
-    def __init__(self, tensor):
-        self.spec, self.held, self.home = tensor.spec, renamed(tensor), None
-        self.born, self.turn = next(_BIRTHS), threading.Lock()
-
-    shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = _in_place
-
-    def numpy(self):
-        """A copy of its numbers."""
-        return self.value.numpy()
-
-    def replace(self, tensor):
-        """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        with self.turn:
-            self.held, self.home = renamed(tensor), None
-
-    def newest(self):
-        """The tensor that it names, at once: the same one until it is assigned."""
-        held = self.held
-        if self.home is not None:  # a program writes there; now somebody knows the numbers
-            with self.turn:
-                held, self.home = self.held, None
-        return held
-
-
-_bytes_of = (c_char * 0).from_buffer  # its `addressof` is `array.ctypes.data`, and takes a fifth of its time
-
-
-def home_of(variable, to_write=True):
-    """Where a program finds a variable's numbers in its turn and, `to_write`, overwrites them: no tensor shares them."""
-    if variable.home is None and to_write:
-        private = Tensor(variable.spec, variable.held.data.copy())
-        variable.home, variable.held = addressof(_bytes_of(private.data)), private
-    return variable.home or addressof(_bytes_of(variable.held.data))
-
-
-class Turns:
-    """Nobody else moves these variables' numbers in this `with` block. (In one order, or two would wait for ever.)"""
-
-    def __init__(self, variables):
-        self.turns = [variable.turn for variable in sorted(variables, key=lambda variable: variable.born)]
-
-    def __enter__(self):
-        for turn in self.turns:
-            turn.acquire()
-
-    def __exit__(self, *_):
-        for turn in self.turns:
-            turn.release()
-
-
-class Variable(_Held):
+class Variable(Storage, Operators):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
     def __init__(self, value, name=None, trainable=True):
         super().__init__(as_tensor(value))
-        self.name, self.trainable, self.grad = name, flag("trainable", trainable), None
+        self.name, self.grad = name, None
+        self.trainable = flag("trainable", trainable)
 
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
-    assign_add = of_several_ops("assign_add")
-    assign_sub = of_several_ops("assign_sub")
+
+    def numpy(self):
+        """A copy of its numbers."""
+        return self.value.numpy()
 
     def assign(self, value):
         """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""

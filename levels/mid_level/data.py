@@ -7,9 +7,10 @@ import reprlib
 
 import numpy as np
 
-from levels.low_level import constant, gather, row_numbers
+from levels.low_level import constant, gather
+from levels.support.checks import at_least, row_numbers
 
-from .layers import RANDOM, Made, at_least
+from .layers import RANDOM, Made
 
 
 class Dataset(Made):
@@ -59,7 +60,8 @@ class Dataset(Made):
     def shuffle(self, buffer_size, seed=None):
         """All rows in random order, another one in each pass; a seed repeats them, pass by pass."""
         n = at_least(self.length, "shuffle: buffer_size", buffer_size)
-        seed, passes = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed), itertools.count()
+        seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
+        passes = itertools.count()
 
         def make():
             rows, number = self.make(), next(passes)

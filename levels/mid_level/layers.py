@@ -2,7 +2,6 @@
 
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
-import difflib
 import functools
 import inspect
 import math
@@ -12,7 +11,7 @@ import numpy as np
 
 from levels.hardware import PLACE
 from levels.low_level import Module, Variable, as_tensor, nn
-from levels.support.checks import flag, real
+from levels.support.checks import at_least, flag, known
 from levels.support.locks import MAKING
 
 
@@ -34,34 +33,6 @@ INITIALIZERS = {"zeros": lambda shape: [0.0] * math.prod(shape), "glorot_uniform
 ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 
 
-def known(what, table, name):
-    """The entry of that name in a table; what does as they do stays. Else raises ValueError, TypeError."""
-    does = {"optimizer": "apply_gradients", "metric": "update_state"}.get(what, "__call__")
-    if not isinstance(name, str) and not hasattr(name, does):
-        raise TypeError(f"{what} is {name!r:.60}; expected the name of one, or what has {does}")
-    if isinstance(name, str) and name not in table:
-        near = difflib.get_close_matches(name, table, 1)
-        cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
-        more = "; levels_more.mid_level has more" * (type(table) is dict)
-        raise ValueError(f"no {what} is called {name!r}; {cure}{more}")
-    return table[name] if isinstance(name, str) else name
-
-
-def at_least(least, name, value):
-    """The value, if it is a whole number of at least that. Else raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
-    return int(value)
-
-
-def positive(name, value, below=math.inf, zero=False):
-    """The value as Python's number, if it is above 0 (or 0, where `zero` says so) and below that. Else raises ValueError."""
-    number = real(value)
-    if number is None or not (0.0 < number < below or (zero and number == 0)):
-        raise ValueError(f"{name} is {value!r}; expected a positive number" + f" below {below:g}" * (below < math.inf))
-    return number
-
-
 class Made:
     """Remembers how it was made: `part.again()` makes a new one with the same arguments."""
 
@@ -75,21 +46,21 @@ class Made:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-class _Part(Made, Module):
-    """What has a name and a dtype, is called, and may stay as it is while a model is trained.
+class _Named(Made, Module):
+    """What has a name and a dtype, and is called.
 
     Raises NotImplementedError for a call(x, training): nobody here would tell it.
     """
 
-    changes = True  # see `trainable`
     hears_training = False  # whether `call` may ask for `training`
     building = False  # whether `build_for` is at work
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
-        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-        asks = "training" in inspect.signature(getattr(type(self), "call", len)).parameters
-        if asks and not self.hears_training:
+        self.dtype = None if dtype is None else np.dtype(dtype)
+        self.built = False
+        call = getattr(type(self), "call", None)
+        if call and "training" in inspect.signature(call).parameters and not self.hears_training:
             raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
     def __call__(self, x, training=None):
@@ -108,14 +79,15 @@ class _Part(Made, Module):
                 self.building = False
             self.built = True
 
-    def starting(self, initializer, shape):
-        """The numbers of an initializer, [*shape], in its dtype."""
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
-        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
-
     def __repr__(self):
         sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
         return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
+
+
+class _Part(_Named):
+    """What may stay as it is while a model is trained."""
+
+    changes = True  # see `trainable`
 
     @property
     def trainable(self):
@@ -144,6 +116,11 @@ class Layer(_Part):
         """A new variable of this shape, in the layer's dtype. (`name` is for Keras' users.)"""
         self.built = not self.building  # else there may be more to make
         return Variable(self.starting(initializer, shape), trainable=trainable)
+
+    def starting(self, initializer, shape):
+        """The numbers of an initializer, [*shape], in its dtype."""
+        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
+        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
 
     def check_model(self, model):
         """Raise TypeError where this layer would not do in that model what it says. All of this level do."""

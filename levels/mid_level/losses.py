@@ -2,6 +2,8 @@
 
 # Built from 04_mid_level.ipynb: edit there, then run its last cell.
 
+import numpy as np
+
 from levels.low_level import Tensor, as_tensor, clip, log, reduce_mean
 
 from .layers import Made
@@ -27,13 +29,16 @@ class _Checked(Made):
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         if y_true.dtype.kind != "f" and not self.classes:
-            raise TypeError(f"{self}: y_true is {y_true.spec}; expected {y_pred.dtype}, as constant(y, {y_pred.dtype.name!r}) makes it")
+            cure = f"{y_pred.dtype}, as constant(y, {y_pred.dtype.name!r}) makes it"
+            raise TypeError(f"{self}: y_true is {y_true.spec}; expected {cure}")
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
         if y_true.spec.shape != y_pred.spec.shape:
-            cure = "equal shapes" + "; write y[:, None]" * (y_true.spec.shape == y_pred.spec.shape[:-1])
+            cure = "equal shapes"
+            if y_true.spec.shape == y_pred.spec.shape[:-1]:
+                cure += "; write y[:, None]"
             raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected {cure}")
         if self.probabilities:
             self.check_probabilities("y_true", y_true)
@@ -41,8 +46,10 @@ class _Checked(Made):
 
     def check_probabilities(self, name, x):
         """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
-        if type(x) is Tensor and (((p := x.numpy()) < 0.0) | (p > 1.0)).any():
-            wrong = float(max(p.ravel(), key=lambda p: abs(p - 0.5)))
+        p = x.numpy() if type(x) is Tensor else np.empty(0)
+        beyond = p[(p < 0.0) | (p > 1.0)]
+        if beyond.size:
+            wrong = float(max(beyond, key=lambda p: abs(p - 0.5)))
             raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
     def __repr__(self):

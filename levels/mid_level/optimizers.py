@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from levels.low_level import Module, Operators, Variable, constant, exp, sqrt
+from levels.support.checks import positive
 from levels.support.locks import MAKING
 
-from .layers import Made, positive
+from .layers import Made
 
 
 def descend(rate, dw, w):

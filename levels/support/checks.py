@@ -1,5 +1,8 @@
 """Checks of arguments, the same on every level. Each error says what was given, what was expected, and what to do."""
 
+import difflib
+import reprlib
+
 import numpy as np
 
 
@@ -17,10 +20,10 @@ def unmasked(values):
         array = np.empty((), object)
     if array.dtype.kind not in "biufc":
         words = words_in(values)
-        told = (
-            f"these are words ({words}): number them with np.unique(y, return_inverse=True)[1], where they are classes"
-        )
-        raise TypeError(f"{values!r:.60}: expected an array of numbers; {told if words else 'others have no kernels'}")
+        told = "others have no kernels"
+        if words:
+            told = f"these are words ({words}): number them with np.unique(y, return_inverse=True)[1], where they are classes"
+        raise TypeError(f"{values!r:.60}: expected an array of numbers; {told}")
     return array
 
 
@@ -46,6 +49,51 @@ def flag(name, value):
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} is {value!r:.60}; expected True or False")
     return bool(value)
+
+
+def known(what, table, name):
+    """The entry of that name in a table; what does as they do stays. Else raises ValueError, TypeError."""
+    does = {"optimizer": "apply_gradients", "metric": "update_state"}.get(what, "__call__")
+    if not isinstance(name, str):
+        if not hasattr(name, does):
+            raise TypeError(f"{what} is {name!r:.60}; expected the name of one, or what has {does}")
+        return name
+    if name not in table:
+        near = difflib.get_close_matches(name, table, 1)
+        cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
+        more = "; levels_more.mid_level has more" if type(table) is dict else ""
+        raise ValueError(f"no {what} is called {name!r}; {cure}{more}")
+    return table[name]
+
+
+def at_least(least, name, value):
+    """The value, if it is a whole number of at least that. Else raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
+    return int(value)
+
+
+def positive(name, value, below=np.inf, zero=False):
+    """The value as Python's number, if it is above 0 (or 0, where `zero` says so) and below that. Else raises ValueError."""
+    number = real(value)
+    if number is None or not (0.0 < number < below or (zero and number == 0)):
+        cure = f" below {below:g}" if below < np.inf else ""
+        raise ValueError(f"{name} is {value!r}; expected a positive number{cure}")
+    return number
+
+
+def row_numbers(what, batches, rows):
+    """Batches of row numbers as int64[steps, batch]. Raises ValueError for what are none, IndexError beyond so many rows."""
+    try:
+        found = unmasked(batches)
+    except TypeError:
+        found = np.zeros(0)
+    if found.ndim != 2 or found.dtype.kind not in "iu" or not found.size:
+        raise ValueError(f"{what} are {reprlib.repr(batches)}; expected whole numbers [steps, batch]")
+    for row in (found.min(), found.max()):
+        if not 0 <= row < rows:
+            raise IndexError(f"{what} hold row {row}; there are {rows} rows")
+    return np.ascontiguousarray(found, np.int64)
 
 
 def check_finite(name, array):
@@ -79,12 +127,7 @@ def check_task(x, y, weights, batches, learning_rate, units):
     _check_array("y", y, x.dtype, len(x), 1)
     for k, (array, shape) in enumerate(zip(weights, shapes)):
         _check_array(f"weights[{k}]", array, x.dtype, *shape)
-    rows = unmasked(batches)
-    if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.size == 0:
-        raise ValueError(f"batches are {rows.dtype}{rows.shape}; expected integers [steps, batch], at least one")
-    for row in (rows.min(), rows.max()):
-        if not 0 <= row < len(x):
-            raise IndexError(f"batches hold row {row}; x has {len(x)} rows")
+    row_numbers("batches", batches, len(x))
     if real(learning_rate) is None or not 0 < learning_rate < np.inf:
         raise ValueError(f"learning_rate is {learning_rate!r}; expected a positive number")
 
@@ -99,3 +142,22 @@ def _check_array(name, array, dtype, *shape):
 def _described(array):
     """The dtype and shape of what was given, for an error."""
     return f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
+
+
+def cache_key(x):
+    """What a trace depends on, of an argument that is no tensor: its type and its value. A number's text tells -0.0 and NaN.
+
+    Raises TypeError for what can be no key.
+    """
+    if type(x).__hash__ is None:
+        raise TypeError(f"a {type(x).__name__} is no argument: expected tensors, arrays, variables, numbers or names")
+    if isinstance(x, tuple):
+        return type(x), *map(cache_key, x)
+    return type(x), repr(x) if isinstance(x, (float, complex, np.inexact)) else x
+
+
+def even(batches):
+    """A list of batches, all of one size; the last one in a list of its own, where it is shorter."""
+    lists = batches if isinstance(batches, (list, tuple)) else ()
+    lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
+    return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]

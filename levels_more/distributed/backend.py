@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from levels.kernels import planned
-from levels.low_level import BACK_ENDS, RUN, Graph, Node, NoProgram, Replay, Tensor, constant, dce, renamed
+from levels.low_level import BACK_ENDS, RUN, Graph, Node, NoProgram, Replay, Tensor, constant, dce
+from levels.support.storage import renamed
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
 from levels_more.distributed.collectives import COLLECTIVES, world

@@ -15,8 +15,8 @@ import numpy as np
 
 from levels.kernels import kernel, make, same_dtype
 from levels.low_level import VJPS, apply, as_tensor
-from levels.support.locks import once
 from levels_more.checks import expect, number, sizes
+from levels_more.hardware.locks import once
 from levels_more.kernels.verify import TRIALS
 
 INSTALL = "pip install mpi4py mpich (on Windows impi-rt, in place of mpich)"

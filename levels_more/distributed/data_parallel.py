@@ -103,10 +103,10 @@ class First(Callback):
             return
 
         def told():
-            before = [v.held for v in _state(model)]
+            before = [v.current for v in _state(model)]
             act()
             rate = model.optimizer.learning_rate
-            changed = any(v.held is not held for v, held in zip(_state(model), before, strict=True))
+            changed = any(v.current is not held for v, held in zip(_state(model), before, strict=True))
             return model.stop_training, changed, None if callable(rate) else rate, logs
 
         model.stop_training, changed, rate, known = from_first(told)

@@ -6,10 +6,10 @@ import os
 import numpy as np
 
 from levels.hardware import MEASURES, Assembler, Index, seconds
-from levels.support.locks import once
 from levels.support.machine import host_lanes
 from levels_more.checks import expect
 from levels_more.checks import number as check_number
+from levels_more.hardware.locks import once
 
 _LINE = 64  # bytes that move together between memory and caches, on most processors
 

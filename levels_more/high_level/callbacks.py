@@ -6,8 +6,7 @@ from pathlib import Path
 
 from levels.high_level import Callback
 from levels.low_level import Variable, dce, trace
-from levels.mid_level import at_least, positive
-from levels.support.checks import flag, real
+from levels.support.checks import at_least, flag, positive, real
 from levels_more import checks, needed
 from levels_more.checks import called, file_name, takes, word
 from levels_more.high_level.data_adapter import alone

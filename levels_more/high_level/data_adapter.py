@@ -8,8 +8,8 @@ import numpy as np
 
 from levels import high_level, mid_level
 from levels.low_level import Operators, as_tensor, constant
-from levels.mid_level import Layer, Loss, at_least, positive
-from levels.support.checks import check_finite, unmasked, words_in
+from levels.mid_level import Layer, Loss
+from levels.support.checks import at_least, check_finite, positive, unmasked, words_in
 from levels_more.checks import expect
 from levels_more.compiler.dependencies import of_levels
 from levels_more.high_level.recompile import Kept

@@ -4,7 +4,7 @@ import reprlib
 
 import numpy as np
 
-from levels.mid_level import at_least
+from levels.support.checks import at_least
 from levels_more.high_level.data_adapter import arrays_of
 
 

@@ -7,8 +7,7 @@ import numpy as np
 from levels import high_level
 from levels.low_level import function
 from levels.mid_level import Layer as CoreLayer
-from levels.mid_level import at_least, positive
-from levels.support.checks import flag
+from levels.support.checks import at_least, flag, positive
 from levels_more.checks import as_python, expect, several
 from levels_more.high_level import introspection
 from levels_more.high_level.data_adapter import (

@@ -4,8 +4,7 @@ import warnings
 
 import numpy as np
 
-from levels.mid_level import at_least
-from levels.support.checks import flag
+from levels.support.checks import at_least, flag
 from levels_more import needed
 from levels_more.checks import expect, several
 from levels_more.high_level.callbacks import EarlyStopping

@@ -8,7 +8,7 @@ import numpy as np
 from levels import mid_level
 from levels.high_level import epoch_loss, loops
 from levels.low_level import as_tensor, reduce_mean
-from levels.mid_level import known, positive
+from levels.support.checks import known, positive
 from levels_more.checks import takes
 from levels_more.high_level.data_adapter import as_list, laid_out, parts_of, y_as
 from levels_more.high_level.recompile import Kept

@@ -7,8 +7,8 @@ from llvmlite import ir
 
 from levels.hardware import exponent, scaled
 from levels.support.compiled import STANDS
-from levels.support.locks import once
 from levels.support.machine import host_lanes
+from levels_more.hardware.locks import once
 
 
 def intrinsic(function):

@@ -8,8 +8,7 @@ import numpy as np
 
 from levels import mid_level
 from levels.low_level import Operators, Tensor, as_tensor
-from levels.mid_level import known
-from levels.support.checks import flag
+from levels.support.checks import flag, known
 from levels_more.checks import as_python
 from levels_more.compiler.dependencies import of_levels
 from levels_more.low_level.module import Module

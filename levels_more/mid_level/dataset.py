@@ -15,8 +15,8 @@ import numpy as np
 from levels import mid_level
 from levels.hardware import PLACE
 from levels.low_level import DOOR, DTYPES, RUN, Operators, Tensor, as_tensor, constant, gather
-from levels.mid_level import RANDOM, at_least, known
-from levels.support.checks import flag, unmasked, words_in
+from levels.mid_level import RANDOM
+from levels.support.checks import at_least, flag, known, unmasked, words_in
 from levels_more.checks import called, expect, file_name, without_mask, word
 
 AT_ONCE = 2**16  # bytes of rows

@@ -7,7 +7,8 @@ import reprlib
 import numpy as np
 
 from levels.low_level import Operators, constant, gather
-from levels.mid_level import Made, at_least, known
+from levels.mid_level import Made
+from levels.support.checks import at_least, known
 from levels_more.checks import called, number, several, without_mask, word
 from levels_more.low_level.ops import concat, one_hot
 from levels_more.mid_level.base_layer import Beside, Layer

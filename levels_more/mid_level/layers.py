@@ -7,8 +7,8 @@ import numpy as np
 
 from levels import mid_level
 from levels.low_level import Variable, apply, as_tensor, exp, gather, nn, reduce_mean, sqrt
-from levels.mid_level import RANDOM, at_least, known, positive
-from levels.support.checks import flag
+from levels.mid_level import RANDOM
+from levels.support.checks import at_least, flag, known, positive
 from levels_more.checks import as_python, called, expect
 from levels_more.low_level import activations
 from levels_more.low_level.ops import cast, concat, elu, gelu, log_softmax, reshape, softmax, swish, tanh, where

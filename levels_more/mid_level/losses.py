@@ -4,8 +4,8 @@ import collections
 
 from levels import mid_level
 from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce_mean, reduce_sum
-from levels.mid_level import losses, positive
-from levels.support.checks import flag
+from levels.mid_level import losses
+from levels.support.checks import flag, positive
 from levels_more.compiler.eager.bounds_check import surely_within
 from levels_more.low_level.ops import absolute, cast, log_softmax, minimum, one_hot, reshape
 from levels_more.mid_level.composite_ops import joins

@@ -6,7 +6,8 @@ import re
 import numpy as np
 
 from levels.low_level import Symbol, Variable, apply, as_tensor, reduce_sum, sigmoid
-from levels.mid_level import Loss, Made, at_least, known, losses, positive
+from levels.mid_level import Loss, Made, losses
+from levels.support.checks import at_least, known, positive
 from levels_more.checks import called, dtype_of, expect, sizes
 from levels_more.low_level.module import Module
 from levels_more.low_level.ops import arg_max, cast, concat, maximum, reshape, softmax

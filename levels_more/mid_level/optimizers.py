@@ -7,8 +7,8 @@ import operator
 
 from levels import mid_level
 from levels.low_level import clip, exp, reduce_sum, sqrt
-from levels.mid_level import Made, optimizers, positive
-from levels.support.checks import flag
+from levels.mid_level import Made, optimizers
+from levels.support.checks import flag, positive
 from levels_more.checks import number, several
 from levels_more.low_level.module import Module
 from levels_more.low_level.ops import cast, cos, maximum, minimum, where

@@ -6,7 +6,7 @@ import numpy as np
 
 from levels import mid_level
 from levels.low_level import Variable, sqrt
-from levels.mid_level import positive
+from levels.support.checks import positive
 from levels_more.checks import as_python, called, number, sizes
 from levels_more.low_level.activations import leaky_relu
 from levels_more.low_level.ops import cast, maximum, reshape

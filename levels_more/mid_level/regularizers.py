@@ -1,7 +1,8 @@
 """Penalties for large weights."""
 
 from levels.low_level import as_tensor, reduce_sum
-from levels.mid_level import Made, positive
+from levels.mid_level import Made
+from levels.support.checks import positive
 from levels_more.low_level.ops import absolute
 
 

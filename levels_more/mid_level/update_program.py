@@ -9,8 +9,9 @@ Measured, the update alone of the net 2-4-8-1, in µs, and the weights read by t
 
 from operator import is_
 
-from levels.low_level import Graph, Node, Replay, Tensor, Turns
+from levels.low_level import Graph, Node, Replay, Tensor
 from levels.mid_level import Made
+from levels.support.storage import LockAll
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager.backward import at_once
 from levels_more.compiler.fused.backend import ShortFunction
@@ -42,7 +43,7 @@ class EagerStep(ShortFunction):
         """
         old = [node for node in graph.nodes if node.op == "variable"]
         self.old, self.changed = [node.attrs["of"] for node in old], [*graph.updates]
-        self.turns = Turns({*self.old, *self.changed})
+        self.locks = LockAll({*self.old, *self.changed})
         new = {x: Node("input", (), {"of": k}, x.spec) for k, x in enumerate(old, len(self.variables))}
         for x in graph.nodes:
             if x.inputs:
@@ -68,10 +69,10 @@ class EagerStep(ShortFunction):
         if program.variables:
             program.run(gradients)
             return True
-        with self.turns:
-            new = program.run([*gradients, *[v.held for v in self.old]])
+        with self.locks:
+            new = program.run([*gradients, *[v.current for v in self.old]])
             for variable, value in zip(self.changed, new, strict=True):
-                variable.held, variable.home = value, None
+                variable.current, variable.pinned = value, None
         return True
 
     def __reduce__(self):

@@ -5,7 +5,7 @@ import types
 import numpy as np
 
 from levels.low_level import constant
-from levels.mid_level import positive
+from levels.support.checks import positive
 from levels_more import mid_level
 from levels_more.checks import as_python, expect
 from levels_more.torch.recorded import FUNCTIONS, Recorded

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from levels.low_level import renamed
+from levels.support.storage import renamed
 from levels_more import low_level
 
 

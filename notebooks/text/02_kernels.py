@@ -1103,7 +1103,6 @@ KERNELS
 #| export registry
 from contextlib import contextmanager
 
-
 KERNEL_TRIALS = []  # trial(op, kind, function, before): raises ValueError where a kernel differs from the one before
 
 

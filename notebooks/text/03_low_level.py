@@ -60,7 +60,7 @@ from course.inspection import spellings
 spellings.here("torch", "low", "linear")
 
 # %% [markdown]
-# ## The door (6 min)
+# ## The door (8 min)
 #
 # On level 2 we launched kernels by name. Let a type of our own do that. Python hands `x * w` to the type of `x`, and this one
 # hands the *name* of the op on, to one function: the door. It takes notes. (`None`: launch finds memory for the result.)
@@ -105,102 +105,55 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 #                     └──▶  trace:  writes it down, runs nothing; a symbol comes back
 # ```
 #
-# Now the real thing. A **tensor** is level 1's `Buffer` with operators like `Number`'s. (Folded: one line for each sign.)
+# Now the real thing. Each sign has two methods. Python asks `x` of `x - 1.0` first, and of `1.0 - x` the number, which does not
+# know, and then `x`:
 
-# %% tags=["hide-input"]
+# %%
 #| export tensors
 """Every op passes one door, `apply`: tensors are numbers that go through it."""
 
 import copyreg
 import functools
-import itertools
 import threading
-from ctypes import addressof, c_char
-
-import numpy as np
 
 from levels.hardware import PLACE, REAL, Assembler, Buffer, Spec, dot, pool
 from levels.kernels import ELEMENTWISE, KERNELS, planned, reduced
-from levels.support.arrays import array_ufunc
-from levels.support.checks import flag, unmasked
-
-OPERATORS = {}  # "[]" -> function(x, …): what an operator or a method does that is made of several ops
-
-
-def of_several_ops(sign):
-    """The method of a tensor that is the row of this sign in OPERATORS. Raises TypeError where there is none."""
-
-    def method(x, *others):
-        if sign not in OPERATORS:
-            raise TypeError(f"{type(x).__name__}: no {sign} here; `import levels_more.low_level` brings it")
-        return OPERATORS[sign](x, *others)
-
-    return method
+from levels.support.checks import cache_key, even, flag, row_numbers, unmasked
+from levels.support.operators import SeveralOps
+from levels.support.storage import CREATED, LockAll, Storage, address_of, pinned_address, renamed
 
 
 def sides(op):
-    """The methods for `x - 1.0`, and for `1.0 - x`: Python asks the number first, which does not know, then the tensor."""
+    """The methods for `x - 1.0`, and for `1.0 - x`."""
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
 
-def _one(kind):
-    """The method that makes this kind of thing of a tensor's one number, in the form `how`. (f"{x}" has none.)"""
+# %% [markdown]
+# A **tensor** is level 1's `Buffer` with these operators. (Folded: `Number` again, with one line for each sign.) What several ops
+# do, as in `x[0]` or `x > y`, has rows in a table, `OPERATORS`. The table is empty here: [more ops](more/03_more_ops.ipynb) fills it.
+# The methods that look into it come from `SeveralOps`, of `levels/support`, and those that make a number of Python's of a tensor.
 
-    def made(x, *how):
-        if how != ("",) and x.spec.nbytes != x.dtype.itemsize:
-            raise ValueError(f"a tensor of shape {x.shape} is not one number; take one of it, or use where")
-        return repr(x) if how == ("",) else kind(x.numpy().item(), *how)
-
-    return made
-
-
-def _in_place(variable, value):
-    """`w -= 1.0` would make a tensor of what was a variable. Raises TypeError."""
-    raise TypeError("w -= … is no step of a variable; write w.assign_sub(…)")
+# %% tags=["hide-input"]
+#| export tensors
+OPERATORS = {}  # "[]" -> function(x, …): what an operator or a method does that is made of several ops
 
 
-class Operators:
+class Operators(SeveralOps):
     """What a tensor and a variable can do in an expression."""
 
     __slots__ = ()
+    operators = OPERATORS
     __add__, __radd__ = sides("add")
     __sub__, __rsub__ = sides("subtract")
     __mul__, __rmul__ = sides("multiply")
     __truediv__, __rtruediv__ = sides("divide")
     __matmul__, __rmatmul__ = sides("matmul")
-    __bool__, __float__, __int__, __format__ = map(_one, (bool, float, int, format))
-    __array_ufunc__ = array_ufunc  # NumPy's arrays leave `array + tensor` to the tensor
-    __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
-    __getitem__ = of_several_ops("[]")
-    __len__ = of_several_ops("len")
-    __iter__ = of_several_ops("iter")
-    __abs__ = of_several_ops("abs")
-    __eq__ = of_several_ops("==")
-    __ne__ = of_several_ops("!=")
-    __lt__ = of_several_ops("<")
-    __gt__ = of_several_ops(">")
-    __le__ = of_several_ops("<=")
-    __ge__ = of_several_ops(">=")
-    __and__ = of_several_ops("&")
-    __or__ = of_several_ops("|")
-    __invert__ = of_several_ops("~")
-    __mod__ = of_several_ops("%")
-    __floordiv__ = of_several_ops("//")
-    __rpow__ = of_several_ops("power of a number")
-    _power = of_several_ops("**")
-    item = of_several_ops("item")
-    to = of_several_ops("to")
-    backward = of_several_ops("backward")
-    ndim = property(lambda self: len(self.shape))
 
     def __pow__(self, other):
-        return self * self if type(other) is int and other == 2 else self._power(other)
+        return self * self if type(other) is int and other == 2 else self.power(other)
 
     def __neg__(self):
         return apply("negative", self)
-
-    def __array__(self, dtype=None, copy=None):
-        return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __repr__(self):
         numbers = "freed" if isinstance(self, Buffer) and self.data is None else self.numpy()
@@ -265,14 +218,13 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay (3 min)
+# ## Numbers come in, variables stay (4 min)
 #
-# `constant` makes a tensor of numbers, and `as_tensor` of whatever comes: in `x * 2.0` the 2.0 takes the dtype of `x`. (Folded, with
-# what threads and programs need of a variable, `_Held`.)
+# `constant` makes a tensor of numbers, and `as_tensor` of whatever comes: in `x * 2.0` the 2.0 takes the dtype of `x`. (Folded. The
+# heart is level 1's `put`; the rest says which dtype.)
 
 # %% tags=["hide-input"]
 #| export tensors
-_BIRTHS = itertools.count()  # so a trace knows which variables it made
 DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # of kernels
 
 
@@ -329,81 +281,26 @@ def _number(value, name, spec):
     return _placed(np.asarray(value), spec.dtype, spec.device)
 
 
-def renamed(x):
-    """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
-    return type(x)(x.spec, x.data, x if x.source is None else x.source)
-
-
-class _Held(Operators):
-    """Names a tensor. Threads take turns where its numbers move; a program may overwrite them, at home."""
-
-    def __init__(self, tensor):
-        self.spec, self.held, self.home = tensor.spec, renamed(tensor), None
-        self.born, self.turn = next(_BIRTHS), threading.Lock()
-
-    shape, dtype, device = Buffer.shape, Buffer.dtype, Buffer.device
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = _in_place
-
-    def numpy(self):
-        """A copy of its numbers."""
-        return self.value.numpy()
-
-    def replace(self, tensor):
-        """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
-        with self.turn:
-            self.held, self.home = renamed(tensor), None
-
-    def newest(self):
-        """The tensor that it names, at once: the same one until it is assigned."""
-        held = self.held
-        if self.home is not None:  # a program writes there; now somebody knows the numbers
-            with self.turn:
-                held, self.home = self.held, None
-        return held
-
-
-_bytes_of = (c_char * 0).from_buffer  # its `addressof` is `array.ctypes.data`, and takes a fifth of its time
-
-
-def home_of(variable, to_write=True):
-    """Where a program finds a variable's numbers in its turn and, `to_write`, overwrites them: no tensor shares them."""
-    if variable.home is None and to_write:
-        private = Tensor(variable.spec, variable.held.data.copy())
-        variable.home, variable.held = addressof(_bytes_of(private.data)), private
-    return variable.home or addressof(_bytes_of(variable.held.data))
-
-
-class Turns:
-    """Nobody else moves these variables' numbers in this `with` block. (In one order, or two would wait for ever.)"""
-
-    def __init__(self, variables):
-        self.turns = [variable.turn for variable in sorted(variables, key=lambda variable: variable.born)]
-
-    def __enter__(self):
-        for turn in self.turns:
-            turn.acquire()
-
-    def __exit__(self, *_):
-        for turn in self.turns:
-            turn.release()
-
-
 # %% [markdown]
-# A variable (`tf.Variable` · `torch.nn.Parameter`) asks at the door for its value, and `assign` passes there, too.
+# A variable (`tf.Variable` · `torch.nn.Parameter`) asks at the door for its value, and `assign` passes there, too. `Storage`, of
+# `levels/support`, keeps the tensor that it names: threads take turns, behind a lock, where a program overwrites its numbers.
 
 
 # %%
 #| export tensors
-class Variable(_Held):
+class Variable(Storage, Operators):
     """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
 
     def __init__(self, value, name=None, trainable=True):
         super().__init__(as_tensor(value))
-        self.name, self.trainable, self.grad = name, flag("trainable", trainable), None
+        self.name, self.grad = name, None
+        self.trainable = flag("trainable", trainable)
 
     value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
-    assign_add = of_several_ops("assign_add")
-    assign_sub = of_several_ops("assign_sub")
+
+    def numpy(self):
+        """A copy of its numbers."""
+        return self.value.numpy()
 
     def assign(self, value):
         """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""
@@ -927,11 +824,12 @@ import copy
 import math
 
 
-def _parts(x):
-    """{name: part} of a module, a dict, a list or a tuple; of anything else none."""
-    if isinstance(x, (list, tuple)):
-        return dict(enumerate(x))
-    return vars(x) if isinstance(x, Module) else x if isinstance(x, dict) else {}
+def _inside(x):
+    """[(name, part)] of a module, a dict, a list or a tuple; of anything else none. (A copy: a thread may build what x holds.)"""
+    x = vars(x) if isinstance(x, Module) else x
+    if isinstance(x, dict):
+        return [*x.items()]
+    return [*enumerate(x)] if isinstance(x, (list, tuple)) else []
 
 
 class Module:
@@ -940,17 +838,16 @@ class Module:
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
         found, seen, waiting = {}, set(), [("", self)]
-        wanted = kind, Module, list, tuple, dict  # nothing is found in any other
         while waiting:
-            path, value = waiting.pop()
+            name, value = waiting.pop()
             if id(value) in seen:
                 continue
             seen.add(id(value))
-            if isinstance(value, kind) and found.setdefault(path, value) is not value:
-                raise ValueError(f"two parts have the name {path[:50]!r}")
-            for k, part in reversed(dict(_parts(value)).items()):  # a copy: another thread may build what it holds
-                if isinstance(part, wanted) and not hasattr(type(part), "apart"):
-                    waiting.append((f"{path}.{k}" if path else str(k), part))
+            if isinstance(value, kind) and found.setdefault(name, value) is not value:
+                raise ValueError(f"two parts have the name {name[:50]!r}")
+            for k, part in reversed(_inside(value)):
+                if isinstance(part, (kind, Module, list, tuple, dict)) and not hasattr(type(part), "apart"):
+                    waiting.append((f"{name}.{k}" if name else str(k), part))
         return found
 
     def __copy__(self):
@@ -1030,7 +927,7 @@ print(f"a step {t_step:.0f} µs")
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
-# ## Written down, not run (14 min)
+# ## Written down, not run (15 min)
 #
 # The third guest computes nothing. A plan tells the result's shape before any number is known. So he writes each op down, and
 # gives back a tensor that has a shape and no numbers (it names a `source`, and so gets no memory). In the smallest form:
@@ -1174,26 +1071,26 @@ class Graph:
         return ", ".join(node.op for node in self.ops)
 
 
-# %% tags=["hide-input"]
+# %% [markdown]
+# The `trace` that we keep gives the graph, what the function returned, and the variables that it made: those created after it began.
+
+
+# %%
 #| export graph
 def _results_of(given):
     """The tensors that a function returns: none, one, or those of a list or a tuple. Raises TypeError for others."""
-    results = list(given) if type(given) in (list, tuple) else [given] * (given is not None)
+    if given is None:
+        return []
+    results = list(given) if type(given) in (list, tuple) else [given]
     for x in results:
         if isinstance(x, (list, tuple, dict, set)) or x is None:
             raise TypeError(f"a function returns tensors, or one list or tuple of them; got a {type(x).__name__}")
     return results
 
 
-# %% [markdown]
-# The `trace` that we keep gives the graph, what the function returned, and the variables that it made: those born after it began.
-
-
-# %%
-#| export graph
 def trace(python, signature):
     """Run `python` on symbols of these Specs (what is none is an argument as it is): its Graph, its result, variables it made."""
-    here, before, begun = Trace(), DOOR.stands, next(_BIRTHS)
+    here, before, begun = Trace(), DOOR.stands, next(CREATED)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
     try:
@@ -1203,7 +1100,7 @@ def trace(python, signature):
         DOOR.stands = before
     new = {v: here.node(x) for v, x in [*here.known.items()] if isinstance(v, Variable)}
     updates = {v: node for v, node in new.items() if node.attrs.get("of") is not v}
-    return Graph(here.nodes, outputs, updates), result, [v for v in new if v.born > begun]
+    return Graph(here.nodes, outputs, updates), result, [v for v in new if v.created > begun]
 
 
 # %%
@@ -1459,7 +1356,8 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 #     with the sums:          compute what is purple, store the new w and b
 # ```
 #
-# That is `RowProgram`. (Folded. What does not split is a `NoProgram`.)
+# That is `RowProgram`. (Folded. What does not split is a `NoProgram`.) While it runs, `LockAll` of `levels/support` holds the locks of
+# its variables, and `pinned_address` says where the program may overwrite their numbers.
 
 
 # %% tags=["hide-input"]
@@ -1595,7 +1493,7 @@ class RowProgram:
         self.words = struct.Struct(f"{len(self.program.words)}q").pack
         self.inputs = [of for of in owners if type(of) is int]
         self.variables = owners[len(self.inputs) :]
-        self.turns = Turns(self.variables)
+        self.locks = LockAll(self.variables)
         self.specs, self.every = [x.spec for x in graph.outputs], np.arange(batch, dtype=np.int64)
         self.once = 1, batch, self.every.ctypes.data
 
@@ -1610,12 +1508,12 @@ class RowProgram:
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
-        """Run on a block of words, of this call alone. Variables are read, and overwritten, at home."""
+        """Run on a block of words, of this call alone. Variables are read, and overwritten, where they are pinned."""
         outs = [Tensor(spec) for spec in specs]
-        given = [addressof(_bytes_of(x.data)) for x in (*outs, *map(args.__getitem__, self.inputs))]
-        with self.turns:
-            homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]
-            self.program.run(self.words(*sizes, *given, *homes))
+        given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
+        with self.locks:
+            pinned = [v.pinned or pinned_address(v, v in self.graph.updates) for v in self.variables]
+            self.program.run(self.words(*sizes, *given, *pinned))
         return outs
 
     def run(self, args):
@@ -1641,7 +1539,7 @@ print(len(program.program.text.splitlines()), "lines of LLVM's language")
 #
 # **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
 #
-# ## `function` (4 min)
+# ## `function` (5 min)
 #
 # What is left is to do all of that once: trace, make smaller, write the program, keep it. In its smallest form:
 
@@ -1669,8 +1567,8 @@ print(hundred(compiled_once(step)) == losses[:100])
 #   the learning rate in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule;
 #   [guards](more/03_guards.ipynb) watch.)
 # - `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one call.
-# - While a tape or a trace stands at the door it runs undecorated, so that they hear of every op. Here is a guest for whoever
-#   wants just that, `with eager():`
+# - While a tape or a trace stands at the door it runs undecorated, so that they hear of every op. Here is a tape for whoever
+#   wants just that, and no records: `with eager():`
 
 
 # %%
@@ -1678,22 +1576,32 @@ print(hundred(compiled_once(step)) == losses[:100])
 """A function of tensors that is traced once for each signature, and then runs as a program."""
 
 
-def eager():
-    """Inside this `with` block a `function` runs undecorated, op by op."""
-    tape = GradientTape()
-    tape.records = None  # it writes nothing down, but it stands at the door
-    return tape
+class Eager(GradientTape):
+    """A tape on which nothing is written: inside this `with` block a `function` runs undecorated, op by op."""
+
+    def __init__(self):
+        super().__init__()
+        self.records = None
 
 
-# %% tags=["hide-input"]
+eager = Eager
+
+
+# %% [markdown]
+# Which passes a graph goes through, and which **back ends** may make its program, stands in two lists. (The branches add to them, and
+# to `GUARDS`.) In the folded cells, `_program_of` asks one back end after the other. `_Programs` is `compiled_once` for any function,
+# behind a lock, and `Function` adds the call and `over`. From `levels/support` come `cache_key`, what a trace depends on in an argument
+# that is no tensor; `row_numbers`, which refuses a row that is not there; `even`, which sets a shorter last batch apart; and `say_once`.
+
+# %%
 #| export functions
-import reprlib
-
-from levels.support.said import say_once
-
 PASSES = [dce]  # what makes a graph smaller, one after the other
 GUARDS = []  # guard(function, graph) -> a function that says whether what was compiled is out of date
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
+
+# %% tags=["hide-input"]
+#| export functions
+from levels.support.said import say_once
 
 
 def _program_of(graph, batch, over):
@@ -1707,68 +1615,30 @@ def _program_of(graph, batch, over):
     return Replay(graph, "; ".join(reasons.values()))
 
 
-def _cache_key(x):
-    """What a trace depends on, of an argument that is no tensor: its type and its value. A number's text tells -0.0 and NaN."""
-    if isinstance(x, tuple):
-        return type(x), *map(_cache_key, x)
-    return type(x), repr(x) if isinstance(x, (float, complex, np.inexact)) else x
-
-
+# %% tags=["hide-input"]
+#| export functions
 def _argument(x):
-    """What a function is called with: an array or a variable as a tensor, and anything else that can be a key as it is."""
-    if isinstance(x, (np.ndarray, Variable)):
-        return as_tensor(x)
-    if type(x).__hash__ is None:
-        raise TypeError(f"a {type(x).__name__} is no argument: expected tensors, arrays, variables, numbers or names")
-    return x
+    """What a function is called with: an array or a variable as a tensor, and anything else as it is."""
+    return as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x
 
 
 def _packed(outs, result):
     """A list of tensors as what the traced function returned."""
-    return None if result is None else type(result)(outs) if type(result) in (list, tuple) else outs[0]
+    if result is None:
+        return None
+    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
 
 
-def row_numbers(what, batches, rows):
-    """Batches of row numbers as int64[steps, batch]. Raises ValueError for what are none, IndexError beyond so many rows."""
-    try:
-        found = unmasked(batches)
-    except TypeError:
-        found = np.zeros(0)
-    if found.ndim != 2 or found.dtype.kind not in "iu" or not found.size:
-        raise ValueError(f"{what} are {reprlib.repr(batches)}; expected whole numbers [steps, batch]")
-    for row in (found.min(), found.max()):
-        if not 0 <= row < rows:
-            raise IndexError(f"{what} hold row {row}; there are {rows} rows")
-    return np.ascontiguousarray(found, np.int64)
-
-
-def _even(batches):
-    """A list of batches, all of one size; the last one in a list of its own, where it is shorter."""
-    lists = batches if isinstance(batches, (list, tuple)) else ()
-    lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
-    return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]
-
-
-class Function:
-    """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
-
-    Raises TypeError for what is no function, and for arguments that can be no key.
-    """
+class _Programs:
+    """The programs of a function, one for each cache key. Whoever asks first makes it, while other threads wait."""
 
     def __init__(self, python):
         if not callable(python):
             raise TypeError(f"function: {python!r:.60} is no function")
         functools.update_wrapper(self, python)
-        self.python, self.programs, self.lock = python, {}, threading.RLock()
+        self.python = python
+        self.programs, self.lock = {}, threading.RLock()
         self.traces, self.version, self.stale = 0, KERNELS.version, []
-
-    def __call__(self, *args):
-        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
-            return self.python(*args)
-        args = [x if type(x) is Tensor else _argument(x) for x in args]
-        key = tuple([x.spec if type(x) is Tensor else _cache_key(x) for x in args])
-        program, result = self.program(args, key, False)
-        return _packed(program.run(args), result)
 
     def program(self, args, key, over):
         """The program for arguments like these, and what its trace returned."""
@@ -1810,6 +1680,30 @@ class Function:
             _check_single(graph.outputs)
         return graph, result
 
+    def renew(self):
+        """Trace anew from the next call on: Python's values may have changed."""
+        self.programs, self.traces = {}, 0
+
+    def __reduce__(self):
+        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
+
+
+# %% tags=["hide-input"]
+#| export functions
+class Function(_Programs):
+    """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
+
+    Raises TypeError for what is no function, and for arguments that can be no key.
+    """
+
+    def __call__(self, *args):
+        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
+            return self.python(*args)
+        args = [x if type(x) is Tensor else _argument(x) for x in args]
+        key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
+        program, result = self.program(args, key, False)
+        return _packed(program.run(args), result)
+
     def over(self, *args):
         """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
 
@@ -1822,7 +1716,7 @@ class Function:
         if len(rows) != 1 or () in rows:
             raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
         (count,), outs = rows.pop(), []
-        parts = [row_numbers("over: batches", part, count) for part in _even(batches)]
+        parts = [row_numbers("over: batches", part, count) for part in even(batches)]
         if DOOR.stands is not RUN:
             results = [self.python(*(gather(x, i) for x in args)) for part in parts for i in part]
             return _packed(_stacked([*map(_results_of, results)]), results[-1])
@@ -1833,13 +1727,6 @@ class Function:
         if len(outs) > 1:  # the last batch is shorter
             outs = [[constant(np.concatenate([x.numpy() for x in both])) for both in zip(*outs)]]
         return _packed(outs[0], result)
-
-    def renew(self):
-        """Trace anew from the next call on: Python's values may have changed."""
-        self.programs, self.traces = {}, 0
-
-    def __reduce__(self):
-        raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
 
 
 function = Function

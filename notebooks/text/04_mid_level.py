@@ -65,7 +65,7 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
 # A model is only as good as the columns it is given, and real models take many columns. So they are made of parts, and each
 # part has to look after its own weights.
 #
-# ## A part owns its variables (17 min)
+# ## A part owns its variables (26 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # What it computes is the formula of both tasks, for any number of **units**. A unit is one column of the kernel, and makes one
@@ -178,47 +178,21 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 # Eight weights, none beyond √(6 / 6) = 1. A function that makes starting weights is an **initializer**; an **activation** is
 # the function that a layer puts on its result, such as relu. Both have names, as in Keras, and stand in a table each.
 #
-# The next cell is folded, for it has nothing to do with learning: it looks names up in such tables (`known`), checks whole numbers
-# (`at_least`), and gives each layer its name and its dtype (`_Part`). A call of a layer goes to `run`.
+# **A good place to stop.** A layer keeps its own weights, and they are drawn at random.
+#
+# Three things have nothing to do with learning, and all parts share them. First, each remembers how it was made: `again()` makes
+# another one. (From `levels/support` come `known`, which looks a name up in such a table, and `at_least` and `positive`, which refuse a
+# number out of range.)
 
-# %% tags=["hide-input"]
+# %%
 #| export layers
-import difflib
 import functools
 import inspect
 
 from levels.hardware import PLACE
 from levels.low_level import Module, Operators
-from levels.support.checks import flag, real
+from levels.support.checks import at_least, flag, known, positive
 from levels.support.locks import MAKING
-
-
-def known(what, table, name):
-    """The entry of that name in a table; what does as they do stays. Else raises ValueError, TypeError."""
-    does = {"optimizer": "apply_gradients", "metric": "update_state"}.get(what, "__call__")
-    if not isinstance(name, str) and not hasattr(name, does):
-        raise TypeError(f"{what} is {name!r:.60}; expected the name of one, or what has {does}")
-    if isinstance(name, str) and name not in table:
-        near = difflib.get_close_matches(name, table, 1)
-        cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
-        more = "; levels_more.mid_level has more" * (type(table) is dict)
-        raise ValueError(f"no {what} is called {name!r}; {cure}{more}")
-    return table[name] if isinstance(name, str) else name
-
-
-def at_least(least, name, value):
-    """The value, if it is a whole number of at least that. Else raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
-    return int(value)
-
-
-def positive(name, value, below=math.inf, zero=False):
-    """The value as Python's number, if it is above 0 (or 0, where `zero` says so) and below that. Else raises ValueError."""
-    number = real(value)
-    if number is None or not (0.0 < number < below or (zero and number == 0)):
-        raise ValueError(f"{name} is {value!r}; expected a positive number" + f" below {below:g}" * (below < math.inf))
-    return number
 
 
 class Made:
@@ -234,21 +208,28 @@ class Made:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-class _Part(Made, Module):
-    """What has a name and a dtype, is called, and may stay as it is while a model is trained.
+# %% [markdown]
+# Second, a part has a name and a dtype. A call of it goes to `run`. `build_for` calls `build` once, in the dtype of the first input:
+# of two threads that call a new layer, one builds it, and the other waits behind the lock `MAKING`, of `levels/support`.
+
+
+# %%
+#| export layers
+class _Named(Made, Module):
+    """What has a name and a dtype, and is called.
 
     Raises NotImplementedError for a call(x, training): nobody here would tell it.
     """
 
-    changes = True  # see `trainable`
     hears_training = False  # whether `call` may ask for `training`
     building = False  # whether `build_for` is at work
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
-        self.dtype, self.built = None if dtype is None else np.dtype(dtype), False
-        asks = "training" in inspect.signature(getattr(type(self), "call", len)).parameters
-        if asks and not self.hears_training:
+        self.dtype = None if dtype is None else np.dtype(dtype)
+        self.built = False
+        call = getattr(type(self), "call", None)
+        if call and "training" in inspect.signature(call).parameters and not self.hears_training:
             raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
     def __call__(self, x, training=None):
@@ -267,14 +248,21 @@ class _Part(Made, Module):
                 self.building = False
             self.built = True
 
-    def starting(self, initializer, shape):
-        """The numbers of an initializer, [*shape], in its dtype."""
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
-        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
-
     def __repr__(self):
         sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
         return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
+
+
+# %% [markdown]
+# Third, a part may stay as it is while a model is trained, with all parts inside it:
+
+
+# %%
+#| export layers
+class _Part(_Named):
+    """What may stay as it is while a model is trained."""
+
+    changes = True  # see `trainable`
 
     @property
     def trainable(self):
@@ -295,8 +283,8 @@ class _Part(Made, Module):
 
 # %% [markdown]
 # Now the second version of a layer. Each kind of layer writes its own `build` and `call`. `add_weight` makes a variable, of the
-# numbers that an initializer gives (`starting`, folded). In `run` you find the `if not self.built` from above: the first input says
-# the shape and the dtype, and `build_for`, folded too, calls `build`.
+# numbers that an initializer gives (`starting`). In `run` you find the `if not self.built` from above: the first input says the shape
+# and the dtype, and `build_for` calls `build`.
 
 
 # %%
@@ -311,6 +299,11 @@ class Layer(_Part):
         """A new variable of this shape, in the layer's dtype. (`name` is for Keras' users.)"""
         self.built = not self.building  # else there may be more to make
         return Variable(self.starting(initializer, shape), trainable=trainable)
+
+    def starting(self, initializer, shape):
+        """The numbers of an initializer, [*shape], in its dtype."""
+        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
+        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
 
     def check_model(self, model):
         """Raise TypeError where this layer would not do in that model what it says. All of this level do."""
@@ -444,7 +437,7 @@ squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% tags=["hide-input"]
 #| export losses
-from levels.low_level import Tensor, apply, reduce_mean
+from levels.low_level import Tensor, reduce_mean
 
 
 class _Checked(Made):
@@ -461,13 +454,16 @@ class _Checked(Made):
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         if y_true.dtype.kind != "f" and not self.classes:
-            raise TypeError(f"{self}: y_true is {y_true.spec}; expected {y_pred.dtype}, as constant(y, {y_pred.dtype.name!r}) makes it")
+            cure = f"{y_pred.dtype}, as constant(y, {y_pred.dtype.name!r}) makes it"
+            raise TypeError(f"{self}: y_true is {y_true.spec}; expected {cure}")
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
         """Raise ValueError where the two do not belong together."""
         if y_true.spec.shape != y_pred.spec.shape:
-            cure = "equal shapes" + "; write y[:, None]" * (y_true.spec.shape == y_pred.spec.shape[:-1])
+            cure = "equal shapes"
+            if y_true.spec.shape == y_pred.spec.shape[:-1]:
+                cure += "; write y[:, None]"
             raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected {cure}")
         if self.probabilities:
             self.check_probabilities("y_true", y_true)
@@ -475,8 +471,10 @@ class _Checked(Made):
 
     def check_probabilities(self, name, x):
         """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
-        if type(x) is Tensor and (((p := x.numpy()) < 0.0) | (p > 1.0)).any():
-            wrong = float(max(p.ravel(), key=lambda p: abs(p - 0.5)))
+        p = x.numpy() if type(x) is Tensor else np.empty(0)
+        beyond = p[(p < 0.0) | (p > 1.0)]
+        if beyond.size:
+            wrong = float(max(beyond, key=lambda p: abs(p - 0.5)))
             raise ValueError(f"{self}: {name} holds {wrong:.6g}; expected probabilities, from 0 to 1")
 
     def __repr__(self):
@@ -989,7 +987,8 @@ print(np.sort(recipe.make().ravel()), recipe.make().shape)
 import itertools
 import reprlib
 
-from levels.low_level import constant, gather, row_numbers
+from levels.low_level import constant, gather
+from levels.support.checks import row_numbers
 
 
 class Dataset(Made):
@@ -1039,7 +1038,8 @@ class Dataset(Made):
     def shuffle(self, buffer_size, seed=None):
         """All rows in random order, another one in each pass; a seed repeats them, pass by pass."""
         n = at_least(self.length, "shuffle: buffer_size", buffer_size)
-        seed, passes = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed), itertools.count()
+        seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
+        passes = itertools.count()
 
         def make():
             rows, number = self.make(), next(passes)

@@ -106,7 +106,7 @@ for level in (hardware, kernels, low_level, mid_level):
 # Each of these is one small piece. We write them one by one, put them into one loop, and the loop into a model. The third is
 # yours, in three blanks.
 #
-# ## The loop, taken apart (24 min)
+# ## The loop, taken apart (29 min)
 #
 # ### 1 · Speed: a pass is one call
 #
@@ -153,9 +153,9 @@ print(f"op by op:  {1e6 * seconds(model.fit, few) / 800:5.1f} µs a step")
 # ### 2 · A memory
 #
 # A `History` keeps the losses of all steps, pass by pass, and the numbers of each epoch. Asked for them, it puts them together:
-# `losses` is one array, and `history` has a list for each name, as in Keras. Its cell is folded; what it does you see below.
+# `losses` is one array, and `history` has a list for each name, as in Keras.
 
-# %% tags=["hide-input"]
+# %%
 #| export loops
 """The training loop, written once for all models."""
 
@@ -350,13 +350,14 @@ class Callback:
 # %% [markdown]
 # ### 5 · Ease: what was chosen
 #
-# People say "mse". A `Training` (folded) looks such names up in a table, and keeps what was chosen: an optimizer and a loss. Its
-# `one_pass(step, data, history)` is our one call of `.over`: the history gets the losses, and back comes what the epoch came to.
-# (Metrics, such as "accuracy", are refused: they are in `levels_more.high_level`.)
+# People say "mse". A `Training` looks such names up in a table, with `known` of `levels/support`, and keeps what was chosen:
+# an optimizer and a loss. Its `one_pass(step, data, history)` is our one call of `.over`: the history gets the losses, and back comes
+# what the epoch came to. (Metrics, such as "accuracy", are refused: they are in `levels_more.high_level`.)
 
-# %% tags=["hide-input"]
+# %%
 #| export loops
-from levels.mid_level import LOSSES, OPTIMIZERS, Made, known
+from levels.mid_level import LOSSES, OPTIMIZERS, Made
+from levels.support.checks import known
 
 
 class Training(Made):
@@ -445,7 +446,7 @@ print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losse
 #
 # **A good place to stop.** The loop is whole: it trains anything that has a step.
 #
-# ## A model (16 min)
+# ## A model (22 min)
 #
 # What is left is ease. Our student was put together by hand, and its step speaks of one layer, by its name. A **model** brings
 # its own `training` and `train_step`. It is a layer, so it has variables, and can be called. It comes in two steps: first a layer
@@ -454,6 +455,8 @@ print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losse
 # ### A layer that knows how it is trained
 #
 # `compile` makes a `Training`. And `train_step` is level 4's loop body, written once for all models.
+# Before the first training `_Whole` asks its layers whether they do in it what they say. All of level 4 do.
+
 
 # %%
 #| export models
@@ -462,12 +465,32 @@ print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losse
 from levels.mid_level import Layer
 
 
-class Trainable(Layer):
+class _Whole(Layer):
+    """Made of layers, which are looked at before the first training."""
+
+    looked = False
+
+    def check_parts(self):
+        """Raise TypeError where one of its layers would not do what it says in this model."""
+        for part in self.named(Layer).values():
+            part.check_model(self)
+
+    def run(self, x, training=None):
+        """What `call` gives. Before the first training, see `check_parts`."""
+        if training and not self.looked:
+            self.check_parts()
+            self.looked = True
+        return super().run(x, training)
+
+
+# %%
+#| export models
+class Trainable(_Whole):
     """A layer that knows how it is to be trained."""
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.built, self.looked = True, False  # nothing to make but its layers; nobody has looked at these
+        self.built = True  # there is nothing to make but its layers
         self.chosen = self.history = None
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
@@ -482,18 +505,6 @@ class Trainable(Layer):
         return self.chosen
 
     optimizer = property(lambda self: self.training.optimizer)
-
-    def check_parts(self):
-        """Raise TypeError where one of its layers would not do what it says in this model."""
-        for part in self.named(Layer).values():
-            part.check_model(self)
-
-    def run(self, x, training=None):
-        """What `call` gives. Before the first training, see `check_parts`."""
-        if training and not self.looked:
-            self.check_parts()
-            self.looked = True
-        return super().run(x, training)
 
     def train_step(self, x, y):
         """Forward, loss, backward, update on a batch -> loss. Yours to override. Raises ValueError for no variables."""
@@ -530,11 +541,11 @@ except AttributeError as error:
 # %% [markdown]
 # ### Arrays become batches
 #
-# The loop wants a Dataset of batches. People have arrays, lists, whole numbers. So `prepared`, folded, makes tensors of the model's
-# dtype, gives targets a second axis where the model has one, as Keras does, and refuses a NaN. And `batches_of`, behind it, puts
-# such rows into batches, shuffled if you like.
+# The loop wants a Dataset of batches. People have arrays, lists, whole numbers. So `prepared` makes tensors of the model's
+# dtype, gives targets a second axis where the model has one, as Keras does, and refuses a NaN, by `check_finite` of `levels/support`.
+# (`dtype_for` finds that dtype.)
 
-# %% tags=["hide-input"]
+# %%
 #| export models
 import copy
 
@@ -554,7 +565,8 @@ def prepared(model, x, y):
     """Rows x, y as tensors of the model's dtype, y [rows] as [rows, 1] where the model gives that. Raises ValueError."""
     dtype, loss = dtype_for(model, x), model.training.losses[0]
     x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # as many rows in each
-    check_finite("x", x.numpy()), check_finite("y", y.numpy())
+    check_finite("x", x.numpy())
+    check_finite("y", y.numpy())
     given = model(x.numpy()[:32])
     if (*y.shape, 1) == (*y.shape[:1], *given.shape[1:]):
         y = constant(y.numpy()[:, None])
@@ -564,6 +576,12 @@ def prepared(model, x, y):
     return x, y
 
 
+# %% [markdown]
+# And `batches_of` puts such rows into batches, shuffled if you like:
+
+
+# %%
+#| export models
 def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
     """Arrays x, y, or (x, y), as a Dataset of batches for this model; or a Dataset. Raises TypeError, ValueError for others."""
     if isinstance(x, Dataset):
@@ -584,14 +602,13 @@ for rows in prepared(line, [[1, 2], [3, 4]], [True, False]):
 # %% [markdown]
 # ### A model
 #
-# What do people come to this level for? `fit` trains, and is two lines that call what we have. `evaluate` asks how good the model is
+# What do people come to this level for? `fit` trains, by calls of what we have. `evaluate` asks how good the model is
 # on other rows: the same pass, with a step that updates nothing. `predict` is a call, with no targets at all. And `build` makes the
-# variables before there are numbers: a row goes through that has a shape alone. (`flag` and `at_least` check an argument.)
+# variables before there are numbers: a row goes through that has a shape alone. (`flag` and `at_least`, of `levels/support`, refuse a wrong argument.)
 
 # %%
 #| export models
-from levels.mid_level import at_least
-from levels.support.checks import flag
+from levels.support.checks import at_least, flag
 
 
 class Model(Trainable):
@@ -616,7 +633,9 @@ class Model(Trainable):
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
         if any(callback.on_train_batch_end for callback in callbacks or ()):
-            raise NotImplementedError("on_train_batch_end: single steps are told by the models of levels_more.high_level")
+            raise NotImplementedError(
+                "on_train_batch_end: single steps are told by the models of levels_more.high_level"
+            )
         self.check_parts()
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)

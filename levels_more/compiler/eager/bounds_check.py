@@ -7,9 +7,9 @@ import numpy as np
 
 from levels.hardware import Assembler, select
 from levels.low_level import Tensor
-from levels.support.locks import once
 from levels_more.compiler.eager.small_ops import SMALL, caller
 from levels_more.compiler.typed_assembler import all_lanes
+from levels_more.hardware.locks import once
 
 
 @once

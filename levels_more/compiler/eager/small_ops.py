@@ -16,11 +16,11 @@ from levels.hardware import Assembler, Index
 from levels.kernels import ELEMENTWISE, KERNELS, KINDS, PLAN_FINISHERS, UPDATES, Plan, reduced
 from levels.low_level import Node, NoProgram
 from levels.support.compiled import compile_cpu
-from levels.support.locks import once
 from levels_more.compiler.dependencies import of_levels, watch
 from levels_more.compiler.fused.loops import LoopWriter, address, address_of, loop_of, merged_axes
 from levels_more.compiler.fused.programs import column_program, sum_program
 from levels_more.compiler.typed_assembler import KIND, all_lanes, assembler
+from levels_more.hardware.locks import once
 
 SMALL = 2**16  # bytes that a launch reads and writes
 LITTLE_WORK = 2**14  # products of two numbers

@@ -12,17 +12,8 @@ import numpy as np
 
 from levels.hardware import Spec
 from levels.kernels import ELEMENTWISE, KERNELS
-from levels.low_level import (
-    BACK_ENDS,
-    PASSES,
-    Function,
-    Graph,
-    Node,
-    NoProgram,
-    Tensor,
-    Turns,
-    home_of,
-)
+from levels.low_level import BACK_ENDS, PASSES, Function, Graph, Node, NoProgram, Tensor
+from levels.support.storage import LockAll, pinned_address
 from levels_more.compiler import passes  # noqa: F401 (it adds PASSES)
 from levels_more.compiler.fused import layout  # noqa: F401 (it adds PARTS)
 from levels_more.compiler.fused.gather import check_rows, row_limits
@@ -107,7 +98,7 @@ def with_copies(graph):
 
 def _home(variable):
     """The name of the address at which a call finds a variable."""
-    return "variable", variable.born
+    return "variable", variable.created
 
 
 def _room(spec):
@@ -203,7 +194,7 @@ class FusedProgram:
         self.inputs = [node.attrs["of"] for node in leaves if node.op == "input"]
         read = [node.attrs["of"] for node in leaves if node.op == "variable"]
         self.variables = [*dict.fromkeys([*read, *graph.updates])]
-        self.turns = Turns(self.variables)
+        self.locks = LockAll(self.variables)
         inputs, outputs = [("input", k) for k in self.inputs], [("out", k) for k in range(len(graph.outputs))]
         # what each call tells
         self.names = ["steps", "rows", "batches", *inputs, *outputs, *map(_home, self.variables)]
@@ -295,8 +286,8 @@ class FusedProgram:
     def launch(self, args, outs, *sizes):
         """Tell the list where this call's arrays lie, and run it. Variables are read, and overwritten, in their homes."""
         given = [x.address or address_of(x) for x in (*map(args.__getitem__, self.inputs), *outs)]
-        with self.lock, self.turns:  # the lock is for the block and the buffers, which all calls share
-            homes = [v.home or home_of(v, v in self.graph.updates) for v in self.variables]
+        with self.lock, self.locks:  # the lock is for the block and the buffers, which all calls share
+            homes = [v.pinned or pinned_address(v, v in self.graph.updates) for v in self.variables]
             (self.lists[1] if self.most_threads == 1 else self.current()).run((*sizes, *given, *homes))
         return outs
 

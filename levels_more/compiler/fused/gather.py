@@ -5,9 +5,9 @@ import math
 
 from levels.hardware import Value
 from levels.low_level import NoProgram
-from levels.support.locks import once
 from levels_more.compiler.fused.programs import PARTS, check_small, whole
 from levels_more.compiler.typed_assembler import all_lanes, assembler
+from levels_more.hardware.locks import once
 from levels_more.kernels.layout import as_slices
 
 ROWS = {  # op -> function(node) -> the node of its row numbers, how many rows there are, and what a number is called

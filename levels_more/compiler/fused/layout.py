@@ -8,9 +8,9 @@ import numpy as np
 from levels.hardware import REAL, Assembler, Index, Value, named, select
 from levels.kernels import KERNELS, reduced
 from levels.low_level import NoProgram
-from levels.support.locks import once
 from levels_more.compiler.fused.programs import PARTS, check_small, whole
 from levels_more.compiler.typed_assembler import Word, all_lanes, array_like, assembler, stored
+from levels_more.hardware.locks import once
 from levels_more.kernels.layout import as_slices
 from levels_more.kernels.random import ELEVEN, HIGH, LOW, philox
 

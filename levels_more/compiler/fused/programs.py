@@ -13,9 +13,9 @@ import numpy as np
 from levels.hardware import Assembler, Index
 from levels.kernels import KERNELS, reduced
 from levels.low_level import NoProgram
-from levels.support.locks import once
 from levels_more.compiler.fused.threads import grid, shares
 from levels_more.compiler.typed_assembler import all_lanes, assembler
+from levels_more.hardware.locks import once
 from levels_more.kernels.matmul import TILE_ROWS, TILE_VECTORS, WORTH_PACKING
 
 NEAR_BYTES = 2**21  # a larger `w` would be read from far away, once for each tile (measured)

@@ -13,7 +13,8 @@ Measured, a step on 32 rows with dropout, in µs (when random numbers had no pro
 
 import ctypes
 
-from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor, renamed
+from levels.low_level import BACK_ENDS, NoProgram, Replay, Tensor
+from levels.support.storage import renamed
 from levels_more.compiler.fused.backend import FusedProgram, shared_buffers
 from levels_more.compiler.fused.loops import Unit, address, loop_program, units_of
 

@@ -16,7 +16,7 @@ import sys
 import numpy as np
 
 from levels.hardware import Assembler, Index
-from levels.support.locks import once
+from levels_more.hardware.locks import once
 from levels_more.kernels.matmul import WORTH_PACKING
 
 WORTH_SHARING = 2**14  # numbers in the largest array of a program; one with fewer is a single part

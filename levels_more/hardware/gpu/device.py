@@ -10,11 +10,11 @@ from types import CellType, FunctionType
 import numpy as np
 
 from levels.hardware import Buffer, Device
-from levels.support.locks import once
 from levels_more.checks import dtype_of, expect
 from levels_more.hardware.devices import MAKERS
 from levels_more.hardware.gpu.memory import GpuError, cuda
 from levels_more.hardware.gpu.scheduler import LAUNCH_LIMITS, WARP, as_size, simulate
+from levels_more.hardware.locks import once
 
 
 def launch_kernel(kernel, blocks, threads, *arguments, order=None):

@@ -12,9 +12,9 @@ import numpy as np
 
 from course import build, figures
 from course.figures import page
-from levels_more.hardware import Assembler, Loops, Program, Writer, dot, named, pool
 from levels.hardware import values
 from levels.support import cache, calls, machine
+from levels_more.hardware import Assembler, Loops, Program, Writer, dot, named, pool
 
 build.watch("more/01_assembler")
 cpu = pool()["cpu:0"]

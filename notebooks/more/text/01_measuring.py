@@ -12,10 +12,9 @@ import numpy as np
 from course import build, compare, figures, tasks
 from course.figures import page
 from course.practice import checks
-from levels_more.hardware import Assembler, line_program, net_program, pool, seconds
 from levels.hardware import roofline
 from levels.support.machine import host_lanes
-from levels_more.hardware import benchmark
+from levels_more.hardware import Assembler, benchmark, line_program, net_program, pool, seconds
 from levels_more.hardware.benchmark import Pool, measure_latency, measure_reading
 
 build.watch("more/01_measuring")

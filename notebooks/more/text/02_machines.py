@@ -19,9 +19,9 @@ import numpy as np
 
 from course.figures import page
 from course.practice import checks
+from levels.kernels.elementwise import loop_source, places_of
 from levels_more.hardware import pool
 from levels_more.kernels import KERNELS, KINDS, PLANS, launch
-from levels.kernels.elementwise import loop_source, places_of
 from levels_more.kernels import gpu as gpu_kernels
 from levels_more.kernels import tpu as tpu_kernels
 

@@ -20,9 +20,9 @@ import numpy as np
 
 from course import figures
 from course.practice import checks, exercises
+from levels.support.compiled import compile_cpu
 from levels_more.hardware import pool
 from levels_more.kernels import launch, matmul_ikj
-from levels.support.compiled import compile_cpu
 from levels_more.kernels import matmul as products
 from levels_more.kernels.matmul import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, matmul_rows
 

@@ -18,9 +18,8 @@ import math
 import numpy as np
 
 from levels_more.hardware import pool
-from levels_more.kernels import launch
 from levels_more.kernels import elementwise as ops
-from levels_more.kernels import layout
+from levels_more.kernels import launch, layout
 
 cpu = pool()["cpu:0"]
 table = cpu.put(np.arange(6.0).reshape(3, 2))

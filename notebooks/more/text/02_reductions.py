@@ -16,8 +16,7 @@ import numpy as np
 
 from course.practice import exercises
 from levels_more.hardware import pool
-from levels_more.kernels import launch
-from levels_more.kernels import reductions
+from levels_more.kernels import launch, reductions
 
 cpu = pool()["cpu:0"]
 table = cpu.put(np.arange(6.0).reshape(3, 2))

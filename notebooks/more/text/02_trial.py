@@ -14,8 +14,7 @@ build.watch("more/02_trial")
 # %%
 
 from levels_more.hardware import pool
-from levels_more.kernels import KERNELS, use
-from levels_more.kernels import verify
+from levels_more.kernels import KERNELS, use, verify
 
 cpu = pool()["cpu:0"]
 

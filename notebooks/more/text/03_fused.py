@@ -22,6 +22,12 @@ import numba
 import numpy as np
 
 from course.practice import checks
+from levels_more.compiler import passes
+from levels_more.compiler.eager import small_ops
+from levels_more.compiler.fused import backend
+from levels_more.compiler.fused import loops as fused_loops
+from levels_more.compiler.fused import programs as fused_parts
+from levels_more.compiler.fused import threads as fused_threads
 from levels_more.hardware import pool
 from levels_more.kernels import PLANS, launch, planned
 from levels_more.low_level import (
@@ -38,12 +44,6 @@ from levels_more.low_level import (
     sigmoid,
     trace,
 )
-from levels_more.compiler import passes
-from levels_more.compiler.eager import small_ops
-from levels_more.compiler.fused import backend
-from levels_more.compiler.fused import loops as fused_loops
-from levels_more.compiler.fused import programs as fused_parts
-from levels_more.compiler.fused import threads as fused_threads
 
 cpu = pool()["cpu:0"]
 

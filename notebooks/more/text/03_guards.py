@@ -13,8 +13,8 @@ from course import build, figures
 from course.figures import page
 from course.practice import checks
 from levels_more import kernels
-from levels_more.low_level import Variable, constant, function, reduce_sum, where
 from levels_more.compiler import dependencies, guards
+from levels_more.low_level import Variable, constant, function, reduce_sum, where
 
 build.watch("more/03_guards")
 figures.you_are_here(3)

@@ -14,9 +14,9 @@ from course import build, figures
 from course.figures import page
 from course.figures.drawing import graph_drawing
 from course.practice import checks, exercises
+from levels_more.compiler import passes
 from levels_more.hardware import pool
 from levels_more.low_level import GradientTape, Variable, constant, dce, exp, function, reduce_mean, reduce_sum, trace
-from levels_more.compiler import passes
 
 build.watch("more/03_passes")
 cpu = pool()["cpu:0"]

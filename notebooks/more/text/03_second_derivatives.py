@@ -15,8 +15,7 @@ import numpy as np
 from course import build, figures
 from course.figures import page
 from course.practice import checks, exercises
-from levels_more.low_level import VJPS, GradientTape, Variable, apply, constant, exp, grad, stop_gradient
-from levels_more.low_level import autodiff
+from levels_more.low_level import VJPS, GradientTape, Variable, apply, autodiff, constant, exp, grad, stop_gradient
 
 build.watch("more/03_second_derivatives")
 figures.you_are_here(3)

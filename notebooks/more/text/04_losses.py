@@ -14,9 +14,9 @@ build.watch("more/04_losses")
 # %% tags=["hide-input"]
 import numpy as np
 
+from levels.support.checks import known
 from levels_more.low_level import GradientTape, Variable
-from levels_more.mid_level import LOSSES, BinaryCrossentropy, Loss, MeanSquaredError, known
-from levels_more.mid_level import losses
+from levels_more.mid_level import LOSSES, BinaryCrossentropy, Loss, MeanSquaredError, losses
 from levels_more.mid_level.losses import (
     CategoricalCrossentropy,
     Crossentropy,

@@ -15,8 +15,7 @@ build.watch("more/04_optimizers")
 import numpy as np
 
 from levels_more.low_level import GradientTape, Variable, constant, function
-from levels_more.mid_level import SGD, Adam, Dense, MeanSquaredError, Optimizer
-from levels_more.mid_level import optimizers
+from levels_more.mid_level import SGD, Adam, Dense, MeanSquaredError, Optimizer, optimizers
 from levels_more.mid_level.optimizers import AdamW, ExponentialDecay, PiecewiseConstantDecay, RMSprop, shortened
 
 # %% [markdown]

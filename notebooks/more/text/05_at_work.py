@@ -35,8 +35,8 @@ from course import serving, tasks
 from course.figures import work_figures
 from course.practice import checks
 from levels_more.high_level import Sequential
-from levels_more.saving import export_page, from_pretrained, load_model
 from levels_more.mid_level import Adam, Dense
+from levels_more.saving import export_page, from_pretrained, load_model
 
 os.environ["no_proxy"] = "127.0.0.1"  # where there is a proxy, it knows nothing of this computer
 logging.disable(logging.WARNING)  # the quantiser has advice for larger models

@@ -24,7 +24,6 @@ from course import tasks
 from course.figures import page
 from course.practice import checks
 from levels_more.high_level import Callback, Sequential
-from levels_more.mid_level import RANDOM, SGD, Adam, Dense
 from levels_more.high_level.callbacks import (
     CSVLogger,
     EarlyStopping,
@@ -36,6 +35,7 @@ from levels_more.high_level.callbacks import (
     TerminateOnNaN,
     graph_of,
 )
+from levels_more.mid_level import RANDOM, SGD, Adam, Dense
 
 task = tasks.linear()
 place = tempfile.TemporaryDirectory()  # it goes when this kernel ends

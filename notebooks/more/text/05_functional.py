@@ -17,9 +17,9 @@ figures.you_are_here(5)
 from course import tasks
 from course.figures import page
 from levels_more.high_level import Model, Sequential
+from levels_more.high_level.functional import Call, Input, Placeholder, in_order
 from levels_more.low_level import constant
 from levels_more.mid_level import RANDOM, Adam, Dense, Layer
-from levels_more.high_level.functional import Call, Input, Placeholder, in_order
 
 task = tasks.linear()
 

@@ -33,12 +33,11 @@ from course import tasks
 from course.figures import machine_figures, page
 from course.inspection.graphs import listed
 from course.practice import checks
-from levels_more.saving import load_model
+from levels_more.distributed import World, collectives, launch, partition
 from levels_more.kernels import KERNELS
 from levels_more.low_level import VJPS, GradientTape, Variable, reduce_mean, trace
-from levels_more.distributed import World
 from levels_more.mid_level import Adam
-from levels_more.distributed import collectives, launch, partition
+from levels_more.saving import load_model
 
 # What the processes find, they find by these: the programs beside this Python, and the modules that this kernel sees.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -119,8 +118,8 @@ page.source(collectives.rows_back)
 # %%
 def by_hand():
     from course import tasks
-    from levels_more.low_level import GradientTape, Variable, reduce_mean
     from levels_more.distributed import all_reduce, world
+    from levels_more.low_level import GradientTape, Variable, reduce_mean
     from levels_more.mid_level import Dataset
 
     line, (rank, size, *_) = tasks.linear(), world()

@@ -26,9 +26,9 @@ from course import tasks
 from course.figures import page
 from course.practice import checks
 from levels_more.high_level import Input, Model, Sequential
-from levels_more.saving import load_model
 from levels_more.low_level import constant
 from levels_more.mid_level import Adam, Dense, Layer
+from levels_more.saving import load_model
 from levels_more.saving.onnx import (
     ONNX,
     OnnxWriter,

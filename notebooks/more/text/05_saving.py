@@ -26,8 +26,8 @@ from course import tasks
 from course.figures import page
 from course.practice import checks
 from levels_more.high_level import Input, Model, Sequential
-from levels_more.mid_level import Adam, Dense
 from levels_more.high_level.serialization import reader, written, written_part
+from levels_more.mid_level import Adam, Dense
 from levels_more.saving.files import write_aside
 from levels_more.saving.model import (
     TEXT,

@@ -21,7 +21,6 @@ import json
 from course.practice import checks
 from course.tasks import DATA
 from levels_more.high_level import EarlyStopping, Sequential
-from levels_more.saving import load_model
 from levels_more.mid_level import (
     RANDOM,
     Adam,
@@ -32,6 +31,7 @@ from levels_more.mid_level import (
     indicator_column,
     numeric_column,
 )
+from levels_more.saving import load_model
 
 path = DATA / "penguins.csv"
 
