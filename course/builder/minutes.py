@@ -143,7 +143,8 @@ class Reader:
         files = sorted(folder.glob("*.py"))  # a front may hand on what stands in any of them
         if path and folder / f"{path[0]}.py" in files:
             files = [folder / f"{path.pop(0)}.py"]
-        files += sorted((self.root / "levels_more").rglob("*.py"))  # which adds names to the fronts of `levels`
+        if package == "levels_more":  # whose fronts hand on what stands in `levels`, and in its other rooms
+            files += sorted((self.root / "levels").rglob("*.py")) + sorted((self.root / package).rglob("*.py"))
         for file in files:
             if lines := lines_of(file.read_text(encoding="utf-8"), path):
                 return length(lines)

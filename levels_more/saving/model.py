@@ -7,6 +7,7 @@ import math
 import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -176,15 +177,9 @@ def nothing_drawn(most):
             raise ValueError(f"a variable has shape {shape}, and all that is stored only {most:,} bytes")
         return np.zeros(shape)
 
-    with LOADING:
-        own = INITIALIZERS.maps[0]
-        before = dict(own)
-        own.update({name: functools.partial(zeros, draw) for name, draw in INITIALIZERS.items()})
-        try:
-            yield
-        finally:
-            own.clear()
-            own.update(before)
+    drawing_nothing = {name: functools.partial(zeros, draw) for name, draw in INITIALIZERS.items()}
+    with LOADING, mock.patch.dict(INITIALIZERS.maps[0], drawing_nothing):
+        yield
 
 
 def stored(folder):

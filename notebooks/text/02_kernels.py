@@ -768,7 +768,7 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #
 # **A good place to stop.** Seventeen ops stand in the table: a scalar function each, one loop for all.
 #
-# ## Many numbers become one (7 min)
+# ## Many numbers become one (8 min)
 #
 # A sum is not elementwise: many numbers become one. A loop begins at a number, `start`, and takes in one more with a function,
 # `combine`. So an op needs no loop of its own. It gives the number and the function, and gets the loop:

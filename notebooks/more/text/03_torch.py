@@ -247,7 +247,7 @@ for step in range(3):
 #
 # **A good place to stop.** A graph is always recorded, walked back when somebody asks, and trains.
 #
-# ## The kept one (6 min)
+# ## The kept one (5 min)
 #
 # `levels_more/torch/recording.py` is these lines, hardened. Our `recorded` is called `remembering` there, a piece is a `Node`,
 # and the

@@ -238,7 +238,7 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# ## From a file, from a generator (7 min)
+# ## From a file, from a generator (8 min)
 #
 # Most data comes as a file of columns. The first cell of a column that is not missing decides: it is
 # a number, or else the column is text. Numbers become int64, if all are whole and none is missing, else float32, with NaN where
