@@ -133,7 +133,7 @@ HANDED_ON = {  # command: (how it is called, what goes to the program that it st
     ),
     "test": (
         "[--all] [ARGUMENT ...]",
-        "Other arguments go to pytest, such as tests/test_data.py, -k WORDS or --numprocesses=2, and select from all tests: "
+        "Other arguments go to pytest, such as tests/levels_more/mid_level/test_data.py, -k WORDS or --numprocesses=2, and select from all tests: "
         "`-- --help` shows them.",
     ),
     "browser-test": ("[ARGUMENT ...]", "Arguments go to pytest, such as -x: `-- --help` shows them all."),

@@ -72,7 +72,7 @@ def main(arguments):
     """Run the browser's tests, all five notebooks. Arguments go to pytest."""
     if not find():
         sys.exit(MISSING)
-    tests = str(ROOT / "tests" / "test_browser.py")
+    tests = str(ROOT / "tests" / "house" / "test_browser.py")
     return subprocess.call([sys.executable, "-m", "pytest", tests, "--all-notebooks", *arguments])
 
 

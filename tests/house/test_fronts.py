@@ -1,6 +1,6 @@
 """The names that each front hands on, and how they are called, are those in golden/fronts.json: a change there is meant.
 
-`python3 -m pytest tests/test_fronts.py --new-fronts` writes the file anew.
+`python3 -m pytest tests/house/test_fronts.py --new-fronts` writes the file anew.
 """
 
 import importlib
@@ -12,7 +12,7 @@ import pytest
 
 from course.build import ROOT
 
-GOLDEN = ROOT / "tests" / "golden" / "fronts.json"
+GOLDEN = ROOT / "tests" / "support" / "golden" / "fronts.json"
 LEVELS = "hardware", "kernels", "low_level", "mid_level", "high_level"
 SPELLED = (
     "torch",

@@ -1,7 +1,7 @@
 """Public calls of all five levels, each with arguments that work, and what is put in the place of one of them in turn.
 
-`python tests/calls.py` tries them all and prints, level by level, what is not told well; `python tests/calls.py LEVEL WORD`
-only those of a level whose label holds that word. tests/test_messages.py runs this file, too, in processes that it watches.
+`python tests/support/calls.py` tries them all and prints, level by level, what is not told well; `python tests/support/calls.py LEVEL WORD`
+only those of a level whose label holds that word. tests/house/test_messages.py runs this file, too, in processes that it watches.
 """
 
 import collections

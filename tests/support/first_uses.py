@@ -1,6 +1,6 @@
-"""Things that a process uses for the first time: `python tests/first_uses.py GROUP THREADS`, so many threads at once.
+"""Things that a process uses for the first time: `python tests/support/first_uses.py GROUP THREADS`, so many threads at once.
 
-Prints {what: the numbers that each thread found, or its error}, as JSON. tests/test_first_use_in_threads.py compares six threads
+Prints {what: the numbers that each thread found, or its error}, as JSON. tests/house/test_first_use_in_threads.py compares six threads
 with one.
 """
 

@@ -30,7 +30,7 @@ from course.setup.arguments import checked
 
 pytestmark = pytest.mark.versions
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 # What `python3 -m course` needs before there is an environment.
 FILES = "__init__", "arguments", "commands", "environment", "making", "stage", "wheelhouse"

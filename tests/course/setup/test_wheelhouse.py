@@ -14,7 +14,7 @@ import pytest
 
 from course.setup import environment, stage, wheelhouse
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 NOWHERE = {"PIP_INDEX_URL": "http://127.0.0.1:9", "UV_INDEX_URL": "http://127.0.0.1:9", "PIP_RETRIES": "0"}
 WHEEL = "tiny-1.0-py3-none-any.whl"

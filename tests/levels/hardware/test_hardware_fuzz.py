@@ -1,6 +1,6 @@
 """Level 1, fuzzed: programs that nobody thought of are refused, or right. They never crash.
 
-`python tests/test_hardware_fuzz.py FIRST LAST` runs those seeds.
+`python tests/levels/hardware/test_hardware_fuzz.py FIRST LAST` runs those seeds.
 """
 
 import collections

@@ -308,10 +308,10 @@ def test_every_op_is_compared_with_numpy():
         "scatter_add",
         "one_hot",
     }
-    elsewhere |= {*COLLECTIVES}  # tests/test_machines.py
-    elsewhere |= {"logits_crossentropy"}  # tests/test_mid_level.py
-    elsewhere |= {"probabilities_crossentropy", "probabilities_slope"}  # tests/test_torch.py
-    elsewhere |= {*MADE_OF}  # tests/test_joined.py
+    elsewhere |= {*COLLECTIVES}  # tests/levels_more/distributed/test_machines.py
+    elsewhere |= {"logits_crossentropy"}  # tests/levels/mid_level/test_mid_level.py
+    elsewhere |= {"probabilities_crossentropy", "probabilities_slope"}  # tests/levels_more/torch/test_torch.py
+    elsewhere |= {*MADE_OF}  # tests/levels_more/compiler/test_joined.py
     elsewhere |= {"random_uniform", "random_normal", "softmax", "log_softmax", "softmax_grad", "log_softmax_grad"}
     elsewhere |= {"sin", "cos", "arg_max", "arg_min", "slice", "slice_grad", "concat", "where", "reshape"}
     assert {op for op, _ in KERNELS} == ELEMENTWISE.keys() | elsewhere | {

@@ -205,7 +205,7 @@ FLAT = {  # ops through which no gradient passes
 
 @pytest.mark.quick
 def test_every_rule_has_a_case():
-    assert {*CASES, *FLAT} == {*VJPS} - {*COLLECTIVES}  # those: tests/test_machines.py
+    assert {*CASES, *FLAT} == {*VJPS} - {*COLLECTIVES}  # those: tests/levels_more/distributed/test_machines.py
 
 
 @pytest.mark.parametrize("op", CASES)

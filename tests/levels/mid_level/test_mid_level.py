@@ -5,7 +5,6 @@ import copy
 import hashlib
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,7 +73,7 @@ from levels_more.mid_level import (
 )
 from levels_more.mid_level.layers import TRAINING
 
-GOLDEN = json.loads((Path(__file__).parent / "golden" / "golden.json").read_text(encoding="utf-8"))
+GOLDEN = json.loads((ROOT / "tests" / "support" / "golden" / "golden.json").read_text(encoding="utf-8"))
 GOLDEN["metrics"] = [case for case in GOLDEN["metrics"] if "curve" not in case["arguments"]]  # here AUC is that of ROC
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 BACK_ENDS = {  # what a graph may become, with a rank each
@@ -94,10 +93,10 @@ def back_end(request, monkeypatch):
 
 
 def test_the_golden_values_are_those_of_the_script_as_it_stands():
-    script = Path(__file__).parent / "golden" / "make_golden.py"
+    script = ROOT / "tests" / "support" / "golden" / "make_golden.py"
     made_by = hashlib.sha256(script.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
     assert GOLDEN["script"] == made_by, (
-        "make golden.json anew, with Keras and PyTorch: python3 tests/golden/make_golden.py"
+        "make golden.json anew, with Keras and PyTorch: python3 tests/support/golden/make_golden.py"
     )
 
 

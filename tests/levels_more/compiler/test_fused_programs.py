@@ -150,7 +150,7 @@ def count():
 
 def test_only_empty_graphs_are_left_to_kernels(tell):
     code = [sys.executable, "-c", "import test_fused_programs; test_fused_programs.count()"]
-    found, why = json.loads(subprocess.check_output(code, cwd=ROOT / "tests", env=environment(ROOT), text=True))
+    found, why = json.loads(subprocess.check_output(code, cwd=ROOT / "tests" / "support", env=environment(ROOT), text=True))
     tell("random graphs", f"{found}; left to kernels, and not empty: {why}")
     assert sum(why.values()) <= 0.01 * sum(found.values()), why
     assert found["FusedProgram"] > 0.6 * sum(found.values()), found

@@ -1,7 +1,7 @@
 """The real GPU: every kernel, both tasks, memory, errors, speed. Without one, two stand-ins take a share of it.
 
 numba's own simulator runs some of these very tests (arrays of numba, threads of Python), and numba's compiler for GPUs,
-where it is installed, compiles every kernel, for which it needs no GPU. `pytest -s tests/test_real_gpu.py` shows speeds.
+where it is installed, compiles every kernel, for which it needs no GPU. `pytest -s tests/levels_more/hardware/test_real_gpu.py` shows speeds.
 """
 
 import contextlib

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from levels_more.saving import load_model
 from levels_more.saving import model as saving
 
 BEFORE = (
-    Path(__file__).parent / "golden" / "saved_before"
+    ROOT / "tests" / "support" / "golden" / "saved_before"
 )  # the model `rings`, in three files, as `save` once wrote them
 WHOLE = "weights.safetensors"
 

@@ -1,7 +1,7 @@
-"""Makes golden.json: what Keras and PyTorch compute, for `tests/test_mid_level.py` to hold against level 4.
+"""Makes golden.json: what Keras and PyTorch compute, for `tests/levels/mid_level/test_mid_level.py` to hold against level 4.
 
     pip install tensorflow-cpu torch
-    python3 tests/golden/make_golden.py
+    python3 tests/support/golden/make_golden.py
 
 A case names a class and its arguments, as Keras and level 4 spell them, then the inputs, then the results in float64 and in
 float32. Everything comes from Keras on TensorFlow (on PyTorch, Keras rounds float64 to float32) but the optimizers Adam and
