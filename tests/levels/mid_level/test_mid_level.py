@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course import tasks
+from course.build import ROOT
 from levels.low_level import functions
 from levels.low_level.row_program import RowProgram
 from levels.support.checks import known
