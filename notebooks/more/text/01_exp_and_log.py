@@ -12,7 +12,8 @@ import random
 
 from course import build, figures
 from course.figures import page
-from levels_more.hardware import EXP, elementary, exp, exponent, log, rint, scaled, select
+from levels.hardware import elementary
+from levels_more.hardware import EXP, exp, exponent, log, rint, scaled, select
 
 build.watch("more/01_exp_and_log")
 figures.you_are_here(1)
