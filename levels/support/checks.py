@@ -61,8 +61,9 @@ def known(what, table, name):
     if name not in table:
         near = difflib.get_close_matches(name, table, 1)
         cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
-        more = "; levels_more.mid_level has more" if type(table) is dict else ""
-        raise ValueError(f"no {what} is called {name!r}; {cure}{more}")
+        if not near and type(table) is dict and what in ("activation", "initializer", "loss", "optimizer"):
+            cure += "; levels_more.mid_level has more"
+        raise ValueError(f"no {what} is called {name!r}; {cure}")
     return table[name]
 
 

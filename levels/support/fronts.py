@@ -1,11 +1,14 @@
 """What a level says of a name that it does not have."""
 
 import dis
+import importlib
 import sys
+
+FILES = "cache", "calls", "checks", "compiled", "locks", "machine", "operators", "storage"  # of levels.support
 
 
 def absent(front):
-    """A module's `__getattr__` (PEP 562) for the level `front`: the error names the package that has more.
+    """A module's `__getattr__` (PEP 562) for the level `front`: the error says where the name is, or which package has more.
 
     An AttributeError, so that `hasattr` is false; but in a `from … import …`, where Python drops its text, an ImportError.
     """
@@ -15,6 +18,9 @@ def absent(front):
         told = f"{front} has no {name!r}: what the notebooks build is here, and there is more in levels_more.{level}"
         asking = sys._getframe(1)
         importing = dis.opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM"
+        for file in FILES if not name.startswith("_") else ():
+            if name in vars(importlib.import_module(f"levels.support.{file}")):
+                told = f"{name} is no name of {front}: write `from levels.support.{file} import {name}`"
         if importing and not name.startswith("__"):
             raise ImportError(told, name=name)
         raise AttributeError(told, name=name)

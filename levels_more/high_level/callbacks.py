@@ -117,7 +117,7 @@ class ModelCheckpoint(Monitor):
     """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
 
     `save_best_only` waits for a better `monitor`; `save_weights_only` is for `Model.load_weights`; `verbose` 1 says each time
-    what was saved.
+    what was saved. Raises TypeError for a model of the core, which cannot be saved.
     """
 
     def __init__(
@@ -128,6 +128,11 @@ class ModelCheckpoint(Monitor):
         self.verbose = spoken("ModelCheckpoint: verbose", verbose)
         self.save_best_only = flag("ModelCheckpoint: save_best_only", save_best_only)
         self.save_weights_only = flag("ModelCheckpoint: save_weights_only", save_weights_only)
+
+    def on_train_begin(self):
+        super().on_train_begin()
+        if not hasattr(self.model, "save"):
+            raise TypeError("ModelCheckpoint saves models of levels_more.high_level; this is one of levels.high_level")
 
     def on_epoch_end(self, epoch, logs):
         if self.save_best_only and not self.better(logs):

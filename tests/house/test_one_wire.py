@@ -138,8 +138,15 @@ def test_what_a_callback_of_levels_more_needs_is_said():
     model = own_high.Sequential([own_mid.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(X, Y, epochs=3, verbose=0, callbacks=[high_level.EarlyStopping("loss", patience=1)])
-    with pytest.raises(AttributeError, match="save"):
+    with pytest.raises(TypeError, match="ModelCheckpoint saves models of levels_more.high_level"):
         model.fit(X, Y, verbose=0, callbacks=[high_level.ModelCheckpoint("model", "loss")])
+
+
+def test_a_name_that_moved_to_support_is_told_its_line():
+    for line in "from levels.hardware import flag", "from levels.mid_level import known", "from levels.kernels import STANDS":
+        with pytest.raises(ImportError) as raised:
+            exec(line)
+        exec(str(raised.value).split("`")[1])
 
 
 def test_a_function_keeps_the_program_that_it_was_compiled_to():
