@@ -14,7 +14,8 @@ from levels_more.low_level import (  # noqa: F401
     where,
 )
 from levels_more.mid_level import *
-from levels_more.mid_level.metrics import BinaryAccuracy, Precision, ratio  # noqa: F401
+from levels_more.mid_level.metrics import BinaryAccuracy, Precision
+from levels_more.mid_level.base_metric import ratio# noqa: F401
 
 # 04-1
 

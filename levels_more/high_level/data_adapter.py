@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from levels import high_level, mid_level
-from levels.low_level import Operators, as_tensor, constant
+from levels.low_level import as_tensor, constant
 from levels.mid_level import Layer, Loss
-from levels.support.checks import at_least, check_finite, positive, unmasked, words_in
+from levels.support.checks import at_least, check_finite, positive
 from levels_more.checks import expect
 from levels_more.compiler.dependencies import of_levels
 from levels_more.high_level.recompile import Kept
+from levels_more.high_level.tables import arrays_of, is_table
 from levels_more.low_level.ops import reshape
 from levels_more.mid_level.base_layer import Beside
 from levels_more.mid_level.dataset import Dataset, adopted
@@ -51,64 +52,6 @@ class Packing(NamedTuple):
         """(x, y, the weights) of the arrays of a batch."""
         last = self.inputs + self.targets
         return self.x(rows), alone(rows[self.inputs : last]), list(rows[last:])
-
-
-def of_pandas(values):
-    """Whether this is a DataFrame or a Series. (What is told by its methods: pandas is not imported for that.)"""
-    return hasattr(values, "to_numpy") and hasattr(values, "isna")
-
-
-def is_table(x):
-    """Whether x is columns with names: a dict, or a DataFrame."""
-    return isinstance(x, dict) or (of_pandas(x) and hasattr(x, "columns"))
-
-
-def plain(values):
-    """The numbers of a DataFrame or a Series as an array; gaps are NaN. Raises TypeError, naming columns of anything else."""
-    kinds = [*zip(values.columns, values.dtypes, strict=True)] if hasattr(values, "columns") else [("", values.dtype)]
-    other = [str(name) for name, kind in kinds if getattr(kind, "kind", "O") not in "biuf"]
-    if other or not kinds:
-        cure = "give them to feature columns (DenseFeatures), or make numbers of them"
-        raise TypeError(f"{', '.join(filter(None, other)) or 'the values'}: no numbers; {cure}")
-    gaps = values.isna().to_numpy().any()
-    whole = [kind if isinstance(kind, np.dtype) else "f8" if gaps or kind.kind == "f" else "i8" for _, kind in kinds]
-    return values.to_numpy(dtype=np.result_type(*whole), **({"na_value": np.nan} if gaps else {}))
-
-
-CURES = {  # what is given -> what to do about words in it
-    "x": "make a column of 0 and 1 for each word, as in (column[:, None] == np.unique(column)) * 1.0, or give columns "
-    "with names to feature columns (DenseFeatures)",
-    "y": "number them with np.unique(y, return_inverse=True)[1], or use DNNClassifier, which takes words",
-    "sample_weight": "give a number for each row",
-}
-
-
-def arrays_of(x, name):
-    """One array, or a list of arrays, as a list of NumPy arrays. A list of numbers is one array.
-
-    `name` is what it is given as, a key of CURES. Raises TypeError for words.
-    """
-    several = isinstance(x, (list, tuple)) and any(isinstance(a, (np.ndarray, Operators)) or of_pandas(a) for a in x)
-    found = []
-    for a in x if several else [x]:
-        plain_numbers = type(a) is np.ndarray and a.dtype.kind in "fiub"  # as in most fits, which make few calls
-        found.append(a if plain_numbers else _array_of(a, name))
-    return found
-
-
-def _array_of(values, name):
-    try:
-        array = values if isinstance(values, np.ndarray) else None
-        if array is None:
-            array = plain(values) if of_pandas(values) else constant(values).numpy()
-        elif array.dtype.kind not in "biufc":
-            unmasked(array)
-    except TypeError:
-        words = words_in(values)
-        if not words or name == "x" and is_table(values):  # of a table the columns are told
-            raise
-        raise TypeError(f"{name} holds words ({words}); {CURES[name]}") from None
-    return array
 
 
 def dtype_for(model, x):

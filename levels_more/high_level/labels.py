@@ -5,7 +5,7 @@ import reprlib
 import numpy as np
 
 from levels.support.checks import at_least
-from levels_more.high_level.data_adapter import arrays_of
+from levels_more.high_level.tables import arrays_of
 
 
 def to_categorical(x, num_classes=None):

@@ -13,10 +13,10 @@ from levels_more.checks import takes
 from levels_more.high_level.data_adapter import as_list, laid_out, parts_of, y_as
 from levels_more.high_level.recompile import Kept
 from levels_more.mid_level import losses, metrics
-from levels_more.mid_level.dataset import cut
 from levels_more.mid_level.losses import LOSSES, weighted
 from levels_more.mid_level.metrics import METRICS, heed_logits
 from levels_more.mid_level.optimizers import OPTIMIZERS
+from levels_more.mid_level.stages import cut
 
 PIECE_SECONDS = 0.05  # that a call with several steps takes
 

@@ -61,7 +61,10 @@ from levels_more.compiler.passes import (
     constant_fold,
     cse,
 )
-from levels_more.low_level import nn
+from levels_more.low_level import (
+    nn,
+    vjps,  # noqa: F401 (it adds rules)
+)
 from levels_more.low_level.activations import (
     hard_sigmoid,
     leaky_relu,
@@ -98,6 +101,10 @@ from levels_more.low_level.device import (
 from levels_more.low_level.generator import (
     Generator,
 )
+from levels_more.low_level.indexing import (
+    boolean_mask,
+    slice_of,
+)
 from levels_more.low_level.math import (
     ceil,
     clip_by_global_norm,
@@ -129,7 +136,6 @@ from levels_more.low_level.ops import (
     arg_min,
     argmax,
     argmin,
-    boolean_mask,
     broadcast_to,
     cast,
     cat,
@@ -155,7 +161,6 @@ from levels_more.low_level.ops import (
     reshape,
     silu,
     sin,
-    slice_of,
     softmax,
     square,
     swapaxes,

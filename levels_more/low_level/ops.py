@@ -1,12 +1,10 @@
 """More functions of tensors: other shapes, other dtypes, choices, waves, bends, and what is largest."""
 
-import itertools
 import math
-import reprlib
 
 import numpy as np
 
-from levels.low_level import OPERATORS, VJPS, Operators, apply, as_tensor, exp, gather, log, reduce_sum, sides, sigmoid
+from levels.low_level import OPERATORS, Operators, apply, as_tensor, reduce_sum, sides, sigmoid
 from levels.support.checks import flag
 from levels_more.checks import axis_of, dtype_of, expect, number, several, sizes
 
@@ -238,62 +236,6 @@ def swish(x):
 silu = swish  # PyTorch's name
 
 
-def _without_dots(index, shape):
-    """The index with a `slice(None)` for each axis that its `...`, or else its end, stands for."""
-    index = index if isinstance(index, tuple) else (index,)
-    missing = len(shape) - sum(part is not None and part is not Ellipsis for part in index)
-    dots = [n for n, part in enumerate(index) if part is Ellipsis] or [len(index)]
-    if missing < 0 or len(dots) > 1:
-        raise IndexError(f"index {reprlib.repr(index)} has too many parts for shape {shape}")
-    return (*index[: dots[0]], *[slice(None)] * missing, *index[dots[0] + 1 :])
-
-
-def slice_of(x, index):
-    """x[index] for integers, slices, `...` and `None`, as in NumPy, and for a mask alone, a tensor or an array of bools.
-
-    An integer may be a tensor. Raises IndexError and TypeError for others.
-    """
-    x = as_tensor(x)
-    if isinstance(index, (Operators, np.ndarray)) and index.dtype == bool and index.shape:
-        return boolean_mask(x, index)
-    sizes, slices, shape = iter(x.spec.shape), [], []
-    for part in _without_dots(index, x.spec.shape):
-        if getattr(part, "shape", None) == () and part.dtype.kind == "i":
-            part = int(part)
-        size = 1 if part is None else next(sizes)
-        if isinstance(part, slice):
-            slices.append((part.start, part.stop, part.step))
-            shape.append(len(range(*part.indices(size))))
-        elif part is None:
-            shape.append(1)
-        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
-            if not -size <= part < size:
-                raise IndexError(f"index {reprlib.repr(part)} is out of range for an axis of {size}")
-            slices.append((part % size, part % size + 1, 1))
-        else:
-            cure = "for rows by number there is gather; a mask stands alone"
-            raise TypeError(f"index {reprlib.repr(part)}: expected integers and slices; {cure}")
-    y = apply("slice", x, slices=tuple(slices))
-    return y if y.spec.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
-
-
-OPERATORS["[]"] = slice_of
-
-
-def boolean_mask(x, mask):
-    """Those rows of x[n, …], or numbers, where the mask is true, in order; the mask has x's shape, or its first axes.
-
-    Raises TypeError unless it holds bools, and in a traced function, where nobody knows how many that are; IndexError
-    for another shape.
-    """
-    x, mask = as_tensor(x), _bools("mask", mask)
-    shape, given = mask.spec.shape, x.spec.shape
-    if not shape or given[: len(shape)] != shape:
-        raise IndexError(f"the mask has shape {shape}, and x {given}; expected a bool for each row, or for each number")
-    rows = x if len(shape) == 1 else reshape(x, (math.prod(shape), *given[len(shape) :]))
-    return gather(rows, np.flatnonzero(mask.numpy()))
-
-
 def item(x):
     """The one number of a tensor or a variable, as Python's. Raises ValueError for several numbers, or none."""
     if math.prod(x.shape) != 1:
@@ -335,60 +277,3 @@ OPERATORS["iter"] = lambda x: (x[i] for i in range(len(x)))
 OPERATORS["&"] = logical_and
 OPERATORS["|"] = logical_or
 OPERATORS["~"] = logical_not
-
-
-def _share_back(dy, y, x, axis=None, keepdims=False):
-    """The reverse of a largest or smallest number: dy, divided among those that are it."""
-    how, (spread,) = {"axis": axis, "keepdims": keepdims}, VJPS["reduce_sum"]
-    hit = cast(x == spread(y, None, x, **how), x.dtype)
-    return hit * spread(dy / reduce_sum(hit, **how), None, x, **how)
-
-
-def _part_of_join(k):
-    """The rule of input k of a `concat`: its part of dy."""
-
-    def vjp(dy, y, *inputs, axis=0):
-        start = sum(x.spec.shape[axis] for x in inputs[:k])
-        return dy[(slice(None),) * axis + (slice(start, start + inputs[k].spec.shape[axis]),)]
-
-    return vjp
-
-
-class _PartsOfJoin:
-    """The rules of `concat`, for any number of inputs."""
-
-    def __iter__(self):
-        return map(_part_of_join, itertools.count())
-
-
-VJPS.update(
-    {
-        "broadcast_to": (lambda dy, y, x, shape: dy,),
-        "spread": (lambda g, y, dy, x, count: apply("spread", g, y, count=count), None),
-        "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),
-        "scatter_add": (lambda dy, y, x, rows, count: gather(dy, rows), None),
-        "absolute": (lambda dy, y, x: dy * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype)),),
-        "sin": (lambda dy, y, x: dy * cos(x),),
-        "cos": (lambda dy, y, x: -dy * sin(x),),
-        "elu": (lambda dy, y, x, alpha: dy * where(x > 0.0, 1.0, y + alpha),),
-        "erf": (lambda dy, y, x: dy * (2.0 / math.sqrt(math.pi) * exp(-x * x)),),
-        "tanh": (lambda dy, y, x: dy * (1.0 - y * y),),
-        "power": (
-            lambda dy, y, a, b: dy * where(b == 0.0, 0.0, b * a ** (b - 1.0)),
-            lambda dy, y, a, b: dy * (y * log(where(a > 0.0, a, 1.0))),
-        ),
-        "maximum": (lambda dy, y, a, b: where(a >= b, dy, 0.0), lambda dy, y, a, b: where(a >= b, 0.0, dy)),
-        "minimum": (lambda dy, y, a, b: where(a <= b, dy, 0.0), lambda dy, y, a, b: where(a <= b, 0.0, dy)),
-        "where": (None, lambda dy, y, m, a, b: where(m, dy, 0.0), lambda dy, y, m, a, b: where(m, 0.0, dy)),
-        "reduce_max": (_share_back,),
-        "reduce_min": (_share_back,),
-        "softmax": (lambda dy, y, x: apply("softmax_grad", dy, y),),
-        "log_softmax": (lambda dy, y, x: apply("log_softmax_grad", dy, y),),
-        "transpose": (lambda dy, y, x, axes=None: transpose(dy, axes and np.argsort(axes).tolist()),),
-        "concat": _PartsOfJoin(),
-        "slice": (lambda dy, y, x, slices: apply("slice_grad", dy, shape=x.spec.shape, slices=slices),),
-        "slice_grad": (lambda dy, y, x, shape, slices: apply("slice", dy, slices=slices),),
-        "cast": (lambda dy, y, x, dtype: cast(dy, x.dtype) if {x.dtype.kind, dtype.kind} == {"f"} else None,),
-    }
-)
-VJPS.update(dict.fromkeys(("less", "less_equal", "equal", "not_equal", "arg_max", "arg_min", "one_hot"), (None, None)))

@@ -16,24 +16,17 @@ from levels_more.mid_level import layers, losses, metrics, optimizers
 from levels_more.mid_level.base_layer import (
     Layer,
 )
+from levels_more.mid_level.base_metric import (
+    Metric,
+    ratio,
+    snake_case,
+)
+from levels_more.mid_level.csv_files import (
+    column,
+)
 from levels_more.mid_level.dataset import (
     DataLoader,
     Dataset,
-    as_array,
-    as_element,
-    batched,
-    cached,
-    column,
-    cut,
-    each_array,
-    filtered,
-    mapped,
-    packed,
-    prefetched,
-    repeated,
-    shuffled,
-    stack,
-    taken,
 )
 from levels_more.mid_level.feature_columns import (
     BucketizedColumn,
@@ -107,14 +100,11 @@ from levels_more.mid_level.metrics import (
     CategoricalAccuracy,
     Mean,
     MeanLoss,
-    Metric,
     Precision,
     R2Score,
     Recall,
     RootMeanSquaredError,
     SparseCategoricalAccuracy,
-    ratio,
-    snake_case,
 )
 from levels_more.mid_level.optimizers import (
     OPTIMIZERS,
@@ -143,6 +133,22 @@ from levels_more.mid_level.regularizers import (
     L1L2,
     L2,
     REGULARIZERS,
+)
+from levels_more.mid_level.stages import (
+    as_array,
+    as_element,
+    batched,
+    cached,
+    cut,
+    each_array,
+    filtered,
+    mapped,
+    packed,
+    prefetched,
+    repeated,
+    shuffled,
+    stack,
+    taken,
 )
 
 __all__ = [

@@ -1,23 +1,16 @@
 """Metrics: how good a model is, over all batches so far."""
 
 import functools
-import re
 
 import numpy as np
 
-from levels.low_level import Symbol, Variable, apply, as_tensor, reduce_sum, sigmoid
-from levels.mid_level import Loss, Made, losses
-from levels.support.checks import at_least, known, positive
-from levels_more.checks import called, dtype_of, expect, sizes
-from levels_more.low_level.module import Module
+from levels.low_level import apply, as_tensor, reduce_sum, sigmoid
+from levels.mid_level import Loss, losses
+from levels.support.checks import at_least, positive
+from levels_more.checks import called, expect
 from levels_more.low_level.ops import arg_max, cast, concat, maximum, reshape, softmax
-from levels_more.mid_level.initializers import INITIALIZERS
-from levels_more.mid_level.losses import LOSSES, check_classes, weighted
-
-
-def snake_case(name):
-    """Keras' names of things: BinaryAccuracy -> binary_accuracy, KLDivergence -> kl_divergence."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+from levels_more.mid_level.base_metric import Metric, ratio, snake_case
+from levels_more.mid_level.losses import LOSSES, check_classes
 
 
 def bend_of(loss):
@@ -34,92 +27,6 @@ def heed_logits(metrics, losses):
         loss = losses[getattr(metric, "output", 0) if len(losses) > 1 else 0]
         if getattr(metric, "by_name", False) and getattr(loss, "from_logits", False):
             metric.of_logits(loss)
-
-
-def ratio(part, whole):
-    """All numbers of one array, added up, over those of another; 0 where that is 0, as in Keras."""
-    return part.sum() / whole.sum() if whole.sum() else 0.0
-
-
-class Metric(Made, Module):
-    """Sums over all rows, and a formula. Write `parts(y_true, y_pred)`, and `formula(count, *sums)` where it is no mean.
-
-    The parts are tensors [batch, …]. Their rows are added up, each times its weight, and `count` is the sum of the weights.
-    """
-
-    apart = True  # a model may hold its metrics: what they count is none of the model's variables
-    by_name = False  # whether `compile` was given its name: then it heeds whether the loss takes logits
-    bend = None  # what makes probabilities of logits
-
-    def __init__(self, name=None):
-        self.name = snake_case(type(self).__name__) if name is None else name
-        self.state = None  # variables, made for the first batch
-
-    def add_variable(self, shape=(), initializer="zeros", dtype="float32", name=None):
-        """A variable of this shape to count in, for a metric whose `update_state`, `result` and `reset_state` are all yours.
-
-        It is called as the attribute that holds it; `name` is for Keras' users. Raises TypeError for what is no shape or dtype.
-        """
-        shape = sizes("add_variable: shape", shape)
-        values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
-        return Variable(values.astype(dtype_of("add_variable: dtype", dtype)), trainable=False)
-
-    add_weight = add_variable  # as Keras called it before
-
-    probabilities, check = False, Loss.check  # that the shapes are equal
-    check_probabilities, __repr__ = Loss.check_probabilities, Loss.__repr__
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        """Add a batch. Each row counts once, or as often as its `sample_weight` [batch] says."""
-        y_pred = as_tensor(y_pred)
-        y_pred = y_pred if y_pred.dtype.kind == "f" else cast(y_pred, "float32")
-        y_pred = y_pred if self.bend is None else self.bend(y_pred)
-        y_true = as_tensor(y_true, y_pred)
-        self.check(y_true, y_pred)
-        if y_true.spec.shape == y_pred.spec.shape:  # else it holds the numbers of classes
-            y_true = cast(y_true, y_pred.dtype)
-        parts = self.parts(y_true, y_pred)
-        weight = apply("spread", 1.0, parts[0], count=1.0)  # ones, as many as a compiled step's batch has rows
-        if sample_weight is not None:
-            weight = weighted(self, weight, cast(sample_weight, weight.dtype))
-        new = self.sums(weight, *parts)
-        if self.state is None:
-            self.state = [Variable(np.zeros(x.spec.shape, x.dtype), trainable=False) for x in new]
-        for variable, value in zip(self.state, self.merged(*new), strict=True):
-            variable.assign(value)
-
-    def of_logits(self, loss):
-        """Expect the logits that this loss takes, where it matters: the largest of them is that of the largest probability."""
-
-    def sums(self, weight, *parts):
-        """What a batch has to say: count, and the sum of each part."""
-        return [reduce_sum(x, 0) for x in (weight, *(weight * part for part in parts))]
-
-    def merged(self, *new):
-        """The state, with what a new batch has to say."""
-        return [old + x for old, x in zip(self.state, new, strict=True)]
-
-    def formula(self, count, total):
-        return ratio(total, count)
-
-    def result(self):
-        """The metric over all batches since the last `reset_state`, a float. Before the first batch it is 0.0.
-
-        Raises TypeError while a function is traced: its state has no numbers then.
-        """
-        if any(type(as_tensor(v)) is Symbol for v in self.state or ()):
-            raise TypeError(f"{self}: inside a function only update_state; ask for the result() after the call")
-        return float(self.formula(*(v.numpy().astype(np.float64) for v in self.state))) if self.state else 0.0
-
-    def reset_state(self):
-        """Forget all batches."""
-        for variable in self.state or ():
-            variable.assign(np.zeros(variable.shape, variable.dtype))
-
-    def __call__(self, *args, **options):
-        """Add a batch, and give the result."""
-        self.update_state(*args, **options)
-        return self.result()
 
 
 class BinaryAccuracy(Metric):

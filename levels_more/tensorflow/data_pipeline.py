@@ -6,7 +6,8 @@ import numpy as np
 
 from levels.low_level import DTYPES, Operators
 from levels_more.checks import called
-from levels_more.mid_level.dataset import Dataset, as_element, each_array
+from levels_more.mid_level.dataset import Dataset
+from levels_more.mid_level.stages import as_element, each_array
 from levels_more.missing import TENSORFLOW, refusing
 from levels_more.tensorflow.nested import each_leaf, known_now, numbers
 

@@ -6,7 +6,7 @@ from levels.low_level import as_tensor
 from levels_more import mid_level
 from levels_more.low_level.ops import cast, reshape
 from levels_more.mid_level import losses
-from levels_more.mid_level.metrics import snake_case
+from levels_more.mid_level.base_metric import snake_case
 from levels_more.tensorflow.nested import numbers
 
 

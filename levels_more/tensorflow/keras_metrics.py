@@ -7,7 +7,7 @@ from levels_more import mid_level
 from levels_more.high_level.training import spelled
 from levels_more.low_level.ops import cast
 from levels_more.mid_level import metrics
-from levels_more.mid_level.metrics import snake_case
+from levels_more.mid_level.base_metric import snake_case
 from levels_more.tensorflow.keras_layers import FLOAT
 from levels_more.tensorflow.keras_losses import (
     LOSSES,

@@ -80,7 +80,9 @@ def test_the_core_gives_the_same_bits_and_passes_its_tests_with_levels_more_dele
     assert alone == json.loads(python(CORE))
     assert len({tuple(losses) for key, losses in alone.items() if key.endswith("linear_regression")}) == 1
     assert len({tuple(losses) for key, losses in alone.items() if key.endswith("dnn_classifier")}) == 1
-    tests = [str(build.ROOT / "tests" / "levels" / name) for name in ("test_tasks.py", "mid_level/test_mid_level_core.py")]
+    tests = [
+        str(build.ROOT / "tests" / "levels" / name) for name in ("test_tasks.py", "mid_level/test_mid_level_core.py")
+    ]
     how = ["-q", "-n0", "-p", "no:cacheprovider", f"--rootdir={build.ROOT}", "-k", "not levels_more and not wider"]
     alone_there(f"import pytest; raise SystemExit(pytest.main({[*how, *tests]}))")
 

@@ -143,7 +143,11 @@ def test_what_a_callback_of_levels_more_needs_is_said():
 
 
 def test_a_name_that_moved_to_support_is_told_its_line():
-    for line in "from levels.hardware import flag", "from levels.mid_level import known", "from levels.kernels import STANDS":
+    for line in (
+        "from levels.hardware import flag",
+        "from levels.mid_level import known",
+        "from levels.kernels import STANDS",
+    ):
         with pytest.raises(ImportError) as raised:
             exec(line)
         exec(str(raised.value).split("`")[1])

@@ -17,6 +17,7 @@ import numpy as np
 
 from levels_more.low_level import function
 from levels_more.mid_level import MeanSquaredError
+from levels_more.mid_level.base_metric import Metric, ratio, snake_case
 from levels_more.mid_level.metrics import (
     AUC,
     METRICS,
@@ -25,13 +26,10 @@ from levels_more.mid_level.metrics import (
     CategoricalAccuracy,
     Mean,
     MeanLoss,
-    Metric,
     Precision,
     R2Score,
     Recall,
     SparseCategoricalAccuracy,
-    ratio,
-    snake_case,
 )
 
 # %% [markdown]
@@ -206,7 +204,8 @@ print(*METRICS, sep=", ")
 
 # %%
 from course.practice import exercises
-from levels_more.mid_level.metrics import BinaryAccuracy, ratio
+from levels_more.mid_level.base_metric import ratio
+from levels_more.mid_level.metrics import BinaryAccuracy
 
 exercises.begin("04-4")
 

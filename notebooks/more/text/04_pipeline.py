@@ -17,13 +17,13 @@ import numpy as np
 
 from levels_more.low_level import constant
 from levels_more.mid_level import Dataset
-from levels_more.mid_level.dataset import (
-    DataLoader,
+from levels_more.mid_level.csv_files import column
+from levels_more.mid_level.dataset import DataLoader
+from levels_more.mid_level.stages import (
     as_array,
     as_element,
     batched,
     cached,
-    column,
     each_array,
     filtered,
     mapped,

@@ -497,7 +497,9 @@ def test_a_browser_leaves_no_event_loop_running(launched, tmp_path):
     (tmp_path / "test_both.py").write_text(BROWSER_FIRST)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "conftest", str(tmp_path)]
     environment = build.environment(build.ROOT)
-    environment["PYTHONPATH"] += os.pathsep + os.pathsep.join(str(build.ROOT / each) for each in ("tests", "tests/support"))
+    environment["PYTHONPATH"] += os.pathsep + os.pathsep.join(
+        str(build.ROOT / each) for each in ("tests", "tests/support")
+    )
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert "2 passed" in done.stdout, done.stdout + done.stderr
 

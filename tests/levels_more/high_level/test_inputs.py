@@ -42,7 +42,7 @@ from levels_more.mid_level import (
     metrics,
     numeric_column,
 )
-from levels_more.mid_level.dataset import cut
+from levels_more.mid_level.stages import cut
 from levels_more.saving import load_model
 
 DRAWS = np.random.RandomState(0)

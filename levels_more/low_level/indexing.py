@@ -1,0 +1,65 @@
+"""`x[index]`: slices of a tensor, and what a mask picks."""
+
+import math
+import reprlib
+
+import numpy as np
+
+from levels.low_level import OPERATORS, Operators, apply, as_tensor, gather
+from levels_more.low_level.ops import _bools, reshape
+
+
+def _without_dots(index, shape):
+    """The index with a `slice(None)` for each axis that its `...`, or else its end, stands for."""
+    index = index if isinstance(index, tuple) else (index,)
+    missing = len(shape) - sum(part is not None and part is not Ellipsis for part in index)
+    dots = [n for n, part in enumerate(index) if part is Ellipsis] or [len(index)]
+    if missing < 0 or len(dots) > 1:
+        raise IndexError(f"index {reprlib.repr(index)} has too many parts for shape {shape}")
+    return (*index[: dots[0]], *[slice(None)] * missing, *index[dots[0] + 1 :])
+
+
+def slice_of(x, index):
+    """x[index] for integers, slices, `...` and `None`, as in NumPy, and for a mask alone, a tensor or an array of bools.
+
+    An integer may be a tensor. Raises IndexError and TypeError for others.
+    """
+    x = as_tensor(x)
+    if isinstance(index, (Operators, np.ndarray)) and index.dtype == bool and index.shape:
+        return boolean_mask(x, index)
+    sizes, slices, shape = iter(x.spec.shape), [], []
+    for part in _without_dots(index, x.spec.shape):
+        if getattr(part, "shape", None) == () and part.dtype.kind == "i":
+            part = int(part)
+        size = 1 if part is None else next(sizes)
+        if isinstance(part, slice):
+            slices.append((part.start, part.stop, part.step))
+            shape.append(len(range(*part.indices(size))))
+        elif part is None:
+            shape.append(1)
+        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+            if not -size <= part < size:
+                raise IndexError(f"index {reprlib.repr(part)} is out of range for an axis of {size}")
+            slices.append((part % size, part % size + 1, 1))
+        else:
+            cure = "for rows by number there is gather; a mask stands alone"
+            raise TypeError(f"index {reprlib.repr(part)}: expected integers and slices; {cure}")
+    y = apply("slice", x, slices=tuple(slices))
+    return y if y.spec.shape == tuple(shape) else apply("reshape", y, shape=tuple(shape))
+
+
+OPERATORS["[]"] = slice_of
+
+
+def boolean_mask(x, mask):
+    """Those rows of x[n, …], or numbers, where the mask is true, in order; the mask has x's shape, or its first axes.
+
+    Raises TypeError unless it holds bools, and in a traced function, where nobody knows how many that are; IndexError
+    for another shape.
+    """
+    x, mask = as_tensor(x), _bools("mask", mask)
+    shape, given = mask.spec.shape, x.spec.shape
+    if not shape or given[: len(shape)] != shape:
+        raise IndexError(f"the mask has shape {shape}, and x {given}; expected a bool for each row, or for each number")
+    rows = x if len(shape) == 1 else reshape(x, (math.prod(shape), *given[len(shape) :]))
+    return gather(rows, np.flatnonzero(mask.numpy()))

@@ -1,0 +1,66 @@
+"""The rules of the ops of this level: how a gradient goes back through each."""
+
+import itertools
+import math
+
+import numpy as np
+
+from levels.low_level import VJPS, apply, exp, gather, log, reduce_sum
+from levels_more.low_level.ops import cast, cos, sin, transpose, where
+
+
+def _share_back(dy, y, x, axis=None, keepdims=False):
+    """The reverse of a largest or smallest number: dy, divided among those that are it."""
+    how, (spread,) = {"axis": axis, "keepdims": keepdims}, VJPS["reduce_sum"]
+    hit = cast(x == spread(y, None, x, **how), x.dtype)
+    return hit * spread(dy / reduce_sum(hit, **how), None, x, **how)
+
+
+def _part_of_join(k):
+    """The rule of input k of a `concat`: its part of dy."""
+
+    def vjp(dy, y, *inputs, axis=0):
+        start = sum(x.spec.shape[axis] for x in inputs[:k])
+        return dy[(slice(None),) * axis + (slice(start, start + inputs[k].spec.shape[axis]),)]
+
+    return vjp
+
+
+class _PartsOfJoin:
+    """The rules of `concat`, for any number of inputs."""
+
+    def __iter__(self):
+        return map(_part_of_join, itertools.count())
+
+
+VJPS.update(
+    {
+        "broadcast_to": (lambda dy, y, x, shape: dy,),
+        "spread": (lambda g, y, dy, x, count: apply("spread", g, y, count=count), None),
+        "gather": (lambda dy, y, x, rows: apply("scatter_add", dy, rows, count=x.spec.shape[0]), None),
+        "scatter_add": (lambda dy, y, x, rows, count: gather(dy, rows), None),
+        "absolute": (lambda dy, y, x: dy * (cast(x > 0.0, x.dtype) - cast(x < 0.0, x.dtype)),),
+        "sin": (lambda dy, y, x: dy * cos(x),),
+        "cos": (lambda dy, y, x: -dy * sin(x),),
+        "elu": (lambda dy, y, x, alpha: dy * where(x > 0.0, 1.0, y + alpha),),
+        "erf": (lambda dy, y, x: dy * (2.0 / math.sqrt(math.pi) * exp(-x * x)),),
+        "tanh": (lambda dy, y, x: dy * (1.0 - y * y),),
+        "power": (
+            lambda dy, y, a, b: dy * where(b == 0.0, 0.0, b * a ** (b - 1.0)),
+            lambda dy, y, a, b: dy * (y * log(where(a > 0.0, a, 1.0))),
+        ),
+        "maximum": (lambda dy, y, a, b: where(a >= b, dy, 0.0), lambda dy, y, a, b: where(a >= b, 0.0, dy)),
+        "minimum": (lambda dy, y, a, b: where(a <= b, dy, 0.0), lambda dy, y, a, b: where(a <= b, 0.0, dy)),
+        "where": (None, lambda dy, y, m, a, b: where(m, dy, 0.0), lambda dy, y, m, a, b: where(m, 0.0, dy)),
+        "reduce_max": (_share_back,),
+        "reduce_min": (_share_back,),
+        "softmax": (lambda dy, y, x: apply("softmax_grad", dy, y),),
+        "log_softmax": (lambda dy, y, x: apply("log_softmax_grad", dy, y),),
+        "transpose": (lambda dy, y, x, axes=None: transpose(dy, axes and np.argsort(axes).tolist()),),
+        "concat": _PartsOfJoin(),
+        "slice": (lambda dy, y, x, slices: apply("slice_grad", dy, shape=x.spec.shape, slices=slices),),
+        "slice_grad": (lambda dy, y, x, shape, slices: apply("slice", dy, slices=slices),),
+        "cast": (lambda dy, y, x, dtype: cast(dy, x.dtype) if {x.dtype.kind, dtype.kind} == {"f"} else None,),
+    }
+)
+VJPS.update(dict.fromkeys(("less", "less_equal", "equal", "not_equal", "arg_max", "arg_min", "one_hot"), (None, None)))

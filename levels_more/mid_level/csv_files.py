@@ -1,0 +1,41 @@
+"""A CSV file as columns of numbers and words."""
+
+import csv
+import math
+import reprlib
+
+import numpy as np
+
+from levels_more.checks import file_name
+
+
+def read_columns(path, na_value):
+    """{name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`.
+
+    Raises ValueError, naming the line, where its cells do not fit the header.
+    """
+    with open(file_name("from_csv: path", path), newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file)
+        names, lines = reader.fieldnames or (), {f"{path}, line {reader.line_num}": row for row in reader}
+    for line, row in lines.items():
+        if None in row or None in row.values():  # under no name, or for no cell
+            raise ValueError(f"{line}: {reprlib.repr([*row.values()])} beneath {len(names)} names")
+    return {name: column(name, {line: row[name] for line, row in lines.items()}, na_value) for name in names}
+
+
+def column(name, cells, na_value):
+    """The cells {line: text} under that name as an array.
+
+    Raises ValueError, naming the line, for a text among numbers.
+    """
+    cells, numbers = {line: "" if cell == na_value else cell for line, cell in cells.items()}, []
+    for line, cell in cells.items():
+        try:
+            numbers.append(float(cell or "nan"))
+        except ValueError:
+            if all(map(math.isnan, numbers)):
+                return np.array([*cells.values()])
+            cure = "a missing one is empty or na_value"
+            raise ValueError(f"{line}, column {name}: {cell!r} among numbers; {cure}") from None
+    numbers = np.array(numbers)
+    return numbers.astype(np.int64 if (numbers % 1 == 0).all() else np.float32)
