@@ -9,7 +9,7 @@ import numpy as np
 
 from levels.low_level import Operators
 from levels_more import low_level as low
-from levels_more.low_level.matmul import matmul as product
+from levels_more.low_level.batched_matmul import matmul as product
 from levels_more.tensorflow.nested import known_now, numbers
 
 
