@@ -165,7 +165,7 @@ print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {mov
 # **A good place to stop.** A callback listens to a training, ends it in time and takes the best weights back.
 
 # %% [markdown]
-# ## More callbacks (22 min)
+# ## More callbacks (23 min)
 #
 # `ModelCheckpoint` saves the model after each epoch, or after each that was the best so far. The name of the folder may
 # hold the epoch, counted from 1, and its numbers.
