@@ -181,7 +181,8 @@ def in_core(kind):
 def defining(kind, known, result):
     """The code that a row is about, where that is not the function that was heard."""
     if kind == "layer":
-        return in_core(type(known["self"])).call.__code__
+        kind = type(known["self"])
+        return getattr(in_core(kind), "call", kind.call).__code__
     if kind == "op" and result is not None:
         return kernel_code(known["op"], result)
     if "part" in known and not known["part"].unit.loop:

@@ -148,7 +148,8 @@ def level_files(root: Path, name: str, notebook) -> dict[str, str | None]:
     folder = f"{MINE}/levels/{level_of(name)}"
     others = [path.relative_to(root).as_posix() for path in (root / folder).glob("*.py")]
     files = {f"{folder}/{file}": built.text for file, built in export(notebook, name).items()}
-    return dict.fromkeys(others) | {f"{MINE}/levels/__init__.py": LEVELS} | files
+    support = {f"{MINE}/{path}": text for path, text in support_in(root).items()}
+    return dict.fromkeys(others) | {f"{MINE}/levels/__init__.py": LEVELS} | support | files
 
 
 def there(root: Path, files: dict) -> dict[str, str]:

@@ -27,13 +27,13 @@ def begin(key):
     branches_off = any(name.startswith("more/") for name in WATCHED)  # such a notebook has no level of its own
     if notebook.get("__name__") in homes.values() and not branches_off:
         for name in names:
-            if homes[name].startswith(f"levels.{level}."):
+            if homes[name].startswith((f"levels.{level}.", "levels_more.")):
                 del notebook[name]
     elif names:
-        package = "levels_more" if branches_off else "levels"
+        of_the_core = WATCHED and not branches_off  # else the exercise stands alone, or in a notebook that imports levels_more
         for each in (level, *reversed(beneath)):
-            module = importlib.import_module(f"{package}.{each}")
-            for name in module.__all__ if branches_off else public(each):
+            module = importlib.import_module(f"levels.{each}" if of_the_core else f"levels_more.{each}")
+            for name in public(each) if of_the_core else module.__all__:
                 if name not in vars(builtins):
                     notebook.setdefault(name, getattr(module, name))
         for name, library in libraries(level):
@@ -51,7 +51,10 @@ def public(level):
 
 
 def libraries(level):
-    """What the rooms of a level import, such as ("np", numpy): its notebook imports the same."""
-    rooms = [module for name, module in list(sys.modules.items()) if name.startswith(f"levels.{level}.")]
-    names = [(name, value) for room in rooms for name, value in vars(room).items() if isinstance(value, ModuleType)]
-    return [(name, value) for name, value in names if not value.__name__.startswith("levels")]
+    """What the rooms of a level import of others, such as ("np", numpy), and of levels.support: its notebook does the same."""
+    places = f"levels.{level}.", "levels.support."
+    rooms = [module for name, module in list(sys.modules.items()) if name.startswith(places)]
+    names = [(name, value) for room in rooms for name, value in vars(room).items()]
+    found = [(name, value) for name, value in names if (getattr(value, "__module__", None) or "").startswith("levels.support.")]
+    modules = [(name, value) for name, value in names if isinstance(value, ModuleType)]
+    return found + [(name, value) for name, value in modules if not value.__name__.startswith("levels")]

@@ -312,7 +312,7 @@ def test_it_prints_what_is_the_same_every_time(line):
     assert text == repr(xray.opened(line_model(), *TEN)) and "µs" not in text
     head, first, *rest = text.split("\n")
     assert head.split() == ["launches", "bytes", "defined", "in"]
-    assert first.startswith("fit sequential") and first.endswith("levels_more/high_level/fit.py")
+    assert first.startswith("fit sequential") and first.endswith("levels_more/high_level/model.py")
     assert len(rest) == sum(row.kind not in ("fit", "launch", "kernel") for row in line[0].root.walk())
 
 

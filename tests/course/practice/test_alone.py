@@ -11,7 +11,6 @@ import pytest
 from course import build
 from course.builder import session
 from course.practice import exercises
-from course.practice.exercises import alone
 from solutions import hardware, high_level, kernels, low_level, mid_level
 
 MODULES = hardware, kernels, low_level, mid_level, high_level
@@ -96,8 +95,7 @@ def test_numbers_of_the_reader_are_kept_and_hinder_nothing(capsys):
 def test_at_the_readers_desk_these_are_the_levels_that_the_reader_built(tmp_path, monkeypatch):
     desk = tmp_path / build.MINE
     desk.mkdir()
-    for module in (alone, session):
-        monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(session, "ROOT", tmp_path)
     monkeypatch.setattr(session, "HOME", [tmp_path])
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.chdir(desk)
