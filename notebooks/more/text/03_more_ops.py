@@ -12,7 +12,7 @@ import numpy as np
 from course import build, figures
 from course.figures import page
 from course.practice import checks, exercises
-from levels_more.low_level import ops
+from levels_more.low_level import indexing, ops, vjps
 
 build.watch("more/03_more_ops")
 figures.you_are_here(3)
@@ -76,7 +76,7 @@ print(concat([x[:, ::-1], x[:1]]), where(x > 2.0, x, 0.0), sep="\n")
 # each axis has its slice. An integer is a slice of one, whose axis is dropped; `None` is a new axis of one.
 
 # %%
-page.source(ops._without_dots, ops.slice_of)
+page.source(indexing._without_dots, indexing.slice_of)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -95,7 +95,7 @@ print(constant(np.zeros((4, 3, 2)))[..., None, 0].shape)
 # is true.
 
 # %%
-page.source(ops.boolean_mask)
+page.source(indexing.boolean_mask)
 
 # %%
 x = constant([3.0, -1.0, 2.0, -5.0])
@@ -130,7 +130,7 @@ for choose in (maximum, minimum):
 # And what was joined gets its part of `dy` back.
 
 # %%
-page.source(ops._share_back, ops._part_of_join)
+page.source(vjps._share_back, vjps._part_of_join)
 
 # %%
 x = constant([1.0, 4.0, 4.0, 2.0])
