@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from levels.low_level import row_program
+from levels.mid_level import layers
 from levels_more import tensorflow as tf
 from levels_more.compiler.eager import backward, small_ops
 from levels_more.compiler.fused import backend
@@ -23,7 +24,7 @@ from levels_more.low_level import (
     nn,
     reduce_sum,
 )
-from levels_more.mid_level import composite_ops, layers
+from levels_more.mid_level import composite_ops
 
 MISTAKES = pytest.mark.parametrize(
     "mistake", [AttributeError("x"), ZeroDivisionError("x"), TypeError("x"), KeyError("x")]

@@ -17,6 +17,7 @@ from levels_more.high_level import DNNClassifier, DNNRegressor, LinearRegressor
 from levels_more.high_level.serialization import CLASSES, written_part
 from levels_more.low_level import Operators
 from levels_more.mid_level import SGD, Adam, Dataset, Dense, Dropout, Made
+from levels_more.saving import load_model
 
 K = tf.keras
 FLOATS, WHOLES = (np.float64, np.float32, np.float16), (np.int64, np.int32, np.uint8)
@@ -343,7 +344,7 @@ def test_a_saved_model_holds_plain_numbers(tmp_path):
     model.save(tmp_path / "model")
     told = (tmp_path / "model").rglob("*.json")
     assert "float32(" not in "".join(path.read_text() for path in told)
-    again = high_level.load_model(tmp_path / "model")
+    again = load_model(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.layers[0].rate == 0.5 and again.training.optimizer.momentum == 0.5
 
