@@ -9,6 +9,7 @@ import pytest
 
 from course import tasks
 from levels_more.compiler.eager.backward import MADE_OF
+from levels_more.distributed import COLLECTIVES
 from levels_more.hardware import placed_on, pool
 from levels_more.kernels import (  # noqa: F401 (all ops enter the tables)
     ELEMENTWISE,
@@ -30,7 +31,7 @@ from levels_more.mid_level import composite_ops  # noqa: F401 (its ops enter the
 
 for kind in ("gpu", "tpu"):
     kernel_of("add", kind)  # who asks first has levels_more enter the column
-OPS = sorted(op for op, kind in KERNELS if kind == "cpu" and op not in MADE_OF)
+OPS = sorted(op for op, kind in KERNELS if kind == "cpu" and op not in {*MADE_OF, *COLLECTIVES})
 LEVELS = "kernels", "low_level", "mid_level", "high_level"
 
 
