@@ -115,8 +115,8 @@ def test_many_long_words_are_told_in_short():
 def test_the_core_alone():
     code = """
 import numpy as np
-from levels_more.high_level import Sequential
-from levels_more.mid_level import Dataset, Dense
+from levels.high_level import Sequential
+from levels.mid_level import Dataset, Dense
 x, words = np.ones((3, 2)), np.array(["a", "b", "a"], object)
 model = Sequential([Dense(1, "sigmoid")])
 model.compile("sgd", "mse")
