@@ -14,8 +14,6 @@ from levels_more.low_level import (  # noqa: F401
     where,
 )
 from levels_more.mid_level import *
-from levels_more.mid_level.metrics import BinaryAccuracy, Precision
-from levels_more.mid_level.base_metric import ratio# noqa: F401
 
 # 04-1
 
