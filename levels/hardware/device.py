@@ -149,7 +149,7 @@ DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool, as many 
 def pool(**counts):
     """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or as in gpus=2. Raises TypeError or ValueError for others."""
     if counts and not DEVICE_MAKERS:
-        raise TypeError(f"pool: there are no {', '.join(counts)} here; `import levels_more.hardware` brings other devices")
+        raise TypeError(f"pool: there are no {', '.join(counts)} here; `import levels_more.hardware` brings others")
     for fill in DEVICE_MAKERS:
         fill(_POOL, counts)
     return _POOL

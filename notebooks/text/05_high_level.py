@@ -483,6 +483,9 @@ class _Whole(Layer):
         return super().run(x, training)
 
 
+# %% [markdown]
+# Then what `compile` chooses, and the step:
+
 # %%
 #| export models
 class Trainable(_Whole):
