@@ -256,5 +256,6 @@ def test_all_can_read_it(tab, serious, scheme, width):
         page.context.close()
     page = tab("search", width, scheme)
     page.goto(page.url + "?q=tape")
-    page.locator(".highlighted").nth(5).wait_for(timeout=20_000)
+    page.get_by_text("Search finished").wait_for(timeout=20_000)
+    page.locator("#search-results .highlighted").first.wait_for(timeout=20_000)
     assert serious(page) == []
