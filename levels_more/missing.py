@@ -9,15 +9,15 @@ _NUMPY = "NumPy, on x.detach().numpy(); no gradient passes through it"
 _LEVELS = "levels_more.low_level, whose tensors have a function of that name"
 _TORCH = {  # what to use instead -> the names of PyTorch that are not here
     _LEVELS: (
-        "argsort cosine_similarity cumsum diag elu erf flip gelu log1p logical_and logical_not logical_or mish norm "
-        "one_hot relu6 selu silu softplus softsign sort split take tile"
+        "elu erf gelu log1p logical_and logical_not logical_or mish one_hot relu6 selu silu softplus softsign take"
     ),
     _NUMPY: (
-        "acos acosh argwhere asin asinh atan atan2 atanh bernoulli bincount bitwise_xor cartesian_prod cholesky "
-        "corrcoef cosh count_nonzero cov cummax cummin cumprod det diff eigh eigvalsh finfo fmod frac histc hypot "
-        "inv inverse isclose isin isinf logical_xor logspace lstsq matrix_rank median meshgrid mode multinomial "
-        "nan_to_num nonzero pinv prod qr quantile roll searchsorted sinh slogdet solve svd svdvals tan topk trace "
-        "tril triu trunc unique vector_norm eig eigvals"
+        "acos acosh argsort argwhere asin asinh atan atan2 atanh bernoulli bincount bitwise_xor cartesian_prod "
+        "cholesky corrcoef cosh cosine_similarity count_nonzero cov cummax cummin cumprod cumsum det diag diff eig "
+        "eigh eigvals eigvalsh finfo flip fmod frac histc hypot inv inverse isclose isin isinf logical_xor logspace "
+        "lstsq matrix_rank median meshgrid mode multinomial nan_to_num nonzero norm pinv prod qr quantile roll "
+        "searchsorted sinh slogdet solve sort split svd svdvals tan tile topk trace tril triu trunc unique "
+        "vector_norm"
     ),
     "float32": "float16 half bfloat16",
     "int64": "int8 int16 uint8 short byte",
@@ -92,16 +92,17 @@ _RATES = "levels_more.mid_level, whose optimizers take a function of the step as
 _WORD = "the word for it, as in layers.Dense(4, kernel_initializer='he_normal'), or levels_more.mid_level"
 _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not here
     _LEVELS: (
-        "argsort broadcast_to ceil clip_by_global_norm clip_by_norm confusion_matrix cosine_similarity cumsum diag "
-        "elu erf floordiv gather_nd gelu global_norm hard_sigmoid is_nan l2_normalize linspace log1p log_sigmoid "
-        "mish mod norm one_hot reduce_logsumexp reduce_prod relu6 selu silu softplus softsign sort split swish tile "
-        "top_k trace unstack"
+        "broadcast_to elu erf floordiv gelu hard_sigmoid log1p log_sigmoid mish mod one_hot relu6 selu silu softplus "
+        "softsign swish trace"
     ),
     "NumPy, on x.numpy(); no gradient passes through it": (
-        "acos acosh asin asinh atan atan2 atanh bincount bitcast count_nonzero cosh cumprod det diag_part eigh "
-        "eigvalsh expm1 histogram inv is_finite is_inf logical_xor matvec meshgrid moments pad qr reverse roll sinh "
-        "slice solve svd tan tensordot unique"
+        "acos acosh argsort asin asinh atan atan2 atanh bincount bitcast ceil "
+        "confusion_matrix cosh cosine_similarity count_nonzero cumprod cumsum det diag diag_part eigh eigvalsh expm1 "
+        "gather_nd histogram inv is_finite is_inf is_nan l2_normalize linspace logical_xor matvec "
+        "meshgrid moments norm pad qr reduce_logsumexp reduce_prod reverse roll sinh slice solve sort split svd tan "
+        "tensordot tile top_k unique unstack"
     ),
+    "clipnorm or global_clipnorm of an optimizer": "clip_by_global_norm clip_by_norm global_norm",
     "tf.float32": "float16 bfloat16 half",
     "tf.int64": "int8 int16 uint8",
     "tf.cast, or the name of the dtype": "as_dtype",

@@ -56,6 +56,17 @@ def told(name):
     return f"levels_more.{name} is levels_more.{MOVED[name]} now: write `from levels_more.{room} import {file}`"
 
 
+# Names that a front of version 1 handed on -> what to use instead
+GONE = {
+    "argsort, sort, top_k, ranked": "NumPy's argsort, and gather",
+    "clip_by_norm, clip_by_global_norm, global_norm": "clipnorm or global_clipnorm of an optimizer",
+    "confusion_matrix": "that of scikit-learn",
+    "gather_nd, repeat, tile, flip, linspace, is_nan, ceil": "NumPy's, on x.numpy()",
+    "norm, l2_normalize, cosine_similarity, reduce_logsumexp": "reduce_sum, sqrt, exp and log",
+    "reduce_prod, cumsum, diag": "NumPy's, on x.numpy(); no gradient passes through it",
+    "split, pieces, unstack": "slices, as in x[:, 2:4]",
+}
+
 ELSEWHERE = "saving", "distributed"  # rooms whose names were those of a level in version 1
 
 
@@ -65,6 +76,9 @@ def elsewhere(front, name):
     Raises nothing itself; the name may be one that nobody has.
     """
     told = f"module {front!r} has no attribute {name!r}"
+    for names, cure in GONE.items():
+        if name in names.split(", "):
+            told = f"{name} is no name of {front} any more: use {cure}"
     for room in ELSEWHERE:
         if name in importlib.import_module(f"levels_more.{room}").__all__:
             told = f"{name} is no name of {front} now: write `from levels_more.{room} import {name}`"

@@ -20,41 +20,32 @@ from levels_more.low_level.creation import (
 from levels_more.low_level.device import device, moved
 from levels_more.low_level.generator import Generator
 from levels_more.low_level.indexing import boolean_mask, slice_of
-from levels_more.low_level.math import (
-    ceil, clip_by_global_norm, clip_by_norm, confusion_matrix, divide, eye, fill, floor, floordiv, gather_nd,
-    global_norm, is_nan, l2_normalize, linspace, mod, repeat, rounded, sign, unstack,
-)
+from levels_more.low_level.math import divide, eye, fill, floor, floordiv, mod, rounded, sign
 from levels_more.low_level.module import Module
 from levels_more.low_level.ops import (
     abs, absolute, arg_max, arg_min, argmax, argmin, broadcast_to, cast, cat, concat, cos, dot, elu, equal, erf, gelu,
     log_softmax, logical_and, logical_not, logical_or, matmul, maximum, minimum, one_hot, reduce_all, reduce_any,
     reduce_max, reduce_min, reshape, silu, sin, softmax, square, swapaxes, swish, tanh, transpose, where,
 )
-from levels_more.low_level.shape import expand_dims, pick, pieces, split, squeeze, stack, take, tile
-from levels_more.low_level.statistics import (
-    argsort, cosine_similarity, cumsum, diag, flip, largest, norm, ranked, reduce_logsumexp, reduce_prod, reduce_std,
-    reduce_variance, smallest, sort, take_along, top_k,
-)
+from levels_more.low_level.shape import expand_dims, pick, squeeze, stack, take
+from levels_more.low_level.statistics import largest, reduce_std, reduce_variance, smallest, take_along
 from levels_more.moved import elsewhere
 
 __all__ = [
     "BACK_ENDS", "DOOR", "DTYPES", "Eager", "FORMS", "Function", "GUARDS", "Generator", "GradientTape", "Graph",
     "Module", "NoProgram", "Node", "OPERATORS", "Operators", "PASSES", "RUN", "Replay", "RowProgram", "Run", "Symbol",
     "Tensor", "Trace", "VJPS", "Variable", "WALKS", "abs", "absolute", "apply", "arange", "arg_max", "arg_min",
-    "argmax", "argmin", "argsort", "as_instructions", "as_tensor", "backward", "boolean_mask", "broadcast_to", "cast",
-    "cat", "ceil", "check_fits", "clip", "clip_by_global_norm", "clip_by_norm", "concat", "confusion_matrix",
-    "constant", "constant_fold", "cos", "cosine_similarity", "cse", "cumsum", "dce", "device", "diag", "divide", "dnn",
-    "dnn_classifier", "dot", "eager", "elu", "equal", "erf", "exp", "expand_dims", "eye", "fill", "flip", "floor",
-    "floordiv", "function", "gather", "gather_nd", "gelu", "global_norm", "grad", "hand_on", "hard_sigmoid", "is_nan",
-    "l2_normalize", "largest", "leaky_relu", "linear_regression", "linspace", "log", "log1p", "log_sigmoid",
-    "log_softmax", "logical_and", "logical_not", "logical_or", "made_from", "matmul", "maximum", "minimum", "mish",
-    "mod", "moved", "needed_by", "nn", "norm", "normal", "one_hot", "ones", "ones_like", "pick", "pieces",
-    "quickest_walk", "range", "ranked", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean",
-    "reduce_min", "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "relu", "relu6", "repeat", "reshape",
-    "rounded", "row_parts", "selu", "set_seed", "shuffle", "sides", "sigmoid", "sign", "silu", "sin", "slice_of",
-    "smallest", "softmax", "softplus", "softsign", "sort", "split", "sqrt", "square", "squeeze", "stack",
-    "stop_gradient", "swapaxes", "swish", "take", "take_along", "tanh", "tasks", "tensor", "tile", "top_k", "trace",
-    "transpose", "unbroadcast", "uniform", "unstack", "walk_back", "where", "zeros", "zeros_like",
+    "argmax", "argmin", "as_instructions", "as_tensor", "backward", "boolean_mask", "broadcast_to", "cast", "cat",
+    "check_fits", "clip", "concat", "constant", "constant_fold", "cos", "cse", "dce", "device", "divide", "dnn",
+    "dnn_classifier", "dot", "eager", "elu", "equal", "erf", "exp", "expand_dims", "eye", "fill", "floor", "floordiv",
+    "function", "gather", "gelu", "grad", "hand_on", "hard_sigmoid", "largest", "leaky_relu", "linear_regression",
+    "log", "log1p", "log_sigmoid", "log_softmax", "logical_and", "logical_not", "logical_or", "made_from", "matmul",
+    "maximum", "minimum", "mish", "mod", "moved", "needed_by", "nn", "normal", "one_hot", "ones", "ones_like", "pick",
+    "quickest_walk", "range", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min", "reduce_std",
+    "reduce_sum", "reduce_variance", "relu", "relu6", "reshape", "rounded", "row_parts", "selu", "set_seed", "shuffle",
+    "sides", "sigmoid", "sign", "silu", "sin", "slice_of", "smallest", "softmax", "softplus", "softsign", "sqrt",
+    "square", "squeeze", "stack", "stop_gradient", "swapaxes", "swish", "take", "take_along", "tanh", "tasks", "tensor",
+    "trace", "transpose", "unbroadcast", "uniform", "walk_back", "where", "zeros", "zeros_like",
 ]
 
 

@@ -45,13 +45,6 @@ def beside(x, y):
     return [z if _rank(z) and z.dtype == best else cast(z, best) if _rank(z) else number(z) for z in pair]
 
 
-def alike(x, y):
-    """Both as tensors, in the dtype that `beside` finds; x or y may be a number."""
-    x, y = beside(x, y)
-    like = x if isinstance(x, Operators) else y
-    return as_tensor(x, like), as_tensor(y, like)
-
-
 def both(function):
     """A function of two operands, x and y, as one that takes them in different dtypes."""
     return lambda x, y: function(*beside(x, y))

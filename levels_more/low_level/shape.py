@@ -1,12 +1,11 @@
-"""Tensors joined, cut and stretched in other ways: each is made of moves that are there already, and so is its gradient."""
+"""Other shapes and other rows: each function is made of moves that are there already, and so is its gradient."""
 
-import itertools
 import math
 
 import numpy as np
 
 from levels.low_level import Operators, as_tensor, gather
-from levels_more.checks import axis_of, expect, several
+from levels_more.checks import axis_of, several
 from levels_more.low_level.ops import concat, reshape, transpose
 
 
@@ -46,37 +45,8 @@ def stack(values, axis=0):
     return concat([expand_dims(x, axis) for x in values], axis)
 
 
-def split(x, parts, axis=0):
-    """A list of tensors that x is cut into along an axis: so many equal ones, or a list of their sizes.
-
-    Raises ValueError where these do not add up to the axis.
-    """
-    x = as_tensor(x)
-    axis = axis_of("split", axis, len(x.spec.shape))
-    size = x.spec.shape[axis]
-    each = parts if isinstance(parts, list | tuple) else [parts]
-    for n in each:
-        expect(isinstance(n, int | np.integer) and not isinstance(n, bool), "split: parts", parts, "whole numbers")
-    if each is not parts:
-        each = [size // parts] * int(parts) if 0 < parts <= max(1, size) else []
-    if sum(each) != size or not each or min(each) < 0:
-        raise ValueError(f"split: {parts!r:.60} for an axis of {size}; expected a number that divides it, or sizes")
-    ends = [0, *itertools.accumulate(each)]
-    return [x[(slice(None),) * axis + (slice(*pair),)] for pair in itertools.pairwise(ends)]
-
-
-def pieces(x, size, axis=0):
-    """A tuple of tensors that x is cut into along an axis, each of that size; the last one is what is left."""
-    x = as_tensor(x)
-    axis = axis_of("pieces", axis, len(x.spec.shape))
-    n = x.spec.shape[axis]
-    whole = isinstance(size, int) and not isinstance(size, bool) and size > 0
-    expect(whole, "pieces: size", size, "a whole number from 1 on")
-    return tuple(split(x, [min(size, n - k) for k in range(0, n, size)] or [0], axis))
-
-
 def take(x, rows, axis=0):
-    """x along an axis by number: x[…, rows[i], …] for each i, as in NumPy. (`gather`, along another axis than the first.)
+    """x along an axis by number: x[…, rows[i], …] for each i, as in NumPy. (`gather` does so along the first axis.)
 
     Raises TypeError unless the rows are int, IndexError for one that x has not, ValueError for no axis.
     """
@@ -91,22 +61,8 @@ def take(x, rows, axis=0):
     return transpose(y, [*range(new, new + axis), *range(new), *range(new + axis, new + axes - 1)])
 
 
-def tile(x, counts):
-    """x, so many times along each of its last axes: [a, b] with counts (2, 3) becomes [2·a, 3·b]. (As in NumPy.)
-
-    Raises TypeError unless these are whole numbers, ValueError for a count below 1.
-    """
-    x, counts = as_tensor(x), several("tile: counts", counts, "a list of whole numbers")
-    x = reshape(x, (1,) * (len(counts) - len(x.spec.shape)) + x.spec.shape)
-    for axis, count in enumerate(counts, len(x.spec.shape) - len(counts)):
-        if expect(isinstance(count, int | np.integer), "tile: a count", count, "a whole number") < 1:
-            raise ValueError(f"tile: counts are {counts!r:.60}; expected whole numbers from 1 on")
-        x = concat([x] * int(count), axis)
-    return x
-
-
 def pick(x, index):
-    """x[index] as in NumPy, lists, arrays and tensors of row numbers or bools among its parts, by which numbers are copied.
+    """x[index] as in NumPy. Lists, arrays and tensors of row numbers or bools may be among its parts.
 
     Raises IndexError for places that x has not, and what x[index] raises.
     """

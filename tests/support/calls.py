@@ -329,7 +329,6 @@ call("alpha", lambda alpha: L.nn.elu(ONES, alpha), alpha=right(1.0, NUMBERS) - "
 call("expand_dims", in_order(L.expand_dims), np.expand_dims, x=ANY + "bool True", axis=right(0, "zero negative"))
 call("squeeze", lambda axis: L.squeeze(ONES[:1], axis), lambda axis: np.squeeze(ONES[:1], axis), axis=right(0, "zero None"))
 call("stack", in_order(L.stack), np.stack, values=made(lambda: [ONES, ONES], "shape axis float64 int64 nans bool"), axis=right(0, "zero negative"))
-call("split", lambda parts: L.split(ONES, parts, 1), parts=right(3, "True") - "True")
 call("take", in_order(L.take), x=array(2, 3, takes="shape float64 int64 nans bool no_rows"), rows=made(lambda: np.array([0, 1]), "zero int64 int16 empty no_rows True"), axis=right(1, "zero"))
 for name in ("all_gather", "all_reduce", "broadcast"):  # of one rank
     call(name, getattr(L, name), x=ANY + "bool True int64" - ("bool True" if name == "all_reduce" else f"{NUMBERS} True" if name == "all_gather" else ""))
