@@ -14,11 +14,8 @@ from levels_more.low_level.activations import (
     hard_sigmoid, leaky_relu, log1p, log_sigmoid, mish, relu6, selu, softplus, softsign,
 )
 from levels_more.low_level.autodiff import backward, grad, stop_gradient
-from levels_more.low_level.creation import (
-    arange, normal, ones, ones_like, range, set_seed, shuffle, tensor, uniform, zeros, zeros_like,
-)
+from levels_more.low_level.creation import arange, ones, ones_like, range, tensor, zeros, zeros_like
 from levels_more.low_level.device import device, moved
-from levels_more.low_level.generator import Generator
 from levels_more.low_level.indexing import boolean_mask, slice_of
 from levels_more.low_level.math import divide, eye, fill, floor, floordiv, mod, rounded, sign
 from levels_more.low_level.module import Module
@@ -27,6 +24,7 @@ from levels_more.low_level.ops import (
     log_softmax, logical_and, logical_not, logical_or, matmul, maximum, minimum, one_hot, reduce_all, reduce_any,
     reduce_max, reduce_min, reshape, silu, sin, softmax, square, swapaxes, swish, tanh, transpose, where,
 )
+from levels_more.low_level.random import Generator, normal, set_seed, shuffle, uniform
 from levels_more.low_level.shape import expand_dims, pick, squeeze, stack, take
 from levels_more.low_level.statistics import largest, reduce_std, reduce_variance, smallest, take_along
 from levels_more.moved import elsewhere

@@ -4,7 +4,7 @@ import numpy as np
 
 from levels.low_level import OPERATORS, Operators, as_tensor, constant
 from levels_more.checks import dtype_of, expect, sizes
-from levels_more.low_level.custom_rules import by_numpy
+from levels_more.low_level.numpy_functions import by_numpy
 from levels_more.low_level.ops import broadcast_to, cast
 
 

@@ -8,8 +8,7 @@ only its import lines changed. Tensors remember what they were made from (`level
 import functools
 import math
 
-from levels_more.low_level.creation import set_seed
-from levels_more.low_level.generator import Generator
+from levels_more.low_level.random import Generator, set_seed
 from levels_more.missing import room, small_room
 from levels_more.torch import serialization
 from levels_more.torch.functions import FUNCTIONS, KINDS

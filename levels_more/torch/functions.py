@@ -8,9 +8,9 @@ import numpy as np
 from levels_more import low_level as low
 from levels_more.low_level import nn
 from levels_more.low_level.batched_matmul import matmul as product
-from levels_more.low_level.custom_rules import without_gradient
-from levels_more.low_level.generator import drawn, shuffled
+from levels_more.low_level.numpy_functions import without_gradient
 from levels_more.low_level.promotion import both, floats, of_kinds
+from levels_more.low_level.random import drawn, shuffled
 from levels_more.torch import op_arguments, recorded_making
 from levels_more.torch.op_arguments import shared_at_ties, sizes_of, spelled
 from levels_more.torch.recorded import FUNCTIONS, Recorded, cut_out, only_view, recorded

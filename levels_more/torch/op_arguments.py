@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from levels_more import low_level as low
-from levels_more.low_level.custom_rules import without_gradient
+from levels_more.low_level.numpy_functions import without_gradient
 from levels_more.low_level.promotion import beside, floats
 
 

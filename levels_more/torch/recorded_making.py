@@ -3,8 +3,8 @@
 import numpy as np
 
 from levels_more import low_level
-from levels_more.low_level.generator import drawn
 from levels_more.low_level.promotion import NUMBERS, ORDER
+from levels_more.low_level.random import drawn
 from levels_more.torch.op_arguments import sizes_of
 from levels_more.torch.recorded import FUNCTIONS, Recorded, device, dtype
 from levels_more.torch.recording import OperandError

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from levels_more.checks import expect
-from levels_more.low_level.generator import shuffled
+from levels_more.low_level.random import shuffled
 from levels_more.missing import room
 from levels_more.torch.functions import FUNCTIONS
 from levels_more.torch.recorded import Recorded

@@ -1,0 +1,105 @@
+"""Random numbers: from one state for each device, which all of `levels` draws from, or from a generator of one's own."""
+
+import math
+import threading
+
+import numpy as np
+
+from levels.hardware import PLACE
+from levels.low_level import Tensor, Variable, apply, as_tensor, constant, gather
+from levels_more.checks import dtype_of, expect, number, sizes
+from levels_more.hardware.device_scope import placed_on
+
+# What is drawn is a function of a state, a key and a counter, in a variable: so a compiled step draws anew each time.
+
+_STATES, _SEED, _TURN = {}, [0], threading.RLock()  # device -> its state; the key of those that are made later
+
+
+def _drawn(op, shape, dtype):
+    """The next numbers of the present device's state."""
+    shape, dtype = sizes(f"{op}: shape", shape), dtype_of(f"{op}: dtype", dtype, "float32 float64")
+    with _TURN:
+        state = _STATES.get(PLACE.device)
+        if state is None:
+            state = _STATES[PLACE.device] = Variable(np.array([_SEED[0], 0]), trainable=False)
+        drawn = apply(f"random_{op}", state, shape=shape, dtype=dtype)
+        state.assign(state + np.array([0, (math.prod(shape) + 1) // 2]))
+    return drawn
+
+
+def uniform(shape, minval=0.0, maxval=1.0, dtype="float32"):
+    """Random numbers of that shape, float32 or float64, uniform from minval to maxval (which rounding may reach).
+
+    The same in every run, until `set_seed`. Raises TypeError for no shape, dtype or number, ValueError unless minval < maxval.
+    """
+    low, high = number("uniform: minval", minval), number("uniform: maxval", maxval)
+    if not low < high:
+        raise ValueError(f"uniform: minval is {minval} and maxval {maxval}; expected the lower first")
+    drawn = _drawn("uniform", shape, dtype)
+    return drawn if (low, high) == (0, 1) else float(low) + drawn * float(high - low)
+
+
+def normal(shape, mean=0.0, stddev=1.0, dtype="float32"):
+    """Random numbers of that shape, float32 or float64, normal with that mean and standard deviation.
+
+    The same in every run, until `set_seed`. Raises TypeError for no shape, dtype or number, or a negative deviation.
+    """
+    mean, stddev = number("normal: mean", mean), number("normal: stddev", stddev, 0.0)
+    drawn = _drawn("normal", shape, dtype)
+    return drawn if (mean, stddev) == (0, 1) else float(mean) + drawn * float(stddev)
+
+
+def shuffle(x):
+    """The rows of x[n, …] in a random order. Raises TypeError for x without rows, and in a traced function."""
+    x = as_tensor(x)
+    expect(x.spec.shape, "shuffle: x", x.spec, "one axis or more")
+    with placed_on("cpu:0"):
+        ranks = uniform(x.spec.shape[:1], dtype="float64").numpy()
+    return gather(x, np.argsort(ranks, kind="stable"))
+
+
+def set_seed(seed):
+    """Random numbers, and the starting weights of layers, begin anew, at others for each seed: a whole number from 0 on.
+
+    Raises TypeError for anything else.
+    """
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    expect(whole and 0 <= seed < 2**63, "set_seed: seed", seed, "a whole number from 0 to 2⁶³ - 1")
+    from levels.mid_level import RANDOM  # above this level, so only now
+
+    RANDOM.seed(int(seed))
+    with _TURN:
+        _SEED[0] = int(seed)
+        for device, state in _STATES.items():
+            state.assign(device.put(np.array([int(seed), 0]), Tensor))
+
+
+_DRAWN = {
+    "uniform": (uniform, "random"),
+    "normal": (normal, "standard_normal"),
+}  # who draws, without and with a generator
+
+
+class Generator:
+    """Random numbers of its own: the same for the same seed, whatever else is drawn."""
+
+    def __init__(self, seed=0):
+        self.manual_seed(seed)
+
+    def manual_seed(self, seed):
+        """Begin anew, at the numbers of this seed."""
+        self.rng = np.random.default_rng(seed)
+        return self
+
+
+def drawn(name, shape, generator=None, dtype="float64"):
+    """Numbers in that shape, a tensor: "uniform" from 0 to 1, or "normal"."""
+    draw, method = _DRAWN[name]
+    if generator is None:
+        return draw(shape, dtype=dtype)
+    return constant(getattr(generator.rng, method)(shape).astype(dtype))
+
+
+def shuffled(n, generator=None):
+    """The whole numbers from 0 on, below n, in a random order: an array."""
+    return np.argsort(drawn("uniform", (n,), generator).numpy(), kind="stable")
