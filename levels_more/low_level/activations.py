@@ -1,4 +1,4 @@
-"""More bends between layers, each made of functions that are there already, and so is its gradient."""
+"""More activations, each made of functions that are there already, and so is its gradient."""
 
 from levels.low_level import as_tensor, clip, exp, log
 from levels_more.checks import number
@@ -28,7 +28,7 @@ def softplus(x):
 
 
 def log1p(x):
-    """log(1 + x) of each number of a float tensor, to full precision near 0 (Kahan's way, as in HP-15C's handbook, 1982)."""
+    """log(1 + x) of each number of a float tensor, to full precision near 0 (Kahan, in the handbook of the HP-15C)."""
     x = as_tensor(x)
     y = 1.0 + x
     return where(y == 1.0, x, log(y) * (x / where(y == 1.0, 1.0, y - 1.0)))

@@ -28,7 +28,7 @@ def stop_gradient(x):
 
 
 def _innermost(asked):
-    """The innermost open tape that can be read, for the function that asked. Raises RuntimeError where there is none."""
+    """The innermost open tape that can be read; `asked` names the caller. Raises RuntimeError where there is none."""
     stands, why = DOOR.stands, "no tape is open; compute inside `with GradientTape():`"
     while hasattr(stands, "below"):
         if isinstance(stands, GradientTape):
@@ -54,8 +54,8 @@ def grad(outputs, inputs):
 def backward(loss):
     """Add the gradients of this loss to the `grad` of the variables that it was made from, as in PyTorch.
 
-    Raises RuntimeError without an open tape, or for one that was read, ValueError where none of the variables was read, or
-    one was assigned meanwhile, and TypeError while a function is traced: what `grad` would hold then has no numbers.
+    Raises RuntimeError without an open tape, or for one that was read, ValueError where none of the variables was read
+    or one was assigned meanwhile, and TypeError while a function is traced: `grad` would hold no numbers then.
     """
     tape = _innermost("backward")
     expect(isinstance(loss, Operators), "backward: the loss", loss, "a tensor that was computed on the tape")
@@ -89,7 +89,7 @@ def _slope_at_probability(dx, x, y, p):
 
 
 def _slope_of_slope(dx, x, y, p):
-    """dx·(p² - 2·p·y + y) / (p·(1 - p))², with 1e-12 added to both factors: 0 where p is 0 or 1 and right, as in PyTorch."""
+    """dx·(p² - 2·p·y + y) / (p·(1 - p))², with 1e-12 added to both factors, as in PyTorch."""
     room = (p + 1e-12) * (1.0 - p + 1e-12)
     return dx * (p * p - 2.0 * p * y + y) / (room * room)
 

@@ -14,5 +14,5 @@ def products(x, y):
 
 
 def matmul(x, y):
-    """x @ y: x[…, k] and y[k, n] or y[k], or matrix by matrix x[b, m, k] and y[b, k, n]. Raises ValueError for others."""
+    """x[…, k] @ y[k, n] or y[k], or matrix by matrix x[b, m, k] @ y[b, k, n]. Raises ValueError for other shapes."""
     return products(x, y) if len(x.shape) == len(y.shape) == 3 else dot(x, y)

@@ -9,7 +9,6 @@ from levels.low_level import Tensor, as_tensor, constant
 from levels_more.checks import dtype_of, number, sizes
 
 tensor = constant  # PyTorch's name
-_FLOATS = "float32 float64"
 
 
 def _filled(name, value, shape, dtype, device):
@@ -20,12 +19,12 @@ def _filled(name, value, shape, dtype, device):
 
 
 def zeros(shape, dtype="float32"):
-    """A tensor of that shape and dtype, all 0. Raises TypeError for no shape or dtype, MemoryError where it does not fit."""
+    """A tensor of that shape and dtype, all 0. Raises TypeError for others, MemoryError where it does not fit."""
     return _filled("zeros", 0, shape, dtype, PLACE.device)
 
 
 def ones(shape, dtype="float32"):
-    """A tensor of that shape and dtype, all 1. Raises TypeError for no shape or dtype, MemoryError where it does not fit."""
+    """A tensor of that shape and dtype, all 1. Raises TypeError for others, MemoryError where it does not fit."""
     return _filled("ones", 1, shape, dtype, PLACE.device)
 
 
@@ -44,8 +43,8 @@ def ones_like(x, dtype=None):
 def range(start, limit=None, delta=1, dtype=None):
     """start, start + delta, … and so on, up to but without `limit`; range(n) is 0, 1, … n - 1.
 
-    int64, or float32 where a float is among them, unless a dtype is said. Raises ValueError for a delta of 0 or more numbers
-    than fit, TypeError for what is no number.
+    int64, or float32 where a float is among them, unless a dtype is given. Raises ValueError for a delta of 0 and for
+    more numbers than fit, TypeError for what is no number.
     """
     start, limit = (0, start) if limit is None else (start, limit)
     bounds = [number(f"range: {name}", n) for name, n in (("start", start), ("limit", limit), ("delta", delta))]
@@ -54,7 +53,8 @@ def range(start, limit=None, delta=1, dtype=None):
     if not delta or count >= 2**31 or whole and max(map(abs, bounds)) >= 2**62:
         cure = "expected a delta that is not 0, and fewer than 2³¹ numbers"
         raise ValueError(f"range: from {start} to {limit} by {delta}; {cure}")
-    dtype = dtype_of("range: dtype", ("int64" if whole else "float32") if dtype is None else dtype, f"{_FLOATS} int64")
+    dtype = ("int64" if whole else "float32") if dtype is None else dtype
+    dtype = dtype_of("range: dtype", dtype, "float32 float64 int64")
     return constant(start + np.arange(max(0, count)) * delta, dtype)
 
 

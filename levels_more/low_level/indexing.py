@@ -20,7 +20,7 @@ def _without_dots(index, shape):
 
 
 def slice_of(x, index):
-    """x[index] for integers, slices, `...` and `None`, as in NumPy, and for a mask alone, a tensor or an array of bools.
+    """x[index] for integers, slices, `...` and `None`, as in NumPy, and for a mask alone: a tensor or array of bools.
 
     An integer may be a tensor. Raises IndexError and TypeError for others.
     """
@@ -54,8 +54,8 @@ OPERATORS["[]"] = slice_of
 def boolean_mask(x, mask):
     """Those rows of x[n, …], or numbers, where the mask is true, in order; the mask has x's shape, or its first axes.
 
-    Raises TypeError unless it holds bools, and in a traced function, where nobody knows how many that are; IndexError
-    for another shape.
+    Raises TypeError unless it holds bools, and in a traced function, where their number is not known; IndexError for
+    another shape.
     """
     x, mask = as_tensor(x), _bools("mask", mask)
     shape, given = mask.spec.shape, x.spec.shape

@@ -8,9 +8,9 @@ from levels.low_level import Operators, Tensor, constant
 
 
 def by_numpy(function, *args, **how):
-    """What NumPy makes of the numbers of tensors, x[…] the first: a step, without a slope, where x lies; of tuples each part.
+    """A NumPy function of the numbers of tensors: a tensor, or a tuple of them, on the device of the first.
 
-    In a traced function nobody knows the numbers: it is refused there, with a TypeError.
+    No gradient passes through it. Raises TypeError in a traced function, where the numbers are not known.
     """
     devices = [x.device for x in args if isinstance(x, Operators)]
     put = functools.partial(devices[0].put, kind=Tensor) if devices else constant

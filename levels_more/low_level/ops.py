@@ -1,4 +1,4 @@
-"""More functions of tensors: other shapes, other dtypes, choices, waves, bends, and what is largest."""
+"""More functions of tensors: other shapes, other dtypes, choices, trigonometry, activations, and what is largest."""
 
 import math
 
@@ -96,8 +96,8 @@ def square(x):
 def sin(x):
     """The sine of each number of x, floats: angles in radians. Raises TypeError for others.
 
-    It is at most one unit in the last place from the truth, with the same bits on every machine. From 2⁵³ on (float32: 2²⁴)
-    neighbouring floats are 2 apart and more, so no angle is left: there it is NaN.
+    It is at most one unit in the last place from the truth, with the same bits on every machine. From 2⁵³ on (float32:
+    2²⁴) neighbouring floats are 2 apart and more, so no angle is left: there it is NaN.
     """
     return apply("sin", x)
 
@@ -191,7 +191,7 @@ def log_softmax(x, axis=-1):
 
 
 def broadcast_to(x, shape):
-    """x, repeated along axes of one number, and along new ones in front, as far as `shape` says. Raises ValueError for others."""
+    """x, repeated along axes of one number and along new ones in front, in that shape. Raises ValueError for others."""
     return apply("broadcast_to", x, shape=sizes("broadcast_to: shape", shape))
 
 

@@ -1,4 +1,4 @@
-"""Operands of several dtypes in one expression, as in PyTorch and NumPy. (Level 3 refuses them: cast one, and say so.)"""
+"""Operands of several dtypes in one expression, as in PyTorch and NumPy. (Level 3 refuses them: it asks for a cast.)"""
 
 import numpy as np
 
@@ -6,21 +6,23 @@ from levels.low_level import DTYPES, Operators, as_tensor, constant
 from levels_more.low_level.ops import cast
 
 ORDER = sorted(DTYPES, key=lambda dtype: ("bif".index(dtype.kind), dtype.itemsize))  # each fits into those after it
-NUMBERS = {
+NUMBERS = {  # what Python's are, where they decide
     bool: np.dtype(bool),
     int: np.dtype("int64"),
     float: np.dtype("float32"),
-}  # what Python's are, where they decide
+}
 
 
 def _rank(x):
-    """How much the dtype of an operand counts: most that of a tensor with axes, then of one number, then of Python's."""
+    """The rank of an operand's dtype: 2 for a tensor with axes, 1 for a tensor of one number, 0 for a Python number."""
     return 2 if isinstance(x, Operators) and x.shape else int(isinstance(x, Operators))
 
 
 def common(x, y):
-    """The dtype of x and y together: the widest of the highest rank, unless lower ones hold floats beside integers, or those
-    beside bools. They are tensors or numbers; raises TypeError for others.
+    """The dtype of x and y together: the widest of the highest rank.
+
+    A lower rank decides where it holds floats beside integers, or integers beside bools. They are tensors or numbers;
+    raises TypeError for others.
     """
     best = None
     for z in (x, y):

@@ -1,4 +1,4 @@
-"""Random numbers: from one state for each device, which all of `levels` draws from, or from a generator of one's own."""
+"""Random numbers: from one state for each device, which all of `levels` draws from, or from a generator."""
 
 import math
 import threading
@@ -30,7 +30,7 @@ def _drawn(op, shape, dtype):
 def uniform(shape, minval=0.0, maxval=1.0, dtype="float32"):
     """Random numbers of that shape, float32 or float64, uniform from minval to maxval (which rounding may reach).
 
-    The same in every run, until `set_seed`. Raises TypeError for no shape, dtype or number, ValueError unless minval < maxval.
+    The same in every run, until `set_seed`. Raises TypeError for others, ValueError unless minval < maxval.
     """
     low, high = number("uniform: minval", minval), number("uniform: maxval", maxval)
     if not low < high:
@@ -42,7 +42,7 @@ def uniform(shape, minval=0.0, maxval=1.0, dtype="float32"):
 def normal(shape, mean=0.0, stddev=1.0, dtype="float32"):
     """Random numbers of that shape, float32 or float64, normal with that mean and standard deviation.
 
-    The same in every run, until `set_seed`. Raises TypeError for no shape, dtype or number, or a negative deviation.
+    The same in every run, until `set_seed`. Raises TypeError for others, and for a negative deviation.
     """
     mean, stddev = number("normal: mean", mean), number("normal: stddev", stddev, 0.0)
     drawn = _drawn("normal", shape, dtype)
@@ -59,10 +59,7 @@ def shuffle(x):
 
 
 def set_seed(seed):
-    """Random numbers, and the starting weights of layers, begin anew, at others for each seed: a whole number from 0 on.
-
-    Raises TypeError for anything else.
-    """
+    """Seed the random numbers and the starting weights of layers. Raises TypeError unless it is an int from 0 on."""
     whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
     expect(whole and 0 <= seed < 2**63, "set_seed: seed", seed, "a whole number from 0 to 2⁶³ - 1")
     from levels.mid_level import RANDOM  # above this level, so only now
@@ -74,10 +71,10 @@ def set_seed(seed):
             state.assign(device.put(np.array([int(seed), 0]), Tensor))
 
 
-_DRAWN = {
+_DRAWN = {  # the function without a generator, and the method of a generator
     "uniform": (uniform, "random"),
     "normal": (normal, "standard_normal"),
-}  # who draws, without and with a generator
+}
 
 
 class Generator:
