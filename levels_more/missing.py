@@ -181,7 +181,9 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
     "tf.concat": "concatenate",
     "tf.reduce_mean and the others with reduce_ in front": "all any average max mean min prod std sum var",
     "tf.random.set_seed": "set_random_seed",
-    "levels_more.high_level": "clone_model model_from_json to_categorical",
+    "copy.deepcopy(model)": "clone_model",
+    "model.save(path) and load_model(path)": "model_from_json",
+    "numpy.eye(classes)[y]": "to_categorical",
     "custom_objects of load_model": "register_keras_serializable",
     "apply_gradients": "minimize lr",
     "a loop of your own with tf.GradientTape": (

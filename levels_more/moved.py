@@ -60,11 +60,15 @@ def told(name):
 GONE = {
     "argsort, sort, top_k, ranked": "NumPy's argsort, and gather",
     "clip_by_norm, clip_by_global_norm, global_norm": "clipnorm or global_clipnorm of an optimizer",
+    "clone_model": "copy.deepcopy(model)",
     "confusion_matrix": "that of scikit-learn",
     "gather_nd, repeat, tile, flip, linspace, is_nan, ceil": "NumPy's, on x.numpy()",
+    "get_layer, layers_of": "model.get_layer(name) and model.layers",
+    "model_from_json": "model.save(path) and levels_more.saving.load_model(path)",
     "norm, l2_normalize, cosine_similarity, reduce_logsumexp": "reduce_sum, sqrt, exp and log",
     "reduce_prod, cumsum, diag": "NumPy's, on x.numpy(); no gradient passes through it",
     "split, pieces, unstack": "slices, as in x[:, 2:4]",
+    "to_categorical": "numpy.eye(classes)[y]",
 }
 
 ELSEWHERE = "saving", "distributed"  # rooms whose names were those of a level in version 1

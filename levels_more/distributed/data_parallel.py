@@ -240,5 +240,5 @@ class DistributedDataParallel:
         return f"{self.module!r}, rank {world().rank} of {world().size}"
 
 
-TOGETHER = "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch"
+TOGETHER = "evaluate", "predict"
 WRITES = "save", "save_weights", "export"  # when it ends, the file is there, for all ranks

@@ -11,19 +11,15 @@ from levels_more.high_level.callbacks import (
     TensorBoard, TerminateOnNaN, graph_of,
 )
 from levels_more.high_level.functional import Call, Input, Placeholder
-from levels_more.high_level.introspection import clone_model, get_layer, layers_of
-from levels_more.high_level.labels import to_categorical
 from levels_more.high_level.model import Model, Sequential
-from levels_more.high_level.serialization import model_from_json
 from levels_more.high_level.training import Training
 from levels_more.moved import elsewhere
 
 __all__ = [
     "CSVLogger", "Call", "Callback", "EarlyStopping", "History", "Input", "LambdaCallback", "LearningRateScheduler",
     "Model", "ModelCheckpoint", "Monitor", "Placeholder", "ReduceLROnPlateau", "Sequential", "TensorBoard",
-    "TerminateOnNaN", "Trainable", "Training", "batches_of", "clone_model", "dnn_classifier", "dtype_for", "ended",
-    "epoch_loss", "get_layer", "graph_of", "layers_of", "linear_regression", "model_from_json", "prepared",
-    "run_epochs", "run_training", "tasks", "to_categorical",
+    "TerminateOnNaN", "Trainable", "Training", "batches_of", "dnn_classifier", "dtype_for", "ended", "epoch_loss",
+    "graph_of", "linear_regression", "prepared", "run_epochs", "run_training", "tasks",
 ]
 
 _HEAVY = {  # names whose file imports a large package, and so is imported when the name is asked for

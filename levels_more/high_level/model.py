@@ -8,33 +8,23 @@ from levels import high_level
 from levels.low_level import function
 from levels.mid_level import Layer as CoreLayer
 from levels.support.checks import at_least, flag, positive
-from levels_more.checks import as_python, expect, several
-from levels_more.high_level import introspection
-from levels_more.high_level.data_adapter import (
-    Packing,
-    alone,
-    answers,
-    as_data,
-    as_list,
-    batches_for,
-    given_batches,
-    inputs_of,
-    is_data,
-    parted,
-    rows_for,
+from levels_more.checks import expect, several, word
+from levels_more.high_level.data_adapter import alone, answers, as_list, given_batches, is_data
+from levels_more.high_level.fit import (
+    batches_to_fit,
+    batches_to_predict,
+    epochs_of,
+    rows_to_fit,
+    run_training,
+    verbosity,
 )
-from levels_more.high_level.fit import run_training
 from levels_more.high_level.functional import Input, Placeholder, dry_run, in_order
-from levels_more.high_level.multi_epoch import Ahead
-from levels_more.high_level.progress import tested
 from levels_more.high_level.training import Training
-from levels_more.mid_level.base_layer import Layer, config_of, one_call
-
-_ALL = 2**31  # more rows than any batch has
+from levels_more.mid_level.base_layer import Layer, one_call
 
 
 class Model(high_level.Model, Layer):
-    """A layer that trains itself: write `call(x)`. Or Model(inputs, outputs): a graph of layers, from `Input`s to what they gave."""
+    """A layer that trains itself: write `call(x)`. Or Model(inputs, outputs): the graph of layers between these."""
 
     steps = None  # of a graph its calls, each after those that it needs
 
@@ -54,9 +44,9 @@ class Model(high_level.Model, Layer):
         self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
 
     def ordered(self, given):
-        """Of inputs {the name of an Input: rows}, or of anything {the name of an output's layer: …}: a list, as the graph has them.
+        """A list in the order of the graph, of {the name of an Input: …} or of {the name of an output's layer: …}.
 
-        What is no graph takes them as they are. Raises ValueError where the names are others.
+        Without a graph they stay as they are. Raises ValueError for other names.
         """
         if self.steps is None:
             return given
@@ -70,9 +60,9 @@ class Model(high_level.Model, Layer):
         )
 
     def call(self, x):
-        """What a graph gives for tensors x [batch, …]: the calls of its layers, one after the other. A class of yours writes its own.
+        """What a graph gives for tensors x [batch, …]: its layers are called one after the other.
 
-        Raises NotImplementedError for what is neither.
+        Without a graph it raises NotImplementedError: write your own.
         """
         if self.steps is None:
             raise NotImplementedError(f"{self.name}: write call(self, x), or make it by Model(inputs, outputs)")
@@ -84,8 +74,8 @@ class Model(high_level.Model, Layer):
     def compile(self, optimizer="rmsprop", loss="mse", metrics=(), loss_weights=None):
         """Choose how to train, by names or objects; None is no metric. loss: one, or a list with one for each output.
 
-        Of a graph also {the name of an output's layer: loss}; loss_weights say how much each counts. Raises ValueError for
-        other names, and for more weights or fewer than outputs.
+        Of a graph also {the name of an output's layer: loss}; each is multiplied by one of the loss_weights. Raises
+        ValueError for other names, and for another number of weights than outputs.
         """
         loss, shares = (self.ordered(each) if isinstance(each, dict) else each for each in (loss, loss_weights))
         if shares is not None:
@@ -113,106 +103,55 @@ class Model(high_level.Model, Layer):
         validation_batch_size=1024,
         seed=None,
     ):
-        """Train on arrays x, y or on a Dataset of batches, with a bar; returns a History. A seed repeats the orders of rows.
+        """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the orders of rows.
 
-        x: an array, a list of them, a DataFrame, a dict of columns; or batches (x, y) or (x, y, sample_weight). A row's loss
-        counts `sample_weight` [rows] times, or as often as `class_weight`, {class: weight}, says; the sum is divided by the number
-        of rows, as in Keras. Rows to validate are the last share of x and y, or `validation_data`. With `steps_per_epoch` an epoch
-        is that many batches, and the next one goes on behind them. `epochs` is the number of the last one, as in Keras: with
-        `initial_epoch` there are fewer, in the orders that a seed gives epochs of that number. Raises TypeError, ValueError.
+        x: an array, a list, a DataFrame, a dict of columns, or batches (x, y) or (x, y, sample_weight). A row's loss is
+        multiplied by its `sample_weight` or by `class_weight` {class: weight}. `epochs` is the number of the last one.
         """
-        if type(verbose) is not int:
-            verbose = as_python(verbose)
-        if type(verbose) is not int:
-            verbose = int(verbose == "auto" or flag("fit: verbose", verbose))
-        shuffle, share = flag("fit: shuffle", shuffle), positive("fit: validation_split", validation_split, zero=True)
-        held, steps, ahead = None, (steps_per_epoch, "steps_per_epoch"), None
+        verbose, shuffle = verbosity(verbose), flag("fit: shuffle", shuffle)
+        share = positive("fit: validation_split", validation_split, zero=True) * (validation_data is None)
         first = at_least(0, "initial_epoch", initial_epoch)
         epochs = max(0, at_least(0, "epochs", epochs) - first)
+        given = self, x, y, sample_weight, class_weight
         if is_data(x):
-            if share and validation_data is None:
+            if share:
                 raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
-            data = batches_for(self, as_data(x, *steps), y, sample_weight, class_weight)
+            data, held, ahead = batches_to_fit(*given, steps_per_epoch), None, None
         else:
-            rows, packing = rows_for(self, x, y, sample_weight, class_weight)
-            if share and validation_data is None:
-                form, (rows, held) = packing, parted(rows, share)
-                if class_weight is not None:  # it is for training: rows to validate count alike, as in Keras
-                    own, form = rows_for(self, x, y, sample_weight)
-                    held = parted(own, share)[1]
-                held = held.batch(validation_batch_size)
-                held.packing = form
-            rows = rows.shuffle(len(rows), seed) if shuffle else rows
-            for _ in range(first if shuffle else 0):  # the orders of the epochs before: a seed goes on behind them
-                rows.make()
-            size = 32 if batch_size is None else batch_size
-            data = as_data(rows.batch(size), *steps)
-            data.packing, ahead = packing, Ahead(rows, size, epochs) if epochs > 1 and steps_per_epoch is None else None
+            rows, packing, held = rows_to_fit(*given, share, validation_batch_size)
+            data, ahead = epochs_of(rows, packing, batch_size, steps_per_epoch, epochs, shuffle, seed, first)
         if validation_data is not None:
-            others = validation_batch_size, validation_steps, "validation_steps"
-            held = given_batches(self, validation_data, None, None, *others)
-        return run_training(self, data, epochs, verbose, () if callbacks is None else callbacks, held, first, ahead)
+            size, steps = validation_batch_size, validation_steps
+            held = given_batches(self, validation_data, None, None, size, steps, "validation_steps")
+        return run_training(self, data, epochs, verbose, callbacks, held, first, ahead)
 
     def evaluate(self, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False):
-        """The mean loss over all rows; with metrics a list, the loss first, as in Keras; or {name: number}, if asked for.
+        """The mean loss over all rows; with metrics a list, the loss first, as in Keras; or {name: number}.
 
         `sample_weight` weighs the loss, not the metrics. `verbose` is Keras': here nothing is shown.
         """
         data = given_batches(self, x, y, sample_weight, batch_size, steps)
-        logs = tested(self, function(self.test_step), data)
+        logs = self.training.one_pass(function(self.test_step), data)
         return logs if flag("evaluate: return_dict", return_dict) else alone([*logs.values()])
 
     def predict(self, x, batch_size=1024, verbose=0, steps=None):
-        """What the self gives for all rows of x: a NumPy array, or a list of them. Of a Dataset of (x, y) it takes x.
+        """What the model gives for all rows of x: a NumPy array, or a list of them. Of a Dataset of (x, y) it takes x.
 
         `verbose` is Keras': here nothing is shown.
         """
-        size = at_least(1, "predict: batch_size", batch_size)
-        if is_data(x):
-            elements = as_data(x, steps, "steps", True)
-            given = (inputs_of(self, element[0] if isinstance(element, tuple) else element) for element in elements)
-            batches = ((rows, Packing(len(rows), 0, 0, *form)) for rows, *form in given)
-        else:
-            rows, *form = inputs_of(self, x)
-            packing, batches = Packing(len(rows), 0, 0, *form), [rows]
-            if (count := len(rows[0])) > size:
-                arrays = [row.numpy() for row in rows]
-                batches = ([a[k : k + size] for a in arrays] for k in range(0, count, size))
-            batches = ((batch, packing) for batch in batches)
+        batches = batches_to_predict(self, x, at_least(1, "predict: batch_size", batch_size), steps)
         outputs = zip(*map(as_list, answers(self, batches)), strict=True)
         found = [[part.numpy() for part in parts] for parts in outputs]
         return alone([np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in found])
 
     def test_step(self, x, y):
-        """The loss on one batch, for `evaluate` and for rows to validate. Yours to override, like `train_step`."""
+        """The loss on one batch, for `evaluate` and for validation. Yours to override, like `train_step`."""
         return self.training.loss(self, y, self(x))
-
-    def on_batch(self, step, x, y, return_dict):
-        """One step on all rows x [rows, …], y: the loss, a float; with metrics a list, the loss first; or {name: number}."""
-        logs = self.training.one_pass(function(step), given_batches(self, x, y, None, _ALL, None))
-        return logs if flag("return_dict", return_dict) else alone([*logs.values()])
-
-    def train_on_batch(self, x, y=None, return_dict=False):
-        """Train by one step on all these rows: the loss before it, and metrics of this batch alone.
-
-        Raises what `fit` raises for x and y.
-        """
-        return self.on_batch(self.train_step, x, y, return_dict)
-
-    def test_on_batch(self, x, y=None, return_dict=False):
-        """The loss on all these rows at once, and metrics of this batch alone. Raises what `fit` raises for x and y."""
-        return self.on_batch(self.test_step, x, y, return_dict)
-
-    def predict_on_batch(self, x):
-        """What the model gives for all these rows at once, a NumPy array."""
-        return self.predict(x, _ALL)
 
     def summary(self):
         """Print the layers, the shapes that they gave last, and how many numbers their variables hold."""
-        found = self.named(CoreLayer)
-        top = [part for path, part in found.items() if path and not any(p and path.startswith(f"{p}.") for p in found)]
         rows = [("layer", "output shape", "parameters")]
-        for part in top:
+        for part in self.outer_layers():
             shape = vars(part).get("output_shape") and str((None, *part.output_shape[1:]))
             rows.append((f"{part.name} ({type(part).__name__})", shape or "not built", f"{part.count():,}"))
         rows.append(("total", "", f"{self.count():,}"))
@@ -221,10 +160,15 @@ class Model(high_level.Model, Layer):
         for a, b, c in rows:
             print(f"{a:{widths[0]}}   {b:{widths[1]}}   {c:>{widths[2]}}")
 
+    def outer_layers(self):
+        """Its layers [a list], none that is inside another."""
+        found = self.named(CoreLayer)
+        return [part for path, part in found.items() if path and not any(p and path.startswith(f"{p}.") for p in found)]
+
     @property
     def layers(self):
-        """Its layers [a list], none that is inside another."""
-        return introspection.layers_of(self)
+        """The layers that it was made of [a list], or those in its attributes, none that is inside another."""
+        return vars(self)["layers"] if "layers" in vars(self) else self.outer_layers()
 
     @layers.setter
     def layers(self, layers):
@@ -232,11 +176,19 @@ class Model(high_level.Model, Layer):
 
     def get_layer(self, name=None, index=None):
         """The layer of that name, or with that number. Raises ValueError where there is none, or several of that name."""
-        return introspection.get_layer(self, name, index)
-
-    def get_config(self):
-        """{name: the argument that it was made with}, as of any layer; of a Sequential the layers that it has now."""
-        return config_of(self, introspection.made_again(self))
+        layers = self.layers
+        if (name is None) == (index is None):
+            raise ValueError(f"get_layer: name is {name!r}, index is {index!r}; give one of them")
+        if index is not None:
+            if isinstance(index, bool) or not isinstance(index, int) or not -len(layers) <= index < len(layers):
+                raise ValueError(f"get_layer: index is {index!r}; there are {len(layers)} layers, from 0 on")
+            return layers[index]
+        found = [layer for layer in layers if layer.name == word("get_layer: name", name)]
+        if len(found) != 1:
+            told = ", ".join(layer.name for layer in layers)
+            several = f"{len(found)} layers are called {name!r}; give an index, or each its own name"
+            raise ValueError(f"get_layer: {several if found else f'no layer is called {name!r}; there are {told}'}")
+        return found[0]
 
     @property
     def output(self):
@@ -248,14 +200,8 @@ class Model(high_level.Model, Layer):
         """What it is called on: a place for numbers, or a list of them. Raises ValueError, see `one_call`."""
         return alone(self.inputs if hasattr(self, "inputs") else one_call(self).inputs)
 
-    def to_json(self):
-        """A text of its layers, without its weights, for `model_from_json`. Raises ValueError for what no text can hold."""
-        from levels_more.high_level.serialization import to_json
-
-        return to_json(self)
-
     def save(self, path):
-        """Make a folder of that name, which `load_model` reads: see `levels_more.saving.model.save`, which says what is raised."""
+        """Make a folder of that name, which `load_model` reads. See `levels_more.saving.model.save`."""
         from levels_more.saving.model import save
 
         save(self, path)
@@ -273,26 +219,26 @@ class Model(high_level.Model, Layer):
         load_weights(self, filepath)
 
     def export(self, path, format="onnx"):
-        """Write what it predicts as an ONNX file: see `levels_more.saving.onnx.export`, which says what is raised."""
+        """Write what it predicts as an ONNX file. See `levels_more.saving.onnx.export`."""
         from levels_more.saving.onnx import export
 
         export(self, path, format)
 
     def save_pretrained(self, save_directory, data=None, metrics=None, license=None):
-        """Make a folder as a hub has it: see `levels_more.saving.hub.save_pretrained`, which says what is raised."""
+        """Make a folder as a hub has it. See `levels_more.saving.hub.save_pretrained`."""
         from levels_more.saving.hub import save_pretrained
 
         save_pretrained(self, save_directory, data, metrics, license)
 
     def push_to_hub(self, repo_id, **options):
-        """Put it into a repository on the hub: see `levels_more.saving.hub.push_to_hub`, which says what is raised."""
+        """Put it into a repository on the hub. See `levels_more.saving.hub.push_to_hub`."""
         from levels_more.saving.hub import push_to_hub
 
         return push_to_hub(self, repo_id, **options)
 
 
 class Sequential(high_level.Sequential, Model):
-    """Layers in a row, each called on what the one before gave; an `Input` may stand in front. Raises TypeError for others."""
+    """Layers in a row, each called on what the one before gave. An `Input` may stand in front."""
 
     def __init__(self, layers=(), name=None):
         self.place = self.end = None  # the Input in front, and what the last layer gives for it

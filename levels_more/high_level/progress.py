@@ -1,4 +1,4 @@
-"""Who hears of a training: callbacks, a bar, rows that are held out, Ctrl-C."""
+"""Listeners of a training: callbacks, the progress bar, rows to validate, Ctrl-C."""
 
 import signal
 import threading
@@ -10,39 +10,28 @@ from levels.high_level import Callback
 from levels.low_level import function
 from levels_more.checks import takes
 
-BEGIN = "on_train_batch_begin"  # what a callback may hear, too: that a step begins
-
-
-def tested(model, step, data):
-    """A pass of a test over the data, which `training.tests` hears of, if somebody is there: {name: number}."""
-    listener = model.training.tests
-    if listener:
-        listener.on_test_begin()
-    logs = model.training.one_pass(step, data)
-    if listener:
-        listener.on_test_end(logs)
-    return logs
+BEGIN = "on_train_batch_begin"  # a callback may have this method, too
 
 
 class HeldOut(Callback):
-    """The first listener of each training that has rows to validate: adds what they come to, {"val_loss": …}."""
+    """The first listener of a training that has rows to validate: adds their loss and metrics, {"val_loss": …}."""
 
     def __init__(self, model, data):
         self.step, self.data = function(model.test_step), data
 
     def on_epoch_end(self, epoch, logs):
-        tried = tested(self.model, self.step, self.data)
-        logs.update({f"val_{name}": value for name, value in tried.items()})
+        found = self.model.training.one_pass(self.step, self.data)
+        logs.update({f"val_{name}": value for name, value in found.items()})
 
 
 class Told(Callback):
-    """Tells callbacks what it hears, with epochs that count from a number on, and `logs` where they take some, as in Keras."""
+    """Hands events on to callbacks: epochs count from `first` on, and `logs` go to methods that take them, as in Keras."""
 
     def __init__(self, model, callbacks, first):
         self.model, self.callbacks, self.first = model, callbacks, first
 
     def tell(self, event, *given, logs):
-        """Call this method of each callback: with logs, {name: number}, if it takes them."""
+        """Call this method of each callback: with logs {name: number}, if it takes them."""
         for callback in self.callbacks:
             method = getattr(callback, event)
             method(*given, *[logs] * takes(method, len(given) + 1))
@@ -61,14 +50,13 @@ class Told(Callback):
 
 
 class Watch(Callback):
-    """The last listener of each training: moves the bar, tells of each step, and looks whether Ctrl-C was pressed."""
+    """The last listener of a training: moves the bar, calls callbacks for each step, and checks for Ctrl-C."""
 
     def __init__(self, pressed, bar, callbacks, ahead):
         self.pressed, self.bar, self.callbacks = pressed, bar, callbacks
         self.ahead, self.step = ahead, 0
-        self.each = any(
-            getattr(callback, name, None) for callback in callbacks for name in (BEGIN, "on_train_batch_end")
-        )
+        names = BEGIN, "on_train_batch_end"
+        self.each = any(getattr(callback, name, None) for callback in callbacks for name in names)
 
     def heed(self):
         """Raise KeyboardInterrupt if Ctrl-C was pressed; the history has what the weights have."""
@@ -79,16 +67,17 @@ class Watch(Callback):
         self.step = self.total = self.rows = 0
 
     def on_step_begin(self):
-        """Before each step, where somebody wants to hear of each."""
+        """Before each step, if a callback has a method for steps."""
         for callback in self.callbacks:
-            if getattr(callback, BEGIN, None):
-                getattr(callback, BEGIN)(self.step, *[{}] * takes(getattr(callback, BEGIN), 2))
+            begin = getattr(callback, BEGIN, None)
+            if begin:
+                begin(self.step, *[{}] * takes(begin, 2))
 
     def on_piece_end(self, losses, rows):
-        """After each call, with its losses [steps], and how many rows each had. Where somebody wants to hear of each, it was one.
+        """After each call, with its losses [steps] and their numbers of rows: one step, if a callback has such a method.
 
-        Steps count from 0 in each epoch, as in Keras; the loss is that of the step, or, where the model says so, the mean of
-        the epoch so far, as Keras tells it. Metrics are those of the epoch so far.
+        Steps count from 0 in each epoch, as in Keras. The loss is that of the step, or the mean of the epoch so far
+        where the model has `means_by_batch`. Metrics are those of the epoch so far.
         """
         if self.bar is not None:
             self.bar.update(len(losses))
@@ -109,16 +98,12 @@ class Watch(Callback):
 
 
 def attach(callbacks, model):
-    """Tell each callback whose training it is. Raises TypeError for what is none, and for a method that nobody calls."""
+    """Give each callback its model. Raises TypeError for what is no callback, and for a method that is never called."""
     for callback in callbacks:
         if not isinstance(callback, Callback):
             raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
         for name in dir(callback):
-            if (
-                name.startswith("on_")
-                and not hasattr(Callback, name)
-                and name not in {BEGIN, *getattr(callback, "hears", ())}
-            ):
+            if name.startswith("on_") and not hasattr(Callback, name) and name != BEGIN:
                 heard = ", ".join(each for each in dir(Callback) if each.startswith("on_"))
                 raise TypeError(f"{type(callback).__name__}: nobody calls {name}; a callback hears {heard}")
         callback.model = model
@@ -126,7 +111,7 @@ def attach(callbacks, model):
 
 @contextmanager
 def noted_interrupts():
-    """Inside this `with` block Ctrl-C fills the list that it gives, and no more. (Only the main thread gets any.)"""
+    """Inside this `with` block Ctrl-C only fills the list that it gives. (Only the main thread gets the signal.)"""
     pressed, heard = [], threading.current_thread() is threading.main_thread()
     before = heard and signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
     try:

@@ -1,14 +1,13 @@
 """A part as data that JSON can hold, and back: its class, and the arguments that it was made with."""
 
-import json
+import functools
 import reprlib
 
 from levels import high_level, mid_level
-from levels.mid_level import Layer, Made
-from levels_more.checks import as_python, expect, word
+from levels.mid_level import Made
+from levels_more.checks import as_python
 from levels_more.compiler.dependencies import of_levels
-from levels_more.high_level.functional import Call, Input, dry_run
-from levels_more.high_level.introspection import made_again
+from levels_more.high_level.functional import Call, Input
 from levels_more.high_level.model import Model, Sequential
 from levels_more.high_level.training import Training
 from levels_more.mid_level import (
@@ -66,6 +65,15 @@ CLASSES["Functional"] = Model  # what a graph of layers is called in files
 CLASSES.update({name: made for name, made in vars(feature_columns).items() if hasattr(made, "__wrapped__")})
 
 
+def made_again(part):
+    """`part.again`; for a Sequential with the layers that it has now, for some may have been added."""
+    again = part.again
+    if not isinstance(part, Sequential) or not of_levels(type(part).__init__):
+        return again
+    options = {name: value for name, value in again.keywords.items() if name != "layers"}
+    return functools.partial(again.func, [*part.layers], *again.args[1:], **options)
+
+
 def written_part(part, seen):
     """A part: its class, and the arguments that it was made with.
 
@@ -108,25 +116,3 @@ def reader(own):
         return part
 
     return read
-
-
-def to_json(model):
-    """A text of a model's layers, without its weights, for `model_from_json`. Raises ValueError for what no text can hold."""
-    seen = {}
-    places = [Input(spec.shape[1:], spec.dtype.name) for spec in vars(model).get("input_specs") or ()]
-    return json.dumps({"model": written(model, seen), "inputs": written(places, seen)}, indent=1)
-
-
-def model_from_json(json_string, custom_objects=None):
-    """The model that `to_json` told, with weights of its own; `custom_objects` as in `load_model`. Raises ValueError."""
-    custom = {} if custom_objects is None else custom_objects
-    expect(isinstance(custom, dict), "model_from_json: custom_objects", custom, "a dict {name: class or function}")
-    try:
-        found = json.loads(word("model_from_json: the text", json_string), object_hook=reader(custom))
-        model, specs = found["model"], [place.spec for place in found["inputs"]]
-        expect(isinstance(model, Layer), "the model", model, "a model")
-    except (KeyError, TypeError, ValueError, AttributeError, NameError) as error:
-        raise ValueError(f"model_from_json: no text of to_json ({type(error).__name__}: {error})") from error
-    if specs:
-        dry_run(model, specs)
-    return model

@@ -68,14 +68,13 @@ def loss_of(loss, y, predicted, weight):
 
 
 class Training(loops.Training):
-    """Several losses, one for each output, or one for all, each times one of the `loss_weights`; metrics of the first output;
-    programs that are kept.
+    """Losses, one for each output or one for all, each times one of the `loss_weights`; metrics of the first output.
 
-    Raises TypeError for None, and ValueError for a name that nobody has, and for no loss.
+    Raises TypeError for None, and ValueError for an unknown name and for no loss.
     """
 
     def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
-        first, *others = as_list(loss) or [""]  # a name that nobody has
+        first, *others = as_list(loss) or [""]  # an unknown name
         super().__init__(made("optimizer", OPTIMIZERS, optimizer), made("loss", LOSSES, first))
         self.losses += [made("loss", LOSSES, each) for each in others]
         self.metrics = [made("metric", METRICS, each) for each in as_list([] if metrics is None else metrics)]
@@ -87,22 +86,22 @@ class Training(loops.Training):
         self.names = distinct(["loss", *(metric.name for metric in self.metrics)])
         self.programs = {}  # (step, packing) -> its function
         self.row_weights = []  # of the rows of the batch that is traced
-        self.rows_weighed = False  # whether a loss has heard of them
-        self.pace, self.watch = 1, None  # steps in a call, see `pieces`; who listens while `train` runs
-        self.tests = None  # who listens to steps of a test: see `Watch.on_step_begin`, `on_piece_end`
+        self.rows_weighed = False  # whether a loss has read them
+        self.pace, self.watch = 1, None  # steps in a call, see `pieces`; the listener while `fit` runs
 
     def __getstate__(self):
         """What a copy begins with: all but the programs, which are of this model's variables."""
-        return vars(self) | {"programs": {}, "watch": None, "tests": None}
+        return vars(self) | {"programs": {}, "watch": None}
 
     def loss(self, model, y, predicted):
         """The losses of all outputs and the penalties of all layers, added up. The metrics take the batch in."""
         y, predicted, weights = self.matched(y, predicted)
-        self.count(y, predicted, weights)
+        for metric in self.metrics:
+            metric.update_state(y[0], predicted[0])
         return self.summed(model, y, predicted, weights)
 
     def matched(self, y, predicted):
-        """(targets, answers, weights of rows or None), a list of each, for all outputs. Raises ValueError for others than there are."""
+        """Lists of targets, answers and weights of rows (or None), for all outputs. Raises ValueError for other counts."""
         y, predicted = as_list(y), as_list(predicted)
         losses = self.losses_of(predicted)
         if not len(losses) == len(y) == len(predicted):
@@ -115,12 +114,6 @@ class Training(loops.Training):
         """A loss for each of these outputs."""
         return self.losses * len(outputs) if len(self.losses) == 1 else self.losses
 
-    def count(self, y, predicted, weights):
-        """Let the metrics take in the first output, or that which they are of, predicted for targets y [batch, …]."""
-        for metric in self.metrics:
-            k = getattr(metric, "output", 0)
-            heeds = weights[k] is not None and getattr(metric, "weighted", False)
-            metric.update_state(y[k], predicted[k], *[weights[k]] if heeds else ())
 
     def summed(self, model, y, predicted, weights):
         """The losses of all outputs, predicted for targets y [batch, …], and the penalties of all layers, added up."""
@@ -132,7 +125,7 @@ class Training(loops.Training):
         return sum(others, first)
 
     def on_rows(self, step, packing, rows):
-        """step(x, y) on the arrays of a batch. Raises ValueError for a step of yours that does not heed their weights."""
+        """step(x, y) on the arrays of a batch. Raises ValueError for a step of yours that ignores their weights."""
         x, y, self.row_weights = packing.unpacked(rows)
         try:
             result = step(x, y)
@@ -144,9 +137,9 @@ class Training(loops.Training):
             self.row_weights, self.rows_weighed = [], False
 
     def step_program(self, step, packing, look=True):
-        """step(x, y) as a `Kept` function of arrays that lie side by side. Made once.
+        """step(x, y) as a `Kept` function of the arrays of a batch. It is made once.
 
-        If we look, it is traced anew where something that its trace has read has changed since.
+        With `look` it is traced anew if something that its trace has read has changed since.
         """
         if (step, packing) not in self.programs:
             if not takes(step, 2):
@@ -158,12 +151,10 @@ class Training(loops.Training):
         return kept.current() if look else kept
 
     def pieces(self, step, data, listener, look):
-        """Go through the data, for a twentieth of a second in each call. Yields (losses, how many rows each step had).
-
-        A listener hears of each step before it begins; then each call is one.
+        """Go through the data, for a twentieth of a second in each call. Yields (losses, numbers of rows) of the steps.
 
         The first call is one step; from the time that it takes follows the length of the next. Data that is not in
-        memory comes batch by batch, and each batch is a call.
+        memory comes batch by batch, and each batch is a call. With a `listener` each step is a call, too.
         """
         if data.packing is None:
             for element in data:
@@ -191,22 +182,20 @@ class Training(loops.Training):
 
     def one_pass(self, step, data, history=None):
         """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
-        if hasattr(type(step.__wrapped__.__self__), "by_data") and not takes(step.__wrapped__, 2):  # a step of Keras
-            return step.__wrapped__.__self__.by_data(step, data, history)
+
         losses, sizes, watch = [], [], self.watch
         step = step.__wrapped__  # `step_program` makes a `function` that is kept
         for metric in self.metrics:
             metric.reset_state()
-        look = history is None or not history.passes  # once a training: what changes later is heard by the next one
-        listener = self.tests if history is None else watch if watch.each else None
+        look = history is None or not history.passes  # once a training
+        listener = watch if history is not None and watch.each else None
         for piece, rows in self.pieces(step, data, listener, look):
             losses.append(piece)
             sizes.append(rows)
             if history is not None:
                 history.passes.append(piece)
                 watch.on_piece_end(piece, rows)
-            elif listener:
-                listener.on_piece_end(piece, rows)
+
             if watch is not None:
                 watch.heed()
         if not sizes:

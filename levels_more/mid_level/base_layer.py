@@ -9,7 +9,6 @@ import numpy as np
 from levels import mid_level
 from levels.low_level import Operators, Tensor, as_tensor
 from levels.support.checks import flag, known
-from levels_more.checks import as_python
 from levels_more.compiler.dependencies import of_levels
 from levels_more.low_level.module import Module
 from levels_more.mid_level.initializers import INITIALIZERS
@@ -145,13 +144,6 @@ class Layer(mid_level.Layer, Module):
         """How many numbers its variables hold."""
         return self.count()
 
-    def get_config(self):
-        """{name: the argument that it was made with}: `type(layer)(**layer.get_config())` makes one like it.
-
-        There is no `from_config`: a class is called with its arguments.
-        """
-        return config_of(self, self.again)
-
     @property
     def output(self):
         """What it gives: a place for numbers. Raises ValueError, see `one_call`."""
@@ -162,16 +154,6 @@ class Layer(mid_level.Layer, Module):
         """What it is called on: a place for numbers, or a list of them. Raises ValueError, see `one_call`."""
         found = one_call(self).inputs
         return found[0] if len(found) == 1 else found
-
-
-def config_of(part, made):
-    """{name: argument} of the call that made a part, a `functools.partial`."""
-    bound = inspect.signature(type(part).__init__).bind(part, *made.args, **made.keywords)
-    kinds = {name: parameter.kind for name, parameter in bound.signature.parameters.items()}
-    found = {}
-    for name, value in [*bound.arguments.items()][1:]:
-        found |= value if kinds[name] is inspect.Parameter.VAR_KEYWORD else {name: value}
-    return {name: as_python(value) for name, value in found.items()}
 
 
 def one_call(layer):

@@ -24,9 +24,8 @@ def heed_logits(metrics, losses):
     sigmoid(z) > 0.5 is z > 0. A metric that is given as an object has a threshold of the reader's, and keeps it, as in Keras.
     """
     for metric in metrics:
-        loss = losses[getattr(metric, "output", 0) if len(losses) > 1 else 0]
-        if getattr(metric, "by_name", False) and getattr(loss, "from_logits", False):
-            metric.of_logits(loss)
+        if getattr(metric, "by_name", False) and getattr(losses[0], "from_logits", False):
+            metric.of_logits(losses[0])
 
 
 class BinaryAccuracy(Metric):

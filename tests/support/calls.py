@@ -576,14 +576,7 @@ call("compile", compiled, optimizer=made(M.SGD), loss=made(M.MeanSquaredError), 
 call("loss_weights", lambda loss_weights: F.Model(INPUT, OUTPUT).compile(loss_weights=loss_weights), loss_weights=made(lambda: [2.0], "None"))
 call("get_layer", lambda name: F.Sequential([M.Dense(1, name="a")]).get_layer(name), name=right("a"))
 call("get_layer by number", lambda index: F.Sequential([M.Dense(1)]).get_layer(index=index), index=right(0, "zero"))
-call("clone_model", F.clone_model, model=made(trained))
-call("model_from_json", F.model_from_json, json_string=made(lambda: trained().to_json()), custom_objects=made(dict, "None dict"))
 call("arithmetic on an Input", lambda x: INPUT + x, x=right(1.0, "True complex nans zero negative fraction inf NaN large"))
-call("to_categorical", F.to_categorical, x=made(lambda: [0, 1], "zero True empty axis bool float64 int16 int64 shape no_rows"),
-     num_classes=right(2, "None")._replace(skips={"large", "huge"}))
-call("train_on_batch", lambda **given: trained().train_on_batch(**given), x=XS, y=YS + "axis", return_dict=FLAG)
-call("test_on_batch", lambda **given: trained().test_on_batch(**given), x=XS, y=YS + "axis")
-call("predict_on_batch", lambda x: trained().predict_on_batch(x), x=XS + "nans no_rows bool float64 int16 int64")
 call("LambdaCallback", lambda told: fit(callbacks=[F.LambdaCallback(on_epoch_end=told)]), 
      told=right(lambda epoch, logs: None, "None")._replace(skips={"class", "function"}))
 call("compile by name", compiled, optimizer=right("sgd"), loss=right("mse"), metrics=right("accuracy", "None empty"))

@@ -1,6 +1,4 @@
-"""A model's layers by name, taken away, copied, told as text; arithmetic with places for numbers; one batch at a time."""
-
-import json
+"""A model's layers by name, and taken away; arithmetic with places for numbers; inputs and outputs by name."""
 
 import numpy as np
 import pytest
@@ -12,24 +10,15 @@ from levels_more.high_level import (
     Model,
     ModelCheckpoint,
     Sequential,
-    clone_model,
-    model_from_json,
-    to_categorical,
-)
-from levels_more.high_level import (
-    Model as Functional,
 )
 from levels_more.low_level import constant
 from levels_more.mid_level import (
-    Adam,
     Add,
     Arithmetic,
     Average,
     Concatenate,
     Dense,
-    Dropout,
     ExponentialDecay,
-    Layer,
     Maximum,
     Minimum,
     Multiply,
@@ -145,86 +134,6 @@ def test_the_difference_of_two():
     assert np.array_equal(Subtract()([X, 3 * X]).numpy(), X - 3 * X)
     with pytest.raises(TypeError, match="expected a list of two inputs, got 3"):
         Subtract()([X, X, X])
-
-
-class Scale(Layer):
-    def __init__(self, by, **options):
-        super().__init__(**options)
-        self.by = by
-
-    def call(self, x):
-        return x * self.by
-
-
-def graph():
-    place = Input((4,))
-    shared = Dense(3, "relu")
-    return Model(place, Dense(1)(Concatenate()([shared(place), Scale(2.0)(shared(place * 2.0))])))
-
-
-@pytest.mark.parametrize("make", [model, lambda: model(Input((4,))), graph], ids=["rows", "Input", "graph"])
-def test_a_clone_has_the_layers_and_weights_of_its_own(make):
-    net = make()
-    net.build((None, 4))
-    net.layers[1].trainable = False
-    other = clone_model(net)
-    assert [type(layer) for layer in other.layers] == [type(layer) for layer in net.layers]
-    assert not {*map(id, other.named(Layer).values())} & {*map(id, net.named(Layer).values())}
-    assert not np.allclose(other.get_weights()[0], net.get_weights()[0]) and other.chosen is None
-    assert len(other.trainable_variables) == len(net.trainable_variables)
-    before = net.predict(X)
-    other.set_weights(net.get_weights())
-    assert np.array_equal(other.predict(X), before)
-    other.set_weights([0 * w for w in net.get_weights()])
-    assert np.array_equal(net.predict(X), before)
-
-
-def test_a_text_of_the_layers():
-    text = graph().to_json()
-    other = model_from_json(text, {"Scale": Scale})
-    assert isinstance(other, Functional) and [type(x).__name__ for x in other.layers][-1] == "Dense"
-    assert other.predict(X).shape == (20, 1) and json.loads(text)["inputs"]
-    for wrong, told in [("{}", "KeyError"), ("[", "JSONDecodeError"), (text, "no class is called 'Scale'")]:
-        with pytest.raises(ValueError, match=told):
-            model_from_json(wrong)
-
-
-@pytest.mark.quick
-def test_the_arguments_of_a_part():
-    assert Dense(3, "relu", name="a").get_config() == {"units": 3, "activation": "relu", "name": "a"}
-    assert Scale(2.0, name="b").get_config() == {"by": 2.0, "name": "b"}
-    assert Dropout(0.5, seed=1).get_config() == {"rate": 0.5, "seed": 1}
-    assert "from_config" in Dense(1).get_config.__doc__
-
-
-def test_one_batch_at_a_time():
-    net, other = model(), model()
-    for each in (net, other):
-        each.build((None, 4))
-    other.set_weights(net.get_weights())
-    for each in (net, other):
-        each.compile(Adam(0.1), "mse", metrics=["mean_absolute_error"])
-    told = [net.train_on_batch(X[k : k + 5], Y[k : k + 5]) for k in range(0, 20, 5)]
-    history = other.fit(X, Y, batch_size=5, shuffle=False, verbose=0)
-    assert [loss for loss, _ in told] == [*history.losses] and net.history is None
-    assert all(np.array_equal(*pair) for pair in zip(net.get_weights(), other.get_weights(), strict=True))
-    answer = net.predict_on_batch(X)
-    assert net.test_on_batch(X, Y, return_dict=True)["mean_absolute_error"] == pytest.approx(np.abs(answer - Y).mean())
-    assert net.test_on_batch(X, Y)[0] == pytest.approx(((answer - Y) ** 2).mean())
-
-
-def test_classes_as_columns():
-    assert np.array_equal(to_categorical([0, 2, 1]), np.eye(3)[[0, 2, 1]]) and to_categorical([0]).dtype == np.float32
-    assert to_categorical(np.array([[1], [0]]), num_classes=4).shape == (2, 4)
-    for wrong in ([0.5], [-1], [np.nan]):
-        with pytest.raises(ValueError, match="expected whole numbers from 0 on"):
-            to_categorical(wrong)
-    with pytest.raises(
-        TypeError, match=r"y holds words \('a'\); number them with np.unique\(y, return_inverse=True\)\[1\]"
-    ):
-        to_categorical(np.array(["a"]))
-    with pytest.raises(ValueError, match="there is a class 3; with num_classes=3 the last is 2"):
-        to_categorical([3], 3)
 
 
 def two_inputs_and_outputs():
