@@ -15,7 +15,7 @@ from levels_more.mid_level.base_layer import Beside, Layer
 
 
 class FeatureColumn(Made):
-    """`width` numbers a row: `encode(features)` makes an array of a dict, `call(layer, x)` a tensor [batch, width] of that."""
+    """`width` numbers a row: `encode(features)` makes an array of a dict, `call(layer, x)` a tensor [batch, width]."""
 
     def build(self, layer):
         """Make what variables it needs, in the `DenseFeatures` that it belongs to."""
@@ -30,7 +30,7 @@ class FeatureColumn(Made):
 def values_of(features, key):
     """The values under that name in a dict, as an array [batch]; a list may mix words, numbers and None.
 
-    Raises TypeError for what is no dict and for a masked array, ValueError for another shape than [batch] or [batch, 1].
+    Raises TypeError for what is no dict and for a masked array, ValueError for another shape than [batch].
     """
     if not hasattr(features, "keys"):
         raise TypeError(f"feature columns read a dict of columns, not a {type(features).__name__}")
@@ -74,9 +74,6 @@ class NumericColumn(FeatureColumn):
         return np.reshape(self.normalizer_fn(values), (len(values), 1))
 
 
-numeric_column = NumericColumn  # TensorFlow's name, as below
-
-
 class CategoricalColumn(Made):
     """A category a row: `ids(features)` makes int64 [batch] of a dict, each in range(num_buckets), or -1 for none."""
 
@@ -89,17 +86,16 @@ class CategoricalColumn(Made):
 
 
 def recipe(function):
-    """A function that makes columns, so that each remembers its call, as what is `Made` does, to be saved."""
+    """A function that makes columns: each remembers its call, as what is `Made` does, so that it can be saved."""
+
+    def plain(x):
+        return x.tolist() if hasattr(x, "tolist") else x  # no file holds an array
 
     @functools.wraps(function)
     def make(*args, **options):
         column = function(*args, **options)
-        plain = [
-            x.tolist() if hasattr(x, "tolist") else x for x in (*args, *options.values())
-        ]  # no file holds an array
-        column.again = functools.partial(
-            make, *plain[: len(args)], **dict(zip(options, plain[len(args) :], strict=True))
-        )
+        options = {name: plain(x) for name, x in options.items()}
+        column.again = functools.partial(make, *map(plain, args), **options)
         return column
 
     return make
@@ -111,8 +107,7 @@ def is_missing(value):
 
 
 def row_by_row(key, num_buckets, table, unknown):
-    """The categorical column of a table {value: id}. What is not in it gets -1 if missing, else `unknown(value, row)`."""
-
+    """The categorical column of a table {value: id}. Other values get -1 if missing, else `unknown(value, row)`."""
     word("a column's key", key)
 
     def ids(features):
@@ -141,6 +136,7 @@ def bucket_of(value, count):
     return int.from_bytes(fingerprint(value), "little") % count
 
 
+@recipe
 def categorical_column_with_vocabulary_list(key, vocabulary_list, *, default_value=-1, num_oov_buckets=0):
     """A category's id is its place in the list, else `default_value`, or by its hash one of `num_oov_buckets` ids
     behind it ("out of vocabulary"), -1 if missing: see `is_missing`. Raises ValueError for a list with a word twice."""
@@ -180,11 +176,8 @@ class IndicatorColumn(FeatureColumn):
         return one_hot(ids + 1, self.width + 1, layer.dtype)[:, 1:]  # the place of -1 is cut off
 
 
-indicator_column = IndicatorColumn
-
-
 def own_tensors(layer, features):
-    """What `DenseFeatures` is called with, as tensors: its part of those that a model was given, or what it makes of a dict."""
+    """What `DenseFeatures` is called with, as tensors: its part of a model's columns, or what it makes of a dict."""
     if isinstance(features, Beside):
         return features.of(layer)
     if isinstance(features, Operators):  # of a single column
@@ -193,7 +186,7 @@ def own_tensors(layer, features):
 
 
 class DenseFeatures(Layer):
-    """{name: values [batch]} -> [batch, width]: what the columns make of it, in the order given (TensorFlow sorts by name).
+    """{name: values [batch]} -> [batch, width]: the columns side by side, in the order given (TensorFlow sorts by name).
 
     Raises TypeError for what is no column of numbers, ValueError for none, or for one twice.
     """
@@ -249,9 +242,7 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
         self.width, self.encode = self.num_buckets, ids
 
 
-bucketized_column = BucketizedColumn
-
-
+@recipe
 def categorical_column_with_identity(key, num_buckets, *, default_value=None):
     """The value is the id, in range(num_buckets). Any other has `default_value`; without that it is an error.
 
@@ -269,14 +260,16 @@ def categorical_column_with_identity(key, num_buckets, *, default_value=None):
     return row_by_row(key, n, range(n), unknown)
 
 
+@recipe
 def categorical_column_with_hash_bucket(key, hash_bucket_size):
     """The id is the bucket of the text's hash, or of the whole number's, the same on every machine."""
     n = at_least(1, f"column {key}: buckets", hash_bucket_size)
     return row_by_row(key, n, {}, lambda value, row: bucket_of(value, n))
 
 
+@recipe
 def crossed_column(keys, hash_bucket_size):
-    """A category for each combination of the keys, names or categorical columns, by hash. -1 where one of them is missing.
+    """A category for each combination of the keys, names or categorical columns, by hash; -1 where one is missing.
 
     Raises ValueError for fewer than two keys.
     """
@@ -308,10 +301,8 @@ class EmbeddingColumn(IndicatorColumn):
         return gather(concat([zeros, layer.tables[self.name]]), ids + 1)
 
 
+# TensorFlow's names of the classes
+numeric_column = NumericColumn
+indicator_column = IndicatorColumn
+bucketized_column = BucketizedColumn
 embedding_column = EmbeddingColumn
-
-# each of these columns remembers how it was made
-categorical_column_with_vocabulary_list = recipe(categorical_column_with_vocabulary_list)
-categorical_column_with_identity = recipe(categorical_column_with_identity)
-categorical_column_with_hash_bucket = recipe(categorical_column_with_hash_bucket)
-crossed_column = recipe(crossed_column)
