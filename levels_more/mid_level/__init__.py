@@ -11,10 +11,11 @@ from levels_more.mid_level.csv_files import column
 from levels_more.mid_level.dataset import DataLoader, Dataset
 from levels_more.mid_level.feature_columns import (
     BucketizedColumn, CategoricalColumn, DenseFeatures, EmbeddingColumn, FeatureColumn, IndicatorColumn, NumericColumn,
-    bucket_of, bucketized_column, categorical_column_with_hash_bucket, categorical_column_with_identity,
-    categorical_column_with_vocabulary_list, crossed_column, embedding_column, fingerprint, indicator_column,
-    numeric_column, recipe, row_by_row, values_of,
+    bucketized_column, categorical_column_with_hash_bucket, categorical_column_with_identity,
+    categorical_column_with_vocabulary_list, crossed_column, embedding_column, indicator_column, numeric_column, recipe,
+    row_by_row, values_of,
 )
+from levels_more.mid_level.hashing import bucket_of, fingerprint
 from levels_more.mid_level.initializers import INITIALIZERS, truncated_normal
 from levels_more.mid_level.layers import (
     ACTIVATIONS, Activation, BatchNormalization, Concatenate, Dense, Dropout, Embedding, Flatten, LayerNormalization,

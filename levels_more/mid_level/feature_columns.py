@@ -1,7 +1,6 @@
 """Feature columns: a dict of numbers, words and gaps becomes one matrix."""
 
 import functools
-import hashlib
 import reprlib
 
 import numpy as np
@@ -12,6 +11,7 @@ from levels.support.checks import at_least, known
 from levels_more.checks import called, number, several, without_mask, word
 from levels_more.low_level.ops import concat, one_hot
 from levels_more.mid_level.base_layer import Beside, Layer
+from levels_more.mid_level.hashing import bucket_of
 
 
 class FeatureColumn(Made):
@@ -117,23 +117,6 @@ def row_by_row(key, num_buckets, table, unknown):
         return np.array(found, np.int64)
 
     return CategoricalColumn(key, num_buckets, ids)
-
-
-def fingerprint(value):
-    """Eight bytes of a text, a whole number or a tuple of these: the same on every machine (BLAKE2b, RFC 7693).
-
-    The number 7 and the text "7" have the same. Raises TypeError for other values.
-    """
-    if not isinstance(value, (str, int, np.integer, tuple)):
-        raise TypeError(f"{value!r} is no category; expected text, a whole number, or a bucketized_column")
-    # The parts of a tuple are eight bytes each, so ("ab", "c") is not ("a", "bc").
-    data = b"".join(map(fingerprint, value)) if isinstance(value, tuple) else str(value).encode()
-    return hashlib.blake2b(data, digest_size=8).digest()
-
-
-def bucket_of(value, count):
-    """Which of `count` buckets a category falls into."""
-    return int.from_bytes(fingerprint(value), "little") % count
 
 
 @recipe
