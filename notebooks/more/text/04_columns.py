@@ -25,19 +25,18 @@ from levels_more.mid_level.feature_columns import (
     FeatureColumn,
     IndicatorColumn,
     NumericColumn,
-    bucket_of,
     bucketized_column,
     categorical_column_with_hash_bucket,
     categorical_column_with_identity,
     categorical_column_with_vocabulary_list,
     crossed_column,
     embedding_column,
-    fingerprint,
     indicator_column,
     numeric_column,
     row_by_row,
     values_of,
 )
+from levels_more.mid_level.hashing import bucket_of, fingerprint
 
 # %% [markdown]
 # ## What becomes of a column (25 min)
