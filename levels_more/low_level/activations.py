@@ -1,8 +1,12 @@
 """More activations, each made of functions that are there already, and so is its gradient."""
 
+import math
+
+import numpy as np
+
 from levels.low_level import as_tensor, clip, exp, log
 from levels_more.checks import number
-from levels_more.low_level.ops import maximum, minimum, tanh, where
+from levels_more.low_level.ops import above_minus_infinity, logical_and, maximum, minimum, tanh, where
 
 
 def leaky_relu(x, alpha=0.2):
@@ -28,10 +32,12 @@ def softplus(x):
 
 
 def log1p(x):
-    """log(1 + x) of each number of a float tensor, to full precision near 0 (Kahan, in the handbook of the HP-15C)."""
+    """log(1 + x) of each number of a float tensor, to full precision near 0 (Kahan's way: HP-15C's handbook, 1982)."""
     x = as_tensor(x)
     y = 1.0 + x
-    return where(y == 1.0, x, log(y) * (x / where(y == 1.0, 1.0, y - 1.0)))
+    known = logical_and(y != 1.0, y < math.inf)
+    ratio = where(known, x, 1.0) / where(known, y - 1.0, 1.0)  # what rounding y has left of x
+    return where(y == 1.0, x, log(y) * ratio)
 
 
 def log_sigmoid(x):
@@ -42,6 +48,8 @@ def log_sigmoid(x):
 def softsign(x):
     """x / (1 + |x|) of each number of a float tensor."""
     x = as_tensor(x)
+    largest = float(np.finfo(x.dtype).max)
+    x = clip(x, -largest, largest)  # inf / inf would be NaN
     return x / (1.0 + maximum(x, -x))
 
 
@@ -57,4 +65,5 @@ def hard_sigmoid(x):
 
 def mish(x):
     """x·tanh(softplus(x)) of each number of a float tensor (Misra, 2019, https://arxiv.org/abs/1908.08681)."""
-    return as_tensor(x) * tanh(softplus(x))
+    x = above_minus_infinity(x)
+    return x * tanh(softplus(x))

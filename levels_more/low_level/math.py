@@ -4,8 +4,9 @@ import numpy as np
 
 from levels.low_level import OPERATORS, Operators, as_tensor, constant
 from levels_more.checks import dtype_of, expect, sizes
+from levels_more.low_level.autodiff import stop_gradient
 from levels_more.low_level.numpy_functions import by_numpy
-from levels_more.low_level.ops import broadcast_to, cast
+from levels_more.low_level.ops import broadcast_to, cast, where
 
 
 def floor(x):
@@ -38,11 +39,17 @@ def floordiv(x, y):
 
 
 def mod(x, y):
-    """x - floordiv(x, y)·y, of each two numbers: the rest of a division. Its slope by x is 1.
+    """The rest of a division, exactly, of each two numbers: 0 or of y's sign. Its slopes are 1 and -floordiv(x, y).
 
     Not in a traced function. Raises what `floordiv` raises.
     """
-    return as_tensor(x, y if isinstance(y, Operators) else None) - floordiv(x, y) * y
+    x = as_tensor(x, y if isinstance(y, Operators) else None)
+    y = as_tensor(y, x)
+    count = floordiv(x, y)
+    with np.errstate(invalid="ignore"):
+        rest = by_numpy(np.mod, x, y.numpy())
+    nothing = stop_gradient(x) - x + count * (y - stop_gradient(y))  # 0, or NaN of infinities, but with both slopes
+    return rest - where(nothing == 0, nothing, 0)
 
 
 OPERATORS["%"] = mod

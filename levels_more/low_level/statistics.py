@@ -8,7 +8,7 @@ import numpy as np
 
 from levels.low_level import as_tensor, gather, reduce_mean, reduce_sum, sqrt
 from levels_more.checks import axis_of, expect
-from levels_more.low_level.ops import argmax, argmin, reshape
+from levels_more.low_level.ops import argmax, argmin, reshape, where
 from levels_more.low_level.shape import squeeze
 
 
@@ -25,8 +25,10 @@ def reduce_variance(x, axis=None, keepdims=False, ddof=0):
 
 
 def reduce_std(x, axis=None, keepdims=False, ddof=0):
-    """The root of `reduce_variance`: how far floats lie from their mean."""
-    return sqrt(reduce_variance(x, axis, keepdims, ddof))
+    """The root of `reduce_variance`: how far floats lie from their mean. Where all are equal its slope is 0."""
+    variance = reduce_variance(x, axis, keepdims, ddof)
+    equal = variance == 0.0  # there the root is infinitely steep, and its chain would be 0 · inf
+    return where(equal, 0.0, sqrt(where(equal, 1.0, variance)))
 
 
 def take_along(x, places, axis=-1):

@@ -36,6 +36,20 @@ TWO = {
     "less": np.less,
     "equal": np.equal,
 }
+COMPOSED = {  # functions that are made of ops -> the same in NumPy, or its limit where that has none
+    "log1p": np.log1p,
+    "softplus": lambda x: np.logaddexp(0.0, x),
+    "log_sigmoid": lambda x: -np.logaddexp(0.0, -x),
+    "softsign": lambda x: np.where(np.isinf(x), np.sign(x), x / (1.0 + np.abs(x))),
+    "swish": lambda x: np.where(x == -np.inf, 0.0, x / (1.0 + np.exp(-x))),
+    "gelu": lambda x: np.where(x == -np.inf, 0.0, x * (0.5 + 0.5 * np.vectorize(math.erf)(x / math.sqrt(2.0)))),
+    "mish": lambda x: np.where(x == -np.inf, 0.0, x * np.tanh(np.logaddexp(0.0, x))),
+    "selu": lambda x: 1.0507009873554805 * np.where(x > 0.0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0.0))),
+    "elu": lambda x: np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0))),
+    "leaky_relu": lambda x: np.where(x > 0.0, x, 0.2 * x),
+    "relu6": lambda x: np.clip(x, 0.0, 6.0),
+    "hard_sigmoid": lambda x: np.clip((x + 3.0) / 6.0, 0.0, 1.0),
+}
 ROWS = {  # of each row
     "reduce_sum": lambda x: np.sum(x, 1),
     "reduce_mean": lambda x: np.mean(x, 1),
@@ -125,3 +139,23 @@ def test_a_row_that_is_no_number_shows_in_the_loss(dtype):
     nan = [[math.nan, 0.0]]
     loss, _ = reference.dnn_step(nan, [[1.0]], [v.tolist() for v in tasks.rings().weights], math.exp, math.log)
     assert math.isnan(loss)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("name", COMPOSED)
+def test_what_is_made_of_ops_has_its_limit_at_infinity(name, dtype):
+    run, x = getattr(low_level, name), np.array((*SPECIAL, 50.0, -50.0, 1e30, -1e30, 1e-30), dtype)
+    with np.errstate(all="ignore"):
+        expected = COMPOSED[name](x.astype("f8"))
+    for way in (run, function(run)):
+        np.testing.assert_allclose(way(constant(x)).numpy(), expected, 3e-6 if dtype == "f4" else 1e-12, 1e-30)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_a_rest_is_exact_however_often_it_fits(dtype):
+    random = np.random.default_rng(0)
+    pairs = np.concatenate([PAIRS, random.uniform(0.1, 1.0, (1000, 2)) * [1e6, 0.9], [[1e10, 3.0], [-1e10, 3.0]]])
+    x, y = pairs.astype(dtype).T
+    with np.errstate(all="ignore"):
+        expected = np.mod(x, y)
+    assert bits((constant(x) % constant(y)).numpy()) == bits(expected)

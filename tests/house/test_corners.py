@@ -1,0 +1,127 @@
+"""A slope at a corner lies between the slopes on its two sides, and is a number wherever these are: for every function that has one.
+
+The slopes of the sides come from the function's own values, a step to the left and to the right, in float64.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from levels_more import low_level, mid_level
+from levels_more.low_level import GradientTape, constant, function, reduce_sum
+
+POINTS = 0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 6.0, 1e-30, -1e-30, 50.0, -50.0, 1e30, -1e30
+STEEP = 1e5  # where a side is steeper, as that of log at 0, the slope may be infinite
+ONE = {  # functions of each number of one tensor
+    **{name: getattr(low_level, name) for name in low_level.__all__ if name in mid_level.ACTIVATIONS},
+    **{name: mid_level.ACTIVATIONS[name] for name in mid_level.ACTIVATIONS if "softmax" not in name},
+    **{name: getattr(low_level, name) for name in ("abs", "exp", "log", "sqrt", "log1p", "square", "sin", "cos", "erf")},
+    "clip": lambda x: low_level.clip(x, -1.0, 1.0),
+    "x ** 2": lambda x: x**2,
+    "x ** 3": lambda x: x**3,
+    "x ** 1": lambda x: x**1,
+    "x ** 0": lambda x: x**0,
+    "2 ** x": lambda x: 2.0**x,
+    "1 / x": lambda x: 1.0 / x,
+    "maximum(x, 0)": lambda x: low_level.maximum(x, 0.0),
+    "minimum(0, x)": lambda x: low_level.minimum(0.0, x),
+    "sqrt(maximum(x, 1e-12))": lambda x: low_level.sqrt(low_level.maximum(x, 1e-12)),
+    "log(maximum(x, 1e-7))": lambda x: low_level.log(low_level.maximum(x, 1e-7)),
+    "log where positive": lambda x: low_level.where(x > 0.0, low_level.log(low_level.where(x > 0.0, x, 1.0)), 0.0),
+}
+ROWS = [*itertools.product((0.0, 1.0, -2.0), repeat=3), (5.0, 5.0, 5.0), (1e-30, 0.0, 0.0), (1e15, 1e15, 0.0)]
+ROW = {  # functions of a row; of several numbers a weighted sum
+    "reduce_sum": lambda x: reduce_sum(x, -1),
+    "reduce_mean": lambda x: low_level.reduce_mean(x, -1),
+    "reduce_max": lambda x: low_level.reduce_max(x, -1),
+    "reduce_min": lambda x: low_level.reduce_min(x, -1),
+    "reduce_variance": lambda x: low_level.reduce_variance(x, -1),
+    "reduce_std": lambda x: low_level.reduce_std(x, -1),
+    "softmax": lambda x: reduce_sum(low_level.softmax(x) * np.array([1.0, 2.0, 4.0], x.dtype), -1),
+    "log_softmax": lambda x: reduce_sum(low_level.log_softmax(x) * np.array([1.0, 2.0, 4.0], x.dtype), -1),
+}
+
+
+def slopes(run, x):
+    """The slopes of Σ run(x), in the eager mode and from a function."""
+
+    def traced(x):
+        with GradientTape() as tape:
+            tape_input = x * 1.0
+            y = reduce_sum(run(tape_input))
+        return tape.gradient(y, tape_input)
+
+    yield traced(constant(x)).numpy()
+    yield function(traced)(constant(x)).numpy()
+
+
+def sides(run, x, k):
+    """The slopes to the left and to the right of x[k], or None where a value there is no number."""
+    step = 1e-6 * max(1.0, abs(x[k]))
+    values = []
+    for moved in (-step, 0.0, step):
+        there = np.array(x)
+        there[k] += moved
+        values.append(reduce_sum(run(constant(there))).numpy().item())
+    if not np.isfinite(values).all():
+        return None
+    left, right = (values[1] - values[0]) / step, (values[2] - values[1]) / step
+    return min(left, right), max(left, right)
+
+
+def wrong(run, x, dtype):
+    """What is wrong with the slopes of a function at a point [n], in words."""
+    x = np.array(x)
+    for found in slopes(run, x.astype(dtype)):
+        for k, slope in enumerate(found):
+            beside = sides(run, x, k)
+            if beside is None or max(map(abs, beside)) > STEEP:
+                continue
+            slack = 1e-3 * (1.0 + max(map(abs, beside)))
+            if not beside[0] - slack <= slope <= beside[1] + slack:
+                yield f"at {x.tolist()} by number {k} it is {slope}, and beside it {beside[0]:.4g} and {beside[1]:.4g}"
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ONE)
+def test_the_slope_of_a_function_lies_between_its_sides(name, dtype):
+    run = ONE[name]
+    points = [p for p in POINTS if dtype == "f8" or abs(p) < 1e10]
+    assert [each for point in points for each in wrong(run, [point], dtype)] == []
+
+
+def test_the_slopes_of_a_rest():
+    """Not in a function: how often y fits is only known of numbers."""
+    x, y = constant([7.5, -7.5, 0.5]), constant([2.0, 2.0, -3.0])
+    with GradientTape() as tape:
+        rest = (x * 1.0) % (y * 1.0)
+    (dx, dy) = tape.gradient(rest, [x, y])
+    assert dx.numpy().tolist() == [1.0, 1.0, 1.0] and dy.numpy().tolist() == [-3.0, 4.0, 1.0]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ROW)
+def test_the_slopes_of_a_row_lie_between_its_sides(name, dtype):
+    rows = [row for row in ROWS if max(row) < 1e10]
+    assert [each for row in rows for each in wrong(lambda x: ROW[name](low_level.reshape(x, (1, -1))), row, dtype)] == []
+
+
+LABELS = {  # loss -> pairs of a target and a prediction, whose slope is asked for
+    "mse": [(0.0, 0.0), (1.0, 0.0)],
+    "mae": [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)],
+    "huber": [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.0, -1.0)],
+    "binary_crossentropy": [(0.0, 0.0), (1.0, 1.0), (0.0, 1e-7), (1.0, 1 - 1e-7), (0.3, 0.5)],
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_the_slope_of_a_loss_lies_between_its_sides(name):
+    for target, predicted in LABELS[name]:
+        loss = mid_level.LOSSES[name]()
+
+        def run(x, target=target, loss=loss):
+            x = low_level.clip(x, 0.0, 1.0) if name == "binary_crossentropy" else x
+            return loss(np.full((1, 1), target, x.dtype), low_level.reshape(x, (1, 1)))
+
+        assert [*wrong(run, [predicted], "f8")] == [], (target, predicted)
