@@ -62,8 +62,24 @@ def dtype_of(name, value, allowed="float32 float64 int64 bool"):
     )
 
 
+def as_int64(array):
+    """An array of whole numbers, bools or whole floats as int64. Raises OverflowError for a number that is too large."""
+    largest = np.uint64(2**63 - 1) if array.dtype.kind == "u" else 2.0**63 - 1024  # the largest float64 below 2^63
+    if array.dtype.kind in "uf" and (beyond := array[abs(array) > largest]).size:
+        raise OverflowError(f"{beyond.flat[0]} is too large for int64, the dtype of whole numbers; give it as a float")
+    return array.astype(np.int64)
+
+
+def as_tuple(value):
+    """A list, a tuple, or a tensor or an array with an axis as a tuple; any other value stays."""
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return tuple(np.asarray(value).tolist()) if getattr(value, "shape", ()) else value
+
+
 def sizes(name, value):
-    """A shape as a tuple of whole numbers from 0 on. One number is a shape of one axis."""
+    """A shape as a tuple of whole numbers from 0 on: Python's, NumPy's or tensors. One number is a shape of one axis."""
+    value = as_tuple(value)
     try:
         found = tuple(map(operator.index, value if isinstance(value, tuple | list) else (value,)))
     except TypeError:
@@ -106,8 +122,15 @@ def _takes(function, given):
 
 def axis_of(name, axis, axes):
     """The axis, counted from the front. Raises TypeError for no whole number, ValueError where there is no such axis."""
-    whole = isinstance(axis, int | np.integer) and not isinstance(axis, bool)
-    expect(whole, f"{name}: axis", axis, "a whole number")
+    axis = index_of(f"{name}: axis", axis)
     if not -axes <= axis < axes:
         raise ValueError(f"{name}: axis {axis} is not one of {axes} axes")
-    return int(axis) % axes
+    return axis % axes
+
+
+def index_of(name, value):
+    """A whole number, Python's, NumPy's or a tensor, as Python's. Raises TypeError for anything else, bools too."""
+    try:
+        return operator.index(None if isinstance(value, bool | np.bool_) else value)
+    except (TypeError, ValueError):
+        return expect(False, name, value, "a whole number")

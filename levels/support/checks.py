@@ -154,7 +154,11 @@ def cache_key(x):
         raise TypeError(f"a {type(x).__name__} is no argument: expected tensors, arrays, variables, numbers or names")
     if isinstance(x, tuple):
         return type(x), *map(cache_key, x)
-    return type(x), repr(x) if isinstance(x, (float, complex, np.inexact)) else x
+    if isinstance(x, (float, complex, np.inexact)):
+        return type(x), repr(x)
+    if type(x).__eq__ is object.__eq__:  # equal to itself alone
+        return type(x), x
+    return type(x), x, repr(x)  # equal ones may hold 0.0 and -0.0
 
 
 def even(batches):

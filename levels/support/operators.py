@@ -1,5 +1,7 @@
 """What a tensor does beside its ops: where it meets NumPy's arrays, by operators from a table, as one number of Python."""
 
+import operator
+
 REFLECTED = {  # NumPy's name of `array + tensor` and the like -> the method of the tensor
     "add": "__radd__",
     "subtract": "__rsub__",
@@ -85,6 +87,9 @@ class SeveralOps:
 
     def __int__(self):
         return int(number_of(self))
+
+    def __index__(self):
+        return operator.index(number_of(self))
 
     def __format__(self, form):
         return format(number_of(self), form) if form else repr(self)

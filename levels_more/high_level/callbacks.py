@@ -161,7 +161,7 @@ class ReduceLROnPlateau(Monitor):
     def on_epoch_end(self, epoch, logs):
         optimizer, better = self.model.training.optimizer, self.better(logs)
         rate = logs["learning_rate"] = float(optimizer.learning_rate)
-        if not better and self.wait >= self.patience:
+        if not better and self.wait >= self.patience and rate > self.min_lr:
             optimizer.learning_rate, self.wait = max(rate * self.factor, self.min_lr), 0
             if self.verbose:
                 print(f"epoch {epoch + 1}: the learning rate is {float(optimizer.learning_rate):.6g}")
@@ -220,7 +220,10 @@ class LambdaCallback(Callback):
 
 
 class CSVLogger(Callback):
-    """Writes the numbers of each epoch to a file: a header, then a line for each."""
+    """Writes the numbers of each epoch to a file: a header, then a line for each.
+
+    The header has the names of the first epoch. Where a later one has others, these are left out, and missing ones empty.
+    """
 
     def __init__(self, filename):
         self.path = Path(file_name("CSVLogger: filename", filename))
@@ -232,7 +235,7 @@ class CSVLogger(Callback):
     def on_epoch_end(self, epoch, logs):
         logs = {"epoch": epoch, **logs}
         if self.rows is None:
-            self.rows = csv.DictWriter(self.file, [*logs])
+            self.rows = csv.DictWriter(self.file, [*logs], extrasaction="ignore")
             self.file.truncate(0)  # a log of before stays until there is something to put in its place
             self.rows.writeheader()
         self.rows.writerow(logs)

@@ -10,7 +10,7 @@ from levels import high_level, mid_level
 from levels.low_level import as_tensor, constant
 from levels.mid_level import Layer, Loss
 from levels.support.checks import at_least, check_finite, positive
-from levels_more.checks import expect
+from levels_more.checks import as_int64, expect
 from levels_more.compiler.dependencies import of_levels
 from levels_more.high_level.recompile import Kept
 from levels_more.high_level.tables import arrays_of, is_table
@@ -113,13 +113,12 @@ def targets_of(model, y, x):
 def whole_of(array):
     """Numbers of classes: 1.0 is one, too, and so is True. What is none stays as it is, for a loss to refuse it."""
     whole = array.dtype.kind in "bu" or (array.dtype.kind == "f" and (array % 1 == 0).all())
-    return array.astype(np.int64) if whole else array
+    return as_int64(array) if whole else array
 
 
 def as_rows(array, dtype, whole):
     """An array as a tensor of that dtype; whole numbers, where they stay, of int64."""
-    array = array.astype(np.int64) if array.dtype.kind in "iu" else array
-    return constant(array) if whole and array.dtype.kind == "i" else constant(array, dtype)
+    return constant(as_int64(array)) if whole and array.dtype.kind in "iu" else constant(array, dtype)
 
 
 def weights_of(y, sample_weight, class_weight, dtype):
@@ -275,8 +274,8 @@ def rows_for(model, x, y=None, sample_weight=None, class_weight=None):
 
 def parted(rows, share):
     """A Dataset of rows in two: all but the last, and this share of them, the last. Raises ValueError where one is empty."""
-    last = int(len(rows) * share)
-    kept = len(rows) - last
+    kept = math.floor(len(rows) * (1.0 - share))  # as Keras counts them
+    last = len(rows) - kept
     if not 0 < last < len(rows):
         raise ValueError(f"validation_split {share} leaves {kept} to train on and {last} to validate")
     return rows.take(kept), rows.skip(kept)

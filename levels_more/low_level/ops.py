@@ -6,16 +6,14 @@ import numpy as np
 
 from levels.low_level import OPERATORS, Operators, apply, as_tensor, reduce_sum, sides, sigmoid
 from levels.support.checks import flag
-from levels_more.checks import axis_of, dtype_of, expect, number, several, sizes
+from levels_more.checks import as_tuple, axis_of, dtype_of, expect, index_of, number, several, sizes
 
 
 def _whole(axis):
     """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
     if isinstance(axis, tuple):
         return tuple(map(_whole, axis))
-    whole = axis is None or isinstance(axis, int | np.integer) and not isinstance(axis, bool)
-    expect(whole, "axis", axis, "a whole number")
-    return axis if axis is None else int(axis)
+    return None if axis is None else index_of("axis", axis)
 
 
 def _alike(values):
@@ -31,12 +29,12 @@ def matmul(x, w):
 
 def transpose(x, axes=None):
     """The axes in another order, all in reverse where `axes` is None: [a, b, …] -> [a', b', …]."""
-    return apply("transpose", x, axes=None if axes is None else _whole(tuple(several("transpose: axes", axes))))
+    return apply("transpose", x, axes=None if axes is None else _whole(several("transpose: axes", as_tuple(axes))))
 
 
 def reshape(x, shape):
     """The same numbers in the same order, in another shape; one size may be -1, which is what is left."""
-    x, shape = as_tensor(x), _whole(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,))
+    x, shape = as_tensor(x), _whole(shape if isinstance(shape := as_tuple(shape), tuple) else (shape,))
     known = math.prod(size for size in shape if size != -1)
     left = math.prod(x.shape) // known if known and shape.count(-1) == 1 else -1
     return apply("reshape", x, shape=tuple(left if size == -1 else size for size in shape))

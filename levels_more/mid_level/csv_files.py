@@ -1,6 +1,7 @@
 """A CSV file as columns of numbers and words."""
 
 import csv
+import decimal
 import math
 import reprlib
 
@@ -37,5 +38,12 @@ def column(name, cells, na_value):
                 return np.array([*cells.values()])
             cure = "a missing one is empty or na_value"
             raise ValueError(f"{line}, column {name}: {cell!r} among numbers; {cure}") from None
-    numbers = np.array(numbers)
-    return numbers.astype(np.int64 if (numbers % 1 == 0).all() else np.float32)
+    exact = [*map(whole_number, cells.values())]
+    return np.array(numbers, np.float32) if None in exact else np.array(exact, np.int64)
+
+
+def whole_number(text):
+    """The whole number that a text of a number says, exactly; None where it is none, or too large for int64."""
+    number = decimal.Decimal(text or "nan")
+    fits = number.is_finite() and -(2**63) <= number < 2**63 and number == number.to_integral_value()
+    return int(number) if fits else None

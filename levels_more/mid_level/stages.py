@@ -12,7 +12,7 @@ import numpy as np
 from levels.hardware import PLACE
 from levels.low_level import DOOR, DTYPES, RUN, Operators, Tensor, as_tensor, constant, gather
 from levels.support.checks import unmasked, words_in
-from levels_more.checks import expect, without_mask
+from levels_more.checks import as_int64, expect, without_mask
 
 AT_ONCE = 2**16  # bytes of rows
 
@@ -74,7 +74,8 @@ def as_array(value):
 
 
 def as_element(array):
-    """What comes out: numbers as a tensor. What has no kernels, such as text, stays an array."""
+    """What comes out: numbers as a tensor, whole ones of int64. What has no kernels, such as text, stays an array."""
+    array = as_int64(array) if array.dtype.kind in "iu" else array
     return constant(array) if array.dtype in DTYPES else array
 
 

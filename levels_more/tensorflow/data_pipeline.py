@@ -13,11 +13,7 @@ from levels_more.tensorflow.nested import each_leaf, known_now, numbers
 
 
 def _tensors(element):
-    return each_array(lambda x: as_element(_whole(np.asarray(x))), element)
-
-
-def _whole(array):
-    return array.astype(np.int64) if array.dtype.kind in "iu" else array
+    return each_array(lambda x: as_element(np.asarray(x)), element)
 
 
 def _arrays(result):

@@ -6,6 +6,7 @@ import numpy as np
 
 from levels.low_level import DOOR, RUN, NoProgram, Operators, Tensor, Trace, Variable, constant
 from levels_more import low_level
+from levels_more.checks import as_int64
 from levels_more.low_level.shape import stack
 
 
@@ -39,7 +40,7 @@ def numbers(x, dtype=None):
     if isinstance(x, str):
         raise TypeError(f"{x!r:.60} is text; tensors hold numbers, and text stays Python's")
     if hasattr(x, "dtype") and not isinstance(x, Operators) and x.dtype.kind in "iu":
-        x = np.asarray(x, np.int64)
+        x = as_int64(np.asarray(x))
     return constant(x, whole(dtype))
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from levels_more import low_level
+from levels_more.checks import as_int64
 from levels_more.low_level.promotion import NUMBERS, ORDER
 from levels_more.low_level.random import drawn
 from levels_more.torch.op_arguments import sizes_of
@@ -32,7 +33,8 @@ def tensor(data, dtype=None, requires_grad=False, device=None):
         data = [x.tolist() if isinstance(x, Recorded) else x for x in data]
     array = np.asarray(data.held if isinstance(data, Recorded) else data)
     own = array.dtype if hasattr(first, "dtype") or array.dtype.kind != "f" else NUMBERS[float]
-    made = low_level.constant(array.astype(dtype or (ORDER[1] if own.kind in "iu" else own)))
+    wanted = np.dtype(dtype or (ORDER[1] if own.kind in "iu" else own))
+    made = low_level.constant(as_int64(array) if wanted.kind == "i" and array.dtype.kind == "u" else array.astype(wanted))
     return Recorded(made, requires_grad=requires_grad).to(device)
 
 
