@@ -78,7 +78,7 @@ class Writer:
 
 
 class Loops(Writer):
-    """And what each call hands over: sizes, numbers, addresses of arrays; and loops over sizes. Raises the same."""
+    """And what each call hands over: sizes, numbers, addresses of arrays; and loops. Raises TypeError, ValueError."""
 
     def __init__(self, name, dtype, lanes=None):
         super().__init__(name, dtype, lanes)

@@ -19,9 +19,8 @@ def unmasked(values):
     except (TypeError, ValueError):  # rows of different lengths
         array = np.empty((), object)
     if array.dtype.kind not in "biufc":
-        words = words_in(values)
         told = "others have no kernels"
-        if words:
+        if words := words_in(values):
             cure = "number them with np.unique(y, return_inverse=True)[1], where they are classes"
             told = f"these are words ({words}): {cure}"
         raise TypeError(f"{values!r:.60}: expected an array of numbers; {told}")

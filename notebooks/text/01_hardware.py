@@ -891,7 +891,7 @@ class Writer:
 # %% tags=["hide-input"]
 #| export assembler
 class Loops(Writer):
-    """And what each call hands over: sizes, numbers, addresses of arrays; and loops over sizes. Raises the same."""
+    """And what each call hands over: sizes, numbers, addresses of arrays; and loops. Raises TypeError, ValueError."""
 
     def __init__(self, name, dtype, lanes=None):
         super().__init__(name, dtype, lanes)
@@ -1619,7 +1619,7 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 # %%
 #| export tasks blank through_relu
 def through_relu(d, h, w):
-    """The slopes at a hidden layer's units, a list: 0 where relu cut, else the sum over the next layer's units."""
+    """The slopes at a layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
     ...  # a list with one number for each k, from the slopes d[j], the outputs h[k] and the weights w[k][j]
 
 
@@ -1631,7 +1631,7 @@ def through_relu(d, h, w):
 #
 # ```python
 # def through_relu(d, h, w):
-#     """The slopes at a hidden layer's units, a list: 0 where relu cut, else the sum over the next layer's units."""
+#     """The slopes at a layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
 #     return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
 # ```
 # </details>

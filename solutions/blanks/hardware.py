@@ -23,5 +23,5 @@ def descend(w, slope, learning_rate):
 
 
 def through_relu(d, h, w):
-    """The slopes at a hidden layer's units, a list: 0 where relu cut, else the sum over the next layer's units."""
+    """The slopes at a layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
     return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
