@@ -18,8 +18,8 @@ from .values import REAL, Index, Value, _live, _operand, _Sum
 class Writer:
     """The lines of a program, and how LLVM spells what stands in them: registers, numbers, and lanes side by side.
 
-    In float32 a register has all the lanes there are, in float64 one, or `lanes`. Raises TypeError and ValueError for what
-    can be no part of a program.
+    In float32 a register has all the lanes there are, in float64 one, or `lanes`. Raises TypeError and ValueError for
+    what can be no part of a program.
     """
 
     def __init__(self, name, dtype, lanes=None):
@@ -78,10 +78,7 @@ class Writer:
 
 
 class Loops(Writer):
-    """And what each call hands over, sizes, numbers and the addresses of arrays, and loops over those sizes.
-
-    Raises TypeError and ValueError for what can be no part of a program.
-    """
+    """And what each call hands over: sizes, numbers, addresses of arrays; and loops. Raises TypeError, ValueError."""
 
     def __init__(self, name, dtype, lanes=None):
         super().__init__(name, dtype, lanes)
@@ -132,7 +129,7 @@ class Loops(Writer):
         self.emit(f"br label %test{n}", f"after{n}:")
 
     def counters(self, i, end):
-        """A loop's counter in each lane, and the mask of those before its end. A counter past it is 0, and never kept."""
+        """A loop's counter in each lane, and the mask of those before its end. Past it a counter is 0, never kept."""
         kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
         each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
         if end.isdigit() and int(end) % self.lanes == 0:
@@ -189,7 +186,7 @@ def _place_of(a, array, indices):
 
 
 class Assembler(Loops):
-    """Writes one program: arrays, and what moves between them and registers. A turn of its loops may take a row in each lane.
+    """Writes one program: arrays, and what moves between them and registers. A loop may take a row in each lane.
 
     Raises TypeError and ValueError for what can be no part of a program.
     """

@@ -27,7 +27,7 @@ class Spec:
 
 
 class Buffer:
-    """Memory of one device, C-contiguous: new, or `data`, its own or a `source`'s. Raises MemoryError when less is free."""
+    """Memory of one device, C-contiguous: new, or `data`, its own or a `source`'s. MemoryError: less is free."""
 
     __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, once somebody has asked
 
@@ -147,9 +147,9 @@ DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool, as many 
 
 
 def pool(**counts):
-    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or as in gpus=2. Raises TypeError or ValueError for others."""
+    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or as gpus=2. Raises TypeError, ValueError."""
     if counts and not DEVICE_MAKERS:
-        raise TypeError(f"pool: there are no {', '.join(counts)} here; `import levels_more.hardware` brings others")
+        raise TypeError(f"pool: there are no {', '.join(counts)} here; levels_more.hardware brings others")
     for fill in DEVICE_MAKERS:
         fill(_POOL, counts)
     return _POOL

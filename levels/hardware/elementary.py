@@ -1,4 +1,4 @@
-"""Named instructions, exp and log, written once: the same source runs on Python's floats, in programs and in kernels."""
+"""Named instructions, exp and log, written once: one source runs on Python's floats, in programs and in kernels."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 

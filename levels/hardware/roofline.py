@@ -16,13 +16,13 @@ from .device import MEASURES
 
 
 def seconds(run, repeats=7):
-    """The median time of `run` in seconds: this thread's own work; on Windows, whose clock for that is coarse, all time."""
+    """The median time of `run` in seconds: this thread's own work; on Windows, where that clock is coarse, all time."""
     clock = time.perf_counter if sys.platform == "win32" else time.thread_time
     return statistics.median(repeat(run, timer=clock, repeat=repeats, number=1))
 
 
 def _measure_turn(device, sums, turns=200_000):
-    """Seconds in which one core takes a step, in all lanes, in each of so many independent sums, and touches no memory."""
+    """Seconds for one step of each of so many independent sums, in all lanes of one core. It touches no memory."""
     a = Assembler("peak", "f4")
     factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
     totals = [a.sum() for _ in range(sums)]

@@ -123,7 +123,7 @@ def _forward(row, w1, b1, w2, b2, w3, b3):
 
 
 def through_relu(d, h, w):
-    """The slopes at a hidden layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
+    """The slopes at a layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
     return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
 
 

@@ -81,7 +81,7 @@ class Training(Made):
         return self.losses[0](y, predicted)
 
     def one_pass(self, step, data, history=None):
-        """Go through the data with a `function`; a history keeps the losses. Returns {"loss": the mean over all rows}."""
+        """Go through the data with a `function`; a history keeps the losses. Gives {"loss": the mean over all rows}."""
         arrays, batches = data.rows()
         losses = step.over(*arrays, batches).numpy()
         if history is not None:
@@ -90,7 +90,7 @@ class Training(Made):
 
 
 def run_training(model, data, epochs, callbacks=(), verbose=0):
-    """Train on a Dataset of batches -> `model.history`, a History, however this ends. verbose: 1 prints it, epoch by epoch."""
+    """Train on a Dataset of batches -> `model.history`, a History, however this ends. verbose=1 prints each epoch."""
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)  # traced once

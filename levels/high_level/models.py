@@ -71,7 +71,7 @@ def dtype_for(model, x):
 
 
 def prepared(model, x, y):
-    """Rows x, y as tensors of the model's dtype, y [rows] as [rows, 1] where the model gives that. Raises ValueError."""
+    """Rows x, y as tensors of the model's dtype; y [rows] as [rows, 1] where the model is so. Raises ValueError."""
     dtype, loss = dtype_for(model, x), model.training.losses[0]
     x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # as many rows in each
     check_finite("x", x.numpy())
@@ -86,7 +86,7 @@ def prepared(model, x, y):
 
 
 def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
-    """Arrays x, y, or (x, y), as a Dataset of batches for this model; or a Dataset. Raises TypeError, ValueError for others."""
+    """Arrays x, y, or (x, y), or a Dataset, as a Dataset of batches for this model. Raises TypeError, ValueError."""
     if isinstance(x, Dataset):
         data = copy.copy(x)
         data.arrays = prepared(model, *x.arrays) if isinstance(x.arrays, tuple) else x.arrays
@@ -112,13 +112,13 @@ class Model(Trainable):
         return function(lambda rows: self(rows))(constant(x, dtype_for(self, x))).numpy()
 
     def build(self, input_shape, dtype="float32"):
-        """Make all variables: a row of this shape [rows, …] goes through, without numbers. Raises TypeError for no shape."""
+        """Make all variables: a row of this shape [rows, …] goes through, without numbers. Raises TypeError."""
         if not isinstance(input_shape, (list, tuple)):
             raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
         trace(self, [PLACE.device.spec((1, *input_shape[1:]), dtype)])
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
-        """Train on arrays x, y or on a Dataset of batches; returns a History. Raises NotImplementedError for batch callbacks."""
+        """Train on arrays x, y or a Dataset of batches -> a History. Raises NotImplementedError for batch callbacks."""
         if any(callback.on_train_batch_end for callback in callbacks or ()):
             raise NotImplementedError(
                 "on_train_batch_end: single steps are told by the models of levels_more.high_level"
@@ -140,7 +140,7 @@ class Sequential(Model):
             self.add(layer)
 
     def add(self, layer):
-        """One more layer at the end. Raises TypeError for what is none, and for one that does not work in this model."""
+        """One more layer at the end. Raises TypeError for what is none, and for one that would not work here."""
         if not isinstance(layer, Layer):
             raise TypeError(f"Sequential: {layer!r:.60} is no layer of this level")
         layer.check_model(self)

@@ -82,10 +82,10 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
 
 
 def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
-    """Decorate a scalar function: it becomes the op of that name. It takes dtypes of kinds f floats, i integers, b bool.
+    """Decorate a scalar function: it becomes the op of that name. It takes dtypes of kinds f float, i integer, b bool.
 
-    With `updates` its result overwrites its first input. It gives the dtype that it takes, or `gives`; so many of its first
-    inputs are `masks` of bools. `numbers` are its attributes, with an example of each.
+    With `updates` its result overwrites its first input. It gives the dtype that it takes, or `gives`; so many of its
+    first inputs are `masks` of bools. `numbers` are its attributes, with an example of each.
     """
 
     def enter(function):

@@ -17,7 +17,7 @@ from levels.support.locks import MAKING
 
 
 class _Kernels(dict):
-    """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and the kinds that have it."""
+    """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and where it runs."""
 
     version = 0  # grows when one becomes another than the first: what was made of it is out of date
 
@@ -107,7 +107,7 @@ def lowered(function, x, *how):
 
 
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
-    """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`."""
+    """The Plan that runs the loop of lower() on the result and the inputs, each seen in one of the shapes `views`."""
     specs = [inputs[0].device.spec(shape, dtype), *(x.spec for x in inputs)]
     shapes, seen = [spec.shape for spec in specs], specs[0].device.reshape
     views = views or shapes
@@ -175,9 +175,9 @@ UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 
 
 def launch(op, out, *inputs, **attrs):
-    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one), which an op of UPDATES reads, too.
+    """Run the kernel of `op`, with its result in the buffer `out` (None: a new one), which an op of UPDATES reads, too.
 
-    Raises LookupError for an unknown op, TypeError for wrong dtypes and attributes, ValueError for wrong shapes or `out`.
+    Raises LookupError for an unknown op, TypeError for wrong dtypes and attributes, ValueError for shapes or `out`.
     """
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
@@ -185,7 +185,7 @@ def launch(op, out, *inputs, **attrs):
 
 
 def kernel(op, *kinds, planner=None):
-    """Decorate a function: it becomes the kernel of `op` for these kinds of device, compiled when a plan first needs it."""
+    """Decorate a function: it becomes the kernel of `op` on these kinds of device, compiled when first needed."""
 
     def enter(function):
         known = all(str(kind) in KINDS for kind in kinds)
@@ -215,7 +215,7 @@ def counted(run):
 
 
 def same_dtype(op, *inputs, kinds="f"):
-    """The dtype of all inputs. Raises TypeError where two differ, or for a kind not named: f floats, i integers, b bool."""
+    """The dtype of all inputs. Raises TypeError where two differ, or for other kinds: f float, i integer, b bool."""
     dtypes, dtype = sorted({str(x.dtype) for x in inputs}), inputs[0].dtype
     if len(dtypes) > 1:
         raise TypeError(f"{op}: dtypes {' and '.join(dtypes)} do not mix; cast one of them")

@@ -101,7 +101,7 @@ class _Programs:
         say_once(f"function {self.__name__}: its ops are replayed one by one, which is slower. {program.why}")
 
     def traced(self, signature, over):
-        """(its graph, what it returned). Raises ValueError where calls make variables, and unless `over` gives single numbers."""
+        """(its graph, what it returned). Raises ValueError where calls make variables, `over` no single number."""
         graph, result, made = trace(self.python, signature)
         if made:  # once is enough: a layer builds itself on its first call
             graph, result, made = trace(self.python, signature)
@@ -136,8 +136,8 @@ class Function(_Programs):
     def over(self, *args):
         """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
 
-        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises ValueError
-        for arrays that have not as many rows.
+        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises
+        ValueError for arrays that have not as many rows.
         """
         *args, batches = args or [None]
         args = [constant(x) if type(x) is list else as_tensor(_argument(x)) for x in args]

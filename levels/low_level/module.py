@@ -8,7 +8,7 @@ from .tensors import Variable, as_tensor
 
 
 def _inside(x):
-    """[(name, part)] of a module, a dict, a list or a tuple; of anything else none. (A copy: a thread may build what x holds.)"""
+    """[(name, part)] of a module, a dict, a list or a tuple, else none. (A copy: a thread may build what x holds.)"""
     x = vars(x) if isinstance(x, Module) else x
     if isinstance(x, dict):
         return [*x.items()]
@@ -16,7 +16,7 @@ def _inside(x):
 
 
 class Module:
-    """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them, but what is `apart`."""
+    """Owns the variables in its attributes, and in lists, tuples, dicts and modules among them; not what is `apart`."""
 
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""

@@ -21,7 +21,7 @@ class NoProgram(Exception):
 
 
 def _with_one_more(node, inputs, batch):
-    """The Spec that a node has in a batch with one row more, given those of its inputs. Raises NoProgram for odd ones."""
+    """The Spec of a node in a batch with one row more, given those of its inputs. Raises NoProgram for odd ones."""
     spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
     if not node.inputs:
         return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
@@ -60,7 +60,7 @@ def _each(function, *arrays):
 
 
 def as_instructions(node, *values, **numbers):
-    """What the scalar function of an op gives for registers. Raises NoProgram where it wants to know a number, as an `if` does."""
+    """What the scalar function of an op gives for registers. Raises NoProgram where it asks for a number (`if`)."""
     try:
         return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
     except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
@@ -95,7 +95,7 @@ def _form_of(op):
 
 
 def check_fits(graph):
-    """Raise NoProgram for what no program can hold: several dtypes, empty arrays, other devices, a reader's own kernels."""
+    """Raise NoProgram for what no program holds: several dtypes, empty arrays, other devices, readers' own kernels."""
     edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)} | {node.spec.dtype for node in edges}
     if len(dtypes) != 1 or dtypes.isdisjoint(REAL):
@@ -111,7 +111,7 @@ _LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are 
 
 
 def _write(graph, parts, batch, load, total_of):
-    """The program of any number of steps, and whose its arrays are. Its words: steps, rows, batches, results, and these."""
+    """The program of any number of steps, and whose its arrays are. Its words: steps, rows, batches, results, these."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates

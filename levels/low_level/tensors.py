@@ -101,7 +101,7 @@ def _placed(array, dtype, device):
 
 
 def constant(values, dtype=None):
-    """A tensor of numbers: Python floats and lists of them become float32, arrays keep their dtype. Raises TypeError, OverflowError."""
+    """A tensor: Python's floats become float32, arrays keep their dtype. Raises TypeError, OverflowError."""
     if isinstance(values, Operators) and dtype in (None, values.dtype):
         return as_tensor(values)
     leaf, array = values, unmasked(values)
@@ -113,7 +113,7 @@ def constant(values, dtype=None):
 
 
 def as_tensor(value, like=None):
-    """A tensor of a tensor, a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
+    """A tensor of a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
     if isinstance(value, Variable):
         return DOOR.stands.read(value)
     if type(value) in (float, int, bool) and isinstance(like, Operators):

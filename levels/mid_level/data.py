@@ -42,7 +42,7 @@ class Dataset(Made):
 
     @classmethod
     def from_tensor_slices(cls, arrays):
-        """The rows of all the arrays of a tuple. Raises TypeError for no tuple, ValueError for arrays of unequal length."""
+        """The rows of the arrays of a tuple. Raises TypeError for no tuple, ValueError for arrays of unequal length."""
         if not isinstance(arrays, tuple):
             raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
         counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
@@ -52,7 +52,7 @@ class Dataset(Made):
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """One batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError for what is none, IndexError beyond x."""
+        """A batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError, IndexError."""
         source = cls.from_tensor_slices((x, y))
         rows = row_numbers("from_batches: batches", batches, len(source))
         return cls("from_batches", lambda: rows, len(rows), source.arrays, True)

@@ -64,11 +64,11 @@ class _Named(Made, Module):
             raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
     def __call__(self, x, training=None):
-        """What `call` gives, after `build` on the first call. (Layers of `levels_more` hear whether it is part of a training.)"""
+        """What `call` gives, after `build` on the first call. (Layers of `levels_more` hear of a training.)"""
         return self.run(x, training)
 
     def build_for(self, shape, dtype):
-        """`build`, in this dtype, if it is of floats and none was said. Of several threads one does it, and the others wait."""
+        """`build`, in this dtype if it is of floats and none was said. One thread does it, and the others wait."""
         with MAKING:
             if self.built:
                 return
@@ -126,7 +126,7 @@ class Layer(_Part):
         """Raise TypeError where this layer would not do in that model what it says. All of this level do."""
 
     def run(self, x, training=None):
-        """What `call` gives, after `build` on the first call. All layers of this level do the same in a training as outside."""
+        """What `call` gives, after `build` on the first call. Layers of this level do the same in a training."""
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)

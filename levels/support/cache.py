@@ -1,4 +1,4 @@
-"""What was compiled is kept in a folder, for the next process: each entry under the hash of all that it was made from."""
+"""What was compiled is kept in a folder, for the next process: each entry under the hash of what made it."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ def kept(key):
 
 
 def keep(key, data):
-    """Keep these bytes, and their checksum, under a key. A full disk, or a folder that cannot be written, only costs time."""
+    """Keep these bytes, and their checksum, under a key. A full or read-only disk only costs time."""
     with suppress(OSError):
         _CACHE.mkdir(parents=True, exist_ok=True)
         (_CACHE / hashlib.sha256(key.encode()).hexdigest()).write_bytes(hashlib.sha256(data).digest() + data)

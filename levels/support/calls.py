@@ -13,7 +13,7 @@ def check_reach(name, array, axis, extent, sizes):
 
 
 def memory_of(program, array, buffer, sizes, buffers):
-    """The memory of a buffer. Named sizes are learned on the way. Raises TypeError or ValueError for what the array does not expect."""
+    """The memory of a buffer; named sizes are learned. Raises TypeError or ValueError for what does not fit."""
     data = buffer.data if isinstance(buffer, buffers) and buffer.device.kind == "cpu" else None
     if not isinstance(data, np.ndarray):
         raise TypeError(f"{program.name}: {array.name} is {buffer!r}; expected a live buffer on a CPU")
@@ -28,7 +28,7 @@ def memory_of(program, array, buffer, sizes, buffers):
 
 
 def checked(program, given, buffers):
-    """({array: its memory}, {word: what it holds}) of a call that is right. Row numbers are copied: nobody can change them.
+    """({array: its memory}, {word: what it holds}) of a correct call. Row numbers are copied: nobody changes them.
 
     Raises TypeError, ValueError or IndexError for one that is not.
     """

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def unmasked(values):
-    """These numbers as a NumPy array. Raises TypeError for what holds none, and for a masked one: its mask would be lost."""
+    """These numbers as a NumPy array. Raises TypeError for what holds none, or is masked: the mask would be lost."""
     if type(values) in (list, tuple):
         for each in values:
             if isinstance(each, (list, tuple, np.ma.MaskedArray)):
@@ -19,10 +19,10 @@ def unmasked(values):
     except (TypeError, ValueError):  # rows of different lengths
         array = np.empty((), object)
     if array.dtype.kind not in "biufc":
-        words = words_in(values)
         told = "others have no kernels"
-        if words:
-            told = f"these are words ({words}): number them with np.unique(y, return_inverse=True)[1], where they are classes"
+        if words := words_in(values):
+            cure = "number them with np.unique(y, return_inverse=True)[1], where they are classes"
+            told = f"these are words ({words}): {cure}"
         raise TypeError(f"{values!r:.60}: expected an array of numbers; {told}")
     return array
 
@@ -38,7 +38,7 @@ def words_in(values):
 
 
 def real(value):
-    """A real number, Python's or NumPy's, as Python's int or float of the same value; None for anything else, bools too."""
+    """A real number, Python's or NumPy's, as Python's int or float; None for anything else, bools too."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
         return int(value)
     return float(value) if isinstance(value, (float, np.floating)) else None
@@ -75,7 +75,7 @@ def at_least(least, name, value):
 
 
 def positive(name, value, below=np.inf, zero=False):
-    """The value as Python's number, if it is above 0 (or 0, where `zero` says so) and below that. Else raises ValueError."""
+    """The value as Python's number, if it is above 0 (or 0, with `zero`) and below that. Else raises ValueError."""
     number = real(value)
     if number is None or not (0.0 < number < below or (zero and number == 0)):
         cure = f" below {below:g}" if below < np.inf else ""
@@ -84,7 +84,7 @@ def positive(name, value, below=np.inf, zero=False):
 
 
 def row_numbers(what, batches, rows):
-    """Batches of row numbers as int64[steps, batch]. Raises ValueError for what are none, IndexError beyond so many rows."""
+    """Batches of row numbers as int64[steps, batch]. Raises ValueError for others, IndexError beyond so many rows."""
     try:
         found = unmasked(batches)
     except TypeError:
@@ -146,7 +146,7 @@ def _described(array):
 
 
 def cache_key(x):
-    """What a trace depends on, of an argument that is no tensor: its type and its value. A number's text tells -0.0 and NaN.
+    """What a trace depends on, of an argument that is no tensor: its type and value. A float's text tells -0.0 and NaN.
 
     Raises TypeError for what can be no key.
     """

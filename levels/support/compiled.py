@@ -1,7 +1,7 @@
 """Compiled programs are kept under a hash of everything they were made from, so that none can be out of date.
 
-numba has a cache, too, but that looks only at the file in which a function stands: where something that the function calls
-has changed, it serves the old program.
+numba has a cache, too, but that looks only at the file in which a function stands: where something that the function
+calls has changed, it serves the old program.
 """
 
 import dis
@@ -58,7 +58,7 @@ def described(value):
 
 
 def specialised(function, dtype, stands, compiled):
-    """A copy of a function for arrays of that dtype: its floats have it; what it calls is what `stands` there, `compiled`."""
+    """A copy of a function for arrays of that dtype, as its floats are; it calls what `stands` there, `compiled`."""
 
     def in_the_copy(value):
         """What the copy has in place of a constant, a global or a variable from around the function."""
@@ -87,7 +87,7 @@ def specialised(function, dtype, stands, compiled):
 def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     """Compile a function for arrays of that dtype; x / 0 is infinite, as in NumPy.
 
-    float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do, as ("reassoc",) with sums.
+    float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do, as ("reassoc",).
     """
     import numba  # takes most of a second, so it waits until something is compiled
 
@@ -127,7 +127,7 @@ class _Cache:
 
 
 def for_types(program, arguments):
-    """What numba compiled for arguments of these types: a call of it spares their look-up. A program of others stays."""
+    """What numba compiled for arguments of these types: a call of it spares their look-up. Other programs stay."""
     if not hasattr(program, "compile"):
         return program
     import numba

@@ -8,9 +8,9 @@ FILES = "cache", "calls", "checks", "compiled", "locks", "machine", "operators",
 
 
 def absent(front):
-    """A module's `__getattr__` (PEP 562) for the level `front`: the error says where the name is, or which package has more.
+    """A module's `__getattr__` (PEP 562) for the level `front`: its error says where the name is, or who has more.
 
-    An AttributeError, so that `hasattr` is false; but in a `from … import …`, where Python drops its text, an ImportError.
+    An AttributeError, so that `hasattr` is false; in a `from … import …`, where Python drops its text, an ImportError.
     """
 
     def __getattr__(name):

@@ -35,7 +35,7 @@ def host_memory():
 
 
 def optimised(text, target):
-    """LLVM's own form of a program, optimised for this processor. Raises RuntimeError where LLVM cannot read the text."""
+    """LLVM's own form of a program, optimised for this processor. Raises RuntimeError for a text it cannot read."""
     module = llvm.parse_assembly(text)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)

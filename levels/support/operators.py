@@ -1,4 +1,4 @@
-"""What a tensor does beside its ops: where it meets NumPy's arrays, by operators from a table, as one number of Python."""
+"""What a tensor does beside its ops: with NumPy's arrays, by operators from a table, as one number of Python."""
 
 import operator
 
@@ -27,17 +27,17 @@ def array_ufunc(tensor, ufunc, method, *inputs, **options):
     if name and method == "__call__" and not options and inputs[1] is tensor and hasattr(tensor, name):
         return getattr(tensor, name)(inputs[0])
     raise TypeError(
-        f"np.{ufunc.__name__} takes arrays and got a {type(tensor).__name__}: write it with the tensor's operators (`x * x`) and the "
-        f"functions of levels.low_level (`log(x)`), or take the numbers, x.numpy()"
+        f"np.{ufunc.__name__} takes arrays and got a {type(tensor).__name__}: write it with the tensor's operators "
+        f"(`x * x`) and the functions of levels.low_level (`log(x)`), or take the numbers, x.numpy()"
     )
 
 
 def of_several_ops(sign):
-    """The method that is the row of this sign in the table `operators` of its class. Raises TypeError where there is none."""
+    """The method that is the row of this sign in the table `operators` of its class. Raises TypeError for none."""
 
     def method(x, *others):
         if sign not in x.operators:
-            raise TypeError(f"{type(x).__name__}: no {sign} here; `import levels_more.low_level` brings it")
+            raise TypeError(f"{type(x).__name__}: no {sign} here; levels_more.low_level brings it")
         return x.operators[sign](x, *others)
 
     return method

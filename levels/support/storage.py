@@ -21,7 +21,7 @@ def renamed(x):
 
 
 class Storage:
-    """Names a tensor, `current`. Where `pinned`, a program overwrites its numbers at that address, behind the `lock`."""
+    """Names a tensor, `current`. Where `pinned`, a program overwrites its numbers there, behind the `lock`."""
 
     def __init__(self, tensor):
         self.spec, self.current, self.pinned = tensor.spec, renamed(tensor), None
@@ -54,7 +54,7 @@ class Storage:
 
 
 def pinned_address(variable, to_write=True):
-    """Where a program finds a variable's numbers behind its lock and, `to_write`, overwrites them: no tensor shares them."""
+    """Where a program finds, or overwrites (`to_write`), a variable's numbers, behind its lock: nobody shares them."""
     if variable.pinned is None and to_write:
         private = type(variable.current)(variable.spec, variable.current.data.copy())
         variable.pinned, variable.current = address_of(private.data), private

@@ -128,7 +128,7 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # %%
 #| export formulas blank line_slopes
 def line_slopes(error, row, g):
-    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, and one for the bias."""
+    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, one for the bias."""
     ...  # a list, one number for each number of the row, and `de`
 
 
@@ -139,7 +139,7 @@ def line_slopes(error, row, g):
 #
 # ```python
 # def line_slopes(error, row, g):
-#     """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, and one for the bias."""
+#     """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, one for the bias."""
 #     de = g * error + g * error
 #     return [value * de for value in row], de
 # ```
@@ -459,7 +459,7 @@ class Spec:
 # %%
 #| export device
 class Buffer:
-    """Memory of one device, C-contiguous: new, or `data`, its own or a `source`'s. Raises MemoryError when less is free."""
+    """Memory of one device, C-contiguous: new, or `data`, its own or a `source`'s. MemoryError: less is free."""
 
     __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, once somebody has asked
 
@@ -594,9 +594,9 @@ DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool, as many 
 
 
 def pool(**counts):
-    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or as in gpus=2. Raises TypeError or ValueError for others."""
+    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or as gpus=2. Raises TypeError, ValueError."""
     if counts and not DEVICE_MAKERS:
-        raise TypeError(f"pool: there are no {', '.join(counts)} here; `import levels_more.hardware` brings others")
+        raise TypeError(f"pool: there are no {', '.join(counts)} here; levels_more.hardware brings others")
     for fill in DEVICE_MAKERS:
         fill(_POOL, counts)
     return _POOL
@@ -737,7 +737,7 @@ def _operand(a, x):
 
 # %% tags=["hide-input"]
 #| export elementary
-"""Named instructions, exp and log, written once: the same source runs on Python's floats, in programs and in kernels."""
+"""Named instructions, exp and log, written once: one source runs on Python's floats, in programs and in kernels."""
 
 
 def named(name, *operands):
@@ -829,8 +829,8 @@ class Program:
 class Writer:
     """The lines of a program, and how LLVM spells what stands in them: registers, numbers, and lanes side by side.
 
-    In float32 a register has all the lanes there are, in float64 one, or `lanes`. Raises TypeError and ValueError for what
-    can be no part of a program.
+    In float32 a register has all the lanes there are, in float64 one, or `lanes`. Raises TypeError and ValueError for
+    what can be no part of a program.
     """
 
     def __init__(self, name, dtype, lanes=None):
@@ -891,10 +891,7 @@ class Writer:
 # %% tags=["hide-input"]
 #| export assembler
 class Loops(Writer):
-    """And what each call hands over, sizes, numbers and the addresses of arrays, and loops over those sizes.
-
-    Raises TypeError and ValueError for what can be no part of a program.
-    """
+    """And what each call hands over: sizes, numbers, addresses of arrays; and loops. Raises TypeError, ValueError."""
 
     def __init__(self, name, dtype, lanes=None):
         super().__init__(name, dtype, lanes)
@@ -945,7 +942,7 @@ class Loops(Writer):
         self.emit(f"br label %test{n}", f"after{n}:")
 
     def counters(self, i, end):
-        """A loop's counter in each lane, and the mask of those before its end. A counter past it is 0, and never kept."""
+        """A loop's counter in each lane, and the mask of those before its end. Past it a counter is 0, never kept."""
         kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
         each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
         if end.isdigit() and int(end) % self.lanes == 0:
@@ -1006,7 +1003,7 @@ def _place_of(a, array, indices):
 # %% tags=["hide-input"]
 #| export assembler
 class Assembler(Loops):
-    """Writes one program: arrays, and what moves between them and registers. A turn of its loops may take a row in each lane.
+    """Writes one program: arrays, and what moves between them and registers. A loop may take a row in each lane.
 
     Raises TypeError and ValueError for what can be no part of a program.
     """
@@ -1137,7 +1134,7 @@ class _Sum:
         return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
 
     def value(self):
-        """What has been added up so far, in each lane. Raises ValueError outside of lanes, where there is only a total."""
+        """What has been added up so far, in each lane. Raises ValueError outside of lanes: there is only a total."""
         if self.a.lanes > 1 and not self.a.mask:
             raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
         return self.parts()
@@ -1622,7 +1619,7 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 # %%
 #| export tasks blank through_relu
 def through_relu(d, h, w):
-    """The slopes at a hidden layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
+    """The slopes at a layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
     ...  # a list with one number for each k, from the slopes d[j], the outputs h[k] and the weights w[k][j]
 
 
@@ -1634,7 +1631,7 @@ def through_relu(d, h, w):
 #
 # ```python
 # def through_relu(d, h, w):
-#     """The slopes at a hidden layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
+#     """The slopes at a layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
 #     return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]
 # ```
 # </details>
@@ -1805,13 +1802,13 @@ from timeit import repeat
 
 
 def seconds(run, repeats=7):
-    """The median time of `run` in seconds: this thread's own work; on Windows, whose clock for that is coarse, all time."""
+    """The median time of `run` in seconds: this thread's own work; on Windows, where that clock is coarse, all time."""
     clock = time.perf_counter if sys.platform == "win32" else time.thread_time
     return statistics.median(repeat(run, timer=clock, repeat=repeats, number=1))
 
 
 def _measure_turn(device, sums, turns=200_000):
-    """Seconds in which one core takes a step, in all lanes, in each of so many independent sums, and touches no memory."""
+    """Seconds for one step of each of so many independent sums, in all lanes of one core. It touches no memory."""
     a = Assembler("peak", "f4")
     factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
     totals = [a.sum() for _ in range(sums)]

@@ -106,7 +106,7 @@ import functools
 
 
 class _Kernels(dict):
-    """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and the kinds that have it."""
+    """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and where it runs."""
 
     version = 0  # grows when one becomes another than the first: what was made of it is out of date
 
@@ -298,7 +298,7 @@ def lowered(function, x, *how):
 # %% tags=["hide-input"]
 #| export registry
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
-    """The Plan that runs the loop which lower() gives on the result and the inputs, each seen in one of the shapes `views`."""
+    """The Plan that runs the loop of lower() on the result and the inputs, each seen in one of the shapes `views`."""
     specs = [inputs[0].device.spec(shape, dtype), *(x.spec for x in inputs)]
     shapes, seen = [spec.shape for spec in specs], specs[0].device.reshape
     views = views or shapes
@@ -421,9 +421,9 @@ UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 
 
 def launch(op, out, *inputs, **attrs):
-    """Run the kernel of `op` and leave the result in the buffer `out` (None: a new one), which an op of UPDATES reads, too.
+    """Run the kernel of `op`, with its result in the buffer `out` (None: a new one), which an op of UPDATES reads, too.
 
-    Raises LookupError for an unknown op, TypeError for wrong dtypes and attributes, ValueError for wrong shapes or `out`.
+    Raises LookupError for an unknown op, TypeError for wrong dtypes and attributes, ValueError for shapes or `out`.
     """
     reads = (out, *inputs) if out is not None and str(op) in UPDATES else inputs
     found = planned(op, reads, attrs)
@@ -456,7 +456,7 @@ print(f"launched {launched * 1e6:.1f} µs at first, {again * 1e6:.2f} µs with a
 # %%
 #| export registry
 def kernel(op, *kinds, planner=None):
-    """Decorate a function: it becomes the kernel of `op` for these kinds of device, compiled when a plan first needs it."""
+    """Decorate a function: it becomes the kernel of `op` on these kinds of device, compiled when first needed."""
 
     def enter(function):
         known = all(str(kind) in KINDS for kind in kinds)
@@ -604,7 +604,7 @@ def element_loop(function, x, places, numbers=()):
 # %%
 #| export registry
 def same_dtype(op, *inputs, kinds="f"):
-    """The dtype of all inputs. Raises TypeError where two differ, or for a kind not named: f floats, i integers, b bool."""
+    """The dtype of all inputs. Raises TypeError where two differ, or for other kinds: f float, i integer, b bool."""
     dtypes, dtype = sorted({str(x.dtype) for x in inputs}), inputs[0].dtype
     if len(dtypes) > 1:
         raise TypeError(f"{op}: dtypes {' and '.join(dtypes)} do not mix; cast one of them")
@@ -653,10 +653,10 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
 # %%
 #| export elementwise
 def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
-    """Decorate a scalar function: it becomes the op of that name. It takes dtypes of kinds f floats, i integers, b bool.
+    """Decorate a scalar function: it becomes the op of that name. It takes dtypes of kinds f float, i integer, b bool.
 
-    With `updates` its result overwrites its first input. It gives the dtype that it takes, or `gives`; so many of its first
-    inputs are `masks` of bools. `numbers` are its attributes, with an example of each.
+    With `updates` its result overwrites its first input. It gives the dtype that it takes, or `gives`; so many of its
+    first inputs are `masks` of bools. `numbers` are its attributes, with an example of each.
     """
 
     def enter(function):
@@ -1306,7 +1306,7 @@ def dnn_backward(dz, inputs, weights):
 # %% tags=["hide-input"]
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     place, dtype = PLACE.device, x.dtype
     weights = [place.put(w) for w in weights]  # model

@@ -242,7 +242,7 @@ def _placed(array, dtype, device):
 
 
 def constant(values, dtype=None):
-    """A tensor of numbers: Python floats and lists of them become float32, arrays keep their dtype. Raises TypeError, OverflowError."""
+    """A tensor: Python's floats become float32, arrays keep their dtype. Raises TypeError, OverflowError."""
     if isinstance(values, Operators) and dtype in (None, values.dtype):
         return as_tensor(values)
     leaf, array = values, unmasked(values)
@@ -254,7 +254,7 @@ def constant(values, dtype=None):
 
 
 def as_tensor(value, like=None):
-    """A tensor of a tensor, a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
+    """A tensor of a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
     if isinstance(value, Variable):
         return DOOR.stands.read(value)
     if type(value) in (float, int, bool) and isinstance(like, Operators):
@@ -825,7 +825,7 @@ import math
 
 
 def _inside(x):
-    """[(name, part)] of a module, a dict, a list or a tuple; of anything else none. (A copy: a thread may build what x holds.)"""
+    """[(name, part)] of a module, a dict, a list or a tuple, else none. (A copy: a thread may build what x holds.)"""
     x = vars(x) if isinstance(x, Module) else x
     if isinstance(x, dict):
         return [*x.items()]
@@ -833,7 +833,7 @@ def _inside(x):
 
 
 class Module:
-    """Owns the variables in its attributes, and in the lists, tuples, dicts and modules among them, but what is `apart`."""
+    """Owns the variables in its attributes, and in lists, tuples, dicts and modules among them; not what is `apart`."""
 
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
@@ -1019,7 +1019,7 @@ x0, x0.node
 # %%
 #| export graph
 class Trace(Run):
-    """Stands at the door, computes nothing, and writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
+    """Stands at the door and writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
 
     def __init__(self):
         self.nodes, self.known = [], {}
@@ -1089,7 +1089,7 @@ def _results_of(given):
 
 
 def trace(python, signature):
-    """Run `python` on symbols of these Specs (what is none is an argument as it is): its Graph, its result, variables it made."""
+    """Run `python` on symbols of these Specs; what is none stays. Gives its Graph, its result, variables it made."""
     here, before, begun = Trace(), DOOR.stands, next(CREATED)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
@@ -1197,7 +1197,7 @@ dce(before)
 
 
 class Replay:
-    """A graph that runs op by op: what eager does, without the Python of the function. `why`: why it is nothing quicker."""
+    """A graph that runs op by op: what eager does, without the function's Python. `why`: why it is nothing quicker."""
 
     def __init__(self, graph, why=""):
         self.graph, self.why, self.lock = graph, why, threading.Lock()
@@ -1275,7 +1275,7 @@ class NoProgram(Exception):
 
 
 def _with_one_more(node, inputs, batch):
-    """The Spec that a node has in a batch with one row more, given those of its inputs. Raises NoProgram for odd ones."""
+    """The Spec of a node in a batch with one row more, given those of its inputs. Raises NoProgram for odd ones."""
     spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
     if not node.inputs:
         return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
@@ -1368,7 +1368,7 @@ def _each(function, *arrays):
 
 
 def as_instructions(node, *values, **numbers):
-    """What the scalar function of an op gives for registers. Raises NoProgram where it wants to know a number, as an `if` does."""
+    """What the scalar function of an op gives for registers. Raises NoProgram where it asks for a number (`if`)."""
     try:
         return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
     except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
@@ -1405,7 +1405,7 @@ def _form_of(op):
 # %% tags=["hide-input"]
 #| export row_program
 def check_fits(graph):
-    """Raise NoProgram for what no program can hold: several dtypes, empty arrays, other devices, a reader's own kernels."""
+    """Raise NoProgram for what no program holds: several dtypes, empty arrays, other devices, readers' own kernels."""
     edges = [*graph.outputs, *graph.updates.values(), *(x for x in graph.nodes if x.op in ("input", "variable"))]
     dtypes = {node.spec.dtype for node in graph.nodes} - {np.dtype(bool)} | {node.spec.dtype for node in edges}
     if len(dtypes) != 1 or dtypes.isdisjoint(REAL):
@@ -1426,7 +1426,7 @@ import struct
 
 
 def _write(graph, parts, batch, load, total_of):
-    """The program of any number of steps, and whose its arrays are. Its words: steps, rows, batches, results, and these."""
+    """The program of any number of steps, and whose its arrays are. Its words: steps, rows, batches, results, these."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
@@ -1670,7 +1670,7 @@ class _Programs:
         say_once(f"function {self.__name__}: its ops are replayed one by one, which is slower. {program.why}")
 
     def traced(self, signature, over):
-        """(its graph, what it returned). Raises ValueError where calls make variables, and unless `over` gives single numbers."""
+        """(its graph, what it returned). Raises ValueError where calls make variables, `over` no single number."""
         graph, result, made = trace(self.python, signature)
         if made:  # once is enough: a layer builds itself on its first call
             graph, result, made = trace(self.python, signature)
@@ -1707,8 +1707,8 @@ class Function(_Programs):
     def over(self, *args):
         """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
 
-        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises ValueError
-        for arrays that have not as many rows.
+        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises
+        ValueError for arrays that have not as many rows.
         """
         *args, batches = args or [None]
         args = [constant(x) if type(x) is list else as_tensor(_argument(x)) for x in args]
@@ -1808,7 +1808,7 @@ def dnn(x, weights):
 # %% tags=["hide-input"]
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     weights = [Variable(w) for w in weights]  # model
 

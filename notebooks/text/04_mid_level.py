@@ -233,11 +233,11 @@ class _Named(Made, Module):
             raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
     def __call__(self, x, training=None):
-        """What `call` gives, after `build` on the first call. (Layers of `levels_more` hear whether it is part of a training.)"""
+        """What `call` gives, after `build` on the first call. (Layers of `levels_more` hear of a training.)"""
         return self.run(x, training)
 
     def build_for(self, shape, dtype):
-        """`build`, in this dtype, if it is of floats and none was said. Of several threads one does it, and the others wait."""
+        """`build`, in this dtype if it is of floats and none was said. One thread does it, and the others wait."""
         with MAKING:
             if self.built:
                 return
@@ -309,7 +309,7 @@ class Layer(_Part):
         """Raise TypeError where this layer would not do in that model what it says. All of this level do."""
 
     def run(self, x, training=None):
-        """What `call` gives, after `build` on the first call. All layers of this level do the same in a training as outside."""
+        """What `call` gives, after `build` on the first call. Layers of this level do the same in a training."""
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)
@@ -1020,7 +1020,7 @@ class Dataset(Made):
 
     @classmethod
     def from_tensor_slices(cls, arrays):
-        """The rows of all the arrays of a tuple. Raises TypeError for no tuple, ValueError for arrays of unequal length."""
+        """The rows of the arrays of a tuple. Raises TypeError for no tuple, ValueError for arrays of unequal length."""
         if not isinstance(arrays, tuple):
             raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
         counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
@@ -1030,7 +1030,7 @@ class Dataset(Made):
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """One batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError for what is none, IndexError beyond x."""
+        """A batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError, IndexError."""
         source = cls.from_tensor_slices((x, y))
         rows = row_numbers("from_batches: batches", batches, len(source))
         return cls("from_batches", lambda: rows, len(rows), source.arrays, True)
@@ -1235,7 +1235,7 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %%
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
-    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent; see `Fit`, `check_task`."""
+    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()

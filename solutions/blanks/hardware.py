@@ -2,7 +2,7 @@
 
 
 def line_slopes(error, row, g):
-    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, and one for the bias."""
+    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, one for the bias."""
     de = g * error + g * error
     return [value * de for value in row], de
 
@@ -23,5 +23,5 @@ def descend(w, slope, learning_rate):
 
 
 def through_relu(d, h, w):
-    """The slopes at a hidden layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
+    """The slopes at a layer's units, a list of numbers: 0 where relu cut, else the sum over the next layer's units."""
     return [select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]

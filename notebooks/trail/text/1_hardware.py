@@ -71,7 +71,7 @@ print("start: w", task.weights[0].ravel(), " b", task.weights[1].ravel())
 # %%
 #| blank line_slopes
 def line_slopes(error, row, g):
-    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, and one for the bias."""
+    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, one for the bias."""
     ...  # a list, one number for each number of the row, and `de`
 
 
