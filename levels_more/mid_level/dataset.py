@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from levels import mid_level
-from levels.low_level import Operators
+from levels.low_level import Operators, Tensor
 from levels.mid_level import RANDOM
 from levels.support.checks import at_least, flag, known
 from levels_more.checks import called, expect, word
@@ -117,7 +117,10 @@ class Dataset(mid_level.Dataset):
     def __iter__(self):
         if self.arrays is None:
             return (each_array(as_element, element) for element in self.make())
-        return each_taken(self.arrays, self.each())
+        kinds = set()
+        each_array(lambda x: kinds.add(type(x)), self.arrays)
+        elements = each_taken(self.arrays, self.each())
+        return elements if kinds == {Tensor} else (each_array(as_element, element) for element in elements)
 
     def __len__(self):
         if math.isnan(self.length):

@@ -75,8 +75,14 @@ def as_array(value):
 
 def as_element(array):
     """What comes out: numbers as a tensor, whole ones of int64. What has no kernels, such as text, stays an array."""
-    array = as_int64(array) if array.dtype.kind in "iu" else array
-    return constant(array) if array.dtype in DTYPES else array
+    if type(array) is not Tensor and array.dtype.kind in "iu":
+        array = as_int64(array)
+    return in_memory(array)
+
+
+def in_memory(array):
+    """An array whose dtype has kernels as a tensor; any other one, and a tensor, as it is."""
+    return constant(array) if type(array) is not Tensor and array.dtype in DTYPES else array
 
 
 def in_rows(tensors):
@@ -87,7 +93,7 @@ def in_rows(tensors):
     sizes = []
 
     def sized(x):
-        x = as_tensor(x) if isinstance(x, Operators) else as_element(as_array(x))
+        x = as_tensor(x) if isinstance(x, Operators) else in_memory(as_array(x))
         sizes.append((*x.shape, 0)[0])
         return x
 
