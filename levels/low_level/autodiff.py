@@ -147,7 +147,8 @@ class GradientTape(_Tape):
         RuntimeError for a tape that was read, TypeError but for floats, ValueError for a source unused or assigned.
         """
         if self.records is None:
-            raise RuntimeError("gradient: this tape was read; GradientTape(persistent=True) can be read again")
+            told = "is being read" if self.persistent else "was read; GradientTape(persistent=True) can be read again"
+            raise RuntimeError(f"gradient: this tape {told}")
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
         tensors = _as_tensors((target, *sources))

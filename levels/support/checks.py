@@ -51,6 +51,13 @@ def flag(name, value):
     return bool(value)
 
 
+def meant(name, names):
+    """The one of these names that this one is a slip of, or None. Short words differ in a letter: mae, mse, rmse."""
+    near = [*difflib.get_close_matches(name, names, 1), ""][0]
+    slip = len(name) > 4 or sorted(near) == sorted(name)
+    return near if slip and near[:1] == name[:1] else None
+
+
 def known(what, table, name):
     """The entry of that name in a table; what does as they do stays. Else raises ValueError, TypeError."""
     does = {"optimizer": "apply_gradients", "metric": "update_state"}.get(what, "__call__")
@@ -59,8 +66,8 @@ def known(what, table, name):
             raise TypeError(f"{what} is {name!r:.60}; expected the name of one, or what has {does}")
         return name
     if name not in table:
-        near = difflib.get_close_matches(name, table, 1)
-        cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(table)}"
+        near = meant(name, table)
+        cure = f"did you mean {near!r}?" if near else f"there are {', '.join(table)}"
         if not near and type(table) is dict and what in ("activation", "initializer", "loss", "optimizer"):
             cure += "; levels_more.mid_level has more"
         raise ValueError(f"no {what} is called {name!r}; {cure}")

@@ -462,7 +462,7 @@ class _Checked(Made):
         """Raise ValueError where the two do not belong together."""
         if y_true.spec.shape != y_pred.spec.shape:
             cure = "equal shapes"
-            if y_true.spec.shape == y_pred.spec.shape[:-1]:
+            if (*y_true.spec.shape, 1) == y_pred.spec.shape:
                 cure += "; write y[:, None]"
             raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected {cure}")
         if self.probabilities:

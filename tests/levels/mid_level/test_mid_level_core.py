@@ -19,7 +19,7 @@ BEYOND = {  # what the core does not know, and what it says
     "mid_level.Dense(8, 'tanh')": "no activation is called 'tanh'; there are linear, relu, sigmoid",
     "mid_level.Dense(8, 'rleu')": "no activation is called 'rleu'; did you mean 'relu'?",
     "mid_level.Dense(8, kernel_initializer='ones')(X)": "no initializer is called 'ones'; there are zeros, glorot_uniform",
-    "known('loss', mid_level.LOSSES, 'mae')": "no loss is called 'mae'; did you mean 'mse'?",
+    "known('loss', mid_level.LOSSES, 'mae')": "no loss is called 'mae'; there are mse, mean_squared_error, binary_crossentropy; levels_more.mid_level has more",
     "known('optimizer', mid_level.OPTIMIZERS, 'rmsprop')": "no optimizer is called 'rmsprop'; there are sgd, adam",
     "mid_level.Dense(8, use_bias=False)": "Dense.__init__() got an unexpected keyword argument 'use_bias'",
     "mid_level.SGD(0.1, momentum=0.9)": "_Rated.__init__() got an unexpected keyword argument 'momentum'",
