@@ -1,0 +1,66 @@
+"""Whole numbers are kept to the last digit, or refused: none wraps, none is rounded on the way in, wherever it comes in."""
+
+import numpy as np
+import pytest
+
+from levels import low_level as core
+from levels_more import low_level, tensorflow, torch
+from levels_more.high_level.data_adapter import as_rows, whole_of
+from levels_more.mid_level import Dataset
+
+NUMBERS = [2**24 + 1, -(2**24) - 1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 2**63, 2**64 - 1]
+
+
+def from_file(number, folder):
+    path = folder / "numbers.csv"
+    path.write_text(f"n\n{number}\n1\n")
+    return next(iter(Dataset.from_csv(str(path))))["n"]
+
+
+WAYS = {  # one whole number in, as Python has it or as an array of one; and out again
+    "constant": lambda n, array, _: core.constant(array),
+    "constant of a list": lambda n, array, _: core.constant([n]),
+    "constant of a number": lambda n, array, _: core.constant(n),
+    "levels_more tensor": lambda n, array, _: low_level.tensor(array),
+    "fill": lambda n, array, _: low_level.fill((1,), array[0]),
+    "Dataset": lambda n, array, _: next(iter(Dataset.from_tensor_slices(array))),
+    "Dataset of a list": lambda n, array, _: next(iter(Dataset.from_tensor_slices([n]))),
+    "Dataset, in batches": lambda n, array, _: next(iter(Dataset.from_tensor_slices(array).batch(1))),
+    "from_csv": lambda n, array, folder: from_file(n, folder),
+    "rows of fit": lambda n, array, _: as_rows(array, np.dtype("f4"), True),
+    "targets of fit": lambda n, array, _: whole_of(array),
+    "torch.tensor": lambda n, array, _: torch.tensor([n]),
+    "torch.tensor of an array": lambda n, array, _: torch.tensor(array),
+    "tf.constant": lambda n, array, _: tensorflow.constant([n]),
+    "tf.constant of an array": lambda n, array, _: tensorflow.constant(array),
+    "tf.data": lambda n, array, _: next(iter(tensorflow.data.Dataset.from_tensor_slices(array))),
+    "tf.cast": lambda n, array, _: tensorflow.cast(array, "int64"),
+}
+
+
+def out(x):
+    """The one number, as Python's."""
+    return np.ravel(np.asarray(x.numpy() if hasattr(x, "numpy") else x)).item()
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_whole_number_is_kept_or_refused(way, number, tmp_path):
+    array = np.array([number])
+    try:
+        found = out(WAYS[way](number, array, tmp_path))
+    except (TypeError, ValueError, OverflowError) as error:
+        assert not -(2**63) <= number < 2**63, f"{number} has a place in int64, and was refused: {error}"
+        return
+    if isinstance(found, int):
+        assert found == number
+    else:  # a float, which says so
+        assert not -(2**63) <= number < 2**63 and found == pytest.approx(number, 1e-7)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4"])
+def test_narrow_whole_numbers_are_what_they_were(dtype):
+    array = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
+    assert [out(x) for x in Dataset.from_tensor_slices(array)] == array.tolist()
+    assert [out(x) for x in tensorflow.data.Dataset.from_tensor_slices(array)] == array.tolist()
+    assert torch.tensor(array).tolist() == array.tolist() == tensorflow.constant(array).numpy().tolist()
