@@ -20,8 +20,6 @@ from levels_more.compiler.dependencies import TEXTS, changed, of_levels, read_ou
 # attributes that change while what a trace reads does not
 PASSING = {
     "again",
-    "calls",
-    "end",
     "history",
     "input_names",
     "input_specs",

@@ -114,7 +114,6 @@ class Training(loops.Training):
         """A loss for each of these outputs."""
         return self.losses * len(outputs) if len(self.losses) == 1 else self.losses
 
-
     def summed(self, model, y, predicted, weights):
         """The losses of all outputs, predicted for targets y [batch, …], and the penalties of all layers, added up."""
         self.rows_weighed = True

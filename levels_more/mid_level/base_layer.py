@@ -143,23 +143,3 @@ class Layer(mid_level.Layer, Module):
     def count_params(self):
         """How many numbers its variables hold."""
         return self.count()
-
-    @property
-    def output(self):
-        """What it gives: a place for numbers. Raises ValueError, see `one_call`."""
-        return one_call(self)
-
-    @property
-    def input(self):
-        """What it is called on: a place for numbers, or a list of them. Raises ValueError, see `one_call`."""
-        found = one_call(self).inputs
-        return found[0] if len(found) == 1 else found
-
-
-def one_call(layer):
-    """The call of this layer on places for numbers. Raises ValueError where there was none, or more than one."""
-    calls = vars(layer).get("calls", ())
-    if len(calls) != 1:
-        cure = "put Input(shape) in front of it" if not calls else "keep what each of these calls gave"
-        raise ValueError(f"{layer.name} was called on an Input {len(calls)} times; {cure}")
-    return calls[0]
