@@ -95,8 +95,8 @@ class EarlyStopping(Monitor):
 class ModelCheckpoint(Monitor):
     """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
 
-    `save_best_only` waits for a better `monitor`; `save_weights_only` is for `Model.load_weights`; `verbose` 1 says each
-    time what was saved. Raises TypeError for a model of the core, which cannot be saved.
+    `save_best_only` waits for a better `monitor`; `save_weights_only` is for `Model.load_weights`; `verbose` 1 says
+    each time what was saved. Raises TypeError for a model of the core, which cannot be saved.
     """
 
     def __init__(

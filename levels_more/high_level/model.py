@@ -105,8 +105,8 @@ class Model(high_level.Model, Layer):
     ):
         """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the orders of rows.
 
-        x: an array, a list, a DataFrame, a dict of columns, or batches (x, y) or (x, y, sample_weight). A row's loss is
-        multiplied by its `sample_weight` or by `class_weight` {class: weight}. `epochs` is the number of the last one.
+        x: an array, list, DataFrame or dict of columns, or batches (x, y[, sample_weight]). `epochs`: the last one's number.
+        `sample_weight` or `class_weight` {class: weight} multiplies the loss of a row. Raises TypeError, ValueError.
         """
         verbose, shuffle = verbosity(verbose), flag("fit: shuffle", shuffle)
         share = positive("fit: validation_split", validation_split, zero=True) * (validation_data is None)
@@ -121,8 +121,8 @@ class Model(high_level.Model, Layer):
             rows, packing, held = rows_to_fit(*given, share, validation_batch_size)
             data, ahead = epochs_of(rows, packing, batch_size, steps_per_epoch, epochs, shuffle, seed, first)
         if validation_data is not None:
-            size, steps = validation_batch_size, validation_steps
-            held = given_batches(self, validation_data, None, None, size, steps, "validation_steps")
+            steps = validation_steps, "validation_steps"
+            held = given_batches(self, validation_data, None, None, validation_batch_size, *steps)
         return run_training(self, data, epochs, verbose, callbacks, held, first, ahead)
 
     def evaluate(self, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False):
@@ -187,7 +187,7 @@ class Model(high_level.Model, Layer):
         save_weights(self, filepath)
 
     def load_weights(self, filepath):
-        """Give all variables the numbers that `save_weights` wrote. Raises FileNotFoundError, and ValueError for others."""
+        """Give all variables the numbers that `save_weights` wrote. Raises FileNotFoundError, ValueError for others."""
         from levels_more.saving.model import load_weights
 
         load_weights(self, filepath)
