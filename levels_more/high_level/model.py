@@ -105,7 +105,7 @@ class Model(high_level.Model, Layer):
     ):
         """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the orders of rows.
 
-        x: an array, a list, DataFrame or dict of columns, or batches (x, y[, sample_weight]). `epochs`: the last number.
+        x: an array, a list, a DataFrame, a dict, or batches (x, y[, sample_weight]). `epochs`: the last number.
         `sample_weight` or `class_weight` {class: weight} multiplies the loss of a row. Raises TypeError, ValueError.
         """
         verbose, shuffle = verbosity(verbose), flag("fit: shuffle", shuffle)
