@@ -227,17 +227,8 @@ class AccuracyByShape(Metric):
         self.parts = fitting.parts
 
 
-_NAMED = (
-    BinaryAccuracy,
-    CategoricalAccuracy,
-    SparseCategoricalAccuracy,
-    Mean,
-    Precision,
-    Recall,
-    AUC,
-    R2Score,
-    RootMeanSquaredError,
-)
+_NAMED = [Mean, BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy]
+_NAMED += [Precision, Recall, AUC, R2Score, RootMeanSquaredError]
 METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
 METRICS.update(
     {snake_case(kind.__name__): kind for kind in _NAMED}, accuracy=functools.partial(AccuracyByShape, "accuracy")
