@@ -63,7 +63,7 @@ GONE = {
     "clone_model": "copy.deepcopy(model)",
     "confusion_matrix": "that of scikit-learn",
     "gather_nd, repeat, tile, flip, linspace, is_nan, ceil": "NumPy's, on x.numpy()",
-    "get_layer, layers_of": "model.get_layer(name) and model.layers",
+    "get_layer, layers_of": "model.layers",
     "model_from_json": "model.save(path) and levels_more.saving.load_model(path)",
     "norm, l2_normalize, cosine_similarity, reduce_logsumexp": "reduce_sum, sqrt, exp and log",
     "reduce_prod, cumsum, diag": "NumPy's, on x.numpy(); no gradient passes through it",

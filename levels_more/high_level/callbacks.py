@@ -7,7 +7,7 @@ from pathlib import Path
 from levels.high_level import Callback
 from levels.low_level import Variable, dce, trace
 from levels.support.checks import at_least, flag, positive, real
-from levels_more import checks, needed
+from levels_more import needed
 from levels_more.checks import called, file_name, takes, word
 from levels_more.high_level.data_adapter import alone
 
@@ -52,43 +52,27 @@ class Monitor(Callback):
             cure = "give mode='max' or mode='min'"
             raise ValueError(f"{type(self).__name__}: is more of {self.monitor!r} better, or less? {cure}")
         self.value = float(logs[self.monitor])
-        better = self.beats(self.best)
-        self.best, self.wait = (self.value, 0) if better else (self.best, self.wait + 1)
+        best, least = self.best, self.min_delta
+        better = self.value - least > best if self.rising else self.value + least < best
+        self.best, self.wait = (self.value, 0) if better else (best, self.wait + 1)
         return better
-
-    def beats(self, best):
-        """Whether this epoch's number is better than that number, by more than `min_delta`."""
-        return self.value - self.min_delta > best if self.rising else self.value + self.min_delta < best
 
 
 class EarlyStopping(Monitor):
     """Ends the training after `patience` epochs in which `monitor` was not better than the best by over `min_delta`.
 
-    `restore_best_weights` gives the model the weights of the best epoch when the training ends, however it ends; `verbose` 1
-    says when that is. What is no better than `baseline` is not good, and epochs before `start_from_epoch` do not count.
+    `restore_best_weights` gives the model the weights of the best epoch when the training ends, however it ends.
+    `verbose` 1 says when that is.
     """
 
     def __init__(
-        self,
-        monitor="val_loss",
-        min_delta=0,
-        patience=0,
-        mode="auto",
-        restore_best_weights=False,
-        *,
-        verbose=0,
-        baseline=None,
-        start_from_epoch=0,
+        self, monitor="val_loss", min_delta=0, patience=0, mode="auto", restore_best_weights=False, *, verbose=0
     ):
         super().__init__(monitor, mode, min_delta)
-        self.baseline = None if baseline is None else checks.number("EarlyStopping: baseline", baseline)
-        self.start = at_least(0, "EarlyStopping: start_from_epoch", start_from_epoch)
         self.stopped_epoch = 0
         self.verbose = spoken("EarlyStopping: verbose", verbose)
-        self.patience, self.restore_best_weights = (
-            at_least(0, "EarlyStopping: patience", patience),
-            flag("EarlyStopping: restore_best_weights", restore_best_weights),
-        )
+        self.patience = at_least(0, "EarlyStopping: patience", patience)
+        self.restore_best_weights = flag("EarlyStopping: restore_best_weights", restore_best_weights)
 
     def on_train_begin(self):
         super().on_train_begin()
@@ -96,12 +80,7 @@ class EarlyStopping(Monitor):
         self.stopped_epoch = 0
 
     def on_epoch_end(self, epoch, logs):
-        if epoch < self.start:
-            return
-        waited = self.wait
         if self.better(logs):
-            if self.baseline is not None and not self.beats(self.baseline):
-                self.wait = waited + 1
             self.best_epoch, self.best_weights = epoch, self.model.get_weights()
         elif self.wait >= self.patience:
             self.model.stop_training, self.stopped_epoch = True, epoch
@@ -116,8 +95,8 @@ class EarlyStopping(Monitor):
 class ModelCheckpoint(Monitor):
     """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
 
-    `save_best_only` waits for a better `monitor`; `save_weights_only` is for `Model.load_weights`; `verbose` 1 says each time
-    what was saved. Raises TypeError for a model of the core, which cannot be saved.
+    `save_best_only` waits for a better `monitor`; `save_weights_only` is for `Model.load_weights`; `verbose` 1 says
+    each time what was saved. Raises TypeError for a model of the core, which cannot be saved.
     """
 
     def __init__(
@@ -168,7 +147,7 @@ class ReduceLROnPlateau(Monitor):
 
 
 class LearningRateScheduler(Callback):
-    """The learning rate of each epoch is schedule(epoch, rate of the last one), or schedule(epoch). Epochs count from 0.
+    """The learning rate of each epoch is schedule(epoch, last rate), or schedule(epoch). Epochs count from 0.
 
     `verbose` 1 says what it is.
     """
@@ -211,10 +190,15 @@ class LambdaCallback(Callback):
         on_train_batch_begin=None,
         on_train_batch_end=None,
     ):
-        told = dict(on_epoch_begin=on_epoch_begin, on_epoch_end=on_epoch_end, on_train_begin=on_train_begin)
-        told |= dict(on_train_end=on_train_end, on_train_batch_end=on_train_batch_end)
-        told |= dict(on_train_batch_begin=on_train_batch_begin)
-        for name, function in told.items():
+        given = {
+            "on_epoch_begin": on_epoch_begin,
+            "on_epoch_end": on_epoch_end,
+            "on_train_begin": on_train_begin,
+            "on_train_end": on_train_end,
+            "on_train_batch_begin": on_train_batch_begin,
+            "on_train_batch_end": on_train_batch_end,
+        }
+        for name, function in given.items():
             if function is not None:
                 setattr(self, name, called(f"LambdaCallback: {name}", function))
 
@@ -268,10 +252,8 @@ class TensorBoard(Callback):
     """Writes curves to log_dir/train and log_dir/validation; every `histogram_freq` epochs the weights; the graph."""
 
     def __init__(self, log_dir="logs", histogram_freq=0):
-        self.log_dir, self.histogram_freq = (
-            Path(file_name("TensorBoard: log_dir", log_dir)),
-            at_least(0, "TensorBoard: histogram_freq", histogram_freq),
-        )
+        self.log_dir = Path(file_name("TensorBoard: log_dir", log_dir))
+        self.histogram_freq = at_least(0, "TensorBoard: histogram_freq", histogram_freq)
 
     def on_train_begin(self):
         self.writers = {}

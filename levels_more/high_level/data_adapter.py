@@ -102,7 +102,7 @@ def takes_whole(model):
 
 
 def targets_of(model, y, x):
-    """One array, or a list of arrays, as tensors: of the dtype of tensors x, or whole where a loss wants numbers of classes."""
+    """One array, or a list of them, as tensors: of the dtype of tensors x, or int64 where a loss wants classes."""
     y = model.ordered(y) if isinstance(y, dict) else y
     arrays, losses = arrays_of(y, "y"), model.training.losses
     dtype = float_of(x) or dtype_for(model, None)
@@ -124,7 +124,7 @@ def as_rows(array, dtype, whole):
 def weights_of(y, sample_weight, class_weight, dtype):
     """The weights of rows with the targets y, as tensors [rows]: none, one for all outputs, or one for each of them.
 
-    `class_weight` is {class: weight}, for one output; a class that is not in it weighs 1, as in Keras. Raises ValueError.
+    `class_weight` is {class: weight}, for one output; other classes weigh 1, as in Keras. Raises ValueError.
     """
     rows = (*y[0].spec.shape, 0)[0]
     found = [] if sample_weight is None else [a.astype(np.float64) for a in arrays_of(sample_weight, "sample_weight")]
@@ -170,15 +170,15 @@ def laid_out(model, x, y, sample_weight=None, class_weight=None):
 
 
 def y_as(loss, y, predicted):
-    """Targets [rows] as [rows, 1] where the model gives that, as in Keras: nothing is broadcast. Numbers of classes stay."""
+    """Targets [rows] as [rows, 1] where the model gives that, as in Keras, so that nothing is broadcast."""
     y = as_tensor(y)
     single = y.spec.shape == predicted.spec.shape[:-1] and predicted.spec.shape[-1:] == (1,)
     return reshape(y, (-1, *predicted.spec.shape[1:])) if single and not getattr(loss, "classes", False) else y
 
 
 def checked(model, rows, packing):
-    """These tensors, of as many rows each. Raises ValueError for numbers that are not finite, and where a loss has no meaning
-    for the targets, or for what the model gives for the first rows."""
+    """These tensors, of as many rows each. Raises ValueError for numbers that are not finite, and for targets or
+    answers to the first rows that do not fit the loss."""
     x, y = rows[: packing.inputs], rows[packing.inputs : packing.inputs + packing.targets]
     for name, arrays in (("x", x), ("y", y)):
         for array in arrays:
@@ -195,7 +195,7 @@ def checked(model, rows, packing):
 
 
 def answers(model, batches):
-    """What the model gives for one batch, (arrays side by side, their Packing), after the other: by a program that is kept."""
+    """What the model gives for each (tensors side by side, their Packing), one after the other, by a kept program."""
     kept, program, before = vars(model).get("predictor"), None, None
     for rows, packing in batches:
         if program is None or packing != before:
@@ -229,7 +229,7 @@ def as_data(x, steps, name, again=False):
 
 
 def parts_of(element):
-    """(x, y, weights or None) of an element of a dataset. Raises TypeError for what is neither (x, y) nor (x, y, weights)."""
+    """(x, y, weights or None) of an element of a dataset. Raises TypeError for other elements."""
     if not isinstance(element, tuple) or len(element) not in (2, 3):
         told = f"{len(element)} parts" if isinstance(element, tuple) else "x alone"
         raise TypeError(f"the dataset gives {told}; expected (x, y) or (x, y, sample_weight)")
@@ -239,7 +239,7 @@ def parts_of(element):
 def batches_for(model, data, y=None, sample_weight=None, class_weight=None):
     """A Dataset of batches as one for this model: its rows are laid out as its `packing` says, and checked.
 
-    Where they are not in memory, that is done later, batch by batch. Raises TypeError for y or weights beside a Dataset.
+    Data that is not in memory is checked later, batch by batch. Raises TypeError for y or weights beside a Dataset.
     """
     for name, given in (("y", y), ("sample_weight", sample_weight)):
         expect(given is None, name, given, "nothing beside a Dataset, which gives (x, y) or (x, y, sample_weight)")
@@ -273,7 +273,7 @@ def rows_for(model, x, y=None, sample_weight=None, class_weight=None):
 
 
 def parted(rows, share):
-    """A Dataset of rows in two: all but the last, and this share of them, the last. Raises ValueError where one is empty."""
+    """A Dataset of rows in two: all but the last, and the last `share`. Raises ValueError where one is empty."""
     kept = math.floor(len(rows) * (1.0 - share))  # as Keras counts them
     last = len(rows) - kept
     if not 0 < last < len(rows):

@@ -58,7 +58,6 @@ class Call(Placeholder):
     def __init__(self, layer, inputs, training=None):
         self.layer, self.inputs, self.training = layer, as_list(inputs), training
         self.spec = dry_run(layer, [x.spec for x in self.inputs]).spec
-        vars(layer).setdefault("calls", []).append(self)  # for `layer.output`
 
 
 def in_order(outputs, inputs):

@@ -8,7 +8,7 @@ from levels import high_level
 from levels.low_level import function
 from levels.mid_level import Layer as CoreLayer
 from levels.support.checks import at_least, flag, positive
-from levels_more.checks import expect, several, word
+from levels_more.checks import expect, several
 from levels_more.high_level.data_adapter import alone, answers, as_list, given_batches, is_data
 from levels_more.high_level.fit import (
     batches_to_fit,
@@ -18,9 +18,9 @@ from levels_more.high_level.fit import (
     run_training,
     verbosity,
 )
-from levels_more.high_level.functional import Input, Placeholder, dry_run, in_order
+from levels_more.high_level.functional import Placeholder, dry_run, in_order
 from levels_more.high_level.training import Training
-from levels_more.mid_level.base_layer import Layer, one_call
+from levels_more.mid_level.base_layer import Layer
 
 
 class Model(high_level.Model, Layer):
@@ -105,8 +105,8 @@ class Model(high_level.Model, Layer):
     ):
         """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the orders of rows.
 
-        x: an array, a list, a DataFrame, a dict of columns, or batches (x, y) or (x, y, sample_weight). A row's loss is
-        multiplied by its `sample_weight` or by `class_weight` {class: weight}. `epochs` is the number of the last one.
+        x: an array, a list, a DataFrame, a dict, or batches (x, y[, sample_weight]). `epochs`: the last number.
+        `sample_weight` or `class_weight` {class: weight} multiplies the loss of a row. Raises TypeError, ValueError.
         """
         verbose, shuffle = verbosity(verbose), flag("fit: shuffle", shuffle)
         share = positive("fit: validation_split", validation_split, zero=True) * (validation_data is None)
@@ -121,8 +121,8 @@ class Model(high_level.Model, Layer):
             rows, packing, held = rows_to_fit(*given, share, validation_batch_size)
             data, ahead = epochs_of(rows, packing, batch_size, steps_per_epoch, epochs, shuffle, seed, first)
         if validation_data is not None:
-            size, steps = validation_batch_size, validation_steps
-            held = given_batches(self, validation_data, None, None, size, steps, "validation_steps")
+            steps = validation_steps, "validation_steps"
+            held = given_batches(self, validation_data, None, None, validation_batch_size, *steps)
         return run_training(self, data, epochs, verbose, callbacks, held, first, ahead)
 
     def evaluate(self, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False):
@@ -174,32 +174,6 @@ class Model(high_level.Model, Layer):
     def layers(self, layers):
         vars(self)["layers"] = layers
 
-    def get_layer(self, name=None, index=None):
-        """The layer of that name, or with that number. Raises ValueError where there is none, or several of that name."""
-        layers = self.layers
-        if (name is None) == (index is None):
-            raise ValueError(f"get_layer: name is {name!r}, index is {index!r}; give one of them")
-        if index is not None:
-            if isinstance(index, bool) or not isinstance(index, int) or not -len(layers) <= index < len(layers):
-                raise ValueError(f"get_layer: index is {index!r}; there are {len(layers)} layers, from 0 on")
-            return layers[index]
-        found = [layer for layer in layers if layer.name == word("get_layer: name", name)]
-        if len(found) != 1:
-            told = ", ".join(layer.name for layer in layers)
-            several = f"{len(found)} layers are called {name!r}; give an index, or each its own name"
-            raise ValueError(f"get_layer: {several if found else f'no layer is called {name!r}; there are {told}'}")
-        return found[0]
-
-    @property
-    def output(self):
-        """What it gives: a place for numbers, or a list of them. Raises ValueError, see `one_call`."""
-        return alone(self.outputs if hasattr(self, "outputs") else [one_call(self)])
-
-    @property
-    def input(self):
-        """What it is called on: a place for numbers, or a list of them. Raises ValueError, see `one_call`."""
-        return alone(self.inputs if hasattr(self, "inputs") else one_call(self).inputs)
-
     def save(self, path):
         """Make a folder of that name, which `load_model` reads. See `levels_more.saving.model.save`."""
         from levels_more.saving.model import save
@@ -213,7 +187,7 @@ class Model(high_level.Model, Layer):
         save_weights(self, filepath)
 
     def load_weights(self, filepath):
-        """Give all variables the numbers that `save_weights` wrote. Raises FileNotFoundError, and ValueError for others."""
+        """Give all variables the numbers that `save_weights` wrote. Raises FileNotFoundError, ValueError for others."""
         from levels_more.saving.model import load_weights
 
         load_weights(self, filepath)
@@ -241,48 +215,16 @@ class Sequential(high_level.Sequential, Model):
     """Layers in a row, each called on what the one before gave. An `Input` may stand in front."""
 
     def __init__(self, layers=(), name=None):
-        self.place = self.end = None  # the Input in front, and what the last layer gives for it
+        self.place = None  # the Input in front
         super().__init__(layers, name)
 
     def add(self, layer):
-        """One more layer at the end, which builds it where there is an `Input`. Raises TypeError for what is none."""
+        """One more layer at the end, which is built where there is an `Input`. Raises TypeError for what is none."""
         if isinstance(layer, Placeholder) and not self.layers:
-            self.begin(layer)
+            self.place = layer
             return
         if not isinstance(layer, CoreLayer):
             raise TypeError(f"Sequential: {layer!r:.60} is no layer")
         super().add(layer)
         if self.place is not None:
-            self.end = self.end.through(layer, self.end)
             dry_run(self, [self.place.spec])
-
-    def begin(self, place):
-        """Build it: its rows are like that place's, an Input."""
-        self.place = self.end = place
-        for layer in self.layers:
-            self.end = self.end.through(layer, self.end)
-        dry_run(self, [place.spec])
-
-    def pop(self):
-        """Take the last layer away, and return it. Raises ValueError where there is none."""
-        if not self.layers:
-            raise ValueError(f"{self.name} has no layer left")
-        layer = self.layers.pop()
-        if self.place is not None:
-            self.begin(self.place)  # its outputs are others now
-        return layer
-
-    @property
-    def inputs(self):
-        """The `Input` in front of it, or one like the rows that it was called on. Raises ValueError before both."""
-        if self.place is None:
-            if vars(self).get("input_specs") is None:
-                raise ValueError(f"{self.name}: nobody knows its inputs yet; put Input(shape) in front of its layers")
-            (spec,) = self.input_specs
-            self.begin(Input(spec.shape[1:], spec.dtype.name))
-        return [self.place]
-
-    @property
-    def outputs(self):
-        """What it gives for its `Input`, a list of one."""
-        return [self.end] if self.inputs else []

@@ -1,4 +1,4 @@
-"""Short epochs, several in one call, where nobody wants to hear between them: they are done before the loop asks for them.
+"""Short epochs, several in one call, where nothing happens between them: they are done before the loop asks for them.
 
 Measured, the time of `fit` over 100 epochs by that of a loop of `function.over`, each with its orders, in float32:
 
@@ -22,10 +22,10 @@ _NUMBERS = 2**16  # of rows, in one call: they stay in a cache
 
 
 class Ahead:
-    """The epochs of a training on rows in memory, so many in a batch; `done` holds the losses of those not yet asked for.
+    """The epochs of a training on rows in memory; `done` holds the losses of those that were not asked for yet.
 
-    With a loss that is not finite in one of them, the variables become what they were, and the epochs are done one by one:
-    the training ends behind the first that went wrong.
+    Where a loss is not finite, the variables become what they were, and the epochs are done one by one: the training
+    ends behind the first that went wrong.
     """
 
     def __init__(self, rows, size, epochs):
@@ -68,14 +68,14 @@ class Ahead:
             self.done.extend(losses.reshape(count, -1))
 
     def over(self, program, batches):
-        """The losses of steps on these batches [steps, batch]. (As `function.over`, which looks whether they are row numbers.)"""
+        """The losses of steps on these batches [steps, batch]: `function.over`, without its checks of row numbers."""
         arrays, batches = self.rows.arrays, np.ascontiguousarray(batches, np.int64)
         signature = tuple([x.device.spec((batches.shape[1], *x.spec.shape[1:]), x.spec.dtype) for x in arrays])
         made, _ = program.program(signature, signature, True)
         return made.over(arrays, batches)[0].numpy()
 
     def tell(self, history):
-        """Let a history have what is done where somebody ended the loop: the weights have it."""
+        """Give a history the epochs that are done where the loop was ended: the weights have them."""
         while self.done:
             history.passes.append(self.done.popleft())
             history.epochs.append({"loss": epoch_loss(history.passes[-1], self.sizes)})

@@ -25,7 +25,7 @@ class HeldOut(Callback):
 
 
 class Told(Callback):
-    """Hands events on to callbacks: epochs count from `first` on, and `logs` go to methods that take them, as in Keras."""
+    """Hands events on to callbacks. Epochs count from `first` on, and `logs` go to methods that take them."""
 
     def __init__(self, model, callbacks, first):
         self.model, self.callbacks, self.first = model, callbacks, first
@@ -74,7 +74,7 @@ class Watch(Callback):
                 begin(self.step, *[{}] * takes(begin, 2))
 
     def on_piece_end(self, losses, rows):
-        """After each call, with its losses [steps] and their numbers of rows: one step, if a callback has such a method.
+        """After each call, with its losses [steps] and their numbers of rows; one step, if a callback wants each.
 
         Steps count from 0 in each epoch, as in Keras. The loss is that of the step, or the mean of the epoch so far
         where the model has `means_by_batch`. Metrics are those of the epoch so far.

@@ -1,7 +1,7 @@
-"""A function of a model's that stays compiled, and is traced anew where something that its trace has read has changed.
+"""A model's function that stays compiled, and is traced anew where something that its trace has read has changed.
 
-Python of the reader may read anything. So parts, lists, classes and functions are looked into, too. Whatever is not understood
-here counts as changed, and the step is traced anew.
+Python of the reader may read anything. So parts, lists, classes and functions are looked into, too. Whatever is not
+understood here counts as changed, and the step is traced anew.
 """
 
 import functools
@@ -20,8 +20,6 @@ from levels_more.compiler.dependencies import TEXTS, changed, of_levels, read_ou
 # attributes that change while what a trace reads does not
 PASSING = {
     "again",
-    "calls",
-    "end",
     "history",
     "input_names",
     "input_specs",
@@ -41,7 +39,7 @@ _FIXED = "builtins", "abc"  # modules whose classes nobody changes
 
 
 def _entries_stay(place):
-    """Whether dicts have these names, in this order, apart from passing ones, and the same under each. (All in one look.)"""
+    """Whether dicts have these names, in this order, apart from passing ones, and the same under each."""
     dicts, passing, finds, names, row, values = place
     if [*filterfalse(passing.__contains__, chain.from_iterable(dicts))] != row:
         return False
@@ -61,7 +59,7 @@ def _entries(dicts, passing=frozenset()):
 
 
 def _members_stay(place):
-    """Whether classes have these names, all in one row, and the same under each. (There are many, and they seldom change.)"""
+    """Whether classes have these names, all in one row, and the same under each."""
     members, held, names, values = place
     return [*chain.from_iterable(members)] == names and all(map(is_, chain.from_iterable(held), values))
 
@@ -119,7 +117,7 @@ def _says_all(value):
 
 
 def places_of(value, unread=frozenset()):
-    """All that a trace may read of a value, as places for `changed`. What is not understood is a place that always changes.
+    """All that a trace may read of a value, as places for `changed`. What is not understood always counts as changed.
 
     Attributes of these names are left out, where all that is met is ours: Python of the reader may read them.
     """

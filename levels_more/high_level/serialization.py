@@ -5,22 +5,12 @@ import reprlib
 
 from levels import high_level, mid_level
 from levels.mid_level import Made
+from levels_more import mid_level as wide
 from levels_more.checks import as_python
 from levels_more.compiler.dependencies import of_levels
 from levels_more.high_level.functional import Call, Input
 from levels_more.high_level.model import Model, Sequential
 from levels_more.high_level.training import Training
-from levels_more.mid_level import (
-    base_layer,
-    feature_columns,
-    layers,
-    losses,
-    merging,
-    metrics,
-    optimizers,
-    preprocessing,
-    regularizers,
-)
 from levels_more.mid_level.initializers import INITIALIZERS
 from levels_more.mid_level.layers import ACTIVATIONS
 
@@ -46,23 +36,11 @@ def written(value, seen):
     return {"def": value.__name__}
 
 
-_PLACES = (
-    mid_level,  # those of the core, which the classes of that name here stand for
-    base_layer,
-    layers,
-    regularizers,
-    preprocessing,
-    merging,
-    losses,
-    metrics,
-    optimizers,
-    feature_columns,
-)
-CLASSES = {name: kind for place in _PLACES for name, kind in vars(place).items() if isinstance(kind, type)}
-CLASSES = {name: kind for name, kind in CLASSES.items() if issubclass(kind, Made) and not name.startswith("_")}
+_PARTS = vars(mid_level) | vars(wide)  # a class here stands for that of the core with its name
+CLASSES = {name: kind for name, kind in _PARTS.items() if isinstance(kind, type) and issubclass(kind, Made)}
 CLASSES.update({kind.__name__: kind for kind in (Sequential, Input, Call, Training)})
 CLASSES["Functional"] = Model  # what a graph of layers is called in files
-CLASSES.update({name: made for name, made in vars(feature_columns).items() if hasattr(made, "__wrapped__")})
+CLASSES.update({name: made for name, made in vars(wide).items() if hasattr(made, "__wrapped__")})
 
 
 def made_again(part):

@@ -39,8 +39,17 @@ class Estimator(BaseEstimator):
     A ConvergenceWarning tells that the `epochs` were over before.
     """
 
-    def __init__(self, hidden_units=(4, 8), learning_rate=0.01, epochs=400, batch_size=32, early_stopping=False,
-                 validation_fraction=0.1, n_iter_no_change=10, random_state=None):  # fmt: skip
+    def __init__(
+        self,
+        hidden_units=(4, 8),
+        learning_rate=0.01,
+        epochs=400,
+        batch_size=32,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        random_state=None,
+    ):
         self.hidden_units, self.random_state = hidden_units, random_state
         self.learning_rate, self.epochs, self.batch_size = learning_rate, epochs, batch_size
         self.early_stopping, self.validation_fraction = early_stopping, validation_fraction
@@ -81,7 +90,7 @@ class Estimator(BaseEstimator):
         return self
 
     def weights(self, x, sample_weight):
-        """[the weights of the rows, of mean 1], or [] for None. Raises ValueError where all are zero, or one is infinite."""
+        """[the weights of rows, of mean 1], or [] for None. Raises ValueError where all are zero or one is infinite."""
         if sample_weight is None:
             return []
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
@@ -150,7 +159,7 @@ class DNNRegressor(RegressorMixin, Estimator):
     def fit(self, X, y, sample_weight=None):
         """X [rows, features], y [rows]; sample_weight [rows] counts rows. Leaves `model_`, `loss_curve_`, `n_iter_`.
 
-        It learns y standardised: a step of Adam is as long for grams as for kilograms. So a loss of 1 is that of the mean.
+        It learns y standardised, since a step of Adam is as long for grams as for kilograms.
         """
         expect_rows(X, y, sample_weight)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -170,10 +179,18 @@ class DNNRegressor(RegressorMixin, Estimator):
 class LinearRegressor(DNNRegressor):
     """A linear regression by gradient descent: a DNNRegressor without hidden layers. Wants standardised features."""
 
-    def __init__(self, learning_rate=0.01, epochs=400, batch_size=32, early_stopping=False,
-                 validation_fraction=0.1, n_iter_no_change=10, random_state=None):  # fmt: skip
-        super().__init__((), learning_rate, epochs, batch_size, early_stopping,
-                         validation_fraction, n_iter_no_change, random_state)  # fmt: skip
+    def __init__(
+        self,
+        learning_rate=0.01,
+        epochs=400,
+        batch_size=32,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        random_state=None,
+    ):
+        given = learning_rate, epochs, batch_size, early_stopping, validation_fraction, n_iter_no_change, random_state
+        super().__init__((), *given)
 
     coef_ = property(lambda self: self.model_.get_weights()[0][:, 0])
     intercept_ = property(lambda self: float(self.model_.get_weights()[1][0, 0]))

@@ -17,7 +17,7 @@ def is_table(x):
 
 
 def plain(values):
-    """The numbers of a DataFrame or a Series as an array; gaps are NaN. Raises TypeError, naming columns of anything else."""
+    """The numbers of a DataFrame or a Series as an array; gaps are NaN. Raises TypeError, naming other columns."""
     kinds = [*zip(values.columns, values.dtypes, strict=True)] if hasattr(values, "columns") else [("", values.dtype)]
     other = [str(name) for name, kind in kinds if getattr(kind, "kind", "O") not in "biuf"]
     if other or not kinds:

@@ -101,7 +101,7 @@ class Training(loops.Training):
         return self.summed(model, y, predicted, weights)
 
     def matched(self, y, predicted):
-        """Lists of targets, answers and weights of rows (or None), for all outputs. Raises ValueError for other counts."""
+        """Targets, answers and weights of rows (or None) for all outputs. Raises ValueError for other counts."""
         y, predicted = as_list(y), as_list(predicted)
         losses = self.losses_of(predicted)
         if not len(losses) == len(y) == len(predicted):
@@ -113,7 +113,6 @@ class Training(loops.Training):
     def losses_of(self, outputs):
         """A loss for each of these outputs."""
         return self.losses * len(outputs) if len(self.losses) == 1 else self.losses
-
 
     def summed(self, model, y, predicted, weights):
         """The losses of all outputs, predicted for targets y [batch, …], and the penalties of all layers, added up."""

@@ -14,21 +14,6 @@ from levels_more.low_level.activations import (
 from levels_more.low_level.ops import elu, gelu, log_softmax, silu, softmax, swish, tanh
 
 __all__ = [
-    "elu",
-    "gelu",
-    "hard_sigmoid",
-    "leaky_relu",
-    "log_sigmoid",
-    "log_softmax",
-    "mish",
-    "relu",
-    "relu6",
-    "selu",
-    "sigmoid",
-    "silu",
-    "softmax",
-    "softplus",
-    "softsign",
-    "swish",
-    "tanh",
+    "elu", "gelu", "hard_sigmoid", "leaky_relu", "log_sigmoid", "log_softmax", "mish", "relu", "relu6", "selu",
+    "sigmoid", "silu", "softmax", "softplus", "softsign", "swish", "tanh",
 ]

@@ -1,4 +1,4 @@
-"""What all layers of this package can do: hear of a training, take several inputs, and tell what they are made of."""
+"""What all layers of this package can do: know whether they are trained, and take several inputs."""
 
 import functools
 import inspect
@@ -22,7 +22,7 @@ TRAINING = _Training()
 
 
 class Beside(list):
-    """Tensors that lie side by side, and the layers of feature columns that read them: each takes `of(layer)`, its own."""
+    """Tensors side by side, and the layers of feature columns that read them: each takes its own by `of(layer)`."""
 
     def __init__(self, readers, tensors):
         super().__init__(tensors)
@@ -53,14 +53,14 @@ _takes_training = functools.cache(lambda call: "training" in inspect.signature(c
 class Layer(mid_level.Layer, Module):
     """A part of a model: write `call(x)`, or `call(x, training)`, and `build(shape)` where it needs variables.
 
-    It is called on an array, on a list or a dict of arrays, on an `Input`, on columns with names; and, by training=True, as
-    part of a training, which the layers inside hear of until the call ends.
+    It is called on an array, on a list or a dict of arrays, on an `Input`, or on columns with names. `training=True`
+    holds for the layers inside, too, until the call ends.
     """
 
     hears_training = True
 
     def check_model(self, model):
-        """Raise TypeError for a model of the core, which would not say whether it is trained, nor add penalties to its loss."""
+        """Raise TypeError for a model of the core: it neither says whether it is trained, nor adds penalties."""
         if not isinstance(model, Layer):
             told = f"{type(self).__name__} is a layer of levels_more, and {type(model).__name__} a model of levels"
             raise TypeError(f"{told}; take the model from levels_more.high_level")
@@ -106,7 +106,7 @@ class Layer(mid_level.Layer, Module):
             TRAINING.now = before
 
     def _run(self, x, shape=None, specs=()):
-        """What `call` gives, after `build` on the first call. What came and went is noted. Several inputs come with `specs`."""
+        """What `call` gives, after `build` on the first call. Several inputs come with `specs`, which are kept."""
         if not specs:
             x = x if type(x) is Tensor else as_tensor(x)
             specs = [x.spec]
@@ -118,7 +118,7 @@ class Layer(mid_level.Layer, Module):
         return y
 
     def add_loss(self, loss):
-        """Not here: a call leaves nothing behind that the next one would have to forget. Raises NotImplementedError."""
+        """Raises NotImplementedError: a call leaves nothing behind that the next one would have to forget."""
         cure = "in call write self.penalties = [lambda: value]: functions whose results are added to the loss"
         raise NotImplementedError(f"{self.name}: there is no add_loss; {cure}")
 
@@ -143,23 +143,3 @@ class Layer(mid_level.Layer, Module):
     def count_params(self):
         """How many numbers its variables hold."""
         return self.count()
-
-    @property
-    def output(self):
-        """What it gives: a place for numbers. Raises ValueError, see `one_call`."""
-        return one_call(self)
-
-    @property
-    def input(self):
-        """What it is called on: a place for numbers, or a list of them. Raises ValueError, see `one_call`."""
-        found = one_call(self).inputs
-        return found[0] if len(found) == 1 else found
-
-
-def one_call(layer):
-    """The call of this layer on places for numbers. Raises ValueError where there was none, or more than one."""
-    calls = vars(layer).get("calls", ())
-    if len(calls) != 1:
-        cure = "put Input(shape) in front of it" if not calls else "keep what each of these calls gave"
-        raise ValueError(f"{layer.name} was called on an Input {len(calls)} times; {cure}")
-    return calls[0]

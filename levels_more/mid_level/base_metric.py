@@ -25,23 +25,23 @@ def ratio(part, whole):
 
 
 class Metric(Made, Module):
-    """Sums over all rows, and a formula. Write `parts(y_true, y_pred)`, and `formula(count, *sums)` where it is no mean.
+    """Sums over all rows, and a formula. Write `parts(y_true, y_pred)`, and `formula(count, *sums)` if it is no mean.
 
-    The parts are tensors [batch, …]. Their rows are added up, each times its weight, and `count` is the sum of the weights.
+    The parts are tensors [batch, …]. Their rows are added up, each times its weight; `count` is the sum of the weights.
     """
 
     apart = True  # a model may hold its metrics: what they count is none of the model's variables
     by_name = False  # whether `compile` was given its name: then it heeds whether the loss takes logits
-    bend = None  # what makes probabilities of logits
+    activation = None  # makes probabilities of logits
 
     def __init__(self, name=None):
         self.name = snake_case(type(self).__name__) if name is None else name
         self.state = None  # variables, made for the first batch
 
     def add_variable(self, shape=(), initializer="zeros", dtype="float32", name=None):
-        """A variable of this shape to count in, for a metric whose `update_state`, `result` and `reset_state` are all yours.
+        """A variable of this shape, for a metric whose `update_state`, `result` and `reset_state` are all yours.
 
-        It is called as the attribute that holds it; `name` is for Keras' users. Raises TypeError for what is no shape or dtype.
+        It is named by the attribute that holds it; `name` is ignored. Raises TypeError for other shapes and dtypes.
         """
         shape = sizes("add_variable: shape", shape)
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
@@ -56,7 +56,7 @@ class Metric(Made, Module):
         """Add a batch. Each row counts once, or as often as its `sample_weight` [batch] says."""
         y_pred = as_tensor(y_pred)
         y_pred = y_pred if y_pred.dtype.kind == "f" else cast(y_pred, "float32")
-        y_pred = y_pred if self.bend is None else self.bend(y_pred)
+        y_pred = y_pred if self.activation is None else self.activation(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
         if y_true.spec.shape == y_pred.spec.shape:  # else it holds the numbers of classes
@@ -72,14 +72,14 @@ class Metric(Made, Module):
             variable.assign(value)
 
     def of_logits(self, loss):
-        """Expect the logits that this loss takes, where it matters: the largest of them is that of the largest probability."""
+        """Expect the logits that this loss takes, if it matters: the largest is that of the largest probability."""
 
     def sums(self, weight, *parts):
-        """What a batch has to say: count, and the sum of each part."""
+        """Of a batch: count, and the sum of each part."""
         return [reduce_sum(x, 0) for x in (weight, *(weight * part for part in parts))]
 
     def merged(self, *new):
-        """The state, with what a new batch has to say."""
+        """The state, with the sums of a new batch."""
         return [old + x for old, x in zip(self.state, new, strict=True)]
 
     def formula(self, count, total):

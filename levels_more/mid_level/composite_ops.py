@@ -1,7 +1,7 @@
-"""Several ops as one, where nothing is traced: one launch and one record on the tape. The kernels are those of the several.
+"""Composite ops: several ops as one, where nothing is traced, with one launch and one record on the tape.
 
-What is traced stays as it is: programs join ops by themselves, and all back ends know those. And where a rule of one of them is
-the reader's, nothing is joined, so that it is asked as it would be.
+Their kernels are those of the several. What is traced stays as it is: programs fuse ops by themselves, and all back
+ends know the single ones. Where the rule of one of them is the reader's, nothing is fused: this rule is called.
 """
 
 import functools
@@ -20,14 +20,16 @@ from levels_more.kernels.verify import TRIALS
 from levels_more.low_level import autodiff  # noqa: F401 (the rules of logits_crossentropy)
 
 _MEAN = {"axis": None, "keepdims": False}
-_RECORDS = {  # op -> what a tape holds of the ops that it is made of: (op, numbers of its inputs, attributes); results count on
+# op -> the ops that it is made of: (op, numbers of its inputs, attributes); results are numbered behind the inputs
+_RECORDS = {
     "affine": [("matmul", [0, 1], {}), ("add", [3, 2], {})],
     "affine_relu": [("matmul", [0, 1], {}), ("add", [3, 2], {}), ("relu", [4], {})],
     "mean_logits_crossentropy": [("logits_crossentropy", [0, 1], {}), ("reduce_mean", [2], _MEAN)],
     "mean_squared_error": [("subtract", [1, 0], {}), ("multiply", [2, 2], {}), ("reduce_mean", [3], _MEAN)],
 }
 MADE_OF |= {op: tuple(part for part, *_ in records) for op, records in _RECORDS.items()}
-_RULES = {  # op -> [(an op that it is made of, the rule that it knows of it; None, where one is the reader's by now), …]
+# op -> [(an op that it is made of, its rule; None where one is the reader's by now), …]
+_RULES = {
     op: [(part, VJPS[part] if all(map(of_levels, filter(None, VJPS[part]))) else None) for part in parts]
     for op, parts in MADE_OF.items()
 }
@@ -45,7 +47,7 @@ def _rules_are_ours(op):
 def _stands_for(op):
     """Whether the level below, whose text the reader may have changed, still does what this op stands for.
 
-    What that text refuses, who runs the ops apart hears of. Other errors are raised here: they would hide a mistake of ours.
+    What that text refuses is refused again where the ops run one by one. Other errors are raised here.
     """
     _, apart, trials = _JOINED[op]
     specs = [pool()["cpu:0"].spec(shape, np.float64) for shape in trials[-1][0]]
@@ -54,9 +56,7 @@ def _stands_for(op):
     except (LookupError, TypeError, ValueError):
         return False
     except AttributeError as error:
-        if not isinstance(
-            error.obj, SimpleNamespace
-        ):  # which stands for a layer or a loss, and has not all that they have
+        if not isinstance(error.obj, SimpleNamespace):  # it stands for a layer or a loss, and lacks some attributes
             raise
         return False
     numbers = {node: n for n, node in enumerate(graph.nodes)}
@@ -65,9 +65,9 @@ def _stands_for(op):
 
 
 def joins(op, x):
-    """Whether ops on x, a tensor or anything else, become this one: x has numbers, on a CPU, and nobody wants to hear of each.
+    """Whether ops on x, a tensor or anything else, become this one: x has numbers, on a CPU, and no trace is open.
 
-    (`eager()` does, and a trace; a tape that is open writes down what it hears.)
+    (Inside `eager()` they do not; an open tape records the composite op.)
     """
     stands = DOOR.stands
     while type(stands) is GradientTape and type(stands.records) is list:
@@ -77,7 +77,7 @@ def joins(op, x):
 
 
 def _of_several(op):
-    """What stands in the table for a joined op, until somebody enters a kernel: it has no loop of its own."""
+    """What stands in the table for a composite op, until a reader enters a kernel: it has no loop of its own."""
 
     def function(*arrays):
         raise TypeError(f"{op} has no loop of its own: several kernels run one after the other")
@@ -86,9 +86,9 @@ def _of_several(op):
 
 
 def _planner(op):
-    """What plans this op: one part after the other, each in the place of the one before or, of another shape, in a room of its own.
+    """The planner of this op: one part after the other, each in the buffer of the one before if the shape is the same.
 
-    It moves what they move. Raises ValueError where a layer's b[1, n] has not a number for each column.
+    It moves as many bytes as they do. Raises ValueError where a layer's b[1, n] has not a number for each column.
     """
 
     def planner(_, function, *inputs):
@@ -117,7 +117,7 @@ def _planner(op):
 
 
 def _rule(op, which, ours, apart):
-    """The rule of a joined op for one of its inputs: `ours` or, where one of its parts has another, that of the ops apart."""
+    """The rule of a composite op for one of its inputs: `ours`, or that of the single ops if one has another rule."""
 
     def back(dy, y, *inputs):
         if _rules_are_ours(op):

@@ -56,8 +56,8 @@ def adopted(data):
 class Dataset(mid_level.Dataset):
     """A dataset of any elements: tensors, words, tuples or dicts of them; `arrays` is None where no row numbers pass.
 
-    `length` is infinite for one that never ends, and NaN where only a pass can tell. Level 5 says how its `arrays` lie there,
-    and what its rows weigh: `packing`, `class_weight`.
+    `length` is infinite for one that never ends, and NaN where only a pass can tell. Level 5 sets its `packing` and
+    `class_weight`.
     """
 
     packing = class_weight = None
@@ -90,9 +90,7 @@ class Dataset(mid_level.Dataset):
         """The lines of a file with a header, as dicts {column: value} or, with a label, as pairs (dict, value)."""
         columns = read_columns(path, word("from_csv: na_value", na_value))
         if label_name is not None:
-            known(
-                "column", columns, word("from_csv: label_name", label_name)
-            )  # raises ValueError for a name that is not there
+            known("column", columns, word("from_csv: label_name", label_name))  # raises ValueError for a missing one
         return cls.from_tensor_slices(columns if label_name is None else (columns, columns.pop(label_name)))
 
     @classmethod
@@ -146,7 +144,7 @@ class Dataset(mid_level.Dataset):
         return self.arrays is not None and self.batches
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
-        """In random order, through a buffer: see `shuffled`. A seed gives the same orders, pass by pass, in every program."""
+        """In random order, through a buffer: see `shuffled`. A seed gives the same orders, pass by pass."""
         n = at_least(1, "shuffle: buffer_size", buffer_size)
         again = flag("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
         if self.arrays is not None and n >= self.length and again:
@@ -185,7 +183,7 @@ class Dataset(mid_level.Dataset):
         return _then(self, f"skip({n})", lambda: _part(self, n), np.maximum(0, self.length - n), self.arrays)
 
     def shard(self, num_shards, index):
-        """Of so many parts that one: every num_shards-th element, from number `index` on. Raises ValueError for no part."""
+        """Every num_shards-th element, from number `index` on. Raises ValueError unless index < num_shards."""
         n, first = at_least(1, "shard: num_shards", num_shards), at_least(0, "shard: index", index)
         if first >= n:
             raise ValueError(f"shard: index is {first}; expected one of the {n} parts, 0 to {n - 1}")
@@ -224,7 +222,7 @@ class Dataset(mid_level.Dataset):
         return _then(self, "cache()", functools.partial(cached, self.make, []), self.length, self.arrays)
 
     def prefetch(self, buffer_size):
-        """Up to so many elements ahead, made by another thread; -1, TensorFlow's AUTOTUNE, are 2. (In memory none are.)"""
+        """Up to so many elements ahead, made by another thread; -1, TensorFlow's AUTOTUNE, is 2. In memory none are."""
         n = 2 if buffer_size == -1 else at_least(1, "prefetch: buffer_size", buffer_size)
         if self.arrays is not None:
             return self

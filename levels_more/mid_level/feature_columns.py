@@ -169,7 +169,7 @@ def own_tensors(layer, features):
 
 
 class DenseFeatures(Layer):
-    """{name: values [batch]} -> [batch, width]: the columns side by side, in the order given (TensorFlow sorts by name).
+    """{name: values [batch]} -> [batch, width]: the columns side by side, in the order given (TensorFlow: by name).
 
     Raises TypeError for what is no column of numbers, ValueError for none, or for one twice.
     """

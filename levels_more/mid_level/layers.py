@@ -6,35 +6,19 @@ import math
 import numpy as np
 
 from levels import mid_level
-from levels.low_level import Variable, apply, as_tensor, exp, gather, nn, reduce_mean, sqrt
+from levels.low_level import Variable, apply, as_tensor, exp, gather, reduce_mean, sqrt
 from levels.mid_level import RANDOM
 from levels.support.checks import at_least, flag, known, positive
 from levels_more.checks import as_python, called, expect
-from levels_more.low_level import activations
-from levels_more.low_level.ops import cast, concat, elu, gelu, log_softmax, reshape, softmax, swish, tanh, where
+from levels_more.low_level import nn
+from levels_more.low_level.ops import cast, concat, reshape, where
 from levels_more.mid_level.base_layer import TRAINING, Layer
 from levels_more.mid_level.composite_ops import joins
 from levels_more.mid_level.regularizers import REGULARIZERS
 
-ACTIVATIONS = collections.ChainMap({}, mid_level.ACTIVATIONS)  # those of the core are found behind these
-ACTIVATIONS.update(
-    elu=elu,
-    exponential=exp,
-    gelu=gelu,
-    hard_sigmoid=activations.hard_sigmoid,
-    leaky_relu=activations.leaky_relu,
-    log_sigmoid=activations.log_sigmoid,
-    log_softmax=log_softmax,
-    mish=activations.mish,
-    relu6=activations.relu6,
-    selu=activations.selu,
-    silu=swish,
-    softmax=softmax,
-    softplus=activations.softplus,
-    softsign=activations.softsign,
-    swish=swish,
-    tanh=tanh,
-)
+# the functions of levels_more.low_level.nn by their names, before those of the core
+ACTIVATIONS = collections.ChainMap({name: getattr(nn, name) for name in nn.__all__}, mid_level.ACTIVATIONS)
+ACTIVATIONS["exponential"] = exp
 
 
 def check_softmax(name, activation, units):

@@ -12,7 +12,7 @@ from levels_more.mid_level.composite_ops import joins
 
 
 def weighted(loss, each, sample_weight):
-    """What each sample gives, [batch, …], times its weight [batch] or [batch, 1], in the dtype of what it gives, as in Keras.
+    """The loss of each sample [batch, …] times its weight [batch] or [batch, 1], in the dtype of the loss, as in Keras.
 
     Raises ValueError for other shapes.
     """
@@ -42,7 +42,7 @@ class Loss(losses.Loss):
 
 
 class Reduced(Loss):
-    """A loss with a name, whose `reduction` is the mean, or the "sum" over samples, or "none": a number for each sample.
+    """A loss with a name and a `reduction`: the mean, the "sum" over samples, or "none", a number for each sample.
 
     Raises ValueError for another one.
     """
@@ -107,9 +107,9 @@ class Huber(Reduced):
 
 
 def check_bent_once(loss, y_pred):
-    """Raise ValueError for a sigmoid or a softmax in the place of the logits that this loss bends itself.
+    """Raise ValueError for a sigmoid or a softmax in the place of the logits that this loss expects.
 
-    While a function is traced, as in `fit`, each tensor knows its op. Outside nobody knows where numbers come from: they pass.
+    While a function is traced, as in `fit`, each tensor knows its op. Otherwise nothing can be said.
     """
     op = y_pred.node.op if type(y_pred) is Symbol else ""
     if op in ("sigmoid", "softmax"):
@@ -157,8 +157,8 @@ class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
 class CategoricalCrossentropy(Crossentropy):
     """The mean of -Σ y_true·log p over samples, for y_true and p [batch, classes], p scaled to a sum of 1.
 
-    `from_logits=True` takes the z of p = softmax(z) in the place of p. A z of -inf rules a class out: where y_true is 0, it
-    costs nothing.
+    `from_logits=True` takes the z of p = softmax(z) in the place of p. A z of -inf rules a class out: if y_true is 0,
+    it costs nothing.
     """
 
     def check(self, y_true, y_pred):

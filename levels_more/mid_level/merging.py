@@ -23,9 +23,9 @@ def beside(op, number):
 class Arithmetic(Layer):
     """An op by name, of a list of two tensors, as `Add` but for any op of two; or of one tensor and a number beside it.
 
-    `op` is "add", "subtract", "multiply", "divide", "power" or "matmul"; the number stands right of the tensor, or left of it
-    if `left`. "negative" takes a tensor alone. It is what `inputs * 2.0` makes of an `Input`. Raises ValueError for other
-    names, and TypeError for what is no number.
+    `op` is "add", "subtract", "multiply", "divide", "power" or "matmul"; the number stands right of the tensor, or left
+    if `left`. "negative" takes a tensor alone. It is what `inputs * 2.0` makes of an `Input`. Raises ValueError for
+    other names, and TypeError for what is no number.
     """
 
     def __init__(self, op, number=None, left=False, **options):

@@ -13,7 +13,7 @@ from levels_more.mid_level.base_metric import Metric, ratio, snake_case
 from levels_more.mid_level.losses import LOSSES, check_classes
 
 
-def bend_of(loss):
+def activation_of(loss):
     """What makes probabilities of the logits that this loss takes."""
     return sigmoid if isinstance(loss, losses.BinaryCrossentropy) else softmax
 
@@ -21,7 +21,7 @@ def bend_of(loss):
 def heed_logits(metrics, losses):
     """Let the metrics that were asked for by name expect logits [batch, …], where the loss beside them takes those.
 
-    sigmoid(z) > 0.5 is z > 0. A metric that is given as an object has a threshold of the reader's, and keeps it, as in Keras.
+    sigmoid(z) > 0.5 is z > 0. A metric that is given as an object keeps its threshold, as in Keras.
     """
     for metric in metrics:
         if getattr(metric, "by_name", False) and getattr(losses[0], "from_logits", False):
@@ -42,7 +42,7 @@ class BinaryAccuracy(Metric):
         self.check_probabilities("y_true", y_true)
 
     def of_logits(self, loss):
-        self.threshold, self.bend = (0.0, None) if isinstance(loss, losses.BinaryCrossentropy) else (0.5, softmax)
+        self.threshold, self.activation = (0.0, None) if isinstance(loss, losses.BinaryCrossentropy) else (0.5, softmax)
 
     def said(self, y_pred):
         return cast(y_pred > self.threshold, y_pred.dtype)
@@ -73,7 +73,7 @@ class MeanLoss(Metric):
 
     def of_logits(self, loss):
         if self.loss.probabilities and not getattr(self.loss, "from_logits", False):
-            self.bend = bend_of(loss)
+            self.activation = activation_of(loss)
 
     def parts(self, y_true, y_pred):
         return (self.loss.call(y_true, y_pred),)
@@ -90,7 +90,7 @@ class RootMeanSquaredError(Metric):
 
 
 class Calculated(Metric):
-    """The mean over all rows of what a function of yours, function(y_true, y_pred), gives: for each row, or for the batch.
+    """The mean over all rows of function(y_true, y_pred), a function of yours that gives a number for each row, or one.
 
     An update raises ValueError where it gives anything else.
     """
@@ -156,7 +156,7 @@ class Recall(Precision):
 
 
 class AUC(BinaryAccuracy):
-    """The area under the ROC curve, for probabilities [batch] or [batch, 1]: `num_thresholds` points, and straight lines.
+    """The area under the ROC curve, for probabilities [batch] or [batch, 1]: `num_thresholds` points, joined by lines.
 
     A probability outside of [0, 1] makes `result` raise ValueError.
     """
@@ -167,7 +167,7 @@ class AUC(BinaryAccuracy):
         super().__init__(np.array([-1e-7, *inner, 1.0 + 1e-7]), **options)
 
     def of_logits(self, loss):
-        self.bend = bend_of(loss)
+        self.activation = activation_of(loss)
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
@@ -227,17 +227,8 @@ class AccuracyByShape(Metric):
         self.parts = fitting.parts
 
 
-_NAMED = (
-    BinaryAccuracy,
-    CategoricalAccuracy,
-    SparseCategoricalAccuracy,
-    Mean,
-    Precision,
-    Recall,
-    AUC,
-    R2Score,
-    RootMeanSquaredError,
-)
+_NAMED = [Mean, BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy]
+_NAMED += [Precision, Recall, AUC, R2Score, RootMeanSquaredError]
 METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
 METRICS.update(
     {snake_case(kind.__name__): kind for kind in _NAMED}, accuracy=functools.partial(AccuracyByShape, "accuracy")

@@ -1,4 +1,4 @@
-"""Further optimizers, momentum, rates that depend on the step, and gradients that are made shorter."""
+"""Further optimizers, momentum, learning rate schedules, and gradients that are clipped."""
 
 import collections
 import functools
@@ -23,10 +23,9 @@ def shortened(gradients, norm):
 
 
 class Optimizer(optimizers.Optimizer, Module):
-    """An optimizer whose gradients are none of them (`clipnorm`), or not all together (`global_clipnorm`), longer than that,
-    and whose numbers are none of them further from 0 than `clipvalue`. It may have a name.
+    """An optimizer that clips gradients (Pascanu et al., 2013). It may have a name.
 
-    Pascanu et al., 2013.
+    `clipnorm` bounds the norm of each, `global_clipnorm` that of all together, `clipvalue` each number.
     """
 
     def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
@@ -57,7 +56,7 @@ class Optimizer(optimizers.Optimizer, Module):
 
 
 class SGD(Optimizer, optimizers.SGD):
-    """With momentum v ← momentum·v - rate·dw and w ← w + v (Polyak, 1964). Nesterov's looks ahead: w + momentum·v - rate·dw."""
+    """With momentum v ← momentum·v - rate·dw and w ← w + v (Polyak, 1964); Nesterov's: w ← w + momentum·v - rate·dw."""
 
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
         super().__init__(learning_rate, **options)
@@ -72,7 +71,7 @@ class SGD(Optimizer, optimizers.SGD):
 
 
 class Adam(Optimizer, optimizers.Adam):
-    """That of the core, with gradients that are made shorter."""
+    """That of the core, with gradients that are clipped."""
 
 
 class Adagrad(Optimizer):
@@ -116,7 +115,7 @@ class AdamW(Adam):
 
 
 class ExponentialDecay(Made):
-    """initial_learning_rate · decay_rate ** (step / decay_steps), where `staircase` leaves the whole part of step / decay_steps"""
+    """initial_learning_rate · decay_rate ** (step / decay_steps); `staircase` rounds the quotient down"""
 
     def __init__(self, initial_learning_rate, decay_steps, decay_rate, staircase=False):
         self.initial_learning_rate = positive("ExponentialDecay: initial_learning_rate", initial_learning_rate)
@@ -132,7 +131,7 @@ class ExponentialDecay(Made):
 
 
 class InverseTimeDecay(Made):
-    """initial_learning_rate / (1 + decay_rate · step / decay_steps), where `staircase` leaves the whole part of the quotient"""
+    """initial_learning_rate / (1 + decay_rate · step / decay_steps); `staircase` rounds the quotient down"""
 
     def __init__(self, initial_learning_rate, decay_steps, decay_rate, staircase=False):
         self.initial_learning_rate = positive("InverseTimeDecay: initial_learning_rate", initial_learning_rate)
@@ -147,7 +146,7 @@ class InverseTimeDecay(Made):
 
 
 class PolynomialDecay(Made):
-    """(initial - end)·(1 - t)^power + end, t = step / decay_steps, from `decay_steps` on 1"""
+    """(initial - end)·(1 - t)^power + end, t = step / decay_steps, at most 1"""
 
     def __init__(self, initial_learning_rate, decay_steps, end_learning_rate=0.0001, power=1.0):
         self.initial_learning_rate = positive("PolynomialDecay: initial_learning_rate", initial_learning_rate)
@@ -162,7 +161,7 @@ class PolynomialDecay(Made):
 
 
 class CosineDecay(Made):
-    """initial_learning_rate · ((1 - alpha)·(1 + cos(π·t)) / 2 + alpha), t = step / decay_steps, from `decay_steps` on 1.
+    """initial_learning_rate · ((1 - alpha)·(1 + cos(π·t)) / 2 + alpha), t = step / decay_steps, at most 1.
 
     Loshchilov and Hutter, 2017, https://arxiv.org/abs/1608.03983
     """
@@ -184,13 +183,11 @@ class PiecewiseConstantDecay(Made):
     """
 
     def __init__(self, boundaries, values):
-        boundaries, values = (
-            [
-                number(f"PiecewiseConstantDecay: one of the {name}", x, 0.0)
-                for x in several(f"PiecewiseConstantDecay: {name}", given, "a list of numbers")
-            ]
-            for name, given in (("boundaries", boundaries), ("values", values))
-        )
+        lists = []
+        for name, given in (("boundaries", boundaries), ("values", values)):
+            given = several(f"PiecewiseConstantDecay: {name}", given, "a list of numbers")
+            lists.append([number(f"PiecewiseConstantDecay: one of the {name}", x, 0.0) for x in given])
+        boundaries, values = lists
         if len(values) != len(boundaries) + 1 or sorted(boundaries) != [*boundaries]:
             given = f"{len(boundaries)} boundaries and {len(values)} values"
             raise ValueError(f"PiecewiseConstantDecay: {given}; expected one more value, and ascending boundaries")

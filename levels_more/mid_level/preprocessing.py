@@ -1,4 +1,4 @@
-"""Layers without weights to train: inputs brought to one scale, other shapes, bends and functions of your own as layers."""
+"""Layers without weights to train: inputs brought to one scale, other shapes, functions of your own as layers."""
 
 import math
 

@@ -121,11 +121,11 @@ def _bytes_of_a_row(x):
 
 
 def _groups(arrays, batches):
-    """Batches that are taken together: neighbours of one shape, small ones, where all are there already. Others stay alone."""
+    """Batches that are taken together: small neighbours of one shape, where all are there; others one by one."""
     sizes = []
     each_array(lambda x: sizes.append(_bytes_of_a_row(x)), arrays)
     there = isinstance(batches, (np.ndarray, list)) and len(batches)
-    if not there or DOOR.stands is not RUN:  # who listens hears of each
+    if not there or DOOR.stands is not RUN:  # a tape records each
         return ([rows] for rows in batches)
     count = max(1, AT_ONCE // max(1, sum(sizes) * np.size(batches[0])))
     parts = (batches[k : k + count] for k in range(0, len(batches), count))
@@ -209,7 +209,7 @@ def prefetched(elements, size):
         while (element := ahead.popleft().result()) is not _END:
             ahead.append(worker.submit(next, elements, _END))
             yield element
-    finally:  # a loop that is left early comes here too: Python closes a generator that nobody has any more
+    finally:  # a loop that is left early comes here too: Python closes the generator
         worker.shutdown(wait=False, cancel_futures=True)
 
 

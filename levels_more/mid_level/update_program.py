@@ -20,15 +20,15 @@ _OFTEN = 3  # what was traced anew so often would be again: then op by op is qui
 
 
 def _read(optimizer):
-    """All that a step reads of an optimizer of ours: its rule, its attributes, and those of a rate that depends on the step."""
+    """All that a step reads of an optimizer of ours: its rule, its attributes, and those of a schedule."""
     rate = optimizer.rate
     return [type(optimizer).update, *vars(optimizer).values(), *(vars(rate).values() if isinstance(rate, Made) else ())]
 
 
 class EagerStep(ShortFunction):
-    """A step of an optimizer as a program, which is made anew where an attribute has changed. Of a copy there is none yet.
+    """A step of an optimizer as a program, which is made anew where an attribute has changed. A copy begins without it.
 
-    Python of the reader's, which may print, has none: it runs in each step.
+    Python of the reader's, which may print, is no program: it runs in each step.
     """
 
     def __init__(self, optimizer, step):
@@ -52,7 +52,7 @@ class EagerStep(ShortFunction):
         return Graph([*new.values()], [*map(new.get, graph.updates.values())], {})
 
     def done(self, gradients, variables):
-        """Do a step by tensors shaped like these variables, and say so. False where that is no program: nothing was done."""
+        """Do a step by tensors shaped like these variables. False where that is no program: then nothing was done."""
         optimizer, read = self.optimizer, _read(self.optimizer)
         if len(read) != len(self.read) or not all(map(is_, read, self.read)):
             self.renew()

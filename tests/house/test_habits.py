@@ -1,4 +1,4 @@
-"""Seventy-five habits of people who come from Keras 3 and scikit-learn: what they type, tried here, and checked.
+"""Seventy-one habits of people who come from Keras 3 and scikit-learn: what they type, tried here, and checked.
 
 Each row says where the habit comes from, what is typed, and what must hold then: by NumPy or by counting, not by asking us
 twice. Most work. A few differ, or are refused with the cure, each in a sentence of the program's own; none is silently wrong.
@@ -17,7 +17,7 @@ import pytest
 from levels_more.mid_level import RANDOM
 
 PLACES = {
-    "Sequential": 12,
+    "Sequential": 8,
     "functional": 10,
     "subclassing": 9,
     "fit": 18,
@@ -147,40 +147,6 @@ HABITS = [
     ),
     Habit(
         "Sequential",
-        "pop takes the last layer away",
-        """
-        from levels_more.high_level import Sequential
-        from levels_more.mid_level import Dense
-
-        model = Sequential([Dense(8, activation="relu"), Dense(3), Dense(1)])
-        before = model(x)
-        model.pop()
-        answer = model.predict(x)
-        """,
-        """
-        assert len(model.layers) == 2 and len(model.get_weights()) == 4
-        assert answer.shape == (200, 3) and close(answer, forward(x, model.get_weights(), relu, None))
-        """,
-        ("model.pop()", "model.pop(), model.pop()"),
-    ),
-    Habit(
-        "Sequential",
-        "get_layer by name and by index",
-        """
-        from levels_more.high_level import Sequential
-        from levels_more.mid_level import Dense
-
-        model = Sequential([Dense(8, name="body"), Dense(1, name="head")])
-        head, body = model.get_layer("head"), model.get_layer(index=0)
-        """,
-        """
-        assert head is model.layers[-1] and head.units == 1
-        assert body is model.layers[0] and body.units == 8
-        """,
-        ('get_layer("head")', 'get_layer("body")'),
-    ),
-    Habit(
-        "Sequential",
         "weights come with the first call; a bias has the shape (units,)",
         """
         from levels_more.mid_level import Dense
@@ -244,42 +210,6 @@ HABITS = [
         ('Dense(8, activation="relu", input_shape=(4,))', 'Input((4,)), Dense(8, activation="relu")'),
         "refused",
         "TypeError: Dense: input_shape is not known here; put Input((4,)) in front of the layers",
-    ),
-    Habit(
-        "Sequential",
-        "a model of all layers' outputs",
-        """
-        from levels_more.high_level import Input, Model, Sequential
-        from levels_more.mid_level import Dense
-
-        model = Sequential([Input(shape=(4,)), Dense(8, activation="relu"), Dense(3), Dense(1)])
-        extractor = Model(inputs=model.inputs, outputs=[layer.output for layer in model.layers])
-        features = extractor(x)
-        """,
-        """
-        w = model.get_weights()
-        expected = [forward(x, w[:2], relu), forward(x, w[:4], relu, None), forward(x, w, relu, None, None)]
-        assert close([f.numpy() for f in features], expected)
-        """,
-        ("in model.layers", "in model.layers[::-1]"),
-    ),
-    Habit(
-        "Sequential",
-        "the features of one layer: get_layer(name).output",
-        """
-        from levels_more.high_level import Input, Model, Sequential
-        from levels_more.mid_level import Dense
-
-        model = Sequential(
-            [Input(shape=(4,)), Dense(8, activation="relu", name="middle"), Dense(3, name="last"), Dense(1)]
-        )
-        extractor = Model(inputs=model.inputs, outputs=model.get_layer(name="middle").output)
-        features = extractor.predict(x)
-        """,
-        """
-        assert close(features, forward(x, model.get_weights()[:2], relu))
-        """,
-        ('get_layer(name="middle")', 'get_layer(name="last")'),
     ),
     Habit(
         "Sequential",
@@ -1800,9 +1730,9 @@ def check(habit, names):
 each_habit = pytest.mark.parametrize("habit", HABITS, ids=lambda habit: f"{habit.place}: {habit.what}")
 
 
-def test_there_are_seventy_five_and_at_most_eight_do_not_work():
+def test_there_are_seventy_one_and_at_most_eight_do_not_work():
     assert {place: sum(habit.place == place for habit in HABITS) for place in PLACES} == PLACES
-    assert len(HABITS) == 75 == len({habit.what for habit in HABITS})
+    assert len(HABITS) == 71 == len({habit.what for habit in HABITS})
     others = [habit for habit in HABITS if habit.verdict != "works"]
     assert len(others) <= 8 and all(habit.verdict in ("differs", "refused") and habit.tells for habit in others)
 

@@ -25,7 +25,7 @@ NEEDED = {  # arguments without a default, or whose default is None -> a value
     "units": 3, "rate": 0.5, "input_dim": 5, "output_dim": 2, "stddev": 0.25, "n": 2, "scale": 2.0, "offset": 0.5,
     "initial_learning_rate": 0.125, "decay_steps": 10, "decay_rate": 0.5, "num_features": 3, "in_features": 3,
     "out_features": 2, "in1_features": 3, "in2_features": 3, "num_embeddings": 5, "embedding_dim": 2,
-    "normalized_shape": 3, "clipnorm": 0.5, "global_clipnorm": 0.5, "clipvalue": 0.5, "baseline": 0.5, "seed": 7,
+    "normalized_shape": 3, "clipnorm": 0.5, "global_clipnorm": 0.5, "clipvalue": 0.5, "seed": 7,
     "padding_idx": 1,
 }  # fmt: skip
 OTHERS = {  # arguments that are no numbers -> a value

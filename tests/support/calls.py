@@ -574,8 +574,6 @@ call("Model", F.Model, inputs=right(INPUT), outputs=right(OUTPUT))
 call("build", lambda **given: F.Sequential([M.Dense(1)]).build(**given), input_shape=right((None, 3), "objects"), dtype=DTYPE)
 call("compile", compiled, optimizer=made(M.SGD), loss=made(M.MeanSquaredError), metrics=made(lambda: [M.BinaryAccuracy()], "None empty"))
 call("loss_weights", lambda loss_weights: F.Model(INPUT, OUTPUT).compile(loss_weights=loss_weights), loss_weights=made(lambda: [2.0], "None"))
-call("get_layer", lambda name: F.Sequential([M.Dense(1, name="a")]).get_layer(name), name=right("a"))
-call("get_layer by number", lambda index: F.Sequential([M.Dense(1)]).get_layer(index=index), index=right(0, "zero"))
 call("arithmetic on an Input", lambda x: INPUT + x, x=right(1.0, "True complex nans zero negative fraction inf NaN large"))
 call("LambdaCallback", lambda told: fit(callbacks=[F.LambdaCallback(on_epoch_end=told)]), 
      told=right(lambda epoch, logs: None, "None")._replace(skips={"class", "function"}))

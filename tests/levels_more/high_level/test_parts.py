@@ -1,4 +1,4 @@
-"""A model's layers by name, and taken away; arithmetic with places for numbers; inputs and outputs by name."""
+"""Arithmetic with places for numbers; inputs and outputs by name; callbacks that take logs, and that do not."""
 
 import numpy as np
 import pytest
@@ -32,66 +32,6 @@ Y = X[:, :1] * 2.0
 
 def model(*front):
     return Sequential([*front, Dense(8, "relu", name="body"), Dense(1, name="head")])
-
-
-@pytest.mark.quick
-def test_a_layer_by_name_or_number():
-    net = model()
-    assert net.get_layer("head") is net.layers[1] is net.get_layer(index=-1)
-
-    class Own(Model):
-        def __init__(self):
-            super().__init__()
-            self.one, self.rest = Dense(2, name="one"), Sequential([Dense(3, name="inner")], name="rest")
-
-    assert Own().get_layer("rest").layers[0].units == 3 and Own().get_layer(index=0).units == 2
-    two = Sequential([Dense(1), Dense(2)])
-    for wrong, told in [
-        (lambda: net.get_layer("tail"), "no layer is called 'tail'; there are body, head"),
-        (lambda: two.get_layer("dense"), "2 layers are called 'dense'; give an index"),
-        (lambda: net.get_layer(), "name is None, index is None; give one of them"),
-        (lambda: net.get_layer(index=2), "index is 2; there are 2 layers"),
-        (lambda: Sequential([]).pop(), "sequential has no layer left"),
-    ]:
-        with pytest.raises(ValueError, match=told):
-            wrong()
-
-
-@pytest.mark.parametrize("front", [[], [Input(shape=(4,))]], ids=["rows", "Input"])
-def test_pop_after_a_fit(front, tmp_path):
-    net = model(*front)
-    net.compile("sgd", "mse")
-    net.fit(X, Y, verbose=0)
-    w, b, *_ = net.get_weights()
-    before = net.predict(X)
-    assert net.pop().name == "head"
-    answer = net.predict(X)
-    assert before.shape == (20, 1) and np.allclose(answer, np.maximum(X @ w + b, 0), atol=1e-6)
-    assert net.output.shape == (None, 8)
-    with pytest.raises(ValueError, match="trains a variable that is in no part of the model; compile it again"):
-        net.save(tmp_path / "m")
-    net.compile("sgd", "mse")
-    net.save(tmp_path / "m")
-    assert np.array_equal(load_model(tmp_path / "m").predict(X), answer)
-
-
-def test_what_goes_in_and_out_of_each_layer():
-    net = model()
-    with pytest.raises(ValueError, match=r"nobody knows its inputs yet; put Input\(shape\)"):
-        print(net.inputs)
-    with pytest.raises(ValueError, match="head was called on an Input 0 times"):
-        print(net.layers[1].output)
-    expected = net.predict(X)
-    assert net.inputs[0].shape == (None, 4) and net.output.shape == (None, 1)
-    inner = Model(net.inputs, net.get_layer("body").output)
-    assert np.allclose(inner.predict(X) @ net.get_weights()[2] + net.get_weights()[3], expected, atol=1e-6)
-    shared, place = Dense(2), Input((4,))
-    shared(place), shared(place)
-    with pytest.raises(ValueError, match="dense was called on an Input 2 times; keep what each"):
-        print(shared.output)
-    added = model(Input((4,)))
-    added.add(Dense(3))
-    assert added.output.shape == (None, 3) and added.layers[-1].input.shape == (None, 1)
 
 
 def test_arithmetic_with_places(tmp_path):

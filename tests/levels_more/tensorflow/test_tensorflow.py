@@ -582,17 +582,6 @@ def test_weights_of_classes_are_for_training_and_validation_has_its_steps(float6
 # What programs for the real library told apart: see each name there.
 
 
-def test_a_training_that_never_beats_the_baseline_ends():
-    for baseline, last in ((None, 4), (-1.0, 3)):
-        stop = keras.callbacks.EarlyStopping("loss", patience=2, baseline=baseline, start_from_epoch=1)
-        stop.model = graph_of(keras.Model)
-        stop.on_train_begin()
-        for epoch, loss in enumerate((0.1, 1.0, 0.9, 0.95, 0.92)):
-            if not stop.stopped_epoch:
-                stop.on_epoch_end(epoch, {"loss": loss})
-        assert stop.stopped_epoch == last
-
-
 def test_what_is_saved_comes_back(tmp_path):
     model = sequential()
     model.compile(optimizer="adam", loss="mse", metrics=["mae", "accuracy"])
