@@ -17,7 +17,7 @@ from levels_more.high_level.data_adapter import (
     rows_for,
 )
 from levels_more.high_level.multi_epoch import Ahead
-from levels_more.high_level.progress import HeldOut, Told, Watch, attach, noted_interrupts, progress
+from levels_more.high_level.progress import HeldOut, Told, Watch, attach, noted_interrupts, progress, shows_bars
 from levels_more.high_level.recompile import WAY
 
 
@@ -77,20 +77,21 @@ def batches_to_predict(model, x, size, steps):
 def run_training(model, data, epochs, verbose, callbacks, validation=None, first=0, ahead=None):
     """Train for so many epochs, with a bar; Ctrl-C waits for the end of a piece. Returns the History.
 
-    data, validation: Datasets of batches, the second or None; verbose: 1 shows the bar, 2 a line for each epoch; first:
-    the number of the first epoch, for callbacks; ahead: an `Ahead`, where an epoch may be done before the loop begins
-    it. Raises KeyboardInterrupt, with the weights of the last whole step, and TypeError for callbacks that are none.
+    data, validation: Datasets of batches, the second or None; verbose: 1 shows the bar, 2, and 1 where no bar can move, a
+    line for each epoch; first: the number of the first epoch, for callbacks; ahead: an `Ahead`, where an epoch may be
+    done before the loop begins it. Raises KeyboardInterrupt, with the weights of the last whole step, and TypeError for callbacks that are none.
     """
     callbacks, training = [] if callbacks is None else as_list(callbacks), model.training
     held = [] if validation is None else [HeldOut(model, validation)]
-    with noted_interrupts() as pressed, progress(data, epochs) if verbose == 1 else nullcontext() as bar:
+    lines = verbose == 2 or (verbose == 1 and not shows_bars())
+    with noted_interrupts() as pressed, progress(data, epochs) if verbose and not lines else nullcontext() as bar:
         if callbacks or held or training.metrics or WAY.change or DOOR.stands is not RUN:
             ahead = None
         training.watch = Watch(pressed, bar, callbacks, ahead)
         attach(callbacks, model)
         told = [Told(model, callbacks, first)] if callbacks else []
         try:
-            return loops.run_training(model, data, epochs, [*held, *told, training.watch], verbose == 2)
+            return loops.run_training(model, data, epochs, [*held, *told, training.watch], lines)
         finally:
             if ahead:
                 ahead.tell(model.history)

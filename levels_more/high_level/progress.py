@@ -1,6 +1,7 @@
 """Listeners of a training: callbacks, the progress bar, rows to validate, Ctrl-C."""
 
 import signal
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -119,6 +120,11 @@ def noted_interrupts():
     finally:
         if heard:
             signal.signal(signal.SIGINT, before)
+
+
+def shows_bars():
+    """Whether a bar can move here: in a terminal, or in a notebook. In a file it would leave nothing that one can read."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 def progress(data, epochs):

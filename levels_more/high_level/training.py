@@ -35,7 +35,7 @@ def made(what, table, name):
     found = known(what, table, name)
     found = found() if isinstance(name, (str, type)) else found
     if what == "metric" and isinstance(name, str):
-        found.by_name = True
+        found.by_name, found.name = True, name  # the history has the word that `compile` was given
     return found
 
 
@@ -181,7 +181,6 @@ class Training(loops.Training):
 
     def one_pass(self, step, data, history=None):
         """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
-
         losses, sizes, watch = [], [], self.watch
         step = step.__wrapped__  # `step_program` makes a `function` that is kept
         for metric in self.metrics:
@@ -194,9 +193,10 @@ class Training(loops.Training):
             if history is not None:
                 history.passes.append(piece)
                 watch.on_piece_end(piece, rows)
-
             if watch is not None:
                 watch.heed()
+            if listener and step.__self__.stop_training:  # a callback said so after this batch
+                break
         if not sizes:
             raise ValueError("the dataset gave no batch")
         if len(losses) > 1:  # added up here: the same, however it was cut into pieces

@@ -25,6 +25,7 @@ from levels_more.high_level import (
     TensorBoard,
     TerminateOnNaN,
 )
+from levels_more.high_level.data_adapter import parted
 from levels_more.mid_level import SGD, Dataset, Dense, ExponentialDecay
 
 TASK = tasks.linear()
@@ -429,3 +430,58 @@ def test_fit_runs_in_a_thread():
     thread.start()
     thread.join()
     assert len(found[0].losses) == 24
+
+
+def small_net(rate=0.01):
+    net = Sequential([Dense(1)])
+    net.compile(SGD(rate), "mse")
+    return net
+
+
+SMALL = np.ones((20, 2), "f4"), np.ones((20, 1), "f4")
+
+
+def test_a_callback_ends_the_training_after_a_batch():
+    class Ender(Callback):
+        def on_train_batch_end(self, step, logs):
+            self.model.stop_training = step == 1
+
+    net = small_net()
+    history = net.fit(*SMALL, batch_size=2, epochs=3, verbose=0, callbacks=[Ender()])
+    assert len(history.losses) == 2 and len(history.history["loss"]) == 1
+
+
+def test_where_no_bar_can_move_each_epoch_leaves_a_line(capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    small_net().fit(*SMALL, epochs=3, verbose=1)
+    said = capsys.readouterr()
+    assert said.err == "" and [line.split(":")[0] for line in said.out.splitlines()] == [
+        "History of 1 steps",
+        "History of 2 steps",
+        "History of 3 steps",
+    ]
+
+
+def test_a_plateau_never_raises_the_rate():
+    net = small_net(1e-4)
+    plateau = ReduceLROnPlateau("loss", factor=0.5, patience=0, min_lr=1e-2, min_delta=1e9)
+    net.fit(*SMALL, epochs=3, verbose=0, callbacks=[plateau])
+    assert float(net.optimizer.learning_rate) == pytest.approx(1e-4)
+
+
+def test_a_csv_log_has_the_columns_of_its_first_epoch(tmp_path):
+    class Late(Callback):
+        def on_epoch_end(self, epoch, logs):
+            if epoch:
+                logs["extra"] = 1.0
+
+    path = tmp_path / "log.csv"
+    small_net().fit(*SMALL, epochs=2, verbose=0, callbacks=[Late(), CSVLogger(path)])
+    assert [line.count(",") for line in path.read_text().splitlines()] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("rows, share, held", [(100, 0.29, 29), (100, 0.57, 57), (10, 0.25, 3), (344, 0.2, 69), (4, 0.1, 1)])
+def test_so_many_rows_are_held_out_as_by_keras(rows, share, held):
+    """Keras trains on the first int(rows · (1 - share))."""
+    kept, last = parted(Dataset.from_tensor_slices(np.arange(rows)), share)
+    assert (len(kept), len(last)) == (rows - held, held)
