@@ -1,10 +1,13 @@
 """A part as data that JSON can hold, and back: its class, and the arguments that it was made with."""
 
 import functools
+import inspect
 import reprlib
+import types
 
 from levels import high_level, mid_level
 from levels.mid_level import Made
+from levels_more import low_level
 from levels_more import mid_level as wide
 from levels_more.checks import as_python
 from levels_more.compiler.dependencies import of_levels
@@ -33,7 +36,7 @@ def written(value, seen):
     if not callable(value) or not getattr(value, "__name__", "").isidentifier():
         cure = "numbers, texts, lists, parts, and functions that `def` gave a name can be saved"
         raise ValueError(f"save: an argument is {reprlib.repr(value)}; {cure}")
-    return {"def": value.__name__}
+    return {"import" if FUNCTIONS.get(value.__name__) is value else "def": value.__name__}
 
 
 _PARTS = vars(mid_level) | vars(wide)  # a class here stands for that of the core with its name
@@ -41,6 +44,16 @@ CLASSES = {name: kind for name, kind in _PARTS.items() if isinstance(kind, type)
 CLASSES.update({kind.__name__: kind for kind in (Sequential, Input, Call, Training)})
 CLASSES["Functional"] = Model  # what a graph of layers is called in files
 CLASSES.update({name: made for name, made in vars(wide).items() if hasattr(made, "__wrapped__")})
+
+
+def _kept_by_name(name, value):
+    """Whether a file may name this: a function of ours of a tensor x, of targets y_true, or of the shape of weights."""
+    ours = isinstance(value, types.FunctionType) and value.__name__ == name
+    return ours and next(iter(inspect.signature(value).parameters), "") in ("x", "y_true", "shape")
+
+
+_NAMED = [pair for place in (low_level, low_level.nn, wide) for pair in vars(place).items()]
+FUNCTIONS = {name: value for name, value in _NAMED if _kept_by_name(name, value)}
 
 
 def made_again(part):
@@ -87,6 +100,8 @@ def reader(own):
             return parts[entry["is"]]
         if "def" in entry:
             return find("function", own, entry["def"])
+        if "import" in entry:
+            return find("function of levels", FUNCTIONS, entry["import"])
         if "class" not in entry:
             return entry  # options, or the file as a whole
         kind = find("class", classes, entry["class"])

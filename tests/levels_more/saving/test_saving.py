@@ -38,6 +38,7 @@ from levels_more.mid_level import (
     LayerNormalization,
     PiecewiseConstantDecay,
     RMSprop,
+    squared_error,
 )
 from levels_more.saving import export, files, load_model, save
 from levels_more.saving import model as saving
@@ -558,6 +559,20 @@ def test_classes_of_your_own_are_asked_for_by_name(tmp_path):
         missing = next(name for name in ("swish", "Scale", "Residual") if name not in own)  # from the inside out
         with pytest.raises(ValueError, match=f"{missing!r}; pass custom_objects={{{missing!r}: "):
             load_model(tmp_path / "m", own)
+
+
+def test_a_function_of_levels_needs_no_custom_objects_and_one_of_yours_is_no_other(tmp_path):
+    """Both are called `swish`."""
+    for mine in (low_level.swish, swish):
+        net = Sequential([Dense(2, mine), Dense(1)])
+        net.compile("sgd", squared_error)
+        net.fit(np.ones((4, 3), "f4"), np.ones((4, 1), "f4"), verbose=0)
+        net.save(tmp_path / "m")
+        if mine is swish:
+            with pytest.raises(ValueError, match="'swish'; pass custom_objects"):
+                load_model(tmp_path / "m")
+        again = load_model(tmp_path / "m", {"swish": mine})
+        assert again.training.losses == [squared_error] and again.layers[0].activation is mine
 
 
 def test_no_name_in_a_file_calls_a_function(tmp_path):
