@@ -247,12 +247,14 @@ def load_model(path, custom_objects=None):
 
 
 def fill(part, arrays, file):
-    """Give all variables the numbers that a file holds. Raises ValueError where it holds others."""
-    with blamed(file):
-        names = part.named(Variable)
+    """Give all variables the numbers that a file holds. Raises ValueError where it holds others, of another model."""
+    names = part.named(Variable)
+    try:
         if arrays.keys() != names.keys():
             raise ValueError(f"it holds {', '.join(arrays)}; expected {', '.join(names)}")
         part.set_weights([arrays[name] for name in names])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{file.as_posix()}: {error}; it is of a model with other layers") from None
 
 
 class Checkpoint:
