@@ -52,6 +52,7 @@ class Module:
         values = [as_tensor(w, variable) for variable, w in zip(named.values(), weights)]
         for (name, v), value in zip(named.items(), values):
             if value.spec is not v.spec:
-                raise ValueError(f"{name} is {v.spec}, the weight {value.spec}; reshape it")
+                cure = "; reshape it" if value.spec.nbytes == v.spec.nbytes else ""
+                raise ValueError(f"{name} is {v.spec}, the weight {value.spec}{cure}")
         for variable, value in zip(named.values(), values):
             variable.assign(value)
