@@ -4,13 +4,13 @@ from levels.hardware import PLACE
 from levels.low_level import trace
 from levels.mid_level import Made
 from levels_more.checks import dtype_of, several, sizes, word
-from levels_more.high_level.data_adapter import alone, as_list
+from levels_more.high_level.data_adapter import as_list, unwrap_single
 from levels_more.mid_level.merging import Arithmetic, sides
 
 
 def dry_run(layer, specs):
     """Call a layer on symbols: this builds it, and runs nothing. Returns the symbols that it gives."""
-    return trace(lambda *x: layer(alone(x)), specs)[1]
+    return trace(lambda *x: layer(unwrap_single(x)), specs)[1]
 
 
 def spec_of(shape, dtype):

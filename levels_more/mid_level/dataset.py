@@ -56,11 +56,11 @@ def adopted(data):
 class Dataset(mid_level.Dataset):
     """A dataset of any elements: tensors, words, tuples or dicts of them; `arrays` is None where no row numbers pass.
 
-    `length` is infinite for one that never ends, and NaN where only a pass can tell. Level 5 sets its `packing` and
+    `length` is infinite for one that never ends, and NaN where only a pass can tell. Level 5 sets its `layout` and
     `class_weight`.
     """
 
-    packing = class_weight = None
+    layout = class_weight = None
 
     def __init__(self, stage, make, length, arrays=None, batches=False, before=()):
         self.each = make  # the same as `make`, one after the other: a long pass begins at once
