@@ -66,6 +66,7 @@ GONE = {
     "get_layer, layers_of": "model.layers",
     "model_from_json": "model.save(path) and levels_more.saving.load_model(path)",
     "norm, l2_normalize, cosine_similarity, reduce_logsumexp": "reduce_sum, sqrt, exp and log",
+    "pick": "fancy_index",
     "reduce_prod, cumsum, diag": "NumPy's, on x.numpy(); no gradient passes through it",
     "split, pieces, unstack": "slices, as in x[:, 2:4]",
     "to_categorical": "numpy.eye(classes)[y]",
