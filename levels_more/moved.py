@@ -59,6 +59,7 @@ def told(name):
 # Names that a front of version 1 handed on -> what to use instead
 GONE = {
     "argsort, sort, top_k, ranked": "NumPy's argsort, and gather",
+    "beside, packed, taken": "a function of levels_more.mid_level.merging and stages",
     "clip_by_norm, clip_by_global_norm, global_norm": "clipnorm or global_clipnorm of an optimizer",
     "clone_model": "copy.deepcopy(model)",
     "confusion_matrix": "that of scikit-learn",

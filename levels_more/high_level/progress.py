@@ -56,7 +56,7 @@ class ProgressMonitor(Callback):
         self.pressed, self.bar, self.callbacks = pressed, bar, callbacks
         self.ahead, self.step = ahead, 0
         names = BEGIN, "on_train_batch_end"
-        self.each = any(getattr(callback, name, None) for callback in callbacks for name in names)
+        self.every_step = any(getattr(callback, name, None) for callback in callbacks for name in names)
 
     def check_interrupt(self):
         """Raise KeyboardInterrupt if Ctrl-C was pressed; the history has what the weights have."""
@@ -81,9 +81,9 @@ class ProgressMonitor(Callback):
         """
         if self.bar is not None:
             self.bar.update(len(losses))
-        if self.each:
+        if self.every_step:
             self.total, self.rows = self.total + float(np.dot(losses, rows)), self.rows + sum(rows)
-        for callback in self.callbacks if self.each else ():
+        for callback in self.callbacks if self.every_step else ():
             if callback.on_train_batch_end:
                 mean = getattr(callback.model, "means_by_batch", False)
                 logs = {"loss": self.total / self.rows if mean else float(losses[0])}

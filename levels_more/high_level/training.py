@@ -167,7 +167,7 @@ class Training(loops.Training):
         if ahead and ahead.may(self.steps_per_call):
             yield ahead.epoch(program, self, step.__self__.history)
             return
-        for part in cut(data.each(), lambda: 1 if listener else self.steps_per_call):
+        for part in cut(data.iterate(), lambda: 1 if listener else self.steps_per_call):
             if listener:
                 listener.on_step_begin()
             begun = time.perf_counter()
@@ -187,7 +187,7 @@ class Training(loops.Training):
         for metric in self.metrics:
             metric.reset_state()
         look = history is None or not history.passes  # once a training
-        listener = watch if history is not None and watch.each else None
+        listener = watch if history is not None and watch.every_step else None
         for piece, rows in self.pieces(step, data, listener, look):
             losses.append(piece)
             sizes.append(rows)

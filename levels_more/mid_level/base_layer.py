@@ -72,7 +72,7 @@ class Layer(mid_level.Layer, Module):
     def run(self, x, training=None):
         """What `call` gives for what the layer is called on. Raises TypeError for columns that nothing reads."""
         if isinstance(x, (Operators, np.ndarray)):
-            return self._heard(training, x)
+            return self._with_training(training, x)
         x = self.ordered(x) if isinstance(x, dict) else x
         if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
             from levels_more.high_level.data_adapter import (
@@ -90,13 +90,13 @@ class Layer(mid_level.Layer, Module):
                 raise TypeError(f"{self.name}: got columns {', '.join(map(str, x))}; expected an array; {cure}")
             self.input_names = [*x]
         several = array and first is not x and not isinstance(x, ColumnTensors)
-        return self._heard(training, [*map(as_tensor, x)] if several else x, *_several(x))
+        return self._with_training(training, [*map(as_tensor, x)] if several else x, *_several(x))
 
     def ordered(self, given):
         """Inputs {name: rows}, as `call` takes them: a graph of level 5 makes a list of them."""
         return given
 
-    def _heard(self, training, *given):
+    def _with_training(self, training, *given):
         """`_run`, with all layers inside told whether it is part of a training. None: as it was."""
         if training is None:
             return self._run(*given)
