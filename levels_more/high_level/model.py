@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 from levels import high_level
-from levels.low_level import function
+from levels.low_level import Operators, function
 from levels.mid_level import Layer as CoreLayer
 from levels.support.checks import at_least, flag, positive
 from levels_more.checks import expect, several
-from levels_more.high_level.data_adapter import answers, as_list, given_batches, is_data, unwrap_single
+from levels_more.high_level.data_adapter import answers, as_list, column_tensors, given_batches, is_data, unwrap_single
 from levels_more.high_level.fit import (
     batches_to_fit,
     batches_to_predict,
@@ -58,6 +58,13 @@ class Model(high_level.Model, Layer):
         raise ValueError(
             f"{self.name}: got {', '.join(map(str, given))}; its inputs and outputs are {told}, each by its name"
         )
+
+    def run(self, x, training=None):
+        """As of any layer; columns with names become tensors before."""
+        x = self.ordered(x) if isinstance(x, dict) else x
+        if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
+            x = column_tensors(self, x)
+        return super().run(x, training)
 
     def call(self, x):
         """What a graph gives for tensors x [batch, …]: its layers are called one after the other.

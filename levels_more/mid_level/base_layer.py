@@ -73,13 +73,6 @@ class Layer(mid_level.Layer, Module):
         """What `call` gives for what the layer is called on. Raises TypeError for columns that nothing reads."""
         if isinstance(x, (Operators, np.ndarray)):
             return self._with_training(training, x)
-        x = self.ordered(x) if isinstance(x, dict) else x
-        if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
-            from levels_more.high_level.data_adapter import (
-                column_tensors,  # level 5 is not there yet when level 4 is imported
-            )
-
-            x = column_tensors(self, x)
         first = x[0] if isinstance(x, (list, tuple)) and x else x
         array = isinstance(first, (Operators, np.ndarray))
         if not array and hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
@@ -88,13 +81,9 @@ class Layer(mid_level.Layer, Module):
             if of_levels(type(self).call) and not hasattr(type(self), "fit"):
                 cure = "a DenseFeatures before it reads columns, or a call of yours"
                 raise TypeError(f"{self.name}: got columns {', '.join(map(str, x))}; expected an array; {cure}")
-            self.input_names = [*x]
+            self.input_names, x = [*x], {name: as_tensor(part) for name, part in x.items()}
         several = array and first is not x and not isinstance(x, ColumnTensors)
         return self._with_training(training, [*map(as_tensor, x)] if several else x, *_several(x))
-
-    def ordered(self, given):
-        """Inputs {name: rows}, as `call` takes them: a graph of level 5 makes a list of them."""
-        return given
 
     def _with_training(self, training, *given):
         """`_run`, with all layers inside told whether it is part of a training. None: as it was."""
