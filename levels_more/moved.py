@@ -59,6 +59,7 @@ def told(name):
 # Names that a front of version 1 handed on -> what to use instead
 GONE = {
     "argsort, sort, top_k, ranked": "NumPy's argsort, and gather",
+    "beside, packed, taken": "a function of levels_more.mid_level.merging and stages",
     "clip_by_norm, clip_by_global_norm, global_norm": "clipnorm or global_clipnorm of an optimizer",
     "clone_model": "copy.deepcopy(model)",
     "confusion_matrix": "that of scikit-learn",
@@ -66,6 +67,7 @@ GONE = {
     "get_layer, layers_of": "model.layers",
     "model_from_json": "model.save(path) and levels_more.saving.load_model(path)",
     "norm, l2_normalize, cosine_similarity, reduce_logsumexp": "reduce_sum, sqrt, exp and log",
+    "pick": "fancy_index",
     "reduce_prod, cumsum, diag": "NumPy's, on x.numpy(); no gradient passes through it",
     "split, pieces, unstack": "slices, as in x[:, 2:4]",
     "to_categorical": "numpy.eye(classes)[y]",

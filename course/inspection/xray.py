@@ -58,7 +58,7 @@ def observed(model, x, y, listener, guest):
         from levels_more.high_level.data_adapter import given_batches
 
         data = given_batches(model, x, y, None, len(rows), 1)
-        x, y, _ = data.packing.unpacked(next(iter(data)))
+        x, y, _ = data.layout.unpacked(next(iter(data)))
     else:
         data = batches_of(model, x, y, len(rows))
         x, y = next(iter(data))

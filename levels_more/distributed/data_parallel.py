@@ -13,8 +13,8 @@ from levels_more.distributed.backend import Rows
 from levels_more.distributed.collectives import broadcast, meet, time_limit, world
 from levels_more.distributed.partition import spread
 from levels_more.high_level.data_adapter import as_list
-from levels_more.high_level.fit import Told, attach
-from levels_more.high_level.recompile import WAY
+from levels_more.high_level.fit import CallbackList, attach
+from levels_more.high_level.recompile import GRAPH_TRANSFORM
 
 
 def _own_rows(graph, batch):
@@ -25,11 +25,11 @@ def _own_rows(graph, batch):
 @contextlib.contextmanager
 def _going(change):
     """Inside this `with` block, that is done to each graph of a step."""
-    before, WAY.change = WAY.change, change
+    before, GRAPH_TRANSFORM.change = GRAPH_TRANSFORM.change, change
     try:
         yield
     finally:
-        WAY.change = before
+        GRAPH_TRANSFORM.change = before
 
 
 class _Now:
@@ -88,7 +88,7 @@ class First(Callback):
     def __init__(self, model, callbacks):
         attach(callbacks, model)
         self.pressed, self.error = [], None
-        self.model, self.listeners = model, Told(model, callbacks, 0)
+        self.model, self.listeners = model, CallbackList(model, callbacks, 0)
         heard = [callback for callback in callbacks if callback.on_train_batch_end]
         self.needed, each = from_first(lambda: (bool(callbacks), bool(heard)), "fit")  # only rank 0 may have some
         if each:

@@ -9,14 +9,14 @@ from levels.low_level import Variable, dce, trace
 from levels.support.checks import at_least, flag, positive, real
 from levels_more import needed
 from levels_more.checks import called, file_name, takes, word
-from levels_more.high_level.data_adapter import alone
+from levels_more.high_level.data_adapter import unwrap_single
 
 # what the name of a number contains of which more is better, or less
 RISING = "acc", "auc", "precision", "recall", "r2"
 FALLING = "loss", "error", "entropy", "mse", "mae"
 
 
-def spoken(name, value):
+def is_verbose(name, value):
     """Whether something is to be said: a bool, or Keras' 0, 1 or 2. Raises TypeError for anything else."""
     found = real(value)
     return flag(name, bool(found) if type(found) is int else value)
@@ -70,7 +70,7 @@ class EarlyStopping(Monitor):
     ):
         super().__init__(monitor, mode, min_delta)
         self.stopped_epoch = 0
-        self.verbose = spoken("EarlyStopping: verbose", verbose)
+        self.verbose = is_verbose("EarlyStopping: verbose", verbose)
         self.patience = at_least(0, "EarlyStopping: patience", patience)
         self.restore_best_weights = flag("EarlyStopping: restore_best_weights", restore_best_weights)
 
@@ -104,7 +104,7 @@ class ModelCheckpoint(Monitor):
     ):
         super().__init__(monitor, mode)
         self.filepath = file_name("ModelCheckpoint: filepath", filepath)
-        self.verbose = spoken("ModelCheckpoint: verbose", verbose)
+        self.verbose = is_verbose("ModelCheckpoint: verbose", verbose)
         self.save_best_only = flag("ModelCheckpoint: save_best_only", save_best_only)
         self.save_weights_only = flag("ModelCheckpoint: save_weights_only", save_weights_only)
 
@@ -132,7 +132,7 @@ class ReduceLROnPlateau(Monitor):
         self, monitor="val_loss", factor=0.1, patience=10, mode="auto", min_delta=1e-4, min_lr=0.0, *, verbose=0
     ):
         super().__init__(monitor, mode, min_delta)
-        self.verbose = spoken("ReduceLROnPlateau: verbose", verbose)
+        self.verbose = is_verbose("ReduceLROnPlateau: verbose", verbose)
         self.factor = positive("ReduceLROnPlateau: factor", factor, 1.0)
         self.patience = at_least(0, "ReduceLROnPlateau: patience", patience)
         self.min_lr = positive("ReduceLROnPlateau: min_lr", min_lr, zero=True)
@@ -154,7 +154,7 @@ class LearningRateScheduler(Callback):
 
     def __init__(self, schedule, verbose=0):
         self.schedule = called("LearningRateScheduler", schedule, "a function of the epoch and the last rate")
-        self.verbose = spoken("LearningRateScheduler: verbose", verbose)
+        self.verbose = is_verbose("LearningRateScheduler: verbose", verbose)
 
     def on_epoch_begin(self, epoch):
         optimizer = self.model.training.optimizer
@@ -234,7 +234,7 @@ def graph_of(model):
     with needed():
         from tensorboardX.proto.graph_pb2 import GraphDef
 
-    graph = dce(trace(lambda *x: model(alone(x)), model.input_specs)[0])
+    graph = dce(trace(lambda *x: model(unwrap_single(x)), model.input_specs)[0])
     paths = {variable: path.replace(".", "/") for path, variable in model.named(Variable).items()}
     names, drawn = {}, GraphDef()
     for number, node in enumerate(graph.nodes):

@@ -12,10 +12,10 @@ from levels.mid_level import Layer, Loss
 from levels.support.checks import at_least, check_finite, positive
 from levels_more.checks import as_int64, expect
 from levels_more.compiler.dependencies import of_levels
-from levels_more.high_level.recompile import Kept
+from levels_more.high_level.recompile import CachedFunction
 from levels_more.high_level.tables import arrays_of, is_table
 from levels_more.low_level.ops import reshape
-from levels_more.mid_level.base_layer import Beside
+from levels_more.mid_level.base_layer import ColumnTensors
 from levels_more.mid_level.dataset import Dataset, adopted
 
 
@@ -24,34 +24,34 @@ def as_list(x):
     return list(x) if isinstance(x, (list, tuple)) else [x]
 
 
-def alone(values):
+def unwrap_single(values):
     """The only one of several, or all."""
     return values[0] if len(values) == 1 else values
 
 
-class Packing(NamedTuple):
+class BatchLayout(NamedTuple):
     """How the arrays of a batch lie side by side: so many inputs, targets and weights of rows.
 
-    `names` are those of inputs that come as a dict, `readers` the layers of feature columns that read the inputs.
+    `names` are those of inputs that come as a dict, `column_layers` the layers of feature columns that read the inputs.
     """
 
     inputs: int
     targets: int = 0
     weights: int = 0
     names: tuple = ()
-    readers: tuple = ()
+    column_layers: tuple = ()
 
     def x(self, rows):
         """What the model is called on."""
         rows = rows[: self.inputs]
-        if self.readers:
-            return Beside(self.readers, rows)
-        return dict(zip(self.names, rows, strict=True)) if self.names else alone(rows)
+        if self.column_layers:
+            return ColumnTensors(self.column_layers, rows)
+        return dict(zip(self.names, rows, strict=True)) if self.names else unwrap_single(rows)
 
     def unpacked(self, rows):
         """(x, y, the weights) of the arrays of a batch."""
         last = self.inputs + self.targets
-        return self.x(rows), alone(rows[self.inputs : last]), list(rows[last:])
+        return self.x(rows), unwrap_single(rows[self.inputs : last]), list(rows[last:])
 
 
 def dtype_for(model, x):
@@ -73,8 +73,8 @@ def inputs_of(model, x):
 
     Whole numbers stay where the model may want some. Raises TypeError for what is no numbers.
     """
-    if is_table(x) and (readers := readers_of(model)):
-        return [tensor for reader in readers for tensor in reader.encode(x)], (), readers
+    if is_table(x) and (column_layers := column_layers_of(model)):
+        return [tensor for reader in column_layers for tensor in reader.encode(x)], (), column_layers
     if isinstance(x, dict):
         x = model.ordered(x)  # a graph, by names of its inputs
     names = tuple(x) if isinstance(x, dict) else ()
@@ -85,15 +85,15 @@ def inputs_of(model, x):
     return [as_rows(a, dtype, whole) for a in arrays], names, ()
 
 
-def readers_of(model):
+def column_layers_of(model):
     """The layers of a model that read columns, such as `DenseFeatures`."""
     return tuple(part for part in model.named(Layer).values() if hasattr(type(part), "encode"))
 
 
-def beside(model, columns):
+def column_tensors(model, columns):
     """What a model, or a layer, is called on where it is given columns with names."""
-    rows, names, readers = inputs_of(model, columns)
-    return Packing(len(rows), 0, 0, names, readers).x(rows)
+    rows, names, column_layers = inputs_of(model, columns)
+    return BatchLayout(len(rows), 0, 0, names, column_layers).x(rows)
 
 
 def takes_whole(model):
@@ -160,13 +160,13 @@ def by_class(y, class_weight):
     return np.array([class_weight.get(int(kind), 1.0) for kind in kinds])[places]
 
 
-def laid_out(model, x, y, sample_weight=None, class_weight=None):
-    """(tensors side by side, their Packing) of rows x, y and what they weigh."""
-    x, names, readers = inputs_of(model, x)
+def pack(model, x, y, sample_weight=None, class_weight=None):
+    """(tensors side by side, their BatchLayout) of rows x, y and what they weigh."""
+    x, names, column_layers = inputs_of(model, x)
     y = targets_of(model, y, x)
     dtype = float_of(y) or float_of(x) or dtype_for(model, None)
     weights = weights_of(y, sample_weight, class_weight, dtype)
-    return (*x, *y, *weights), Packing(len(x), len(y), len(weights), names, readers)
+    return (*x, *y, *weights), BatchLayout(len(x), len(y), len(weights), names, column_layers)
 
 
 def y_as(loss, y, predicted):
@@ -176,16 +176,16 @@ def y_as(loss, y, predicted):
     return reshape(y, (-1, *predicted.spec.shape[1:])) if single and not getattr(loss, "classes", False) else y
 
 
-def checked(model, rows, packing):
+def checked(model, rows, layout):
     """These tensors, of as many rows each. Raises ValueError for numbers that are not finite, and for targets or
     answers to the first rows that do not fit the loss."""
-    x, y = rows[: packing.inputs], rows[packing.inputs : packing.inputs + packing.targets]
+    x, y = rows[: layout.inputs], rows[layout.inputs : layout.inputs + layout.targets]
     for name, arrays in (("x", x), ("y", y)):
         for array in arrays:
             check_finite(name, array.numpy())
     losses = (model.training.losses * len(y))[: len(y)]
     asked = [getattr(loss, "probabilities", False) for loss in losses]
-    given = as_list(next(answers(model, [([a.numpy()[:32] for a in x], packing)]))) if any(asked) else y
+    given = as_list(next(answers(model, [([a.numpy()[:32] for a in x], layout)]))) if any(asked) else y
     for loss, target, answer, probabilities in zip(losses, y, given, asked, strict=False):
         if isinstance(loss, Loss) and not loss.classes:
             loss.check(target, target)
@@ -195,15 +195,19 @@ def checked(model, rows, packing):
 
 
 def answers(model, batches):
-    """What the model gives for each (tensors side by side, their Packing), one after the other, by a kept program."""
+    """What the model gives for each (tensors side by side, their BatchLayout), by a program that is kept."""
     kept, program, before = vars(model).get("predictor"), None, None
-    for rows, packing in batches:
-        if program is None or packing != before:
-            form = packing.names, packing.readers, packing.inputs
-            if kept is None or kept.packing != form:
-                kept = model.predictor = Kept(model, lambda *rows, p=packing: model(p.x(rows)), frozenset(["chosen"]))
-                kept.packing = form
-            program, before = kept.current(), packing  # it looks for changes once
+    for rows, layout in batches:
+        if program is None or layout != before:
+            form = layout.names, layout.column_layers, layout.inputs
+            if kept is None or kept.layout != form:
+
+                def predict(*rows, layout=layout):
+                    return model(layout.x(rows))
+
+                kept = model.predictor = CachedFunction(model, predict, frozenset(["chosen"]))
+                kept.layout = form
+            program, before = kept.current(), layout  # it looks for changes once
         yield program(*rows)
 
 
@@ -237,26 +241,26 @@ def parts_of(element):
 
 
 def batches_for(model, data, y=None, sample_weight=None, class_weight=None):
-    """A Dataset of batches as one for this model: its rows are laid out as its `packing` says, and checked.
+    """A Dataset of batches as one for this model: its rows are laid out as its `layout` says, and checked.
 
     Data that is not in memory is checked later, batch by batch. Raises TypeError for y or weights beside a Dataset.
     """
     for name, given in (("y", y), ("sample_weight", sample_weight)):
         expect(given is None, name, given, "nothing beside a Dataset, which gives (x, y) or (x, y, sample_weight)")
-    if data.packing is not None:  # it was made here
+    if data.layout is not None:  # it was made here
         return data
     found = data.of(data.arrays)
     if data.in_memory:
         arrays = data.arrays if isinstance(data.arrays, tuple) else (data.arrays,)
-        rows, packing = laid_out(model, *parts_of(arrays), class_weight)
-        found = data.of(checked(model, rows, packing))
-        found.packing = packing
+        rows, layout = pack(model, *parts_of(arrays), class_weight)
+        found = data.of(checked(model, rows, layout))
+        found.layout = layout
     found.class_weight = class_weight
     return found
 
 
 def rows_for(model, x, y=None, sample_weight=None, class_weight=None):
-    """(a Dataset of the rows of x, y and what they weigh, their Packing); x may be (x, y) or (x, y, sample_weight).
+    """(a Dataset of the rows of x, y and what they weigh, their BatchLayout); x may be (x, y) or (x, y, sample_weight).
 
     Raises TypeError where y is missing, ValueError where the arrays do not belong together.
     """
@@ -266,10 +270,10 @@ def rows_for(model, x, y=None, sample_weight=None, class_weight=None):
     if isinstance(x, (type(None), int, float)) or isinstance(y, (type(None), int, float)):
         told = "missing" if y is None else f"a {type(y).__name__}"
         raise TypeError(f"x is a {type(x).__name__}, y is {told}: give x and y, or a Dataset of batches (x, y)")
-    rows, packing = laid_out(model, x, y, sample_weight, class_weight)
+    rows, layout = pack(model, x, y, sample_weight, class_weight)
     data = Dataset.from_tensor_slices(rows)
-    checked(model, data.arrays, packing)
-    return data, packing
+    checked(model, data.arrays, layout)
+    return data, layout
 
 
 def parted(rows, share):
@@ -285,7 +289,7 @@ def given_batches(model, x, y, sample_weight, batch_size, steps, name="steps"):
     """What is given to be evaluated, as a Dataset of batches for this model."""
     if is_data(x):
         return batches_for(model, as_data(x, steps, name, True), y, sample_weight)
-    rows, packing = rows_for(model, x, y, sample_weight)
+    rows, layout = rows_for(model, x, y, sample_weight)
     data = as_data(rows.batch(batch_size), steps, name, True)
-    data.packing = packing
+    data.layout = layout
     return data

@@ -4,13 +4,13 @@ from levels.hardware import PLACE
 from levels.low_level import trace
 from levels.mid_level import Made
 from levels_more.checks import dtype_of, several, sizes, word
-from levels_more.high_level.data_adapter import alone, as_list
-from levels_more.mid_level.merging import Arithmetic, sides
+from levels_more.high_level.data_adapter import as_list, unwrap_single
+from levels_more.mid_level.merging import Arithmetic, operator_pair
 
 
 def dry_run(layer, specs):
     """Call a layer on symbols: this builds it, and runs nothing. Returns the symbols that it gives."""
-    return trace(lambda *x: layer(alone(x)), specs)[1]
+    return trace(lambda *x: layer(unwrap_single(x)), specs)[1]
 
 
 def spec_of(shape, dtype):
@@ -29,12 +29,12 @@ class Placeholder(Made):
 
     shape = property(lambda self: (None, *self.spec.shape[1:]), doc="Of any number of rows.")
     dtype = property(lambda self: self.spec.dtype)
-    __add__, __radd__ = sides("add")  # each makes a layer, and calls it
-    __sub__, __rsub__ = sides("subtract")
-    __mul__, __rmul__ = sides("multiply")
-    __truediv__, __rtruediv__ = sides("divide")
-    __matmul__, __rmatmul__ = sides("matmul")
-    __pow__, __rpow__ = sides("power")
+    __add__, __radd__ = operator_pair("add")  # each makes a layer, and calls it
+    __sub__, __rsub__ = operator_pair("subtract")
+    __mul__, __rmul__ = operator_pair("multiply")
+    __truediv__, __rtruediv__ = operator_pair("divide")
+    __matmul__, __rmatmul__ = operator_pair("matmul")
+    __pow__, __rpow__ = operator_pair("power")
     __array_ufunc__ = None  # NumPy's arrays leave `array + place` to the place
 
     def __neg__(self):

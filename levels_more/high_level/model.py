@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 from levels import high_level
-from levels.low_level import function
+from levels.low_level import Operators, function
 from levels.mid_level import Layer as CoreLayer
 from levels.support.checks import at_least, flag, positive
 from levels_more.checks import expect, several
-from levels_more.high_level.data_adapter import alone, answers, as_list, given_batches, is_data
+from levels_more.high_level.data_adapter import answers, as_list, column_tensors, given_batches, is_data, unwrap_single
 from levels_more.high_level.fit import (
     batches_to_fit,
     batches_to_predict,
@@ -59,6 +59,13 @@ class Model(high_level.Model, Layer):
             f"{self.name}: got {', '.join(map(str, given))}; its inputs and outputs are {told}, each by its name"
         )
 
+    def run(self, x, training=None):
+        """As of any layer; columns with names become tensors before."""
+        x = self.ordered(x) if isinstance(x, dict) else x
+        if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
+            x = column_tensors(self, x)
+        return super().run(x, training)
+
     def call(self, x):
         """What a graph gives for tensors x [batch, …]: its layers are called one after the other.
 
@@ -68,8 +75,8 @@ class Model(high_level.Model, Layer):
             raise NotImplementedError(f"{self.name}: write call(self, x), or make it by Model(inputs, outputs)")
         values = dict(zip(self.inputs, as_list(x), strict=True))
         for step in self.steps:
-            values[step] = step.layer(alone([values[x] for x in step.inputs]), step.training)
-        return alone([values[y] for y in self.outputs])
+            values[step] = step.layer(unwrap_single([values[x] for x in step.inputs]), step.training)
+        return unwrap_single([values[y] for y in self.outputs])
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=(), loss_weights=None):
         """Choose how to train, by names or objects; None is no metric. loss: one, or a list with one for each output.
@@ -118,8 +125,8 @@ class Model(high_level.Model, Layer):
                 raise TypeError("validation_split needs arrays x and y; beside a Dataset give validation_data")
             data, held, ahead = batches_to_fit(*given, steps_per_epoch), None, None
         else:
-            rows, packing, held = rows_to_fit(*given, share, validation_batch_size)
-            data, ahead = epochs_of(rows, packing, batch_size, steps_per_epoch, epochs, shuffle, seed, first)
+            rows, layout, held = rows_to_fit(*given, share, validation_batch_size)
+            data, ahead = epochs_of(rows, layout, batch_size, steps_per_epoch, epochs, shuffle, seed, first)
         if validation_data is not None:
             steps = validation_steps, "validation_steps"
             held = given_batches(self, validation_data, None, None, validation_batch_size, *steps)
@@ -132,7 +139,7 @@ class Model(high_level.Model, Layer):
         """
         data = given_batches(self, x, y, sample_weight, batch_size, steps)
         logs = self.training.one_pass(function(self.test_step), data)
-        return logs if flag("evaluate: return_dict", return_dict) else alone([*logs.values()])
+        return logs if flag("evaluate: return_dict", return_dict) else unwrap_single([*logs.values()])
 
     def predict(self, x, batch_size=1024, verbose=0, steps=None):
         """What the model gives for all rows of x: a NumPy array, or a list of them. Of a Dataset of (x, y) it takes x.
@@ -142,7 +149,7 @@ class Model(high_level.Model, Layer):
         batches = batches_to_predict(self, x, at_least(1, "predict: batch_size", batch_size), steps)
         outputs = zip(*map(as_list, answers(self, batches)), strict=True)
         found = [[part.numpy() for part in parts] for parts in outputs]
-        return alone([np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in found])
+        return unwrap_single([np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in found])
 
     def test_step(self, x, y):
         """The loss on one batch, for `evaluate` and for validation. Yours to override, like `train_step`."""

@@ -21,7 +21,7 @@ from levels.high_level import epoch_loss
 _NUMBERS = 2**16  # of rows, in one call: they stay in a cache
 
 
-class Ahead:
+class LookAhead:
     """The epochs of a training on rows in memory; `done` holds the losses of those that were not asked for yet.
 
     Where a loss is not finite, the variables become what they were, and the epochs are done one by one: the training
@@ -36,9 +36,9 @@ class Ahead:
         self.full = whole * self.size
         self.sizes = array("q", [self.size] * whole + [left] * (left > 0))
 
-    def may(self, pace):
+    def may(self, steps_per_call):
         """Whether the next epoch is done, or short: a call has so many steps."""
-        return self.done or self.orders or pace >= len(self.sizes)
+        return self.done or self.orders or steps_per_call >= len(self.sizes)
 
     def epoch(self, program, training, history):
         """The losses [steps] of the next epoch of a kept function, and how many rows each step had."""
@@ -48,7 +48,7 @@ class Ahead:
 
     def go(self, program, training, left):
         """Do as many of the epochs that are left as a call may take."""
-        count = max(1, min(left, training.pace // len(self.sizes), _NUMBERS // len(self.rows)))
+        count = max(1, min(left, training.steps_per_call // len(self.sizes), _NUMBERS // len(self.rows)))
         count = 1 if self.single or self.full < len(self.rows) else count
         while len(self.orders) < count:
             self.orders.append(self.rows.make())

@@ -14,7 +14,7 @@ from levels_more.checks import takes
 BEGIN = "on_train_batch_begin"  # a callback may have this method, too
 
 
-class HeldOut(Callback):
+class Validation(Callback):
     """The first listener of a training that has rows to validate: adds their loss and metrics, {"val_loss": …}."""
 
     def __init__(self, model, data):
@@ -25,7 +25,7 @@ class HeldOut(Callback):
         logs.update({f"val_{name}": value for name, value in found.items()})
 
 
-class Told(Callback):
+class CallbackList(Callback):
     """Hands events on to callbacks. Epochs count from `first` on, and `logs` go to methods that take them."""
 
     def __init__(self, model, callbacks, first):
@@ -50,16 +50,16 @@ class Told(Callback):
         self.tell("on_train_end", logs=dict(self.model.history.epochs[-1]) if self.model.history.epochs else {})
 
 
-class Watch(Callback):
+class ProgressMonitor(Callback):
     """The last listener of a training: moves the bar, calls callbacks for each step, and checks for Ctrl-C."""
 
     def __init__(self, pressed, bar, callbacks, ahead):
         self.pressed, self.bar, self.callbacks = pressed, bar, callbacks
         self.ahead, self.step = ahead, 0
         names = BEGIN, "on_train_batch_end"
-        self.each = any(getattr(callback, name, None) for callback in callbacks for name in names)
+        self.every_step = any(getattr(callback, name, None) for callback in callbacks for name in names)
 
-    def heed(self):
+    def check_interrupt(self):
         """Raise KeyboardInterrupt if Ctrl-C was pressed; the history has what the weights have."""
         if self.pressed and not (self.ahead and self.ahead.done):
             raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
@@ -74,7 +74,7 @@ class Watch(Callback):
             if begin:
                 begin(self.step, *[{}] * takes(begin, 2))
 
-    def on_piece_end(self, losses, rows):
+    def on_call_end(self, losses, rows):
         """After each call, with its losses [steps] and their numbers of rows; one step, if a callback wants each.
 
         Steps count from 0 in each epoch, as in Keras. The loss is that of the step, or the mean of the epoch so far
@@ -82,9 +82,9 @@ class Watch(Callback):
         """
         if self.bar is not None:
             self.bar.update(len(losses))
-        if self.each:
+        if self.every_step:
             self.total, self.rows = self.total + float(np.dot(losses, rows)), self.rows + sum(rows)
-        for callback in self.callbacks if self.each else ():
+        for callback in self.callbacks if self.every_step else ():
             if callback.on_train_batch_end:
                 mean = getattr(callback.model, "means_by_batch", False)
                 logs = {"loss": self.total / self.rows if mean else float(losses[0])}
@@ -95,7 +95,7 @@ class Watch(Callback):
     def on_epoch_end(self, epoch, logs):
         if self.bar is not None:
             self.bar.set_postfix(logs, refresh=False)
-        self.heed()
+        self.check_interrupt()
 
 
 def attach(callbacks, model):
@@ -111,7 +111,7 @@ def attach(callbacks, model):
 
 
 @contextmanager
-def noted_interrupts():
+def deferred_interrupts():
     """Inside this `with` block Ctrl-C only fills the list that it gives. (Only the main thread gets the signal.)"""
     pressed, heard = [], threading.current_thread() is threading.main_thread()
     before = heard and signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
@@ -131,4 +131,4 @@ def progress(data, epochs):
     """A bar for so many passes over the data."""
     from tqdm.auto import tqdm  # here, because it takes its time to load
 
-    return tqdm(total=epochs * len(data) if data.packing else None, unit=" steps")
+    return tqdm(total=epochs * len(data) if data.layout else None, unit=" steps")

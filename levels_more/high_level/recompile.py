@@ -18,18 +18,18 @@ from levels.mid_level import Made
 from levels_more.compiler.dependencies import TEXTS, changed, of_levels, read_outside, same
 
 # attributes that change while what a trace reads does not
-PASSING = {
+IGNORED_ATTRIBUTES = {
     "again",
     "history",
     "input_names",
     "input_specs",
     "output_shape",
-    "pace",
     "place",
     "predictor",
     "programs",
     "row_weights",
     "rows_weighed",
+    "steps_per_call",
     "stop_training",
     "watch",
 }
@@ -122,7 +122,7 @@ def places_of(value, unread=frozenset()):
     Attributes of these names are left out, where all that is met is ours: Python of the reader may read them.
     """
     found, parts, dicts, members, waiting, met = [], [], [], [], [value], {}
-    first, passing = value, PASSING | unread
+    first, passing = value, IGNORED_ATTRIBUTES | unread
     while waiting:
         value = waiting.pop()
         if id(value) not in met:
@@ -145,14 +145,14 @@ def places_of(value, unread=frozenset()):
     return [(_members_stay, place, True), *named, *found]
 
 
-class _Way(threading.local):
+class _GraphTransform(threading.local):
     change = None  # what is done to each graph that is traced: a function (graph, rows of a batch) -> another graph
 
 
-WAY = _Way()  # `distributed.partition` cuts graphs for several ranks there
+GRAPH_TRANSFORM = _GraphTransform()  # `distributed.partition` cuts graphs for several ranks there
 
 
-class Kept(Function):
+class CachedFunction(Function):
     """A function that stays compiled: `current` looks whether what its trace has read of a model has changed since.
 
     `unread`: names of attributes that Python of ours does not read in it.
@@ -169,11 +169,11 @@ class Kept(Function):
         self.places = []
 
     def program(self, args, key, over):
-        return super().program(args, (key, WAY.change), over)
+        return super().program(args, (key, GRAPH_TRANSFORM.change), over)
 
     def traced(self, signature, over):
         graph, result = super().traced(signature, over)
-        return WAY.change(graph, signature[0].shape[0]) if WAY.change else graph, result
+        return GRAPH_TRANSFORM.change(graph, signature[0].shape[0]) if GRAPH_TRANSFORM.change else graph, result
 
     def current(self):
         """This function, which is traced anew in its next call if something has changed."""

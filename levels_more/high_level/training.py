@@ -10,11 +10,11 @@ from levels.high_level import epoch_loss, loops
 from levels.low_level import as_tensor, reduce_mean
 from levels.support.checks import known, positive
 from levels_more.checks import takes
-from levels_more.high_level.data_adapter import as_list, laid_out, parts_of, y_as
-from levels_more.high_level.recompile import Kept
+from levels_more.high_level.data_adapter import as_list, pack, parts_of, y_as
+from levels_more.high_level.recompile import CachedFunction
 from levels_more.mid_level import losses, metrics
 from levels_more.mid_level.losses import LOSSES, weighted
-from levels_more.mid_level.metrics import METRICS, heed_logits
+from levels_more.mid_level.metrics import METRICS, expect_logits
 from levels_more.mid_level.optimizers import OPTIMIZERS
 from levels_more.mid_level.stages import cut
 
@@ -78,7 +78,7 @@ class Training(loops.Training):
         super().__init__(made("optimizer", OPTIMIZERS, optimizer), made("loss", LOSSES, first))
         self.losses += [made("loss", LOSSES, each) for each in others]
         self.metrics = [made("metric", METRICS, each) for each in as_list([] if metrics is None else metrics)]
-        heed_logits(self.metrics, self.losses)
+        expect_logits(self.metrics, self.losses)
         self.loss_weights = loss_weights
         if loss_weights is not None:
             name = "compile: one of the loss_weights"
@@ -87,7 +87,7 @@ class Training(loops.Training):
         self.programs = {}  # (step, packing) -> its function
         self.row_weights = []  # of the rows of the batch that is traced
         self.rows_weighed = False  # whether a loss has read them
-        self.pace, self.watch = 1, None  # steps in a call, see `pieces`; the listener while `fit` runs
+        self.steps_per_call, self.watch = 1, None  # steps in a call, see `pieces`; the listener while `fit` runs
 
     def __getstate__(self):
         """What a copy begins with: all but the programs, which are of this model's variables."""
@@ -123,9 +123,9 @@ class Training(loops.Training):
         first, *others = each + model.losses
         return sum(others, first)
 
-    def on_rows(self, step, packing, rows):
+    def on_rows(self, step, layout, rows):
         """step(x, y) on the arrays of a batch. Raises ValueError for a step of yours that ignores their weights."""
-        x, y, self.row_weights = packing.unpacked(rows)
+        x, y, self.row_weights = layout.unpacked(rows)
         try:
             result = step(x, y)
             if self.row_weights and not self.rows_weighed:
@@ -135,18 +135,18 @@ class Training(loops.Training):
         finally:
             self.row_weights, self.rows_weighed = [], False
 
-    def step_program(self, step, packing, look=True):
-        """step(x, y) as a `Kept` function of the arrays of a batch. It is made once.
+    def step_program(self, step, layout, look=True):
+        """step(x, y) as a `CachedFunction` function of the arrays of a batch. It is made once.
 
         With `look` it is traced anew if something that its trace has read has changed since.
         """
-        if (step, packing) not in self.programs:
+        if (step, layout) not in self.programs:
             if not takes(step, 2):
                 cure = f"write def {step.__name__}(self, x, y), and return the loss, one number"
                 raise TypeError(f"{step.__qualname__}: fit calls it with a batch's x and y; {cure}")
-            kept = Kept(step.__self__, lambda *rows: self.on_rows(step, packing, rows))
-            self.programs[step, packing] = kept
-        kept = self.programs[step, packing]
+            kept = CachedFunction(step.__self__, lambda *rows: self.on_rows(step, layout, rows))
+            self.programs[step, layout] = kept
+        kept = self.programs[step, layout]
         return kept.current() if look else kept
 
     def pieces(self, step, data, listener, look):
@@ -155,19 +155,19 @@ class Training(loops.Training):
         The first call is one step; from the time that it takes follows the length of the next. Data that is not in
         memory comes batch by batch, and each batch is a call. With a `listener` each step is a call, too.
         """
-        if data.packing is None:
+        if data.layout is None:
             for element in data:
-                rows, packing = laid_out(step.__self__, *parts_of(element), data.class_weight)
+                rows, layout = pack(step.__self__, *parts_of(element), data.class_weight)
                 if listener:
                     listener.on_step_begin()
-                yield self.step_program(step, packing, look)(*rows).numpy().reshape(1), [len(rows[0])]
+                yield self.step_program(step, layout, look)(*rows).numpy().reshape(1), [len(rows[0])]
             return
-        program = self.step_program(step, data.packing, look)
+        program = self.step_program(step, data.layout, look)
         ahead = None if look or self.watch is None else self.watch.ahead
-        if ahead and ahead.may(self.pace):
+        if ahead and ahead.may(self.steps_per_call):
             yield ahead.epoch(program, self, step.__self__.history)
             return
-        for part in cut(data.each(), lambda: 1 if listener else self.pace):
+        for part in cut(data.iterate(), lambda: 1 if listener else self.steps_per_call):
             if listener:
                 listener.on_step_begin()
             begun = time.perf_counter()
@@ -176,8 +176,8 @@ class Training(loops.Training):
             yield losses, [len(batch) for batch in part]
 
     def timed(self, steps, begun):
-        """Note the pace: so many steps took the time since then."""
-        self.pace = max(1, int(PIECE_SECONDS * steps / (time.perf_counter() - begun)))
+        """Set the length of a call: so many steps took the time since then."""
+        self.steps_per_call = max(1, int(PIECE_SECONDS * steps / (time.perf_counter() - begun)))
 
     def one_pass(self, step, data, history=None):
         """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
@@ -186,15 +186,15 @@ class Training(loops.Training):
         for metric in self.metrics:
             metric.reset_state()
         look = history is None or not history.passes  # once a training
-        listener = watch if history is not None and watch.each else None
+        listener = watch if history is not None and watch.every_step else None
         for piece, rows in self.pieces(step, data, listener, look):
             losses.append(piece)
             sizes.append(rows)
             if history is not None:
                 history.passes.append(piece)
-                watch.on_piece_end(piece, rows)
+                watch.on_call_end(piece, rows)
             if watch is not None:
-                watch.heed()
+                watch.check_interrupt()
             if listener and step.__self__.stop_training:  # a callback said so after this batch
                 break
         if not sizes:

@@ -25,7 +25,7 @@ from levels_more.low_level.ops import (
     reduce_max, reduce_min, reshape, silu, sin, softmax, square, swapaxes, swish, tanh, transpose, where,
 )
 from levels_more.low_level.random import Generator, normal, set_seed, shuffle, uniform
-from levels_more.low_level.shape import expand_dims, pick, squeeze, stack, take
+from levels_more.low_level.shape import expand_dims, fancy_index, squeeze, stack, take
 from levels_more.low_level.statistics import largest, reduce_std, reduce_variance, smallest, take_along
 from levels_more.moved import elsewhere
 
@@ -35,15 +35,16 @@ __all__ = [
     "Tensor", "Trace", "VJPS", "Variable", "WALKS", "abs", "absolute", "apply", "arange", "arg_max", "arg_min",
     "argmax", "argmin", "as_instructions", "as_tensor", "backward", "boolean_mask", "broadcast_to", "cast", "cat",
     "check_fits", "clip", "concat", "constant", "constant_fold", "cos", "cse", "dce", "device", "divide", "dnn",
-    "dnn_classifier", "dot", "eager", "elu", "equal", "erf", "exp", "expand_dims", "eye", "fill", "floor", "floordiv",
-    "function", "gather", "gelu", "grad", "hand_on", "hard_sigmoid", "largest", "leaky_relu", "linear_regression",
-    "log", "log1p", "log_sigmoid", "log_softmax", "logical_and", "logical_not", "logical_or", "made_from", "matmul",
-    "maximum", "minimum", "mish", "mod", "moved", "needed_by", "nn", "normal", "one_hot", "ones", "ones_like", "pick",
-    "quickest_walk", "range", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min", "reduce_std",
-    "reduce_sum", "reduce_variance", "relu", "relu6", "reshape", "rounded", "row_parts", "selu", "set_seed", "shuffle",
-    "sides", "sigmoid", "sign", "silu", "sin", "slice_of", "smallest", "softmax", "softplus", "softsign", "sqrt",
-    "square", "squeeze", "stack", "stop_gradient", "swapaxes", "swish", "take", "take_along", "tanh", "tasks", "tensor",
-    "trace", "transpose", "unbroadcast", "uniform", "walk_back", "where", "zeros", "zeros_like",
+    "dnn_classifier", "dot", "eager", "elu", "equal", "erf", "exp", "expand_dims", "eye", "fancy_index", "fill",
+    "floor", "floordiv", "function", "gather", "gelu", "grad", "hand_on", "hard_sigmoid", "largest", "leaky_relu",
+    "linear_regression", "log", "log1p", "log_sigmoid", "log_softmax", "logical_and", "logical_not", "logical_or",
+    "made_from", "matmul", "maximum", "minimum", "mish", "mod", "moved", "needed_by", "nn", "normal", "one_hot", "ones",
+    "ones_like", "quickest_walk", "range", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min",
+    "reduce_std", "reduce_sum", "reduce_variance", "relu", "relu6", "reshape", "rounded", "row_parts", "selu",
+    "set_seed", "shuffle", "sides", "sigmoid", "sign", "silu", "sin", "slice_of", "smallest", "softmax", "softplus",
+    "softsign", "sqrt", "square", "squeeze", "stack", "stop_gradient", "swapaxes", "swish", "take", "take_along",
+    "tanh", "tasks", "tensor", "trace", "transpose", "unbroadcast", "uniform", "walk_back", "where", "zeros",
+    "zeros_like",
 ]
 
 

@@ -5,23 +5,23 @@ import numpy as np
 from levels.low_level import OPERATORS, Operators, as_tensor, constant
 from levels_more.checks import dtype_of, expect, sizes
 from levels_more.low_level.autodiff import stop_gradient
-from levels_more.low_level.numpy_functions import by_numpy
+from levels_more.low_level.numpy_functions import numpy_op
 from levels_more.low_level.ops import broadcast_to, cast, where
 
 
 def floor(x):
     """The whole number beneath each number of a tensor x, in x's dtype. Its slope is 0. Not in a traced function."""
-    return by_numpy(np.floor, as_tensor(x))
+    return numpy_op(np.floor, as_tensor(x))
 
 
 def rounded(x):
     """The whole number nearest to each number of a tensor x, half to even. Its slope is 0. Not in a traced function."""
-    return by_numpy(np.round, as_tensor(x))
+    return numpy_op(np.round, as_tensor(x))
 
 
 def sign(x):
     """-1, 0 or 1 for each number of a tensor x, in x's dtype. Its slope is 0. Not in a traced function."""
-    return by_numpy(np.sign, as_tensor(x))
+    return numpy_op(np.sign, as_tensor(x))
 
 
 def floordiv(x, y):
@@ -35,7 +35,7 @@ def floordiv(x, y):
     if x.dtype.kind == "i" and not y.numpy().all():
         raise ZeroDivisionError(f"whole numbers divided by 0, in {y!r:.60}")
     with np.errstate(divide="ignore", invalid="ignore"):
-        return by_numpy(np.floor_divide, x, y.numpy())
+        return numpy_op(np.floor_divide, x, y.numpy())
 
 
 def mod(x, y):
@@ -47,7 +47,7 @@ def mod(x, y):
     y = as_tensor(y, x)
     count = floordiv(x, y)
     with np.errstate(invalid="ignore"):
-        rest = by_numpy(np.mod, x, y.numpy())
+        rest = numpy_op(np.mod, x, y.numpy())
     nothing = stop_gradient(x) - x + count * (y - stop_gradient(y))  # 0, or NaN of infinities, but with both slopes
     return rest - where(nothing == 0, nothing, 0)
 

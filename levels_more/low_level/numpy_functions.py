@@ -7,7 +7,7 @@ import numpy as np
 from levels.low_level import Operators, Tensor, constant
 
 
-def by_numpy(function, *args, **how):
+def numpy_op(function, *args, **how):
     """A NumPy function of the numbers of tensors: a tensor, or a tuple of them, on the device of the first.
 
     No gradient passes through it. Raises TypeError in a traced function, where the numbers are not known.
@@ -21,4 +21,4 @@ def by_numpy(function, *args, **how):
 
 def without_gradient(function):
     """The same, as a function of tensors."""
-    return functools.partial(by_numpy, function)
+    return functools.partial(numpy_op, function)

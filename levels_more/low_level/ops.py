@@ -9,10 +9,10 @@ from levels.support.checks import flag
 from levels_more.checks import as_tuple, axis_of, dtype_of, expect, index_of, number, several, sizes
 
 
-def _whole(axis):
+def _normalize_axis(axis):
     """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
     if isinstance(axis, tuple):
-        return tuple(map(_whole, axis))
+        return tuple(map(_normalize_axis, axis))
     return None if axis is None else index_of("axis", axis)
 
 
@@ -29,12 +29,14 @@ def matmul(x, w):
 
 def transpose(x, axes=None):
     """The axes in another order, all in reverse where `axes` is None: [a, b, …] -> [a', b', …]."""
-    return apply("transpose", x, axes=None if axes is None else _whole(several("transpose: axes", as_tuple(axes))))
+    axes = None if axes is None else _normalize_axis(several("transpose: axes", as_tuple(axes)))
+    return apply("transpose", x, axes=axes)
 
 
 def reshape(x, shape):
     """The same numbers in the same order, in another shape; one size may be -1, which is what is left."""
-    x, shape = as_tensor(x), _whole(shape if isinstance(shape := as_tuple(shape), tuple) else (shape,))
+    x, shape = as_tensor(x), as_tuple(shape)
+    shape = _normalize_axis(shape if isinstance(shape, tuple) else (shape,))
     known = math.prod(size for size in shape if size != -1)
     left = math.prod(x.shape) // known if known and shape.count(-1) == 1 else -1
     return apply("reshape", x, shape=tuple(left if size == -1 else size for size in shape))
@@ -42,7 +44,7 @@ def reshape(x, shape):
 
 def concat(values, axis=0):
     """The tensors of a list one after the other along an axis. Raises ValueError for an axis that they do not have."""
-    values, axis = _alike(several("concat: values", values, "a list of tensors")), _whole(axis)
+    values, axis = _alike(several("concat: values", values, "a list of tensors")), _normalize_axis(axis)
     axes = len(values[0].spec.shape) if values else 0
     if axis is None or not -axes <= axis < axes:
         raise ValueError(f"concat: axis {axis} is not an axis of {[x.spec.shape for x in values[:3]]}")
@@ -117,12 +119,12 @@ def equal(x, y):
 
 def reduce_max(x, axis=None, keepdims=False):
     """The largest number along one axis, or of all."""
-    return apply("reduce_max", x, axis=_whole(axis), keepdims=keepdims)
+    return apply("reduce_max", x, axis=_normalize_axis(axis), keepdims=keepdims)
 
 
 def reduce_min(x, axis=None, keepdims=False):
     """The smallest number along one axis, or of all."""
-    return apply("reduce_min", x, axis=_whole(axis), keepdims=keepdims)
+    return apply("reduce_min", x, axis=_normalize_axis(axis), keepdims=keepdims)
 
 
 def arg_max(x, axis=None, keepdims=False):
@@ -136,7 +138,7 @@ def arg_min(x, axis=None, keepdims=False):
 
 
 def _place(op, x, axis, keepdims):
-    y = apply(op, x, axis=_whole(axis))
+    y = apply(op, x, axis=_normalize_axis(axis))
     if not flag(f"{op}: keepdims", keepdims):
         return y
     shape = [1] * len(x.shape) if axis is None else [*x.shape]

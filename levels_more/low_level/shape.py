@@ -61,7 +61,7 @@ def take(x, rows, axis=0):
     return transpose(y, [*range(new, new + axis), *range(new), *range(new + axis, new + axes - 1)])
 
 
-def pick(x, index):
+def fancy_index(x, index):
     """x[index] as in NumPy. Lists, arrays and tensors of row numbers or bools may be among its parts.
 
     Raises IndexError for places that x has not, and what x[index] raises.

@@ -24,7 +24,7 @@ from levels_more.mid_level.losses import (
     BinaryCrossentropy, CategoricalCrossentropy, Crossentropy, Huber, LOSSES, Loss, MeanAbsoluteError, MeanSquaredError,
     Reduced, SparseCategoricalCrossentropy, check_classes, weighted,
 )
-from levels_more.mid_level.merging import Add, Arithmetic, Average, Maximum, Minimum, Multiply, Subtract, beside, sides
+from levels_more.mid_level.merging import Add, Arithmetic, Average, Maximum, Minimum, Multiply, Subtract
 from levels_more.mid_level.metrics import (
     AUC, Accuracy, AccuracyByShape, BinaryAccuracy, Calculated, CategoricalAccuracy, METRICS, Mean, MeanLoss, Precision,
     R2Score, Recall, RootMeanSquaredError, SparseCategoricalAccuracy,
@@ -36,9 +36,9 @@ from levels_more.mid_level.optimizers import (
 from levels_more.mid_level.preprocessing import Lambda, LeakyReLU, Normalization, Rescaling, Reshape
 from levels_more.mid_level.regularizers import L1, L1L2, L2, REGULARIZERS
 from levels_more.mid_level.stages import (
-    as_array, as_element, batched, cached, cut, each_array, filtered, mapped, packed, prefetched, repeated, shuffled,
-    stack, taken,
+    as_array, as_element, batched, cached, cut, each_array, filtered, mapped, prefetched, repeated, shuffled, stack,
 )
+from levels_more.moved import elsewhere
 
 __all__ = [
     "ACTIVATIONS", "AUC", "Accuracy", "AccuracyByShape", "Activation", "Adagrad", "Adam", "AdamW", "Add", "Arithmetic",
@@ -51,11 +51,14 @@ __all__ = [
     "NumericColumn", "OPTIMIZERS", "Optimizer", "PiecewiseConstantDecay", "PolynomialDecay", "Precision", "R2Score",
     "RANDOM", "REGULARIZERS", "RMSprop", "Recall", "Reduced", "Rescaling", "Reshape", "RootMeanSquaredError", "SGD",
     "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "Subtract", "affine", "as_array", "as_element",
-    "batched", "beside", "bucket_of", "bucketized_column", "cached", "categorical_column_with_hash_bucket",
+    "batched", "bucket_of", "bucketized_column", "cached", "categorical_column_with_hash_bucket",
     "categorical_column_with_identity", "categorical_column_with_vocabulary_list", "check_classes", "column",
     "cross_entropy", "crossed_column", "cut", "descend", "dnn_classifier", "each_array", "embedding_column", "filtered",
     "fingerprint", "glorot_uniform", "indicator_column", "layers", "linear_regression", "losses", "mapped", "metrics",
-    "numeric_column", "optimizers", "packed", "prefetched", "ratio", "recipe", "repeated", "row_by_row", "shortened",
-    "shuffled", "sides", "snake_case", "squared_error", "stack", "taken", "tasks", "truncated_normal", "values_of",
-    "weighted",
+    "numeric_column", "optimizers", "prefetched", "ratio", "recipe", "repeated", "row_by_row", "shortened", "shuffled",
+    "snake_case", "squared_error", "stack", "tasks", "truncated_normal", "values_of", "weighted",
 ]
+
+
+def __getattr__(name):
+    raise elsewhere(__name__, name)

@@ -21,17 +21,17 @@ class _Training(threading.local):
 TRAINING = _Training()
 
 
-class Beside(list):
+class ColumnTensors(list):
     """Tensors side by side, and the layers of feature columns that read them: each takes its own by `of(layer)`."""
 
-    def __init__(self, readers, tensors):
+    def __init__(self, column_layers, tensors):
         super().__init__(tensors)
-        self.readers = readers
+        self.column_layers = column_layers
 
     def of(self, layer):
         """Those of a layer. Raises ValueError for one that is no part of the model."""
         first = 0
-        for reader in self.readers:
+        for reader in self.column_layers:
             if reader is layer:
                 return self[first : first + len(layer.columns)]
             first += len(reader.columns)
@@ -72,12 +72,7 @@ class Layer(mid_level.Layer, Module):
     def run(self, x, training=None):
         """What `call` gives for what the layer is called on. Raises TypeError for columns that nothing reads."""
         if isinstance(x, (Operators, np.ndarray)):
-            return self._heard(training, x)
-        x = self.ordered(x) if isinstance(x, dict) else x
-        if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
-            from levels_more.high_level.data_adapter import beside  # level 5 is not there yet when level 4 is imported
-
-            x = beside(self, x)
+            return self._with_training(training, x)
         first = x[0] if isinstance(x, (list, tuple)) and x else x
         array = isinstance(first, (Operators, np.ndarray))
         if not array and hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
@@ -86,15 +81,11 @@ class Layer(mid_level.Layer, Module):
             if of_levels(type(self).call) and not hasattr(type(self), "fit"):
                 cure = "a DenseFeatures before it reads columns, or a call of yours"
                 raise TypeError(f"{self.name}: got columns {', '.join(map(str, x))}; expected an array; {cure}")
-            self.input_names = [*x]
-        several = array and first is not x and not isinstance(x, Beside)
-        return self._heard(training, [*map(as_tensor, x)] if several else x, *_several(x))
+            self.input_names, x = [*x], {name: as_tensor(part) for name, part in x.items()}
+        several = array and first is not x and not isinstance(x, ColumnTensors)
+        return self._with_training(training, [*map(as_tensor, x)] if several else x, *_several(x))
 
-    def ordered(self, given):
-        """Inputs {name: rows}, as `call` takes them: a graph of level 5 makes a list of them."""
-        return given
-
-    def _heard(self, training, *given):
+    def _with_training(self, training, *given):
         """`_run`, with all layers inside told whether it is part of a training. None: as it was."""
         if training is None:
             return self._run(*given)

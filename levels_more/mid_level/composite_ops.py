@@ -49,10 +49,10 @@ def _stands_for(op):
 
     What that text refuses is refused again where the ops run one by one. Other errors are raised here.
     """
-    _, apart, trials = _JOINED[op]
+    _, single_ops, trials = _COMPOSITES[op]
     specs = [pool()["cpu:0"].spec(shape, np.float64) for shape in trials[-1][0]]
     try:
-        graph, _, _ = trace(apart, specs)
+        graph, _, _ = trace(single_ops, specs)
     except (LookupError, TypeError, ValueError):
         return False
     except AttributeError as error:
@@ -64,7 +64,7 @@ def _stands_for(op):
     return found == _RECORDS[op] and graph.outputs == graph.nodes[-1:]
 
 
-def joins(op, x):
+def fuses(op, x):
     """Whether ops on x, a tensor or anything else, become this one: x has numbers, on a CPU, and no trace is open.
 
     (Inside `eager()` they do not; an open tape records the composite op.)
@@ -76,7 +76,7 @@ def joins(op, x):
     return here and _rules_are_ours(op) and _stands_for(op)
 
 
-def _of_several(op):
+def _without_loop(op):
     """What stands in the table for a composite op, until a reader enters a kernel: it has no loop of its own."""
 
     def function(*arrays):
@@ -116,14 +116,14 @@ def _planner(op):
     return planner
 
 
-def _rule(op, which, ours, apart):
+def _rule(op, which, ours, single_ops):
     """The rule of a composite op for one of its inputs: `ours`, or that of the single ops if one has another rule."""
 
     def back(dy, y, *inputs):
         if _rules_are_ours(op):
             return ours(dy, y, *inputs)
         with GradientTape() as tape:
-            total = reduce_sum(apart(*inputs) * dy)
+            total = reduce_sum(single_ops(*inputs) * dy)
         return tape.gradient(total, inputs[which])
 
     return back
@@ -164,7 +164,7 @@ def _loss(call):
 
 _NUMBERS = [([shape, shape], {}) for shape in ((1,), (9, 1), (3, 5))]
 _BY_ROWS = [([(m, k), (k, n), (1, n)], {}) for m, k, n in ((1, 1, 1), (3, 5, 4), (17, 33, 9))]
-_JOINED = {  # op -> (its rules, the ops apart, on what a kernel is tried)
+_COMPOSITES = {  # op -> (its rules, the ops apart, on what a kernel is tried)
     "affine": (_affine_back(lambda dy, y: dy), _layer(as_tensor), _BY_ROWS),
     "affine_relu": (
         _affine_back(lambda dy, y: apply("relu_grad", dy, y)),
@@ -182,6 +182,6 @@ _JOINED = {  # op -> (its rules, the ops apart, on what a kernel is tried)
         _NUMBERS,
     ),
 }
-for _op, (_rules, _apart, TRIALS[_op]) in _JOINED.items():
-    kernel(_op, "cpu", planner=_planner(_op))(_of_several(_op))
-    VJPS[_op] = tuple(_rule(_op, k, rule, _apart) for k, rule in enumerate(_rules))
+for _op, (_rules, _single_ops, TRIALS[_op]) in _COMPOSITES.items():
+    kernel(_op, "cpu", planner=_planner(_op))(_without_loop(_op))
+    VJPS[_op] = tuple(_rule(_op, k, rule, _single_ops) for k, rule in enumerate(_rules))

@@ -19,16 +19,16 @@ from levels_more.mid_level.stages import (
     as_element,
     batched,
     cached,
+    collate,
     each_array,
-    each_taken,
     filtered,
     in_rows,
     mapped,
-    packed,
     prefetched,
     repeated,
     shuffled,
-    taken,
+    take_batches,
+    take_rows,
 )
 
 
@@ -37,7 +37,7 @@ def _elements(data):
     if data.arrays is None:
         return iter(data.make())
     arrays = each_array(np.asarray, data.arrays)
-    return (taken(arrays, rows) for rows in data.each())
+    return (take_rows(arrays, rows) for rows in data.iterate())
 
 
 def _then(data, stage, make, length, arrays=None, batches=False):
@@ -56,15 +56,15 @@ def adopted(data):
 class Dataset(mid_level.Dataset):
     """A dataset of any elements: tensors, words, tuples or dicts of them; `arrays` is None where no row numbers pass.
 
-    `length` is infinite for one that never ends, and NaN where only a pass can tell. Level 5 sets its `packing` and
+    `length` is infinite for one that never ends, and NaN where only a pass can tell. Level 5 sets its `layout` and
     `class_weight`.
     """
 
-    packing = class_weight = None
+    layout = class_weight = None
 
     def __init__(self, stage, make, length, arrays=None, batches=False, before=()):
-        self.each = make  # the same as `make`, one after the other: a long pass begins at once
-        super().__init__(stage, make if arrays is None else lambda: packed(make()), length, arrays, batches, before)
+        self.iterate = make  # the same as `make`, one after the other: a long pass begins at once
+        super().__init__(stage, make if arrays is None else lambda: collate(make()), length, arrays, batches, before)
 
     @classmethod
     def from_tensor_slices(cls, arrays):
@@ -78,7 +78,7 @@ class Dataset(mid_level.Dataset):
 
         x, y: what `from_tensor_slices` takes. Raises ValueError for what is no row numbers.
         """
-        rows = packed(batches)
+        rows = collate(batches)
         for part in [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]:
             if part.ndim != 2 or part.dtype.kind != "i" or not part.size or part.min() < 0:
                 given = reprlib.repr(batches)
@@ -117,7 +117,7 @@ class Dataset(mid_level.Dataset):
             return (each_array(as_element, element) for element in self.make())
         kinds = set()
         each_array(lambda x: kinds.add(type(x)), self.arrays)
-        elements = each_taken(self.arrays, self.each())
+        elements = take_batches(self.arrays, self.iterate())
         return elements if kinds == {Tensor} else (each_array(as_element, element) for element in elements)
 
     def __len__(self):
@@ -136,7 +136,7 @@ class Dataset(mid_level.Dataset):
 
     def of(self, arrays):
         """The same row numbers, of other arrays."""
-        return type(self)(self.stage, self.each, self.length, arrays, self.batches, self.stages[:-1])
+        return type(self)(self.stage, self.iterate, self.length, arrays, self.batches, self.stages[:-1])
 
     @property
     def in_memory(self):
@@ -205,7 +205,7 @@ class Dataset(mid_level.Dataset):
 
     def steps(self, count):
         """A dataset whose passes are the next `count` elements each; behind the last element comes the first."""
-        running = repeated(self.each, itertools.count())
+        running = repeated(self.iterate, itertools.count())
         return _then(self, f"steps({count})", lambda: islice(running, count), count, self.arrays)
 
     def repeat(self, count=None):
@@ -215,7 +215,7 @@ class Dataset(mid_level.Dataset):
         n = at_least(1, "repeat: count", count)
         if self.arrays is not None and not self.batches and n * self.length > 10**6:  # no longer few row numbers
             return _then(self, f"repeat({n})", lambda: repeated(lambda: _elements(self), range(n)), n * self.length)
-        return _then(self, f"repeat({n})", lambda: repeated(self.each, range(n)), n * self.length, self.arrays)
+        return _then(self, f"repeat({n})", lambda: repeated(self.iterate, range(n)), n * self.length, self.arrays)
 
     def cache(self):
         """What the first whole pass gave, again in every pass."""
@@ -231,7 +231,7 @@ class Dataset(mid_level.Dataset):
 
 def _part(data, first, last=None, step=1):
     """A pass from one place up to another, or to the end; or every so many elements of it."""
-    rows = data.each()
+    rows = data.iterate()
     return rows[first:last:step] if isinstance(rows, (np.ndarray, list)) else islice(rows, first, last, step)
 
 

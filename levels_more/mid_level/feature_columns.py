@@ -10,7 +10,7 @@ from levels.mid_level import Made
 from levels.support.checks import at_least, known
 from levels_more.checks import called, number, several, without_mask, word
 from levels_more.low_level.ops import concat, one_hot
-from levels_more.mid_level.base_layer import Beside, Layer
+from levels_more.mid_level.base_layer import ColumnTensors, Layer
 from levels_more.mid_level.hashing import bucket_of
 
 
@@ -161,7 +161,7 @@ class IndicatorColumn(FeatureColumn):
 
 def own_tensors(layer, features):
     """What `DenseFeatures` is called with, as tensors: its part of a model's columns, or what it makes of a dict."""
-    if isinstance(features, Beside):
+    if isinstance(features, ColumnTensors):
         return features.of(layer)
     if isinstance(features, Operators):  # of a single column
         return [features]

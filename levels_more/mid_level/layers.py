@@ -13,7 +13,7 @@ from levels_more.checks import as_python, called, expect
 from levels_more.low_level import nn
 from levels_more.low_level.ops import cast, concat, reshape, where
 from levels_more.mid_level.base_layer import TRAINING, Layer
-from levels_more.mid_level.composite_ops import joins
+from levels_more.mid_level.composite_ops import fuses
 from levels_more.mid_level.regularizers import REGULARIZERS
 
 # the functions of levels_more.low_level.nn by their names, before those of the core
@@ -74,7 +74,7 @@ class Dense(mid_level.Dense, Layer):
         if not self.use_bias:
             return self.activation(x @ self.kernel)
         op = "affine_relu" if self.activation is nn.relu else "affine"
-        if not joins(op, x) or getattr(self.bias, "shape", None) != (1, self.units):
+        if not fuses(op, x) or getattr(self.bias, "shape", None) != (1, self.units):
             return super().call(x)
         y = apply(op, x, self.kernel, self.bias)
         return y if op == "affine_relu" or self.activation is as_tensor else self.activation(y)

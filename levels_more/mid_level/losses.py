@@ -8,7 +8,7 @@ from levels.mid_level import losses
 from levels.support.checks import flag, positive
 from levels_more.compiler.eager.bounds_check import surely_within
 from levels_more.low_level.ops import absolute, cast, log_softmax, minimum, one_hot, reshape
-from levels_more.mid_level.composite_ops import joins
+from levels_more.mid_level.composite_ops import fuses
 
 
 def weighted(loss, each, sample_weight):
@@ -54,7 +54,7 @@ class Reduced(Loss):
             raise ValueError(f"{self}: reduction is {reduction!r}; expected 'sum_over_batch_size', 'sum' or 'none'")
 
     is_mean = property(lambda self: self.reduction in ("sum_over_batch_size", "mean"))
-    joined = None  # the op that the mean of `call` is
+    composite_op = None  # the op that the mean of `call` is
 
     def each(self, y_true, y_pred, sample_weight=None):
         """A number for each sample [batch]: the mean over the last axis of y_true and y_pred."""
@@ -68,8 +68,8 @@ class Reduced(Loss):
     def __call__(self, y_true, y_pred, sample_weight=None):
         """One number, or one for each sample. Raises ValueError where y_true and y_pred do not belong together."""
         if self.is_mean:
-            if sample_weight is None and self.joined and joins(self.joined, y_pred):
-                return apply(self.joined, *self.checked(y_true, y_pred))
+            if sample_weight is None and self.composite_op and fuses(self.composite_op, y_pred):
+                return apply(self.composite_op, *self.checked(y_true, y_pred))
             return super().__call__(y_true, y_pred, sample_weight)
         each = self.each(y_true, y_pred, sample_weight)
         return each if self.reduction == "none" else reduce_sum(each)
@@ -79,7 +79,7 @@ class MeanSquaredError(Reduced, losses.MeanSquaredError):
     """That of the core, with a name and a reduction."""
 
     @property
-    def joined(self):
+    def composite_op(self):
         return "mean_squared_error" if type(self).call is losses.MeanSquaredError.call else None
 
 
@@ -106,7 +106,7 @@ class Huber(Reduced):
         return 0.5 * (near * near) + self.delta * (size - near)
 
 
-def check_bent_once(loss, y_pred):
+def check_logits(loss, y_pred):
     """Raise ValueError for a sigmoid or a softmax in the place of the logits that this loss expects.
 
     While a function is traced, as in `fit`, each tensor knows its op. Otherwise nothing can be said.
@@ -138,7 +138,7 @@ class Crossentropy(Reduced):
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
         if self.from_logits:
-            check_bent_once(self, y_pred)
+            check_logits(self, y_pred)
             self.check_probabilities("y_true", y_true)
 
 
@@ -146,7 +146,7 @@ class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
     """That of the core or, with `from_logits=True`, that of the z of p = 1 / (1 + exp(-z)), which cuts nothing off."""
 
     @property
-    def joined(self):
+    def composite_op(self):
         ours = type(self).call is BinaryCrossentropy.call
         return "mean_logits_crossentropy" if self.from_logits and ours else None
 
@@ -194,7 +194,7 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
         check_classes(self, y_true, y_pred)
         check_several(self, y_pred)
         if self.from_logits:
-            check_bent_once(self, y_pred)
+            check_logits(self, y_pred)
         if self.probabilities:
             self.check_probabilities("y_pred", y_pred)
 

@@ -12,7 +12,7 @@ from levels_more.mid_level.base_layer import Layer
 ARITHMETIC = "add", "subtract", "multiply", "divide", "power", "matmul", "negative"
 
 
-def beside(op, number):
+def operand(op, number):
     """A number, or an array, that stands beside a tensor of any shape. Raises TypeError for anything else."""
     real = isinstance(number, (int, float, np.number, np.ndarray)) and not (
         type(number) is int and abs(number) >= 2**63
@@ -33,7 +33,7 @@ class Arithmetic(Layer):
         if word("Arithmetic: op", op) not in ARITHMETIC:
             raise ValueError(f"Arithmetic: op is {op!r}; there are {', '.join(ARITHMETIC)}")
         self.op, self.left = op, left
-        self.number = None if number is None else beside(op, number)
+        self.number = None if number is None else operand(op, number)
 
     def call(self, x):
         if self.number is None:
@@ -97,13 +97,13 @@ class Subtract(_Merge):
         return super().call(x)
 
 
-def sides(op):
+def operator_pair(op):
     """The methods for `place - 1.0` and for `1.0 - place`, of what stands for a tensor to come."""
 
     def right(x, other):
-        return Arithmetic(op)([x, other]) if hasattr(other, "through") else Arithmetic(op, beside(op, other))(x)
+        return Arithmetic(op)([x, other]) if hasattr(other, "through") else Arithmetic(op, operand(op, other))(x)
 
     def left(x, other):
-        return Arithmetic(op, beside(op, other), True)(x)
+        return Arithmetic(op, operand(op, other), True)(x)
 
     return right, left

@@ -18,7 +18,7 @@ def activation_of(loss):
     return sigmoid if isinstance(loss, losses.BinaryCrossentropy) else softmax
 
 
-def heed_logits(metrics, losses):
+def expect_logits(metrics, losses):
     """Let the metrics that were asked for by name expect logits [batch, …], where the loss beside them takes those.
 
     sigmoid(z) > 0.5 is z > 0. A metric that is given as an object keeps its threshold, as in Keras.

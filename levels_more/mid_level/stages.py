@@ -104,7 +104,7 @@ def in_rows(tensors):
     return arrays, sizes[0]
 
 
-def taken(arrays, rows):
+def take_rows(arrays, rows):
     """The rows of these numbers: of tensors as tensors, of arrays as arrays."""
     return each_array(lambda x: gather(x, rows) if type(x) is Tensor else np.take(x, rows, axis=0), arrays)
 
@@ -132,7 +132,7 @@ def _groups(arrays, batches):
     return ([*same] for part in parts for _, same in itertools.groupby(part, np.shape))
 
 
-def each_taken(arrays, batches):
+def take_batches(arrays, batches):
     """The elements of batches of row numbers. Small ones are taken together, in one launch.
 
     (A step on 100 rows, op by op, takes 50 µs. To make a tensor of their numbers and take them took 6 of these.)
@@ -141,11 +141,12 @@ def each_taken(arrays, batches):
         pieces = None
         if len(group) > 1:
             with suppress(IndexError):  # one by one it is raised in its turn
-                pieces = each_array(_pieces, taken(arrays, constant(np.array(group), np.int64)))
-        yield from (each_array(next, pieces) if pieces else taken(arrays, constant(rows, np.int64)) for rows in group)
+                pieces = each_array(_pieces, take_rows(arrays, constant(np.array(group), np.int64)))
+        for rows in group:
+            yield each_array(next, pieces) if pieces else take_rows(arrays, constant(rows, np.int64))
 
 
-def packed(rows):
+def collate(rows):
     """Row numbers, or batches of them, in one array; a list where batches are of different sizes."""
     if isinstance(rows, np.ndarray):
         return unmasked(rows)

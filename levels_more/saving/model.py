@@ -16,7 +16,7 @@ from levels.low_level import Variable, constant
 from levels.mid_level import Layer
 from levels_more import needed
 from levels_more.checks import expect, file_name
-from levels_more.high_level.data_adapter import Packing, as_list, readers_of
+from levels_more.high_level.data_adapter import BatchLayout, as_list, column_layers_of
 from levels_more.high_level.functional import Input, dry_run
 from levels_more.high_level.model import Model
 from levels_more.high_level.serialization import reader, written
@@ -80,8 +80,8 @@ def noted(model):
 def rebuild(model, config):
     """Make the variables of a model by what was `noted` and by its inputs, and freeze the layers that were frozen."""
     specs = [x.spec for x in config["inputs"]]
-    packing = Packing(len(specs), 0, 0, tuple(config.get("names", ())), readers_of(model))
-    dry_run(lambda x: model(packing.x(as_list(x))), specs)
+    layout = BatchLayout(len(specs), 0, 0, tuple(config.get("names", ())), column_layers_of(model))
+    dry_run(lambda x: model(layout.x(as_list(x))), specs)
     for path, part in model.named(Layer).items():
         part.changes = path not in config.get("still", ())
 

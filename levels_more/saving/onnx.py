@@ -9,7 +9,7 @@ from levels.low_level import Variable, dce, trace
 from levels_more import needed
 from levels_more.checks import file_name
 from levels_more.compiler.passes import cse
-from levels_more.high_level.data_adapter import alone, as_list
+from levels_more.high_level.data_adapter import as_list, unwrap_single
 from levels_more.saving.files import replace
 from levels_more.saving.model import check_built
 
@@ -27,7 +27,7 @@ ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 def traced(model, rows):
     """The graph of a prediction for so many rows. Raises ValueError for what ONNX has no form for."""
     specs = [PLACE.device.spec((rows, *spec.shape[1:]), spec.dtype) for spec in model.input_specs]
-    graph = dce(cse(trace(lambda *x: model(alone(x)), specs)[0]))
+    graph = dce(cse(trace(lambda *x: model(unwrap_single(x)), specs)[0]))
     if graph.updates:
         raise ValueError(f"export: a prediction of {model.name} assigns to a variable; in ONNX nothing can")
     for node in graph.ops:

@@ -97,6 +97,6 @@ ASKED = {  # methods that are no functions of `levels`
 FUNCTIONS.update({name: recorded(name, spelled(f)) for name, f in PLAIN.items()}, **MAKERS, **ASKED)
 FUNCTIONS.update({name: recorded(name, spelled(f), lambda *_, **__: True) for name, f in VIEWS.items()})
 FUNCTIONS["view"] = only_view(FUNCTIONS["reshape"])
-FUNCTIONS["at"] = recorded("at", low.pick, cut_out)
+FUNCTIONS["at"] = recorded("at", low.fancy_index, cut_out)
 FUNCTIONS["LongTensor"] = recorded_making.of_kind(LONG)
 FUNCTIONS["FloatTensor"] = recorded_making.of_kind(FLOAT)

@@ -11,8 +11,7 @@ import levels_more.moved
 from course.build import ROOT
 from course.inspection import house
 
-LATER = {  # (a file, what it imports from above when it is called): columns of a table, the seed of weights, a model's own methods
-    ("levels_more/mid_level/base_layer.py", "levels_more.high_level.data_adapter"),
+LATER = {  # (a file, what it imports from above when it is called): the seed of weights, a model's own methods
     ("levels_more/low_level/random.py", "levels.mid_level"),
     ("levels_more/high_level/model.py", "levels_more.saving.model"),
     ("levels_more/high_level/model.py", "levels_more.saving.onnx"),

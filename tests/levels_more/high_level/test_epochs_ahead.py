@@ -9,7 +9,7 @@ import pytest
 
 from course import tasks
 from levels_more.high_level import Callback, Sequential
-from levels_more.high_level.multi_epoch import Ahead
+from levels_more.high_level.multi_epoch import LookAhead
 from levels_more.low_level import eager
 from levels_more.mid_level import RANDOM, SGD, Dataset, Dense, Dropout
 
@@ -28,13 +28,13 @@ def net(dtype="f8", optimizer="adam", *more):
 @pytest.fixture
 def calls(monkeypatch):
     """How many steps each call that went ahead had."""
-    found, before = [], Ahead.over
+    found, before = [], LookAhead.over
 
     def over(self, program, batches):
         found.append(len(batches))
         return before(self, program, batches)
 
-    monkeypatch.setattr(Ahead, "over", over)
+    monkeypatch.setattr(LookAhead, "over", over)
     return found
 
 
@@ -129,4 +129,4 @@ def test_a_long_epoch_is_not_done_at_once():
     """Ctrl-C waits no longer for it than for a piece."""
     rows = Dataset.from_tensor_slices((X,))
     for size, steps in ((1, 400), (20, 20), (30, 14)):
-        assert Ahead(rows, size, 9).may(steps) and not Ahead(rows, size, 9).may(steps - 1)
+        assert LookAhead(rows, size, 9).may(steps) and not LookAhead(rows, size, 9).may(steps - 1)
