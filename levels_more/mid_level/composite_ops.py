@@ -15,6 +15,7 @@ from levels.kernels import kernel, lowered, make, planned
 from levels.low_level import DOOR, RUN, VJPS, GradientTape, Tensor, apply, as_tensor, nn, reduce_sum, trace
 from levels.mid_level import layers, losses
 from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import MADE_OF
 from levels_more.kernels.verify import TRIALS
 from levels_more.low_level import autodiff  # noqa: F401 (the rules of logits_crossentropy)
@@ -69,6 +70,8 @@ def joins(op, x):
 
     (`eager()` does, and a trace; a tape that is open writes down what it hears.)
     """
+    if not ACCELERATION.on:
+        return False
     stands = DOOR.stands
     while type(stands) is GradientTape and type(stands.records) is list:
         stands = stands.below

@@ -10,6 +10,7 @@ import numpy as np
 from levels.low_level import DOOR, RUN, VJPS, WALKS, GradientTape, NoProgram, Replay
 from levels.low_level import walk_back as op_by_op
 from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.fused.backend import ShortFunction
 
 _SELDOM = 8  # so many tapes of a shape are walked op by op: a program takes a tenth of a second to make
@@ -81,7 +82,7 @@ class _Walk(ShortFunction):
 
 def walk_back(records, target, sources):
     """The gradient of the tensor `target` at each of the sources, tensors too; None where no program gives it."""
-    if not records or not at_once():
+    if not records or not ACCELERATION.on or not at_once():
         return None
     # A loop: it stands in the way of every gradient, and comprehensions took three times as long.
     numbers, shape = {}, []

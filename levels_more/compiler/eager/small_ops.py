@@ -17,6 +17,7 @@ from levels.kernels import ELEMENTWISE, KERNELS, KINDS, PLAN_FINISHERS, UPDATES,
 from levels.low_level import Node, NoProgram
 from levels.support.compiled import compile_cpu
 from levels_more.compiler.dependencies import of_levels, watch
+from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.fused.loops import LoopWriter, address, address_of, loop_of, merged_axes
 from levels_more.compiler.fused.programs import column_program, sum_program
 from levels_more.compiler.typed_assembler import KIND, all_lanes, assembler
@@ -174,7 +175,7 @@ def finish(plan, op, function, inputs, attrs):
     if not of_levels(function):
         return watch(plan, function)
     maker = _loop_of if op in ELEMENTWISE else _MAKERS.get(op)
-    small = plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
+    small = ACCELERATION.on and plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
     small = small and all(x.dtype in KIND for x in (plan.spec, *inputs))  # of other numbers the assembler writes none
     if maker and small and plan.spec.device.kind == "cpu" and _ours(op):
         return ProgramPlan(plan, lambda: maker(op, plan, inputs, attrs))
