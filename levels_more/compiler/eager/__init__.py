@@ -9,7 +9,6 @@ of these pieces asks the switch where it comes in:
     piece                                  with the switch on
     compiler/eager/small_ops               a small launch runs a program of level 1, not a loop that numba compiled
     compiler/eager/backward                the way back over a tape of a known shape is one program
-    compiler/eager/bounds_check            a loss asks one program whether its numbers are probabilities
     compiler/quick_rows                    rows are asked for ahead, and the lanes of many sums added up together
     mid_level/composite_ops                a layer, or a loss, is one launch and one record on the tape
     mid_level/update_program               the step of an optimizer is one program
