@@ -22,7 +22,6 @@ _PLACES = {
     "launched": "launch",
     "meet": "collectives",
     "mpiexec": "launch",
-    "places_of": "backend",
     "rows_back": "collectives",
     "shares": "partition",
     "spread": "partition",

@@ -26,15 +26,11 @@ PATIENT = "MPIR_CVAR_ENABLE_HEAVY_YIELD", "MPIR_CVAR_POLLS_BEFORE_YIELD"  # a ra
 
 
 class World(NamedTuple):
-    """This process is number `rank` of `size`. `comm` is MPI's; None, where there is one process.
-
-    Each rank has `cores` cores, on the machine that has the fewest: by this number all decide alike.
-    """
+    """This process is number `rank` of `size`. `comm` is MPI's; None, where there is one process."""
 
     rank: int
     size: int
     comm: object = None
-    cores: int = 1
 
 
 @once
@@ -55,13 +51,12 @@ def world():
         raise ImportError(f"this is one of several ranks, and mpi4py cannot be imported ({error}): {INSTALL}") from None
     import numba
 
-    comm, cores = MPI.COMM_WORLD, max(1, cores // here)
-    numba.set_num_threads(min(numba.get_num_threads(), cores))
+    comm = MPI.COMM_WORLD
+    numba.set_num_threads(min(numba.get_num_threads(), max(1, cores // here)))
     if comm.size > 1:
         threading.Thread(target=_watch, args=(comm.rank,), daemon=True).start()
         sys.excepthook = functools.partial(_end_all, sys.excepthook)
-        cores = meet("world", comm.allreduce, cores, MPI.MIN)
-    return World(comm.rank, comm.size, comm, cores)
+    return World(comm.rank, comm.size, comm)
 
 
 def _end_all(report, kind, error, traceback):
