@@ -18,9 +18,10 @@ from levels.low_level import Node, NoProgram
 from levels.support.compiled import compile_cpu
 from levels_more.compiler.dependencies import of_levels, watch
 from levels_more.compiler.eager import ACCELERATION
+from levels_more.compiler.fused.gather import gather_program
 from levels_more.compiler.fused.loops import LoopWriter, address, address_of, loop_of, merged_axes
-from levels_more.compiler.fused.programs import column_program, sum_program
-from levels_more.compiler.typed_assembler import KIND, all_lanes, assembler
+from levels_more.compiler.fused.programs import column_program, sum_program, write_sums
+from levels_more.compiler.typed_assembler import KIND, all_lanes
 from levels_more.hardware.locks import once
 
 SMALL = 2**16  # bytes that a launch reads and writes
@@ -110,13 +111,7 @@ def product_program(dtype, turned_x, turned_w):
         first, last = a.write(f"mul i64 {t.register}, {HIGH}"), a.write(f"sub i64 {a.size('m')}, 1")
         rows = [a.write(f"add i64 {first}, {n}") for n in range(HIGH)]  # beyond the last one it is that one again
         rows = [Index(a, a.write(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})"), "m") for i in rows]
-        sums = [a.sum() for _ in rows]
-        with a.loop("k") as p:
-            y = a.load(w, j, p) if turned_w else a.load(w, p, j)
-            for total, i in zip(sums, rows, strict=True):
-                total += (a.load(x, p, i) if turned_x else a.load(x, i, p)) * y
-        for total, i in zip(sums, rows, strict=True):
-            a.store(total.value(), out, i, j)
+        write_sums(a, out, x, w, "k", rows, j, j, turned_x, turned_w)
     return a.assemble()
 
 
@@ -134,28 +129,11 @@ def _product_of(op, plan, inputs, attrs):
     return product_program(dtype, turned_x, turned_w), names, {"m": m, "k": k, "n": n, "tiles": math.ceil(m / HIGH)}
 
 
-@once
-def gather_program(dtype):
-    """out[count, width] = x[rows[i]] for each of `count` rows; 1 is where `answer` points if there is no such row, for which row 0 stands."""
-    a = assembler("gather", dtype, all_lanes(dtype))
-    out, x = a.array("out", "count", "width"), a.array("x", "limit", "width")
-    rows, missing = a.array("rows", "count", rows_of="limit"), a.word("answer", "ptr")
-    with a.loop("count") as i:
-        row = a.load(rows, i)
-        there = a.write(f"icmp ult i64 {row.register}, {a.size('limit')}")
-        row.register = a.write(f"select i1 {there}, i64 {row.register}, i64 0")
-        so_far = a.write(f"load i64, ptr {missing}")
-        a.emit(f"store i64 {a.write(f'select i1 {there}, i64 {so_far}, i64 1')}, ptr {missing}")
-        with a.loop("width", a.lanes) as j:
-            a.store(a.load(x, row, j), out, i, j)
-    return a.assemble()
-
-
 def _gather_of(op, plan, inputs, attrs):
     """As in _MAKERS, of a gather; a word of the program is the answer whether a row is missing."""
     x, rows = inputs
     sizes = {"count": math.prod(rows.shape), "limit": x.shape[0], "width": math.prod(x.shape[1:])}
-    return gather_program(plan.spec.dtype), ["out", "x", "rows"], sizes
+    return gather_program("count", "limit", "width", plan.spec.dtype, True), ["out", "x", "rows"], sizes
 
 
 # op -> what gives (a program, the names in it of the result and of the inputs, the sizes in it) for a plan

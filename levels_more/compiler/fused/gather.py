@@ -1,4 +1,7 @@
-"""The programs of ops that go by row numbers: gather, scatter_add, one_hot. A program cannot refuse, so numbers are checked before."""
+"""The programs of ops that go by row numbers: gather, scatter_add, one_hot.
+
+A program cannot refuse, so numbers are checked before.
+"""
 
 import functools
 import math
@@ -54,13 +57,21 @@ def check_rows(limits, args, batches=None):
 
 
 @once
-def gather_program(count, limit, width, dtype):
-    """out[count, width] = x[rows[i]] for each of `count` rows."""
+def gather_program(count, limit, width, dtype, checked=False):
+    """out[count, width] = x[rows[i]] for each of `count` rows.
+
+    If it is `checked`, 1 is where its word `answer` points if there is no such row, for which row 0 stands.
+    """
     a = assembler("gather", dtype, all_lanes(dtype))
     out, x = a.array("out", count, width), a.array("x", limit, width)
-    rows = a.array("rows", count, rows_of=limit)
+    rows, answer = a.array("rows", count, rows_of=limit), a.word("answer", "ptr") if checked else None
     with a.loop(count) as i:
         row = a.load(rows, i)
+        if checked:
+            there = a.write(f"icmp ult i64 {row.register}, {a.size(limit)}")
+            row.register = a.write(f"select i1 {there}, i64 {row.register}, i64 0")
+            so_far = a.write(f"load i64, ptr {answer}")
+            a.emit(f"store i64 {a.write(f'select i1 {there}, i64 {so_far}, i64 1')}, ptr {answer}")
         with a.loop(width, a.lanes) as j:
             a.store(a.load(x, row, j), out, i, j)
     return a.assemble()

@@ -43,6 +43,17 @@ def list_program():
     return a.assemble()
 
 
+def write_sums(a, out, x, w, k, rows, j, column, turned_x=False, turned_w=False):
+    """out[i, j] = Σₖ x[i, k]·w[k, column] for each of these rows, the sums in registers; x or w may lie the other way round."""
+    sums = [a.sum() for _ in rows]
+    with a.loop(k) as p:
+        y = a.load(w, column, p) if turned_w else a.load(w, p, column)
+        for total, i in zip(sums, rows, strict=True):
+            total += (a.load(x, p, i) if turned_x else a.load(x, i, p)) * y
+    for total, i in zip(sums, rows, strict=True):
+        a.store(total.value(), out, i, j)
+
+
 class _ProductWriter:
     """Writes the first rows and columns of out[m, n] = x[m, k] @ w[k, n], in tiles whose sums stay in registers.
 
@@ -74,15 +85,8 @@ class _ProductWriter:
         return self.strip, place
 
     def tile(self, rows, j, w, column):
-        """These rows of the columns j: a sum for each row."""
-        a = self.a
-        sums = [a.sum() for _ in rows]
-        with a.loop(self.k) as p:
-            y = a.load(w, p, column)
-            for total, i in zip(sums, rows, strict=True):
-                total += a.load(self.x, *((p, i) if self.turned_x else (i, p))) * y
-        for total, i in zip(sums, rows, strict=True):
-            a.store(total.value(), self.out, i, j)
+        """These rows of the columns j."""
+        write_sums(self.a, self.out, self.x, w, self.k, rows, j, column, self.turned_x)
 
 
 @once

@@ -31,6 +31,7 @@ from levels_more.kernels import (
 )
 from levels_more.kernels.verify import drawn, trials_of
 from levels_more.low_level import Tensor, apply, constant
+from levels_more.mid_level import composite_ops  # noqa: F401 (it adds affine_relu)
 
 CPU = pool()["cpu:0"]
 
