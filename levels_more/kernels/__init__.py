@@ -8,17 +8,17 @@ from levels.kernels import (
 )
 from levels_more.kernels.elementwise import elu, erf, small_tanh, tanh
 from levels_more.kernels.gpu import (
-    BLOCK_THREADS, ON_GPU, compile_gpu, each_row, gather_threads, mover, reduce_block, scatter_threads, thread,
-    threads_for, tiled,
+    BLOCK_THREADS, ON_GPU, compile_gpu, each_row, mover, reduce_block, thread, threads_for, tiled,
 )
+from levels_more.kernels.gpu_rows import gather_threads, scatter_threads
 from levels_more.kernels.intrinsics import exponent_bits, intrinsic, larger, ldexp, scaled_bits, smaller
 from levels_more.kernels.layout import (
     as_slices, by_views, enter_move, one_hot, plan_cast, plan_concat, plan_moves, plan_scatter_add, plan_slice,
     plan_slice_grad, plan_transpose, scatter_add,
 )
-from levels_more.kernels.matmul import (
-    TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, WORTH_PACKING, fill_columns, matmul_rows, matmul_small, matmul_tiles, pack,
-    pack_square, plan_tiles, tile_shape, vectors, write_tile,
+from levels_more.kernels.matmul import WORTH_PACKING, matmul_rows, matmul_small, matmul_tiles, pack, plan_tiles
+from levels_more.kernels.micro_kernel import (
+    TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, fill_columns, pack_square, tile_shape, vectors, write_tile,
 )
 from levels_more.kernels.random import (
     HIGH, LOW, MIX, STEP, cos_sin, normal, philox, plan_random, random_normal, random_uniform, two_uniform, uniform,

@@ -12,7 +12,6 @@ from levels.support.compiled import described, specialised
 from levels_more.hardware.elementary import COS, SIN, cos, sin
 from levels_more.hardware.gpu.device import launch_kernel
 from levels_more.hardware.gpu.memory import cuda
-from levels_more.kernels.layout import plan_one_hot, plan_scatter_add
 from levels_more.kernels.random import normal, uniform
 
 # A compiler: who calls a scalar function, and what a GPU has for the functions of level 1.
@@ -273,61 +272,6 @@ def by_numbers(function, shape, inputs, pairs):
 
 KINDS["gpu"].moves = by_numbers
 
-# Rows by number. A real GPU cannot raise an error from a kernel, so row numbers are looked at before.
-
-
-@kernel("gather", "gpu")
-def gather_threads(out, x, rows):
-    """out[i, j] = x[rows[i], j]"""
-    n = cuda.grid(1)
-    if n < out.size:
-        i, j = n // out.shape[1], n % out.shape[1]
-        out[i, j] = x[rows[i], j]
-
-
-@kernel("scatter_add", "gpu")
-def scatter_threads(out, x, rows):
-    """out[rows[i], j] = Σ x[i, j] in the order of i: each thread owns a column."""
-    j = cuda.grid(1)
-    if j < out.shape[1]:
-        for i in range(out.shape[0]):
-            out[i, j] = 0
-        for i in range(rows.size):
-            out[rows[i], j] += x[i, j]
-
-
-def rows_checked(planner, count):
-    """The planner of an op whose last input, int64, holds numbers below count(spec of the result, first input).
-
-    Its plans raise IndexError, before the launch, for a number that is not.
-    """
-
-    @functools.wraps(planner)
-    def plan_checked(op, function, *inputs, **attrs):
-        made = planner(op, function, *inputs, **attrs)
-        place, lower, end = inputs[0].device, made.lower, count(made.spec, inputs[0])
-
-        def lower_checked():
-            run = lower()
-
-            def checked(*arrays):
-                rows = place.read(arrays[-1])
-                if rows.size and not 0 <= rows.min() <= rows.max() < end:
-                    there = f"a number from {rows.min()} to {rows.max()} is out of range; there are {end}"
-                    raise IndexError(f"{op}: {there}")
-                run(*arrays)
-
-            return checked
-
-        made.lower = lower_checked
-        return made
-
-    return plan_checked
-
-
-PLANNERS["gather", "gpu"] = rows_checked(PLANNERS["gather"], lambda spec, x: x.shape[0])
-PLANNERS["scatter_add", "gpu"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
-PLANNERS["one_hot", "gpu"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
 
 # A random number is a function of its place, so a thread makes it without its neighbours.
 
@@ -348,7 +292,8 @@ def normal_threads(out, state):
         out[i] = normal(state, i)
 
 
-# All other ops need nothing new: their functions enter the column as they are, and so do those that come later.
+# All other ops need nothing new: their functions enter the column as they are, and so do those that come later. (`gpu_rows`
+# has kernels of its own for rows by number.)
 KERNELS.update(
     {(op, "gpu"): f for (op, kind), f in dict(KERNELS).items() if kind == "cpu" and (op, "gpu") not in KERNELS}
 )

@@ -3,10 +3,8 @@
 A back end for graphs that do not split into rows, and for those that are quicker this way.
 """
 
-import ctypes
 import math
 import threading
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,14 +16,12 @@ from levels_more.compiler import passes  # noqa: F401 (it adds PASSES)
 from levels_more.compiler.fused import layout  # noqa: F401 (it adds PARTS)
 from levels_more.compiler.fused.gather import check_rows, row_limits
 from levels_more.compiler.fused.loops import address, address_of, loop_parts, units_of
-from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_program, keep_program, list_program
+from levels_more.compiler.fused.program_list import Beyond, ProgramList
+from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_program, keep_program
 from levels_more.compiler.fused.threads import (
     WORTH_SHARING,
-    let_others_run,
     most_threads,
-    run_together,
     shares,
-    team_program,
     threads_for,
 )
 from levels_more.compiler.guards import guard
@@ -44,13 +40,6 @@ def _unit_parts(unit, results, parts):
     if node.op not in PARTS:
         raise NoProgram(f"{node!r} is left to its kernel")
     return PARTS[node.op](node, parts)
-
-
-class _Beyond(NamedTuple):
-    """A place so many bytes beyond an address that each call tells."""
-
-    name: Any
-    nbytes: int
 
 
 def _last_readers(units):
@@ -119,62 +108,6 @@ def shared_buffers(units, kept):
             if x in buffers and last_reader[x] == n:
                 free.setdefault(x.spec.nbytes, []).append(buffers[x])
     return buffers
-
-
-class ProgramList:
-    """Programs that one call runs one after the other, any number of times; `now` holds the number of the time.
-
-    `units` are lists of the parts of a program, which may run at once. A part is a program and what stands for each of its
-    arrays: an address that stays, the name of one that each `run` is told, or a place beyond it. Named sizes are told too:
-    `names` are those of all that is told, in order, and the first of them is "steps".
-    """
-
-    def __init__(self, units, names, now, threads):
-        self.calls = [call for parts in units for call in parts]
-        self.threads, self.now = threads, now
-        self.table = np.empty((len(self.calls), 2), np.int64)
-        known = {"programs": len(self.calls)}
-        self.program, arrays = list_program(), [address(self.table), address(now)]
-        if threads > 1:
-            self.before = np.repeat(np.cumsum([0, *map(len, units[:-1])]), [*map(len, units)])
-            self.program, arrays = team_program(), [address(self.table), address(self.before), address(now)]
-            known |= {"parts": len(self.calls), "others": let_others_run()}
-            names = [*names, "free", "done"]
-        words, starts = [], []
-        for program, places in [*self.calls, (self.program, arrays)]:
-            starts.append(len(words))
-            placed = known | dict(zip(program.arrays, places, strict=True))
-            words += [placed.get(name, name) for name in program.words]
-        self.block, self.start = (ctypes.c_int64 * len(words))(), starts[-1]
-        self.told = []  # (which word, which of what is told it is, so many bytes beyond)
-        for n, word in enumerate(words):
-            if isinstance(word, int):
-                self.block[n] = word
-            else:
-                name, nbytes = word if isinstance(word, _Beyond) else (word, 0)
-                self.told.append((n, names.index(name), nbytes))
-        begin = ctypes.addressof(self.block)
-        for n, (program, _) in enumerate(self.calls):
-            self.table[n] = ctypes.cast(program.run, ctypes.c_void_p).value, begin + 8 * starts[n]
-        self.begin = begin + 8 * self.start
-
-    def tell(self, told):
-        """Write what this call tells to where the programs look for it. (All calls share the block: one at a time.)"""
-        block = self.block
-        for n, which, nbytes in self.told:
-            block[n] = told[which] + nbytes
-
-    def run(self, told):
-        """Run all of them, as many times as the first of these words says."""
-        if self.threads == 1:
-            self.tell(told)
-            self.program.run(self.begin)
-            return
-        # counts and words are of this call alone: a thread that comes late finds that all is done
-        counts = np.zeros(16, np.int64)  # two, on two lines of the cache
-        self.tell((*told, address(counts), address(counts) + 64))
-        words = np.array(self.block[self.start :])
-        run_together(self.program, address(words), self.threads, (self, counts, words))
 
 
 class FusedProgram:
@@ -250,14 +183,14 @@ class FusedProgram:
                 width = math.prod(node.spec.shape) // batch
                 for i, rows in shares(batch, parts if batch * width >= WORTH_SHARING else 1):
                     program = fetch_program(batch, width, node.spec.dtype, rows)
-                    places = _Beyond("batches", 8 * i), address(self.now), source, self.place(node, i * width)
+                    places = Beyond("batches", 8 * i), address(self.now), source, self.place(node, i * width)
                     calls.append((program, places))
                 yield calls
 
     def place(self, x, begin):
         """Where the numbers of a node lie, from this one on."""
         where, nbytes = self.words[x], begin * x.spec.dtype.itemsize
-        return where + nbytes if isinstance(where, int) else _Beyond(where, nbytes) if nbytes else where
+        return where + nbytes if isinstance(where, int) else Beyond(where, nbytes) if nbytes else where
 
     def steps(self, parts):
         """The programs of the units."""

@@ -1,4 +1,4 @@
-"""The programs of ops that are no loop over single numbers: products, sums, rows, copies; and the list that runs them all.
+"""The programs of ops that are no loop over single numbers: products, sums, rows, copies.
 
 Each program is written once for its sizes and its dtype. PARTS says which program an op is.
 """
@@ -16,7 +16,8 @@ from levels.low_level import NoProgram
 from levels_more.compiler.fused.threads import grid, shares
 from levels_more.compiler.typed_assembler import all_lanes, assembler
 from levels_more.hardware.locks import once
-from levels_more.kernels.matmul import TILE_ROWS, TILE_VECTORS, WORTH_PACKING
+from levels_more.kernels.matmul import WORTH_PACKING
+from levels_more.kernels.micro_kernel import TILE_ROWS, TILE_VECTORS
 
 NEAR_BYTES = 2**21  # a larger `w` would be read from far away, once for each tile (measured)
 WIDEST_ROW = 64  # numbers; a longer row is not written out
@@ -27,20 +28,6 @@ def check_small(node, x):
     """Raise NoProgram for an op whose array x, of any shape and dtype, has more bytes than its program is good at."""
     if x.spec.nbytes > LARGE:
         raise NoProgram(f"{node!r} moves {x.spec.nbytes:,} bytes; from {LARGE:,} on its kernel is quicker")
-
-
-@once
-def list_program():
-    """Run the programs of a table (the address of each, and of its block) one by one; and all of that `steps` times."""
-    a = Assembler("list", np.float64)
-    table = a.array("table", "programs", 2, rows_of=2**31 - 1)
-    a.array("now", "steps", rows_of=2**31 - 1)  # only its first place is used; a size has to be that of an array
-    with a.loop("steps") as step:
-        a.emit(f"store i64 {step.register}, ptr {a.word('now', 'ptr')}")
-        with a.loop("programs") as n:
-            program, block = (a.write(f"inttoptr i64 {a.load(table, n, k).register} to ptr") for k in (0, 1))
-            a.emit(f"call void {program}(ptr {block})")
-    return a.assemble()
 
 
 def write_sums(a, out, x, w, k, rows, j, column, turned_x=False, turned_w=False):

@@ -68,7 +68,7 @@ def let_others_run():
 def team_program():
     """What each thread runs: take the next part and do it, until the parts of all steps are done.
 
-    `table` is as in `list_program`; `before` says for each part how many of the step must be done before it begins. `free`
+    `table` is as in `program_list.list_program`; `before` says for each part how many of the step must be done before it begins. `free`
     is the number of the next part, `done` how many are; they grow from step to step.
     """
     a = Assembler("team", np.float64)

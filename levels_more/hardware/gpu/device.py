@@ -12,7 +12,8 @@ import numpy as np
 from levels.hardware import Buffer, Device
 from levels_more.checks import dtype_of, expect
 from levels_more.hardware.devices import MAKERS
-from levels_more.hardware.gpu.memory import GpuError, cuda
+from levels_more.hardware.gpu.errors import GpuError
+from levels_more.hardware.gpu.memory import cuda
 from levels_more.hardware.gpu.scheduler import LAUNCH_LIMITS, WARP, as_size, simulate
 from levels_more.hardware.locks import once
 

@@ -9,34 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from levels_more.hardware.gpu.errors import GpuError, OutOfBounds, Race
+
 try:
     from greenlet import getcurrent, greenlet
 except ModuleNotFoundError:  # a pool shows the GPU all the same; the first launch on it says what is missing
     getcurrent = greenlet = None
-
-
-class GpuError(ValueError):
-    """A mistake in a kernel or in its launch. A real GPU may crash, hang, or give wrong numbers without a word."""
-
-
-class OutOfBounds(GpuError):
-    """An index is negative or past the end."""
-
-
-class Uninitialised(GpuError):
-    """A thread reads shared or local memory that was never written."""
-
-
-class Race(GpuError):
-    """Two threads use one element, one of them changes it, and no barrier is between."""
-
-
-class BarrierError(GpuError):
-    """A thread waits at a barrier that another thread of its block does not reach."""
-
-
-class Endless(GpuError):
-    """A launch takes longer than LAUNCH_LIMITS allows."""
 
 
 class Dim3(NamedTuple):

@@ -14,17 +14,13 @@ import numpy as np
 
 from levels_more import not_installed
 from levels_more.checks import expect
+from levels_more.hardware.gpu.errors import BarrierError, Endless, GpuError, Race, Uninitialised
 from levels_more.hardware.gpu.memory import (
     UNUSED,
     WRITE,
-    BarrierError,
     Block,
     Dim3,
-    Endless,
-    GpuError,
-    Race,
     Thread,
-    Uninitialised,
     View,
     cuda,
     every_place,

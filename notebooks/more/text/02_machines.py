@@ -21,7 +21,7 @@ from course.figures import page
 from course.practice import checks
 from levels.kernels.elementwise import loop_source, places_of
 from levels_more.hardware import pool
-from levels_more.kernels import KERNELS, KINDS, PLANS, launch
+from levels_more.kernels import KERNELS, KINDS, PLANS, gpu_rows, launch
 from levels_more.kernels import gpu as gpu_kernels
 from levels_more.kernels import tpu as tpu_kernels
 
@@ -153,7 +153,7 @@ print(launch("transpose", None, gpu.put(numbers)).numpy().tolist())
 # A real GPU cannot raise an error from a kernel, so row numbers are looked at before.
 
 # %%
-page.source(gpu_kernels.gather_threads, gpu_kernels.scatter_threads)
+page.source(gpu_rows.gather_threads, gpu_rows.scatter_threads)
 
 # %%
 try:
