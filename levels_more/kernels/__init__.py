@@ -7,10 +7,8 @@ from levels.kernels import (
     planned, reduce_columns, reduce_rows, reduced, relu_grad, same_dtype, scalar, tasks, use,
 )
 from levels_more.kernels.elementwise import elu, erf, small_tanh, tanh
-from levels_more.kernels.gpu import (
-    BLOCK_THREADS, ON_GPU, compile_gpu, each_row, mover, reduce_block, thread, threads_for, tiled,
-)
-from levels_more.kernels.gpu_rows import gather_threads, scatter_threads
+from levels_more.kernels.gpu import BLOCK_THREADS, gather_threads, mover, reduce_block, scatter_threads, tiled
+from levels_more.kernels.gpu_compiler import ON_GPU, compile_gpu, each_row, thread, threads_for
 from levels_more.kernels.intrinsics import exponent_bits, intrinsic, larger, ldexp, scaled_bits, smaller
 from levels_more.kernels.layout import (
     as_slices, by_views, enter_move, one_hot, plan_cast, plan_concat, plan_moves, plan_scatter_add, plan_slice,

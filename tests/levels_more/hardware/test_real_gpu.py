@@ -268,13 +268,14 @@ from numba import cuda
 from levels_more.hardware import pool
 from levels_more.kernels import KERNELS, drawn, outcome, trials_of
 from levels_more.hardware.gpu import device as gpu
-from levels_more.kernels import elementwise, gpu as gpu_kernels, layout, random as random_numbers, reductions
+from levels_more.kernels import elementwise, gpu as gpu_kernels, gpu_compiler, layout, random as random_numbers, reductions
 
 pool()  # as long as devices are what they are; from here on there is one that a compiler can ask about
 for module in [m for name, m in sys.modules.items() if "cuda" in name and hasattr(m, "get_current_device")]:
     module.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0), id=0)
 gpu.real_cuda, seen, draw = lambda: cuda, {}, np.random.default_rng(0)
-gpu_kernels.launch_kernel = lambda kernel, blocks, threads, *args: seen.setdefault((op, *map(numba.typeof, args)), kernel)
+def launch_kernel(kernel, blocks, threads, *args): seen.setdefault((op, *map(numba.typeof, args)), kernel)
+gpu_kernels.launch_kernel = gpu_compiler.launch_kernel = launch_kernel
 for op in sorted(op for op, kind in KERNELS if kind == "gpu"):
     for inputs, attrs in trials_of(op):
         arrays = [drawn(draw, what, np.dtype("f4")) for what in inputs]
