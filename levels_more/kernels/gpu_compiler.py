@@ -98,14 +98,14 @@ def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     A function that reads `cuda` is launched in its layout, any other one as a loop over rows. (`fastmath` and `boundscheck`
     are a CPU's: bounds are checked where the GPU is simulated.)
     """
-    made, layout = function, LAYOUTS.get(function.__code__, lambda out, *arrays: threads_for(out.size))
+    made, blocks_of = function, LAYOUTS.get(function.__code__, lambda out, *arrays: threads_for(out.size))
     if "cuda" not in function.__code__.co_names:
-        made, layout = each_row(function), lambda out, *arrays: threads_for(out.shape[0])
+        made, blocks_of = each_row(function), lambda out, *arrays: threads_for(out.shape[0])
     made = kernel_for(made, dtype)
 
     def program(out, *arguments):
         if out.size:
-            launch_kernel(made, *layout(out, *arguments), out, *arguments)
+            launch_kernel(made, *blocks_of(out, *arguments), out, *arguments)
 
     program.py_func = function  # as numba's programs: what it was made from, for a kernel that calls it
     return program
