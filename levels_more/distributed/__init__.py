@@ -2,32 +2,15 @@
 
 import importlib
 
-# name -> its file: they need MPI, and so are imported when the name is asked for
-_PLACES = {
-    "Alone": "backend",
-    "BY_ROWS": "partition",
-    "Bucket": "backend",
-    "COLLECTIVES": "collectives",
-    "Cut": "partition",
-    "DistributedDataParallel": "data_parallel",
-    "First": "data_parallel",
-    "LARGE": "backend",
-    "Rows": "backend",
-    "Staged": "backend",
-    "World": "collectives",
-    "all_gather": "collectives",
-    "all_reduce": "collectives",
-    "all_reduce_kernel": "collectives",
-    "broadcast": "collectives",
-    "launched": "launch",
-    "meet": "collectives",
-    "mpiexec": "launch",
-    "rows_back": "collectives",
-    "shares": "partition",
-    "spread": "partition",
-    "time_limit": "collectives",
-    "world": "collectives",
+# file -> its names: they need MPI, so a file is imported when one of its names is asked for
+_FILES = {
+    "backend": "Alone Bucket LARGE Rows Staged",
+    "collectives": "COLLECTIVES World all_gather all_reduce all_reduce_kernel broadcast meet rows_back time_limit world",
+    "data_parallel": "DistributedDataParallel First",
+    "launch": "launched mpiexec",
+    "partition": "BY_ROWS Cut shares spread",
 }
+_PLACES = {name: file for file, names in _FILES.items() for name in names.split()}
 __all__ = sorted(_PLACES)
 
 

@@ -6,17 +6,15 @@ from levels.hardware import (
     log, named, net_program, pool, rint, scaled, seconds, select, sqrt, subtract, tasks, through_relu,
 )
 from levels_more.hardware.benchmark import Pool, amount, chase_program, measure_latency, measure_reading, read_program
-from levels_more.hardware.device_scope import placed_on
-from levels_more.hardware.devices import MAKERS, copy, fill
+from levels_more.hardware.devices import MAKERS, copy, fill, placed_on
 from levels_more.hardware.disassembly import trimmed
-from levels_more.hardware.elementary import cos, sin
+from levels_more.hardware.elementary import cos, maximum, minimum, sin
 from levels_more.hardware.gpu.device import Gpu, RealGpu, launch_kernel, make_gpu, real_cuda, translated
 from levels_more.hardware.gpu.errors import BarrierError, Endless, GpuError, OutOfBounds, Race, Uninitialised
 from levels_more.hardware.gpu.memory import (
     READ, SHARED, Block, Dim3, Thread, View, cuda, note, position, race, used,
 )
 from levels_more.hardware.gpu.scheduler import LAUNCH_LIMITS, SEGMENT, SimulatedLaunch, Traffic, count_traffic, simulate
-from levels_more.hardware.minmax import maximum, minimum
 from levels_more.hardware.tpu import (
     SIDE, Activate, Multiply, ReadWeights, Tpu, Write, bfloat16, dense_program, run_program, systolic,
 )

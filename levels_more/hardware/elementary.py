@@ -1,10 +1,10 @@
-"""sin and cos, one source for Python's floats, programs and kernels, like level 1's exp and log."""
+"""sin, cos, maximum and minimum: one source for Python's floats, programs and kernels, like level 1's exp and log."""
 
 import math
 
 import numpy as np
 
-from levels.hardware import Value, rint, select
+from levels.hardware import Value, named, rint, select
 
 _TURN = 15707963267948966192313216916397514420985846996875529104874722961539082  # π/2 · 10⁷⁰
 
@@ -98,3 +98,21 @@ def sin(x):
 def cos(x):
     """The cosine of an angle in radians, a Python float or a value in a program."""
     return COS[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
+
+
+def maximum(x, y):
+    """The larger of two numbers or values: of 0.0 and -0.0 the first, and NaN if either is (IEEE 754-2019, 9.6)."""
+    if isinstance(x, Value) or isinstance(y, Value):
+        return named("maximum", x, y)
+    if x == y == 0.0 or x != x or y != y:
+        return x + y
+    return x if x > y else y
+
+
+def minimum(x, y):
+    """The smaller of two numbers or values: of 0.0 and -0.0 the second, and NaN if either is (IEEE 754-2019, 9.6)."""
+    if isinstance(x, Value) or isinstance(y, Value):
+        return named("minimum", x, y)
+    if x == y == 0.0 or x != x or y != y:
+        return -(-x - y)
+    return x if x < y else y

@@ -5,8 +5,7 @@ import numpy as np
 from levels.hardware import exp, log, select
 from levels.kernels import scalar
 from levels.support.compiled import STANDS
-from levels_more.hardware.elementary import COS, SIN, cos, sin
-from levels_more.hardware.minmax import maximum, minimum
+from levels_more.hardware.elementary import COS, SIN, cos, maximum, minimum, sin
 from levels_more.kernels.intrinsics import larger, smaller
 
 scalar("copy", takes="fib")(lambda x: x)

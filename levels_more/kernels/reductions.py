@@ -16,7 +16,7 @@ from levels.kernels import (
     reduced,
     same_dtype,
 )
-from levels_more.hardware.minmax import maximum, minimum
+from levels_more.hardware.elementary import maximum, minimum
 from levels_more.kernels import elementwise  # noqa: F401 (what stands for `maximum` in kernels)
 from levels_more.kernels.verify import TRIALS
 
