@@ -16,7 +16,7 @@ from levels_more.kernels.layout import (
 )
 from levels_more.kernels.matmul import WORTH_PACKING, matmul_rows, matmul_small, matmul_tiles, pack, plan_tiles
 from levels_more.kernels.micro_kernel import (
-    TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, fill_columns, pack_square, tile_shape, vectors, write_tile,
+    TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, macro_kernel, pack_square, tile_shape, vectors, write_tile,
 )
 from levels_more.kernels.random import (
     HIGH, LOW, MIX, STEP, cos_sin, normal, philox, plan_random, random_normal, random_uniform, two_uniform, uniform,
@@ -33,9 +33,9 @@ __all__ = [
     "PLANNERS", "PLANS", "PLAN_FINISHERS", "Plan", "QUICKER", "REDUCTIONS", "SPECIAL", "STEP", "TILE_ROWS",
     "TILE_VECTORS", "UPDATES", "VECTOR_BYTES", "WORTH_PACKING", "arg_max", "arg_min", "as_slices", "by_views",
     "compile_gpu", "cos_sin", "counted", "counter_example", "dnn_backward", "dnn_classifier", "dnn_forward", "drawn",
-    "each_row", "element_loop", "elu", "enter_move", "erf", "exponent_bits", "fill_columns", "gather", "gather_threads",
-    "intrinsic", "kernel", "kernel_of", "larger", "launch", "ldexp", "linear_forward", "linear_regression",
-    "log_softmax", "log_softmax_grad", "loop_source", "lowered", "make", "matmul_array", "matmul_ikj", "matmul_rows",
+    "each_row", "element_loop", "elu", "enter_move", "erf", "exponent_bits", "gather", "gather_threads", "intrinsic",
+    "kernel", "kernel_of", "larger", "launch", "ldexp", "linear_forward", "linear_regression", "log_softmax",
+    "log_softmax_grad", "loop_source", "lowered", "macro_kernel", "make", "matmul_array", "matmul_ikj", "matmul_rows",
     "matmul_small", "matmul_tiles", "mover", "nest", "normal", "one_hot", "outcome", "pack", "pack_square", "philox",
     "places_of", "plan", "plan_arg_max", "plan_cast", "plan_concat", "plan_extreme", "plan_moves", "plan_random",
     "plan_reshape", "plan_rows", "plan_scatter_add", "plan_slice", "plan_slice_grad", "plan_tiles", "plan_transpose",

@@ -12,14 +12,14 @@ from levels_more.kernels.micro_kernel import (
     TILE_ROWS,
     TILE_VECTORS,
     VECTOR_BYTES,
-    fill_columns,
+    macro_kernel,
     pack_square,
 )
 
 _PAGE = 4096  # bytes
 
 
-STRIP_BYTES = 4096  # of k in one go (1,024 float32): a strip of w is read once for each tile, and shall lie near by
+PANEL_BYTES = 4096  # of k in one go (1,024 float32): a panel of w is read once for each tile, and shall lie near by
 PACKED_ROWS = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
 
 
@@ -28,27 +28,27 @@ def ceil_div(n, size):
     return (n + size - 1) // size
 
 
-def pack(strips, count, source, turned, k0, k1, c0, c1):
-    """strips[s, p, l] = source[k0 + p, c0 + s·lanes + l], or source[c0 + …, k0 + p] if turned, for s in range(count)."""
-    lanes = strips.shape[2]
+def pack(panels, count, source, turned, k0, k1, c0, c1):
+    """panels[s, p, l] = source[k0 + p, c0 + s·lanes + l], or source[c0 + …, k0 + p] if turned, for s in range(count)."""
+    lanes = panels.shape[2]
     i0, i1, j0, j1 = (c0, c1, k0, k1) if turned else (k0, k1, c0, c1)
     rows, columns = (count * lanes, k1 - k0) if turned else (k1 - k0, count * lanes)
     for a in range(0, rows, lanes):
         for b in range(0, columns, lanes):  # along the rows of the source, as they lie in memory
             s, p = (a, b) if turned else (b, a)
-            pack_square(strips, s // lanes, p, source, i0 + a, j0 + b, i1, j1, turned)
+            pack_square(panels, s // lanes, p, source, i0 + a, j0 + b, i1, j1, turned)
 
 
 def matmul_rows(out, x, w, transpose_x, transpose_w, first):
     """out = the rows of x @ w from `first` on, as many as out has; x, w or both may be given transposed."""
     (m, n), k = out.shape, x.shape[0] if transpose_x else x.shape[1]
     lanes = VECTOR_BYTES // out.itemsize
-    parts = max(1, ceil_div(k * out.itemsize, STRIP_BYTES))
+    parts = max(1, ceil_div(k * out.itemsize, PANEL_BYTES))
     step = max(1, ceil_div(k, parts))  # equal parts of k
     for_x, for_w = PACKED_ROWS // lanes, ceil_div(n, lanes)
     deep = ceil_div(step, lanes) * lanes
-    strips = np.empty((for_x + for_w, deep, lanes), out.dtype)
-    xs, ws = strips[:for_x], strips[for_x:]
+    panels = np.empty((for_x + for_w, deep, lanes), out.dtype)
+    xs, ws = panels[:for_x], panels[for_x:]
     flat_x, flat_w = xs.reshape(1, xs.size), ws.reshape(1, ws.size)
     for k0 in range(0, max(1, k), step):  # one part even if k is 0: the sums are 0.0 then
         k1 = min(k0 + step, k)
@@ -57,7 +57,7 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
             i1 = min(i0 + PACKED_ROWS, m)
             pack(xs, ceil_div(i1 - i0, lanes), x, not transpose_x, k0, k1, first + i0, first + i1)
             x_steps, w_steps = (deep, 1, lanes), (lanes, deep * lanes)
-            fill_columns(out[i0:i1], 0, n, TILE_ROWS, flat_x, x_steps, flat_w, w_steps, k1 - k0, k0 > 0)
+            macro_kernel(out[i0:i1], 0, n, TILE_ROWS, flat_x, x_steps, flat_w, w_steps, k1 - k0, k0 > 0)
 
 
 WORTH_PACKING = 10_000_000  # products; from here on it pays to pack, and to hand work to a thread and wait for it
@@ -99,17 +99,17 @@ def matmul_small(turned_x, turned_w, out, x, w):
     lanes = VECTOR_BYTES // out.itemsize
     crowded = not turned_x and x.shape[1] * x.itemsize % _PAGE == 0  # lines a page apart share few places in the cache
     high = 4 if crowded or m < TILE_ROWS else TILE_ROWS
-    strip = (TILE_VECTORS if high == TILE_ROWS else LOW_TILE_VECTORS) * lanes
-    columns, deep = strip if turned_w else max(1, n), ceil_div(k, lanes) * lanes
+    wide = (TILE_VECTORS if high == TILE_ROWS else LOW_TILE_VECTORS) * lanes
+    columns, deep = wide if turned_w else max(1, n), ceil_div(k, lanes) * lanes
     x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
     w_steps = (lanes, deep * lanes) if turned_w else (n, lanes)
-    strips = np.empty((LOW_TILE_VECTORS, deep if turned_w else 0, lanes), out.dtype)
-    source = strips.reshape(1, strips.size) if turned_w else w.reshape(1, w.size)
+    panels = np.empty((LOW_TILE_VECTORS, deep if turned_w else 0, lanes), out.dtype)
+    source = panels.reshape(1, panels.size) if turned_w else w.reshape(1, w.size)
     for j in range(0, n, columns):
         width = min(columns, n - j)
         if turned_w:
-            pack(strips, ceil_div(width, lanes), w, True, 0, k, j, j + width)
-        fill_columns(out, j, width, high, x, x_steps, source, w_steps, k, False)
+            pack(panels, ceil_div(width, lanes), w, True, 0, k, j, j + width)
+        macro_kernel(out, j, width, high, x, x_steps, source, w_steps, k, False)
 
 
 def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):

@@ -49,20 +49,8 @@ def export_page(model, path, inputs=None, outputs=None, picture=None):
     expect(isinstance(model, Model), "export_page: model", model, "a Model")
     check_built(model, "export_page")
     file_name("export_page: path", path)
-    made = onnx_model(model)
-    columns, units = table_of(model, made)
-    last = made.graph.node[-1].op_type if made.graph.node else ""
-    kind = LAST.get(last, "numbers") if last != "Sigmoid" or units == 1 else "numbers"
-    data = {
-        "name": model.name,
-        "numbers": sum(weights.size for weights in model.get_weights()),
-        "kind": kind,
-        "inputs": checked_inputs(inputs, columns),
-        "outputs": checked_outputs(outputs, 2 if kind == "probability" else units, kind),
-        "picture": checked_picture(picture, columns),
-        "float32": model.input_specs[0].dtype == np.float32,
-    }
-    web = []
+    made, web = onnx_model(model), []
+    data = page_data(model, made, inputs, outputs, picture)
     if plain(model) and data["numbers"] <= LARGEST:
         data["layers"] = [written_layer(layer) for layer in model.layers]
     else:
@@ -73,6 +61,22 @@ def export_page(model, path, inputs=None, outputs=None, picture=None):
     page = TEMPLATE.read_text(encoding="utf-8").replace("DATA = {}", f"DATA = {data}", 1)
     page = page.replace("<!-- onnxruntime-web -->\n", "".join(web), 1)
     replace(path, page.replace("TITLE", html.escape(model.name), 1).encode())
+
+
+def page_data(model, made, inputs, outputs, picture):
+    """What the page is told of a model, all but its numbers. Raises TypeError or ValueError for words that do not fit."""
+    columns, units = table_of(model, made)
+    last = made.graph.node[-1].op_type if made.graph.node else ""
+    kind = LAST.get(last, "numbers") if last != "Sigmoid" or units == 1 else "numbers"
+    return {
+        "name": model.name,
+        "numbers": sum(weights.size for weights in model.get_weights()),
+        "kind": kind,
+        "inputs": checked_inputs(inputs, columns),
+        "outputs": checked_outputs(outputs, 2 if kind == "probability" else units, kind),
+        "picture": checked_picture(picture, columns),
+        "float32": model.input_specs[0].dtype == np.float32,
+    }
 
 
 def table_of(model, made):

@@ -52,7 +52,7 @@ class _ProductWriter:
         self.k, self.turned_x = k, turned_x
         self.out, self.x = a.array("out", m, n), a.array("x", *((k, m) if turned_x else (m, k)))
         self.w = a.array("w", *((n, k) if turned_w else (k, n)))
-        self.strip = a.array("strip", k, a.lanes)  # memory for some columns of w
+        self.panel = a.array("panel", k, a.lanes)  # memory for some columns of w
         count = math.ceil(rows / (TILE_ROWS * TILE_VECTORS))
         high = math.ceil(rows / count)  # tiles of about one height, none with more sums than registers
         with a.loop(columns, a.lanes) as j:
@@ -68,8 +68,8 @@ class _ProductWriter:
         a = self.a
         place = Index(a, "0", a.lanes, j.each)
         with a.loop(self.k) as p:
-            a.store(a.load(self.w, j, p), self.strip, p, place)
-        return self.strip, place
+            a.store(a.load(self.w, j, p), self.panel, p, place)
+        return self.panel, place
 
     def tile(self, rows, j, w, column):
         """These rows of the columns j."""
@@ -78,7 +78,7 @@ class _ProductWriter:
 
 @once
 def product_program(m, k, n, dtype, turned_x, turned_w, rows=None, columns=None):
-    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns; `strip`, its last array, is memory for k in each lane."""
+    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns; `panel`, its last array, is memory for k in each lane."""
     return _ProductWriter(m, k, n, dtype, turned_x, turned_w, rows or m, columns or n).a.assemble()
 
 
@@ -109,10 +109,10 @@ def product_of(node, parts=1):
     if n == 1 and turned_x:
         x, w, m, n, turned_x, turned_w = w, x, 1, m, False, False
     down, across = grid(math.ceil(m / TILE_ROWS), math.ceil(n / lanes), parts)
-    strip, found = node.spec.device.spec((k, lanes), dtype), []
+    panel, found = node.spec.device.spec((k, lanes), dtype), []
     for (i, rows), (j, columns) in itertools.product(shares(m, down), shares(n, across, lanes)):
         program = product_program(m, k, n, dtype, turned_x, turned_w, rows, columns)
-        begins = (node, i * n + j), (x, i if turned_x else i * k), (w, j * k if turned_w else j), (strip, 0)
+        begins = (node, i * n + j), (x, i if turned_x else i * k), (w, j * k if turned_w else j), (panel, 0)
         found.append((program, begins))
     return found
 

@@ -129,8 +129,8 @@ print(f"{TILE_ROWS} rows of {TILE_VECTORS} vectors of {VECTOR_BYTES} bytes")
 page.source(micro_kernel.write_tile)
 
 # %% [markdown]
-# `fill_columns` covers all of `out` with tiles, in strips from left to right: as wide as a tile may be, then one vector wide, the last one
-# perhaps a part of a vector. And each strip from top to bottom: sixteen rows at a time (or what `TILE_ROWS` says), then four, then one.
+# `macro_kernel` covers all of `out` with tiles, in panels from left to right: as wide as a tile may be, then one vector wide, the last one
+# perhaps a part of a vector. And each panel from top to bottom: sixteen rows at a time (or what `TILE_ROWS` says), then four, then one.
 # `pack_square` packs, and turns squares in registers where an operand is transposed. Around these two stand plain loops: pack a
 # part of `w`, pack some rows of `x`, run the tiles.
 

@@ -133,7 +133,7 @@ print(*[line for line in program.text.splitlines() if " = f" in line], sep="\n")
 # Which programs are missing? The product of matrices is the one that counts, and it is the tile of
 # [more/02_matmul](02_matmul.ipynb) again. Neighbours in a row of the result are the lanes of a register. Up to sixteen such rows
 # are as many sums, and one load from `w` serves them all. (Where `w` lies the other way round, its columns are first copied into
-# a `strip`.) Each sum still runs upwards from 0.0, so no bit of a float64 changes.
+# a `panel`.) Each sum still runs upwards from 0.0, so no bit of a float64 changes.
 
 # %%
 page.source(fused_parts.write_sums)
