@@ -60,7 +60,7 @@ ELSEWHERE = "saving", "distributed"  # rooms whose names were those of a level i
 
 
 def elsewhere(front, name):
-    """The error for the `__getattr__` of a level's front: it says which line to write, where another room has this name.
+    """The error for the `__getattr__` of a level's front: it says what to write, where another room has this name.
 
     Raises nothing itself; the name may be one that nobody has.
     """

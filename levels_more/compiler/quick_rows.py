@@ -1,4 +1,4 @@
-"""The core's program by rows, and two things quicker: rows come from memory ahead, sums in lanes are added up together."""
+"""The core's program by rows, quicker in two ways: rows come from memory ahead, sums in lanes are added up together."""
 
 from levels.low_level import BACK_ENDS, RowProgram
 from levels_more.compiler.eager import ACCELERATION

@@ -67,7 +67,7 @@ def array_like(a, name, dtype, *shape):
 
 
 def loaded(a, array, dtype, *indices):
-    """A number of an array of that dtype: a mask as a condition, another one converted to what the program computes in."""
+    """A number of an array of that dtype: a mask as a condition, else converted to what the program computes in."""
     number, kind = a.load(array, *indices), a.wide(array.kind)
     if array.kind == a.real:
         return number
@@ -78,7 +78,7 @@ def loaded(a, array, dtype, *indices):
 
 
 def stored(a, value, array, *indices):
-    """Store a number, or a condition as a mask, in an array of another dtype too; what is cut off of a number is lost."""
+    """Store a number, or a condition as a mask, in an array of any dtype; what is cut off of a number is lost."""
     real, kind = a.real, a.kind
     if array.kind != real:
         how = {"i8": f"zext {a.wide('i1')}", "i64": f"fptosi {kind}"}.get(array.kind, f"fptrunc {kind}")

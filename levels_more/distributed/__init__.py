@@ -5,7 +5,8 @@ import importlib
 # file -> its names: they need MPI, so a file is imported when one of its names is asked for
 _FILES = {
     "backend": "Alone Bucket LARGE Rows Staged",
-    "collectives": "COLLECTIVES World all_gather all_reduce all_reduce_kernel broadcast meet rows_back time_limit world",
+    "collectives": "COLLECTIVES World all_gather all_reduce all_reduce_kernel broadcast meet rows_back time_limit"
+    " world",
     "data_parallel": "DistributedDataParallel First",
     "launch": "launched mpiexec",
     "partition": "BY_ROWS Cut shares spread",

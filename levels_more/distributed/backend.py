@@ -1,4 +1,4 @@
-"""A graph with collectives runs in stages: a program, messages, a program. Small tensors of one stage travel together."""
+"""A graph with collectives runs in stages: program, messages, program. Small tensors of one stage travel together."""
 
 import itertools
 import zlib
@@ -16,7 +16,7 @@ LARGE = 2**16  # bytes, from which on a tensor travels alone
 
 
 class Rows:
-    """What this process has gone through: all ranks share the rows of the same data. `sum` is told of each array once."""
+    """What this process has gone through: all ranks share the rows of the same data. `sum` hears of each array once."""
 
     sum, arrays = 0, []
 
@@ -169,7 +169,7 @@ class Staged(Replay):
             self.parts.append((program, slots, messages_of([x for x in here if x in sent], self.slots)))
 
     def program(self, made, outs, updates):
-        """The program that computes these nodes, for these results and new values. What is not made here it is given."""
+        """The program that computes these nodes, for these results and new values. What is not made here is given."""
         new = {}
 
         def found(x):

@@ -1,7 +1,7 @@
-"""Kernels that reach across: ops whose numbers lie in several processes, on one machine or on many. Their engine is MPI.
+"""Kernels that reach across: ops whose numbers lie in several processes, on one machine or many. Their engine is MPI.
 
-`mpiexec -n 4 python train.py` starts four processes, the ranks 0 to 3. Each runs the same program. A collective is an op
-that all of them call: it ends when all have come.
+`mpiexec -n 4 python train.py` starts four processes, the ranks 0 to 3. Each runs the same program. A collective is an
+op that all of them call: it ends when all have come.
 """
 
 import functools
@@ -75,7 +75,7 @@ class _Wait:
 
 
 def time_limit(seconds):
-    """Let a rank wait so many seconds for the others. Then it says so and ends, and `mpiexec` ends all. At first 300."""
+    """Let a rank wait so many seconds (at first 300) for the others. Then it says so and ends; `mpiexec` ends all."""
     _Wait.limit = number("time_limit: seconds", seconds, 0.1)
 
 
@@ -100,7 +100,8 @@ def meet(op, call, *args):
         _Wait.since = None
 
 
-# Three collectives: a kernel and a rule each. In each of them all ranks have their part of one computation, and one loss.
+# Three collectives: a kernel and a rule each. In each of them all ranks have their part of one computation, and one
+# loss.
 
 
 def all_gather_kernel(out, x, rows):
@@ -182,7 +183,7 @@ VJPS["broadcast"] = (lambda dy, y, x, root=0: dy * (1.0 if world().rank == root 
 
 
 def all_gather(x):
-    """The rows x[n, …] of rank 0, of rank 1, …, on every rank: [sum of all n, …]. Raises ValueError for a single number."""
+    """The rows x[n, …] of rank 0, rank 1, …, on every rank: [sum of all n, …]. Raises ValueError for one number."""
     x = as_tensor(x)
     expect(x.spec.shape, "all_gather: x", x, "an array with rows")
     here = world()
@@ -191,7 +192,7 @@ def all_gather(x):
 
 
 def all_reduce(x):
-    """The sum of all ranks' x, number by number, on every rank. float64 is added from rank 0 up, other dtypes as MPI likes."""
+    """The sum of all ranks' x, number by number, on every rank; float64 from rank 0 up, other dtypes as MPI likes."""
     return apply("all_reduce", x)
 
 

@@ -79,10 +79,10 @@ def from_first(act, op="a callback"):
 
 
 class First(Callback):
-    """Tells callbacks on rank 0, and there alone. What they change holds on all ranks: weights, the rate, the end, the logs.
+    """Tells callbacks on rank 0 alone. What they change holds on all ranks: weights, the rate, the end, the logs.
 
-    After each epoch the ranks compare their rows and weights. Raises RuntimeError where they differ. Ctrl-C, which comes to each
-    rank in another step, ends all of them behind the same epoch.
+    After each epoch the ranks compare their rows and weights. Raises RuntimeError where they differ. Ctrl-C, which
+    comes to each rank in another step, ends all of them behind the same epoch.
     """
 
     def __init__(self, model, callbacks):
@@ -182,11 +182,11 @@ def spread_state(model, given=()):
 class DistributedDataParallel:
     """A model that is trained and asked by all ranks together, as PyTorch names it. Everything else is the model's own.
 
-    fit, evaluate and predict are called on all ranks, with the same arrays: of each batch every rank does its share of the
-    rows. In float64 the losses and weights are, bit by bit, those of one process; in float32 sums over rows are rounded in
-    another order. A training loop of your own is a `train_step` of the model. Callbacks, the bar and what writes files work on
-    rank 0 alone, which asks nobody then. `module` is the model itself. A rank that waits `timeout` seconds for the others ends,
-    and all end. Raises TypeError for what is no model.
+    fit, evaluate and predict are called on all ranks, with the same arrays: of each batch every rank does its share of
+    the rows. In float64 the losses and weights are, bit by bit, those of one process; in float32 sums over rows are
+    rounded in another order. A training loop of your own is a `train_step` of the model. Callbacks, the bar and what
+    writes files work on rank 0 alone, which asks nobody then. `module` is the model itself. A rank that waits `timeout`
+    seconds for the others ends, and all end. Raises TypeError for what is no model.
     """
 
     def __init__(self, model, timeout=300.0):
@@ -209,12 +209,12 @@ class DistributedDataParallel:
     def __call__(self, x, training=None):
         """The model on x, on this rank alone. Raises RuntimeError under a tape, where several ranks would part."""
         if world().size > 1 and isinstance(DOOR.stands, GradientTape) and DOOR.stands.records is not None:
-            cure = "write a train_step(self, x, y) of the model, which fit shares out, or all_reduce the gradients of model.module"
+            cure = "write a train_step(self, x, y), which fit shares out, or all_reduce the gradients of model.module"
             raise RuntimeError(f"DistributedDataParallel: nobody adds up the gradients of this tape; {cure}")
         return self.module(x, training)
 
     def together(self, method, *args, **options):
-        """A method of the model, in which each rank does its own rows. Raises RuntimeError where these are of other data."""
+        """A method of the model in which each rank does its rows. Raises RuntimeError where these are of other data."""
         if _Now.alone:
             return method(*args, **options)
         spread_state(

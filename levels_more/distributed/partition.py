@@ -1,8 +1,9 @@
-"""A step for a whole batch becomes a step in which each rank does its rows: the graph is cut, and collectives are put in.
+"""A step for a whole batch becomes one in which each rank does its rows: the graph is cut, collectives are put in.
 
-What goes row by row, each rank does for its own rows. What adds rows up needs all of them: in float64 they are gathered, and
-every rank adds them in their order, so the bits are those of one process; in float32 each rank adds its own, and the sums
-are added up. All the rest every rank does whole. So whatever a step holds, it is right; what is not known here is no quicker.
+What goes row by row, each rank does for its own rows. What adds rows up needs all of them: in float64 they are
+gathered, and every rank adds them in their order, so the bits are those of one process; in float32 each rank adds its
+own, and the sums are added up. All the rest every rank does whole. So whatever a step holds, it is right; what is not
+known here is no quicker.
 """
 
 import numpy as np
@@ -51,7 +52,8 @@ def _all_rows(node, split):
     return node.attrs["slices"][0] in ((None, None, None), (None, None, 1), (0, None, 1), (0, node.spec.shape[0], 1))
 
 
-# op -> function(node, split): does it go row by row, where the nodes of `split` are known by rows? (elementwise: `_aligned`)
+# op -> function(node, split): does it go row by row, where the nodes of `split` are known by rows? (elementwise:
+# `_aligned`)
 BY_ROWS = {
     "matmul": _product,
     "gather": lambda node, split: node.inputs[0] not in split,

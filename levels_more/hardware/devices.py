@@ -1,4 +1,4 @@
-"""A pool of several devices: any number of each kind that has a maker, copies between them, and where numbers are placed."""
+"""A pool of devices, any number of each kind that has a maker; copies between them; where numbers are placed."""
 
 import reprlib
 from contextlib import contextmanager

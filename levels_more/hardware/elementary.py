@@ -30,9 +30,9 @@ def _less(high, low, product):
 def _make_reduction(digits):
     """The function that takes quarter turns off an angle, for one format, whose numbers have so many binary digits.
 
-    It gives the rest, which lies within ±π/4, as a number and its small rest, and the quarters: -2, -1, 0, 1 or 2. They are
-    counted in two numbers of half the digits, and so are the parts of π/2: then all products are exact, but for the last
-    (Cody and Waite, 1980).
+    It gives the rest, which lies within ±π/4, as a number and its small rest, and the quarters: -2, -1, 0, 1 or 2. They
+    are counted in two numbers of half the digits, and so are the parts of π/2: then all products are exact, but for the
+    last (Cody and Waite, 1980).
     """
     bits = (digits + 1) // 2
     parts, many = _parts_of_turn(bits), 2.0**bits
@@ -54,7 +54,7 @@ def _make_reduction(digits):
 
 
 def _make_sin_cos(digits, sines, cosines):
-    """(sin, cos) for one format, whose numbers have so many binary digits: Taylor's series of what is left of the angle."""
+    """(sin, cos) for one format, whose numbers have so many binary digits: Taylor's series of the rest of the angle."""
     reduce, limit, nan = _make_reduction(digits), 2.0**digits, math.nan
 
     def sin_cos(x):

@@ -107,7 +107,7 @@ def matmul_threads(out, x, w):
 
 
 def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As the planner of a product, and raises what it raises; the same sums in tiles, where the kernel is `matmul_threads`."""
+    """As the planner of a product, and raises as it does; in tiles, where the kernel is `matmul_threads`."""
     made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     m, n = made.spec.shape
 
@@ -127,7 +127,7 @@ PLANNERS["matmul", "gpu"] = plan_blocks
 
 
 def mover(function, sizes, to, source):
-    """A kernel whose thread n takes number n of a view to its place in another. A view is a start and a stride for each axis."""
+    """A kernel whose thread n takes number n of one view to another. A view is a start, and a stride for each axis."""
     (to_start, to_strides), (from_start, from_strides), count = to, source, math.prod(sizes)
 
     def move(out, x):

@@ -45,7 +45,7 @@ def threads_for(count):
     return ceil_div(count, threads), threads
 
 
-LAYOUTS = {}  # code of a kernel -> function(out, …) that gives (blocks, threads); else there is a thread for each number
+LAYOUTS = {}  # code of a kernel -> function(out, …) that gives (blocks, threads); else each number has a thread
 
 
 def _split(x):
@@ -83,7 +83,7 @@ ON_GPU = {  # what stands there for the functions of level 1: function(dtype)
 
 
 def kernel_for(function, dtype):
-    """The kernel for arrays of that dtype, its floats and what it calls included. Made once: a real GPU compiles it once."""
+    """The kernel for arrays of that dtype, with floats and calls like it. Made once: a real GPU compiles it once."""
 
     made = specialised(function, dtype, ON_GPU, functools.partial(kernel_for, dtype=dtype))
     try:
@@ -95,8 +95,8 @@ def kernel_for(function, dtype):
 def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
     """A program(out, *arrays, *numbers) that launches this kernel, for arrays of that dtype.
 
-    A function that reads `cuda` is launched in its layout, any other one as a loop over rows. (`fastmath` and `boundscheck`
-    are a CPU's: bounds are checked where the GPU is simulated.)
+    A function that reads `cuda` is launched in its layout, any other one as a loop over rows. (`fastmath` and
+    `boundscheck` are a CPU's: bounds are checked where the GPU is simulated.)
     """
     made, blocks_of = function, LAYOUTS.get(function.__code__, lambda out, *arrays: threads_for(out.size))
     if "cuda" not in function.__code__.co_names:

@@ -25,7 +25,7 @@ def by_views(function, shape, inputs, pairs):
 
 
 def one_loop(function, x):
-    """(what compiles the loop of a scalar function of one array like `x`, the shapes in which it wants to see two of that size)"""
+    """(what compiles the loop of a scalar function of one array like `x`, the shapes in which it wants two such)"""
     row = (math.prod(x.shape),)
     loop = lowered(element_loop(function, x, ["i", "i"]), x)
     return loop, None if KINDS[x.device.kind].ravels else [row, row]
@@ -35,7 +35,7 @@ KINDS["cpu"].moves = by_views  # how numbers are taken from view to view
 
 
 def plan_moves(op, function, shape, inputs, pairs):
-    """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
+    """A Plan in which `function` takes numbers from view to view: pairs(out, *inputs), with `len(shape)` axes each."""
     lower = functools.partial(KINDS[inputs[0].device.kind].moves, function, shape, inputs, pairs)
     return make(op, shape, inputs[0].dtype, inputs, lower)
 
@@ -68,7 +68,7 @@ def plan_concat(op, function, *inputs, axis=0):
 
 
 def as_slices(slices):
-    """A slice object for each triple (start, stop, step). (An attribute of a launch must be hashable; slices are not.)"""
+    """A slice object for each triple (start, stop, step). (Attributes of a launch must be hashable; slices are not.)"""
     return tuple(slice(*triple) for triple in slices)
 
 
@@ -124,7 +124,7 @@ def plan_cast(op, function, x, dtype=None):
 
 
 def enter_move(op, planner, *tried, count=1):
-    """Enter an op that only moves numbers, and what a new kernel of it is tried on: shapes of `count` inputs, attributes."""
+    """Enter an op that only moves numbers, and what its kernels are tried on: shapes of `count` inputs, attributes."""
     kernel(op, planner=planner)(lambda x: x)
     TRIALS[op] = [([shape] * count, attrs) for shape, attrs in tried]
 

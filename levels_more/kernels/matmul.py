@@ -1,4 +1,4 @@
-"""The matrix product at the machine's peak: the sums of the plain loops, in the same order, kept in registers and shared by threads."""
+"""The matrix product at the machine's peak: the sums of the plain loops, in their order, in registers, by threads."""
 
 import functools
 import os
@@ -29,7 +29,7 @@ def ceil_div(n, size):
 
 
 def pack(panels, count, source, turned, k0, k1, c0, c1):
-    """panels[s, p, l] = source[k0 + p, c0 + s·lanes + l], or source[c0 + …, k0 + p] if turned, for s in range(count)."""
+    """panels[s, p, l] = source[k0 + p, c0 + s·lanes + l], or source[c0 + …, k0 + p] if turned; s is in range(count)."""
     lanes = panels.shape[2]
     i0, i1, j0, j1 = (c0, c1, k0, k1) if turned else (k0, k1, c0, c1)
     rows, columns = (count * lanes, k1 - k0) if turned else (k1 - k0, count * lanes)

@@ -1,4 +1,4 @@
-"""More reductions: the largest and the smallest, where the largest stands, and softmax, which reduces rows on its way."""
+"""More reductions: the largest and the smallest, where they stand, and softmax, which reduces rows on its way."""
 
 import math
 

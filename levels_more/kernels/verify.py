@@ -1,4 +1,4 @@
-"""A kernel of one's own is tried first: on random and on special numbers, with every index checked, beside the present kernel."""
+"""A kernel of one's own is tried first, beside the present one: on random and special numbers, every index checked."""
 
 import functools
 import inspect
@@ -17,8 +17,8 @@ _REDUCED = [
     for keepdims in (False, True)
 ]
 
-# op -> [(inputs, attributes), …]: what a new kernel of it is tried on; an input is a shape, an array, "special" or "mask".
-# (The trials of elementwise ops and of reductions follow from what they are.)
+# op -> [(inputs, attributes), …]: what a new kernel of it is tried on; an input is a shape, an array, "special" or
+# "mask". (The trials of elementwise ops and of reductions follow from what they are.)
 TRIALS = {
     "matmul": [
         ([(m, k)[:: 1 - 2 * flip_x], (k, n)[:: 1 - 2 * flip_w]], {"transpose_x": flip_x, "transpose_w": flip_w})
@@ -35,7 +35,7 @@ TRIALS = {
 
 
 def trials_of(op):
-    """[(inputs, attributes), …] on which a new kernel of this op is tried. Raises KeyError where nobody has said any."""
+    """[(inputs, attributes), …] on which a new kernel of this op is tried. Raises KeyError where there are none."""
     if op in ELEMENTWISE:
         _, _, masks, numbers = ELEMENTWISE[op]
         count = len(inspect.signature(KERNELS[op, "cpu"]).parameters)
@@ -44,7 +44,7 @@ def trials_of(op):
 
 
 def drawn(draw, what, dtype):
-    """An array for a trial: random numbers of a shape, "special" numbers in any order, a "mask", or an array as it is."""
+    """An array for a trial: random numbers of a shape, "special" numbers, shuffled, a "mask", or an array as it is."""
     if isinstance(what, tuple):
         return draw.normal(size=what).astype(dtype)
     if isinstance(what, str):
@@ -105,7 +105,7 @@ def try_on_all(op, kind, function, reference):
 
 
 def counter_example(op, arrays, result, expected, places):
-    """Where two results differ, in words. Numbers are more telling than NaN, so the first place without one is shown."""
+    """Where two results differ, in words. Numbers tell more than NaN, so the first place without one is shown."""
     if any(array.shape != result.shape for array in arrays):
         at = next(places)
         given = ", ".join(str(array.shape) for array in arrays)

@@ -1,4 +1,4 @@
-"""A model on a hub, by `huggingface_hub`: its folder, and a card that says what it is. No code goes along, and none is loaded."""
+"""A model on a hub, by `huggingface_hub`: its folder, and a card. No code goes along, and none is loaded."""
 
 import json
 import tempfile
@@ -52,7 +52,7 @@ NOT_TOLD = "not told"
 
 
 class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
-    """A model with what `huggingface_hub` asks of one that it hands around. A folder is what `save` makes, a card, and ONNX."""
+    """A model with what `huggingface_hub` asks of one. A folder is what `save` makes, a card, and ONNX."""
 
     def __init__(self, model):
         self.model = model
@@ -152,8 +152,8 @@ def refusal(at, error):
 def told(verb, repo_id):
     """What the hub says against it, in a sentence, with the cure. What is wrong with the model itself goes through.
 
-    Raises ConnectionError where it cannot be reached, FileNotFoundError for what is not there, ValueError for an impossible
-    name, OSError for a refusal.
+    Raises ConnectionError where it cannot be reached, FileNotFoundError for what is not there, ValueError for an
+    impossible name, OSError for a refusal.
     """
     at = f"{verb}: {repo_id}"
     try:
@@ -184,11 +184,11 @@ def told(verb, repo_id):
 
 
 def save_pretrained(model, save_directory, data=None, metrics=None, license=None):
-    """Make a folder as a hub has it: the file of `save`, model.onnx where the model has that form, and README.md, its card.
+    """Make a folder as a hub has it: the file of `save`, model.onnx if the model has that form, and a card, README.md.
 
-    data: a sentence, what it was trained on; metrics: {name: number}; license: its short name, such as "mit". A card that
-    is there stays. Raises ValueError for a model that is not built, and for an argument that no file can hold; TypeError
-    for words of another kind.
+    data: a sentence, what it was trained on; metrics: {name: number}; license: its short name, such as "mit". A card
+    that is there stays. Raises ValueError for a model that is not built, and for an argument that no file can hold;
+    TypeError for words of another kind.
     """
     words = checked_card("save_pretrained", model, data, metrics, license)
     folder = Path(file_name("save_pretrained: save_directory", save_directory))
@@ -198,7 +198,7 @@ def save_pretrained(model, save_directory, data=None, metrics=None, license=None
 def push_to_hub(
     model, repo_id, data=None, metrics=None, license=None, private=None, token=None, commit_message="A model"
 ):
-    """Put a model into the repository `repo_id`, "name/model", on the hub; it is made if need be. Returns the commit's address.
+    """Put a model into the repository `repo_id`, "name/model"; it is made if need be. Returns the commit's address.
 
     data, metrics and license go onto its card, as in `save_pretrained`. token: what `hf auth login` keeps, where None.
     Raises ValueError for a model that is not built and for an impossible name, ConnectionError where the hub cannot be
@@ -213,7 +213,7 @@ def push_to_hub(
 
 
 def from_pretrained(repo_id, custom_objects=None, revision=None, token=None, local_files_only=False):
-    """The model in the repository "name/model" on the hub, or in a folder that `save_pretrained` made. It runs no code of it.
+    """The model in the repository "name/model", or in a folder that `save_pretrained` made. It runs no code of it.
 
     custom_objects: classes and functions of your own that it uses, as in `load_model`. local_files_only: as it was
     fetched before. Raises FileNotFoundError where there is none, ConnectionError where the hub cannot be reached,

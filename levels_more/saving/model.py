@@ -125,7 +125,8 @@ def save_weights(model, filepath):
 def load_weights(model, filepath):
     """Give all variables the numbers that `save_weights` wrote, floats in the dtype that the model computes in.
 
-    Raises FileNotFoundError where there is no file, ValueError where it holds other variables, or a model that is not built.
+    Raises FileNotFoundError where there is no file, ValueError where it holds other variables, or a model that is not
+    built.
     """
     file = Path(file_name("load_weights: filepath", filepath))
     if not model.variables:
@@ -216,8 +217,9 @@ MODELS = next(filter(Path.is_dir, ABOVE), ABOVE[2])
 def load_model(path, custom_objects=None):
     """The model in a folder that `save` made, or a pretrained one by its name. It runs no code from the folder.
 
-    `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises
-    FileNotFoundError where there is no folder, or no model in it, OSError or ValueError, naming the file, where it is not what `save` made.
+    `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises FileNotFoundError
+    where there is no folder, or no model in it, OSError or ValueError, naming the file, where it is not what `save`
+    made.
     """
     custom = {} if custom_objects is None else custom_objects
     expect(isinstance(custom, dict), "load_model: custom_objects", custom, "a dict {name: class or function}")

@@ -1,10 +1,10 @@
-"""What makes the eager mode quick, behind one switch: programs take the place of single launches, one record that of several.
+"""What makes the eager mode quick, behind one switch: one program, launch or record takes the place of several.
 
     from levels_more.compiler.eager import ACCELERATION
     ACCELERATION.on = False
 
-Now every op is planned and launched by itself, as levels 2 and 3 build it: slower, and in float64 with the same bits. Each
-of these pieces asks the switch where it comes in:
+Now every op is planned and launched by itself, as levels 2 and 3 build it: slower, and in float64 with the same bits.
+Each of these pieces asks the switch where it comes in:
 
     piece                                  with the switch on
     compiler/eager/small_ops               a small launch runs a program of level 1, not a loop that numba compiled

@@ -1,6 +1,7 @@
-"""A walk back over a tape as one program, in place of some launches for each op: for tapes of a shape that was met before.
+"""A walk back over a tape as one program, in place of launches for each op: for tapes of a shape that was met before.
 
-A loop that runs op by op writes the same tape in each step, with other numbers on it. Nothing else about it is remembered.
+A loop that runs op by op writes the same tape in each step, with other numbers on it. Nothing else about it is
+remembered.
 """
 
 from operator import is_
@@ -62,7 +63,7 @@ class _Walk(ShortFunction):
         self.rules, self.fails = [*map(VJPS.get, self.ops)], False
 
     def traced(self, signature, over):
-        """As in any function. Raises NoProgram where a rule refuses, or needs the numbers: the walk op by op hears of it."""
+        """As in any function. Raises NoProgram where a rule refuses or needs numbers: op by op they are heard of."""
         try:
             return super().traced(signature, over)
         except (LookupError, TypeError, ValueError) as why:

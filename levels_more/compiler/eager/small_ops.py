@@ -1,7 +1,7 @@
 """Small launches run programs of level 1's assembler, in place of what numba makes of the same kernels.
 
-A program is there in 10 ms where numba takes 300, and numba need not be imported. It serves all sizes, for each call tells them.
-Larger arrays are left to numba's loops, which are as quick.
+A program is there in 10 ms where numba takes 300, and numba need not be imported. It serves all sizes, for each call
+tells them. Larger arrays are left to numba's loops, which are as quick.
 """
 
 import ctypes
@@ -41,10 +41,11 @@ _SHORT = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 
 
 def caller(program, arguments, **sizes):
-    """run(*arrays, *numbers) for a program of level 1. Any threads may call it: each call packs a block of words of its own.
+    """run(*arrays, *numbers) for a program of level 1. Any threads may call it: each call packs words of its own.
 
-    `arguments` names the words that the arrays and then the numbers are, in order; `sizes` says what the other words are. It
-    trusts arrays to be as large as they should. Raises TypeError for what is no array or no number, ValueError for too few.
+    `arguments` names the words that the arrays and then the numbers are, in order; `sizes` says what the other words
+    are. It trusts arrays to be as large as they should. Raises TypeError for what is no array or no number, ValueError
+    for too few.
     """
     words, places, pack = block_of(program, arguments, sizes)
     numbers = [_NUMBER[kind] for kind in map(program.words.get, arguments) if kind != "ptr"]
@@ -103,7 +104,7 @@ def _sum_of(op, plan, inputs, attrs):
 
 @once
 def product_program(dtype, turned_x, turned_w):
-    """out[m, n] = x[m, k] @ w[k, n], some rows at a time, whose sums stay in registers; either may lie the other way round."""
+    """out[m, n] = x[m, k] @ w[k, n], some rows at a time, their sums in registers; x or w may lie turned."""
     a = Assembler("product", dtype, all_lanes(dtype))
     out, x = a.array("out", "m", "n"), a.array("x", *("km" if turned_x else "mk"))
     w, _ = a.array("w", *("nk" if turned_w else "kn")), a.array("unused", "tiles")  # a size has to be that of an array
@@ -141,7 +142,7 @@ _MAKERS = {"matmul": _product_of, "gather": _gather_of, "reduce_sum": _sum_of, "
 
 
 def _ours(op):
-    """Whether the kernel of this op is the first, and what compiles it is ours, too. (A trial's has its indices checked.)"""
+    """Whether the kernel of this op is the first, and its compiler ours, too. (A trial's has its indices checked.)"""
     here = KINDS["cpu"]
     checks = getattr(here.compiler, "keywords", {}) == {"boundscheck": True}
     compiler = here.compiler.func if checks else here.compiler
@@ -149,7 +150,7 @@ def _ours(op):
 
 
 def finish(plan, op, function, inputs, attrs):
-    """What this plan of a launch of `op` on these Specs becomes: one that runs a program, or that watches what a reader's kernel reads."""
+    """What this plan of a launch of `op` becomes: one that runs a program, or watches what a reader's kernel reads."""
     if not of_levels(function):
         return watch(plan, function)
     maker = _loop_of if op in ELEMENTWISE else _MAKERS.get(op)
@@ -188,7 +189,7 @@ class ProgramPlan(Plan):
         return run if self.answer is None else _checked(run)
 
     def start(self, out, reads, attrs):
-        """Run on these buffers, of the Specs that were planned, and count it. Returns `out`. Raises as any plan does."""
+        """Run on these buffers, of the Specs that were planned, and count it; returns `out`. Raises as a plan does."""
         if self.pack is None or getattr(out, "spec", None) is not self.spec:
             return super().start(out, reads, attrs)
         if len(reads) != len(self.places):

@@ -96,7 +96,7 @@ def _room(spec):
 
 
 def shared_buffers(units, kept):
-    """{node: a buffer} for what passes from unit to unit and is not kept. After its last reader, a buffer is used again."""
+    """{node: a buffer} for what passes from unit to unit and is not kept. Behind its last reader it is used again."""
     last_reader = _last_readers(units)
     buffers, free = {}, {}  # free: {bytes: buffers}
     for n, unit in enumerate(units):
@@ -111,7 +111,7 @@ def shared_buffers(units, kept):
 
 
 class FusedProgram:
-    """A graph as a list of programs: `run` does one step or, written with `over`, `over` any number. Any threads may call it.
+    """A graph as a list of programs: `run` does one step; written with `over`, `over` any number. All threads may call.
 
     Raises NoProgram, when it is made, for a graph with an op that is left to its kernel.
     """
@@ -203,7 +203,7 @@ class FusedProgram:
             yield calls
 
     def moves(self):
-        """At the end results are copied to where the call wants them, and new values that lie elsewhere to their homes."""
+        """At the end results are copied to where the call wants them, new values that lie elsewhere to their homes."""
         for k, node in enumerate(self.graph.outputs):
             if self.words[node] == ("out", k):
                 continue
@@ -217,7 +217,7 @@ class FusedProgram:
                 yield [(copy_program(count, node.spec.dtype), [to, self.words[node]])]
 
     def launch(self, args, outs, *sizes):
-        """Tell the list where this call's arrays lie, and run it. Variables are read, and overwritten, in their homes."""
+        """Tell the list where this call's arrays lie, and run it. Variables are read and overwritten in their homes."""
         given = [x.address or address_of(x) for x in (*map(args.__getitem__, self.inputs), *outs)]
         with self.lock, self.locks:  # the lock is for the block and the buffers, which all calls share
             homes = [v.pinned or pinned_address(v, v in self.graph.updates) for v in self.variables]
@@ -247,7 +247,7 @@ class FusedProgram:
 
 
 class ShortFunction(Function):
-    """A function whose program, if that is short, is a fused one: least is done around it. Else it is as any function's."""
+    """A function whose program, if it is short, is a fused one: least is done around it. Else it is any function's."""
 
     def compile(self, args, over):
         graph, result = self.traced([x.spec for x in args], over)
@@ -286,8 +286,8 @@ def rank(graph):
         2-32-1, 100 rows           13.6   3.60     1.60   1.60
         4-8-8-1, 1000 rows          130   22.7     9.46   23.8
 
-    By rows, float64 has one lane, since sums keep their order; a loop over an array may fill the register, and does so in
-    exp, log and divisions too. In float32 both have lanes, and by rows nothing goes to memory between the ops.
+    By rows, float64 has one lane, since sums keep their order; a loop over an array may fill the register, and does so
+    in exp, log and divisions too. In float32 both have lanes, and by rows nothing goes to memory between the ops.
     """
     wide = any(sum(size > 1 for size in node.spec.shape) > 1 for node in graph.ops)
     return 0 if wide and all(node.spec.dtype != np.float32 for node in graph.nodes) else 2

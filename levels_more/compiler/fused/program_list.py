@@ -35,9 +35,9 @@ class Beyond(NamedTuple):
 class ProgramList:
     """Programs that one call runs one after the other, any number of times; `now` holds the number of the time.
 
-    `units` are lists of the parts of a program, which may run at once. A part is a program and what stands for each of its
-    arrays: an address that stays, the name of one that each `run` is told, or a place beyond it. Named sizes are told too:
-    `names` are those of all that is told, in order, and the first of them is "steps".
+    `units` are lists of the parts of a program, which may run at once. A part is a program and what stands for each of
+    its arrays: an address that stays, the name of one that each `run` is told, or a place beyond it. Named sizes are
+    told too: `names` are those of all that is told, in order, and the first of them is "steps".
     """
 
     def __init__(self, units, names, now, threads):

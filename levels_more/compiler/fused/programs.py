@@ -31,7 +31,7 @@ def check_small(node, x):
 
 
 def write_sums(a, out, x, w, k, rows, j, column, turned_x=False, turned_w=False):
-    """out[i, j] = Σₖ x[i, k]·w[k, column] for each of these rows, the sums in registers; x or w may lie the other way round."""
+    """out[i, j] = Σₖ x[i, k]·w[k, column] for these rows, the sums in registers; x or w may lie the other way round."""
     sums = [a.sum() for _ in rows]
     with a.loop(k) as p:
         y = a.load(w, column, p) if turned_w else a.load(w, p, column)
@@ -78,7 +78,7 @@ class _ProductWriter:
 
 @once
 def product_program(m, k, n, dtype, turned_x, turned_w, rows=None, columns=None):
-    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns; `panel`, its last array, is memory for k in each lane."""
+    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns; its array `panel` is memory for k in each lane."""
     return _ProductWriter(m, k, n, dtype, turned_x, turned_w, rows or m, columns or n).a.assemble()
 
 
@@ -214,7 +214,7 @@ def copy_of(node, parts=1):
 
 
 def whole(program_of):
-    """The row of PARTS for an op whose program is in one part: `program_of(node)` gives it, and whose memory its arrays are."""
+    """The row of PARTS for a program in one part: `program_of(node)` gives it, and whose memory its arrays are."""
 
     def in_one_part(node, parts=1):
         program, taken = program_of(node)
@@ -223,8 +223,8 @@ def whole(program_of):
     return in_one_part
 
 
-# op -> function(node, parts) -> [(a program, [(whose memory an array is: a node, or a Spec for memory of its own; where in it
-# this part begins)])], at most so many parts, none of which needs another
+# op -> function(node, parts) -> [(a program, [(whose memory an array is: a node, or a Spec for memory of its own; where
+# in it this part begins)])], at most so many parts, none of which needs another
 PARTS = {
     "matmul": product_of,
     "reduce_sum": sum_of,

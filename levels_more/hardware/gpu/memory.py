@@ -238,7 +238,7 @@ def _on_chip(name, shape, dtype, cells):
 
 
 def shared_array(shape, dtype):
-    """The array that this line of the kernel gives to all threads of the block: a View[shape] of that dtype, not yet set.
+    """The array that this line of the kernel gives to all threads of the block: a View[shape] of that dtype, unset.
 
     Raises GpuError where a block asks for more than SHARED bytes.
     """
@@ -269,7 +269,7 @@ def _atomic(update):
 
 
 class Cuda:
-    """What a kernel sees of its launch, spelled as numba.cuda spells it. The simulator fills it in while a kernel runs."""
+    """What a kernel sees of its launch, spelled as in numba.cuda. The simulator fills it in while a kernel runs."""
 
     hash = "cuda"  # a kernel that reads `cuda` can be kept
     shared, local = SimpleNamespace(array=shared_array), SimpleNamespace(array=_local_array)
