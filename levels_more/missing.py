@@ -59,7 +59,9 @@ _TORCH = {  # what to use instead -> the names of PyTorch that are not here
     "nn.functional.leaky_relu": "LeakyReLU",
     "softmax(x, -1) or log_softmax(x, -1), in forward": "LogSoftmax Softmax Softmin softmin",
     "nothing: leave it away": "Identity",
-    "BatchNorm1d": "GroupNorm InstanceNorm1d LayerNorm RMSNorm batch_norm layer_norm rms_norm",
+    "columns that are standardised before, or levels_more.mid_level.BatchNormalization": (
+        "BatchNorm1d GroupNorm InstanceNorm1d LayerNorm RMSNorm batch_norm layer_norm rms_norm"
+    ),
     "Sequential, or an attribute for each": "ModuleDict ModuleList ParameterDict ParameterList",
     "MSELoss, L1Loss, or operators": (
         "CosineEmbeddingLoss CosineSimilarity GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss "

@@ -54,7 +54,7 @@ scalar("multiply_no_nan")(lambda x, y: select(y == 0.0, 0.0, x * y))
 
 @scalar("logits_crossentropy")
 def logits_crossentropy(y, z):
-    """Minus the log of what p = 1 / (1 + exp(-z)) gave to y, two numbers, without overflow. Infinite z may be right: 0."""
+    """Minus the log of what p = 1 / (1 + exp(-z)) gave to y, two numbers, without overflow; 0 for an infinite z."""
     between = maximum(z, 0.0) - y * z  # NaN for an infinite z, where y says what the difference is
     cost = select(y == 0.0, maximum(z, 0.0), select(y == 1.0, maximum(-z, 0.0), between))
     return cost + log(1.0 + exp(-maximum(z, -z)))

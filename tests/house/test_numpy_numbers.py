@@ -124,7 +124,6 @@ def test_the_table_covers_what_it_should():
             "EarlyStopping",
             "ReduceLROnPlateau",
             "L1L2",
-            "BatchNorm1d",
         ],
         *["LeakyReLU", "CosineDecay", "LinearRegressor", "ConstantDecay"][:-2],
     }
@@ -305,7 +304,6 @@ def test_layers_and_losses_compute_in_their_own_dtype(dtype):
         F.leaky_relu(t, f(0.5)),
         F.dropout(t, f(0.5)),
         t * f(0.5),
-        torch.nn.BatchNorm1d(np.int64(3), f(0.5), f(0.5), dtype=t.dtype)(t),
         torch.nn.Dropout(f(0.5))(t),
         torch.clamp(t, f(0.0), f(1.0)),
     ):

@@ -2,7 +2,6 @@
 
 from levels_more.missing import room, small_room
 from levels_more.torch.recorded_layers import (  # noqa: F401
-    BatchNorm1d,
     BCELoss,
     BCEWithLogitsLoss,
     CrossEntropyLoss,
