@@ -48,12 +48,31 @@ MOVED = {
 }
 
 
+RENAMED = {  # a room -> {a name that its front had: the name of that now}
+    "kernels": {
+        "by_views": "copy_views",
+        "enter_move": "layout_op",
+        "fill_columns": "macro_kernel",
+        "trials_of": "cases_of",
+        "try_on_all": "verify_kernel",
+    },
+}
+
+
 def told(name):
     """What to write instead of an import of this old name; nothing where it is none."""
     if name not in MOVED:
         return ""
     room, _, file = MOVED[name].rpartition(".")
     return f"levels_more.{name} is levels_more.{MOVED[name]} now: write `from levels_more.{room} import {file}`"
+
+
+def renamed(front, name):
+    """The error for the `__getattr__` of a room's front: it says what a name is called now, if it was renamed."""
+    told, room = f"module {front!r} has no attribute {name!r}", front.rpartition(".")[2]
+    if name in RENAMED[room]:
+        told = f"{name} is called {RENAMED[room][name]} now: write `from {front} import {RENAMED[room][name]}`"
+    return missing(told, name, 3)
 
 
 ELSEWHERE = "saving", "distributed"  # rooms whose names were those of a level in version 1

@@ -17,7 +17,7 @@ from levels.kernels import kernel, make, same_dtype
 from levels.low_level import VJPS, apply, as_tensor
 from levels_more.checks import expect, number, sizes
 from levels_more.hardware.locks import once
-from levels_more.kernels.verify import TRIALS
+from levels_more.kernels.verify import TEST_CASES
 
 INSTALL = "pip install mpi4py mpich (on Windows impi-rt, in place of mpich)"
 STARTED = "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"  # one of them is in the environment of a rank
@@ -167,7 +167,7 @@ COLLECTIVES = "all_gather", "all_reduce", "broadcast"
 kernel("all_gather", "cpu", planner=_plan_all_gather)(all_gather_kernel)
 kernel("all_reduce", "cpu", planner=_plan_all_reduce)(all_reduce_kernel)
 kernel("broadcast", "cpu", planner=_plan_broadcast)(broadcast_kernel)
-TRIALS.update({op: [([shape], {}) for shape in ((3,), (2, 3), (0, 4))] for op in COLLECTIVES})
+TEST_CASES.update({op: [([shape], {}) for shape in ((3,), (2, 3), (0, 4))] for op in COLLECTIVES})
 
 
 def rows_back(dy, y, x, rows=()):

@@ -148,7 +148,7 @@ def _view_of(view, base):
     return start // view.itemsize, tuple(stride // view.itemsize for stride in view.strides)
 
 
-def by_numbers(function, shape, inputs, pairs):
+def copy_by_threads(function, shape, inputs, pairs):
     """The program that takes numbers from view to view on a GPU: one launch for each pair of views."""
     dtype = inputs[0].dtype
     arrays, launches = [np.empty(s, dtype) for s in (shape, *(x.shape for x in inputs))], []
@@ -168,7 +168,7 @@ def by_numbers(function, shape, inputs, pairs):
     return run
 
 
-KINDS["gpu"].moves = by_numbers
+KINDS["gpu"].moves = copy_by_threads
 
 
 # Rows by number. A real GPU cannot raise an error from a kernel, so row numbers are looked at before.

@@ -19,7 +19,7 @@ _REDUCED = [
 
 # op -> [(inputs, attributes), …]: what a new kernel of it is tried on; an input is a shape, an array, "special" or
 # "mask". (The trials of elementwise ops and of reductions follow from what they are.)
-TRIALS = {
+TEST_CASES = {
     "matmul": [
         ([(m, k)[:: 1 - 2 * flip_x], (k, n)[:: 1 - 2 * flip_w]], {"transpose_x": flip_x, "transpose_w": flip_w})
         for m, k, n in ((1, 1, 1), (3, 5, 4), (0, 2, 3), (2, 0, 3), (17, 33, 9))
@@ -34,13 +34,13 @@ TRIALS = {
 }
 
 
-def trials_of(op):
+def cases_of(op):
     """[(inputs, attributes), …] on which a new kernel of this op is tried. Raises KeyError where there are none."""
     if op in ELEMENTWISE:
         _, _, masks, numbers = ELEMENTWISE[op]
         count = len(inspect.signature(KERNELS[op, "cpu"]).parameters)
         return [(["mask"] * masks + ["special"] * (count - len(numbers) - masks), numbers)]
-    return _REDUCED if op in REDUCTIONS else TRIALS[op]
+    return _REDUCED if op in REDUCTIONS else TEST_CASES[op]
 
 
 def drawn(draw, what, dtype):
@@ -69,7 +69,7 @@ def try_kernel(op, kind, function, reference):
     Every index is checked. The function stays in the table.
     """
     with bounds_checked(kind):
-        try_on_all(op, kind, function, reference)
+        verify_kernel(op, kind, function, reference)
 
 
 @contextmanager
@@ -83,11 +83,11 @@ def bounds_checked(kind):
         here.compiler = compiler
 
 
-def try_on_all(op, kind, function, reference):
+def verify_kernel(op, kind, function, reference):
     """Raise ValueError as try_kernel does, with the present compiler."""
     for dtype in map(np.dtype, ("f4", "f8")):
         draw = np.random.default_rng(0)
-        for inputs, attrs in trials_of(op):
+        for inputs, attrs in cases_of(op):
             arrays = [drawn(draw, what, dtype) for what in inputs]
             try:
                 expected = outcome(op, kind, reference, arrays, attrs)

@@ -17,7 +17,7 @@ from levels.mid_level import layers, losses
 from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import MADE_OF
-from levels_more.kernels.verify import TRIALS
+from levels_more.kernels.verify import TEST_CASES
 from levels_more.low_level import autodiff  # noqa: F401 (the rules of logits_crossentropy)
 
 _MEAN = {"axis": None, "keepdims": False}
@@ -185,6 +185,6 @@ _JOINED = {  # op -> (its rules, the ops apart, on what a kernel is tried)
         _NUMBERS,
     ),
 }
-for _op, (_rules, _apart, TRIALS[_op]) in _JOINED.items():
+for _op, (_rules, _apart, TEST_CASES[_op]) in _JOINED.items():
     kernel(_op, "cpu", planner=_planner(_op))(_of_several(_op))
     VJPS[_op] = tuple(_rule(_op, k, rule, _apart) for k, rule in enumerate(_rules))

@@ -570,7 +570,7 @@ def test_every_kernel_passes_its_own_trials(op):
 
 
 def test_every_op_has_trials():
-    assert all(kernels.trials_of(op) for op, _ in KERNELS)
+    assert all(kernels.cases_of(op) for op, _ in KERNELS)
 
 
 def test_a_kernel_in_use_runs_on_every_level_above_and_is_undone_after_an_error():
@@ -771,7 +771,7 @@ def test_what_stands_for_a_function_is_part_of_the_hash(monkeypatch):
 def every_trial(kind="cpu"):
     """(op, inputs on that device, attributes) for what new kernels are tried on, in float32, and float64 where it is told."""
     for op in sorted({op for op, _ in KERNELS}):
-        for inputs, attrs in kernels.trials_of(op):
+        for inputs, attrs in kernels.cases_of(op):
             arrays = [kernels.drawn(np.random.default_rng(0), what, np.dtype("f8")) for what in inputs]
             yield op, [pool()[f"{kind}:0"].put(array) for array in arrays], attrs
 

@@ -29,7 +29,7 @@ from levels_more.kernels import (
     scalar,
     use,
 )
-from levels_more.kernels.verify import drawn, trials_of
+from levels_more.kernels.verify import cases_of, drawn
 from levels_more.low_level import Tensor, apply, constant
 from levels_more.mid_level import composite_ops  # noqa: F401 (it adds affine_relu)
 
@@ -93,7 +93,7 @@ def test_an_elementwise_op_gives_the_bits_of_its_kernel(op, dtype, by_numba):
     if np.dtype(dtype).kind not in takes:
         pytest.skip("it takes no whole numbers")
     draw = np.random.default_rng(1)
-    for inputs, attrs in trials_of(op):
+    for inputs, attrs in cases_of(op):
         arrays = [drawn(draw, what, np.dtype("f8")) for what in inputs]
         with np.errstate(all="ignore"):
             arrays = [
