@@ -8,7 +8,7 @@ import math
 
 from levels.hardware import Value
 from levels.low_level import NoProgram
-from levels_more.compiler.fused.programs import PARTS, check_small, whole
+from levels_more.compiler.fused.programs import PARTS, check_small, single_part
 from levels_more.compiler.typed_assembler import all_lanes, assembler
 from levels_more.hardware.locks import once
 from levels_more.kernels.layout import as_slices
@@ -119,5 +119,5 @@ def _one_hot(node):
     return one_hot_program(math.prod(node.spec.shape) // depth, depth, node.spec.dtype), [node, *node.inputs]
 
 
-PARTS |= {"gather": whole(functools.partial(_by_rows, gather_program)), "one_hot": whole(_one_hot)}
-PARTS |= {"scatter_add": whole(functools.partial(_by_rows, scatter_program))}
+PARTS |= {"gather": single_part(functools.partial(_by_rows, gather_program)), "one_hot": single_part(_one_hot)}
+PARTS |= {"scatter_add": single_part(functools.partial(_by_rows, scatter_program))}

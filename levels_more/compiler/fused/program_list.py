@@ -69,7 +69,7 @@ class ProgramList:
             self.table[n] = ctypes.cast(program.run, ctypes.c_void_p).value, begin + 8 * starts[n]
         self.begin = begin + 8 * self.start
 
-    def tell(self, told):
+    def bind(self, told):
         """Write what this call tells to where the programs look for it. (All calls share the block: one at a time.)"""
         block = self.block
         for n, which, nbytes in self.told:
@@ -78,11 +78,11 @@ class ProgramList:
     def run(self, told):
         """Run all of them, as many times as the first of these words says."""
         if self.threads == 1:
-            self.tell(told)
+            self.bind(told)
             self.program.run(self.begin)
             return
         # counts and words are of this call alone: a thread that comes late finds that all is done
         counts = np.zeros(16, np.int64)  # two, on two lines of the cache
-        self.tell((*told, address(counts), address(counts) + 64))
+        self.bind((*told, address(counts), address(counts) + 64))
         words = np.array(self.block[self.start :])
         run_together(self.program, address(words), self.threads, (self, counts, words))

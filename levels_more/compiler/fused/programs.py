@@ -213,7 +213,7 @@ def copy_of(node, parts=1):
     return [(copy_program(count, node.spec.dtype), [(x, i) for x in (node, *node.inputs)]) for i, count in found]
 
 
-def whole(program_of):
+def single_part(program_of):
     """The row of PARTS for a program in one part: `program_of(node)` gives it, and whose memory its arrays are."""
 
     def in_one_part(node, parts=1):
