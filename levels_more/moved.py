@@ -49,6 +49,12 @@ MOVED = {
 
 
 RENAMED = {  # a room -> {a name that its front had: the name of that now}
+    "distributed": {
+        "Alone": "SingleMessage",
+        "Cut": "Partitioner",
+        "Staged": "StagedProgram",
+        "meet": "synchronised",
+    },
     "kernels": {
         "by_views": "copy_views",
         "enter_move": "layout_op",

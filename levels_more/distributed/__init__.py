@@ -2,14 +2,16 @@
 
 import importlib
 
+from levels_more.moved import renamed
+
 # file -> its names: they need MPI, so a file is imported when one of its names is asked for
 _FILES = {
-    "backend": "Alone Bucket LARGE Rows Staged",
-    "collectives": "COLLECTIVES World all_gather all_reduce all_reduce_kernel broadcast meet rows_back time_limit"
-    " world",
+    "backend": "Bucket LARGE Rows SingleMessage StagedProgram",
+    "collectives": "COLLECTIVES World all_gather all_reduce all_reduce_kernel broadcast rows_back synchronised"
+    " time_limit world",
     "data_parallel": "DistributedDataParallel First",
     "launch": "launched mpiexec",
-    "partition": "BY_ROWS Cut shares spread",
+    "partition": "BY_ROWS Partitioner shares spread",
 }
 _PLACES = {name: file for file, names in _FILES.items() for name in names.split()}
 __all__ = sorted(_PLACES)
@@ -18,7 +20,7 @@ __all__ = sorted(_PLACES)
 def __getattr__(name):
     if name in _PLACES:
         return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    raise renamed(__name__, name)
 
 
 def __dir__():

@@ -109,7 +109,7 @@ class Bucket:
             new.data.reshape(-1, width)[...] = came[:, a:b]
 
 
-class Alone:
+class SingleMessage:
     """One message: one tensor, as it is."""
 
     def __init__(self, nodes, slots):
@@ -135,10 +135,10 @@ def messages_of(nodes, slots):
         small = x.nbytes < LARGE and node.op != "broadcast" and 0 not in x.shape
         key = (node.op, x.dtype, repr(node.attrs)) if small else node
         kinds.setdefault(key, []).append(node)
-    return [(Bucket if len(group) > 1 else Alone)(group, slots) for group in kinds.values()]
+    return [(Bucket if len(group) > 1 else SingleMessage)(group, slots) for group in kinds.values()]
 
 
-class Staged(Replay):
+class StagedProgram(Replay):
     """A graph as stages, with messages behind each but the last. What all threads call, one does at a time.
 
     Raises NoProgram, when it is made, for a graph without a collective.
@@ -219,4 +219,4 @@ class Staged(Replay):
         return "\n".join(f"{program!r}\n{messages}" for program, _, messages in self.parts)
 
 
-BACK_ENDS.append((Staged, lambda graph: -1))
+BACK_ENDS.append((StagedProgram, lambda graph: -1))

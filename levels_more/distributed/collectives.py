@@ -91,7 +91,7 @@ def _watch(rank):
             os._exit(1)
 
 
-def meet(op, call, *args):
+def synchronised(op, call, *args):
     """call(*args), which waits for all ranks, under the time limit. Returns what it gives."""
     _Wait.op, _Wait.since = op, time.monotonic()
     try:
@@ -116,7 +116,7 @@ def all_gather_kernel(out, x, rows):
         out[...] = x
     else:
         width = out.size // max(1, len(out))
-        meet("all_gather", here.comm.Allgatherv, x, [out, [count * width for count in rows]])
+        synchronised("all_gather", here.comm.Allgatherv, x, [out, [count * width for count in rows]])
 
 
 def all_reduce_kernel(out, x):
@@ -125,10 +125,10 @@ def all_reduce_kernel(out, x):
     if comm is None:
         out[...] = x
     elif x.dtype != np.float64:
-        meet("all_reduce", comm.Allreduce, x, out)
+        synchronised("all_reduce", comm.Allreduce, x, out)
     else:
         every = np.empty((comm.size, *x.shape), x.dtype)
-        meet("all_reduce", comm.Allgather, x, every)
+        synchronised("all_reduce", comm.Allgather, x, every)
         out[...] = 0.0
         for part in every:
             np.add(out, part, out=out)
@@ -138,7 +138,7 @@ def broadcast_kernel(out, x, root):
     """out = the array x of the rank `root`."""
     out[...] = x
     if world().comm is not None:
-        meet("broadcast", world().comm.Bcast, out, root)
+        synchronised("broadcast", world().comm.Bcast, out, root)
 
 
 def _plan_all_gather(op, function, x, rows=()):
@@ -187,7 +187,7 @@ def all_gather(x):
     x = as_tensor(x)
     expect(x.spec.shape, "all_gather: x", x, "an array with rows")
     here = world()
-    rows = meet("all_gather", here.comm.allgather, x.spec.shape[0]) if here.comm else (x.spec.shape[0],)
+    rows = synchronised("all_gather", here.comm.allgather, x.spec.shape[0]) if here.comm else (x.spec.shape[0],)
     return apply("all_gather", x, rows=tuple(rows))
 
 

@@ -79,7 +79,7 @@ class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
         model, front = self.model, {"library_name": "levels", "tags": ["levels"]}
         if license is not None:
             front["license"] = license
-        own = needed(model)
+        own = requirements(model)
         takes = ", ".join(f"{s.dtype.name} {['rows', *s.shape[1:]]}".replace("'", "") for s in model.input_specs)
         try:
             onnx_model(model)
@@ -112,7 +112,7 @@ def trained(model):
     return f"{model.chosen.optimizer!r}, on {losses}"
 
 
-def needed(model):
+def requirements(model):
     """The names of the classes and functions in a model that are neither ours nor in its file."""
     found = set()
 
@@ -140,7 +140,7 @@ def checked_card(verb, model, data, metrics, license):
     return {"data": data, "metrics": metrics, "license": license}
 
 
-def refusal(at, error):
+def http_error(at, error):
     """The OSError that tells of an answer of the hub."""
     status = getattr(error.response, "status_code", "?")
     cure = "; log in with a token that may do this:  hf auth login" if status in (401, 403) else ""
@@ -149,7 +149,7 @@ def refusal(at, error):
 
 
 @contextmanager
-def told(verb, repo_id):
+def hub_request(verb, repo_id):
     """What the hub says against it, in a sentence, with the cure. What is wrong with the model itself goes through.
 
     Raises ConnectionError where it cannot be reached, FileNotFoundError for what is not there, ValueError for an
@@ -165,7 +165,7 @@ def told(verb, repo_id):
     except LocalEntryNotFoundError as error:
         refused = error.__cause__  # it was reached, where that has an answer
         if isinstance(refused, HfHubHTTPError):
-            raise refusal(at, refused) from error
+            raise http_error(at, refused) from error
         raise ConnectionError(f"{at}: the hub cannot be reached, and it was not fetched before") from error
     except RepositoryNotFoundError as error:
         raise FileNotFoundError(
@@ -176,7 +176,7 @@ def told(verb, repo_id):
     except EntryNotFoundError as error:
         raise FileNotFoundError(f"{at} holds no {WEIGHTS}: it is no model that `push_to_hub` made") from error
     except HfHubHTTPError as error:
-        raise refusal(at, error) from error
+        raise http_error(at, error) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] in ("httpx", "httpx2"):  # which of them, hangs on its version
             raise ConnectionError(f"{at}: the hub cannot be reached ({type(error).__name__})") from error
@@ -206,7 +206,7 @@ def push_to_hub(
     """
     words = checked_card("push_to_hub", model, data, metrics, license)
     expect(isinstance(repo_id, str), "push_to_hub: repo_id", repo_id, 'a text, "name/model"')
-    with told("push_to_hub", repo_id):
+    with hub_request("push_to_hub", repo_id):
         words |= {"repo": repo_id}
         options = {"private": private, "token": token, "commit_message": commit_message}
         return OnHub(model).push_to_hub(repo_id, model_card_kwargs=words, **options)
@@ -222,6 +222,6 @@ def from_pretrained(repo_id, custom_objects=None, revision=None, token=None, loc
     expect(isinstance(repo_id, str), "from_pretrained: repo_id", repo_id, 'a text, "name/model"')
     expect(revision is None or isinstance(revision, str), "from_pretrained: revision", revision, "a text")
     options = {"revision": revision, "token": token, "local_files_only": local_files_only}
-    with told("from_pretrained", repo_id):
+    with hub_request("from_pretrained", repo_id):
         # Not by the mixin's `from_pretrained`, which first reads a config.json of whoever made the repository.
         return OnHub._from_pretrained(model_id=repo_id, custom_objects=custom_objects, **options).model

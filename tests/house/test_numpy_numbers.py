@@ -37,8 +37,8 @@ ROOMS = [
 ]  # fmt: skip
 SKIPPED = {  # no hyperparameters of a reader's: what is made by others, or wants files, ranks and graphs
     "AUC.threshold", "Precision.threshold", "Recall.threshold", "FalseNegatives.threshold", "FalsePositives.threshold",
-    "TrueNegatives.threshold", "TruePositives.threshold", "DistributedDataParallel", "TensorBoard", "Bucket", "Staged",
-    "BinaryFocalCrossentropy.alpha", "Cut", "First", "Alone", "DenseFeatures", "MeanLoss", "Call", "Functional", "Training", "Beside", "Arithmetic", "Calculated", "Parameter",
+    "TrueNegatives.threshold", "TruePositives.threshold", "DistributedDataParallel", "TensorBoard", "Bucket", "StagedProgram",
+    "BinaryFocalCrossentropy.alpha", "Partitioner", "First", "SingleMessage", "DenseFeatures", "MeanLoss", "Call", "Functional", "Training", "Beside", "Arithmetic", "Calculated", "Parameter",
 }  # fmt: skip
 
 

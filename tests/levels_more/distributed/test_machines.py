@@ -686,7 +686,7 @@ def test_messages_of_a_stage_travel_together():
         return loss
 
     graph = spread(trace(step, [constant(X.astype("f4")).spec])[0], 10, World(0, 2))
-    assert [len(messages) for _, _, messages in backend.Staged(graph, 10).parts if messages] == [2]
+    assert [len(messages) for _, _, messages in backend.StagedProgram(graph, 10).parts if messages] == [2]
 
 
 def test_ranks_whose_shares_differ_by_a_row_send_the_same_messages():
@@ -698,7 +698,7 @@ def test_ranks_whose_shares_differ_by_a_row_send_the_same_messages():
         return reduce_sum(exp(y)) + reduce_sum(x * x)
 
     graph = trace(step, [constant(np.ones((31, 4))).spec])[0]
-    parts = [backend.Staged(spread(graph, 31, World(rank, 2)), 31).parts for rank in (0, 1)]
+    parts = [backend.StagedProgram(spread(graph, 31, World(rank, 2)), 31).parts for rank in (0, 1)]
     first, second = ([[(m.op, type(m)) for m in messages] for _, _, messages in each] for each in parts)
     assert first == second and any(first)
 
