@@ -15,12 +15,7 @@ from levels_more.torch import serialization
 from levels_more.torch.functions import FUNCTIONS, KINDS
 from levels_more.torch.recorded import Size, Tensor, device, dtype  # noqa: F401
 from levels_more.torch.recorded_making import (  # noqa: F401
-    as_tensor,
-    from_numpy,
-    get_default_dtype,
-    normal,
-    set_default_dtype,
-    tensor,
+    as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype, tensor,
 )
 from levels_more.torch.recording import grad_mode, set_grad_enabled  # noqa: F401
 from levels_more.torch.recording import recording as is_grad_enabled  # noqa: F401
