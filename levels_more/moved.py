@@ -48,6 +48,29 @@ MOVED = {
 }
 
 
+def told(name):
+    """What to write instead of an import of this old name; nothing where it is none."""
+    if name not in MOVED:
+        return ""
+    room, _, file = MOVED[name].rpartition(".")
+    return f"levels_more.{name} is levels_more.{MOVED[name]} now: write `from levels_more.{room} import {file}`"
+
+
+ELSEWHERE = "saving", "distributed"  # rooms whose names were those of a level in version 1
+
+
+def elsewhere(front, name):
+    """The error for the `__getattr__` of a level's front: it says what to write, where another room has this name.
+
+    Raises nothing itself; the name may be one that nobody has.
+    """
+    told = f"module {front!r} has no attribute {name!r}"
+    for room in ELSEWHERE:
+        if name in importlib.import_module(f"levels_more.{room}").__all__:
+            told = f"{name} is no name of {front} now: write `from levels_more.{room} import {name}`"
+    return missing(told, name, 3)
+
+
 RENAMED = {  # a room -> {a name that its front had: the name of that now}
     "distributed": {
         "Alone": "SingleMessage",
@@ -65,32 +88,9 @@ RENAMED = {  # a room -> {a name that its front had: the name of that now}
 }
 
 
-def told(name):
-    """What to write instead of an import of this old name; nothing where it is none."""
-    if name not in MOVED:
-        return ""
-    room, _, file = MOVED[name].rpartition(".")
-    return f"levels_more.{name} is levels_more.{MOVED[name]} now: write `from levels_more.{room} import {file}`"
-
-
 def renamed(front, name):
     """The error for the `__getattr__` of a room's front: it says what a name is called now, if it was renamed."""
     told, room = f"module {front!r} has no attribute {name!r}", front.rpartition(".")[2]
     if name in RENAMED[room]:
         told = f"{name} is called {RENAMED[room][name]} now: write `from {front} import {RENAMED[room][name]}`"
-    return missing(told, name, 3)
-
-
-ELSEWHERE = "saving", "distributed"  # rooms whose names were those of a level in version 1
-
-
-def elsewhere(front, name):
-    """The error for the `__getattr__` of a level's front: it says what to write, where another room has this name.
-
-    Raises nothing itself; the name may be one that nobody has.
-    """
-    told = f"module {front!r} has no attribute {name!r}"
-    for room in ELSEWHERE:
-        if name in importlib.import_module(f"levels_more.{room}").__all__:
-            told = f"{name} is no name of {front} now: write `from levels_more.{room} import {name}`"
     return missing(told, name, 3)

@@ -7,7 +7,7 @@ from levels.support.compiled import STANDS, globals_read
 TEXTS = {type(None), bool, int, float, complex, str}  # kinds of values whose texts say all that they are
 
 
-def is_builtin(value):
+def of_levels(value):
     """Whether a class, a function or a module is one of ours. These do not change."""
     name = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
     return (name or "").partition(".")[0] in ("levels", "levels_more")
@@ -43,7 +43,7 @@ def read_by(functions, inside):
         if function not in met:
             met.add(function)
             places = read_outside(function)
-            found += [] if is_builtin(function) else places
+            found += [] if of_levels(function) else places
             waiting += filter(None, (inside(value) for _, _, value in places))
     return found
 
@@ -53,7 +53,7 @@ def same(now, value):
     return now is value or (type(now) is type(value) and type(now) in TEXTS and repr(now) == repr(value))
 
 
-def is_stale(places):
+def changed(places):
     """Whether another value stands in one of these places."""
     for read, key, value in places:  # this stands in the way of every call
         now = read(key)
@@ -76,7 +76,7 @@ def watch(made, function):
         places, run = read_by([function], _called), lower()
 
         def look_and_run(*arrays):
-            if is_stale(places):
+            if changed(places):
                 made.compiled = lower_watched()
                 return made.compiled(*arrays)
             run(*arrays)

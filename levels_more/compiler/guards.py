@@ -6,7 +6,7 @@ import warnings
 
 from levels.kernels import KERNELS
 from levels.low_level import GUARDS, Function
-from levels_more.compiler.dependencies import is_builtin, is_stale, read_by
+from levels_more.compiler.dependencies import changed, of_levels, read_by
 
 _WRAPPERS = {types.MethodType: "__func__", functools.partial: "func", Function: "python"}  # where the function in it is
 
@@ -21,7 +21,7 @@ def unwrapped(value):
 def of_the_reader(value):
     """The Python function in a value, if no module of ours defines it; else None."""
     function = unwrapped(value)
-    return function if isinstance(function, types.FunctionType) and not is_builtin(function) else None
+    return function if isinstance(function, types.FunctionType) and not of_levels(function) else None
 
 
 def guard(function, graph):
@@ -30,7 +30,7 @@ def guard(function, graph):
         name, why = getattr(function, "__name__", "a function"), "once for each new shape, dtype or value"
         warnings.warn(f"{name} was traced {function.traces} times, {why}", stacklevel=5)
     kernels = [of_the_reader(KERNELS[node.op, node.spec.device.kind]) for node in graph.ops]
-    return functools.partial(is_stale, read_by([unwrapped(function.python), *filter(None, kernels)], of_the_reader))
+    return functools.partial(changed, read_by([unwrapped(function.python), *filter(None, kernels)], of_the_reader))
 
 
 GUARDS.append(guard)

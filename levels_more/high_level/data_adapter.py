@@ -11,7 +11,7 @@ from levels.low_level import as_tensor, constant
 from levels.mid_level import Layer, Loss
 from levels.support.checks import at_least, check_finite, positive
 from levels_more.checks import expect
-from levels_more.compiler.dependencies import is_builtin
+from levels_more.compiler.dependencies import of_levels
 from levels_more.high_level.recompile import Kept
 from levels_more.high_level.tables import arrays_of, is_table
 from levels_more.low_level.ops import reshape
@@ -98,7 +98,7 @@ def beside(model, columns):
 
 def takes_whole(model):
     """Whether a model may want whole numbers: for an `Embedding`, or for a `call` that the reader wrote."""
-    return not is_builtin(type(model).call) or any(vars(type(part)).get("whole") for part in model.named(Layer).values())
+    return not of_levels(type(model).call) or any(vars(type(part)).get("whole") for part in model.named(Layer).values())
 
 
 def targets_of(model, y, x):

@@ -5,7 +5,7 @@ import functools
 from levels.high_level import Sequential
 from levels.mid_level import Layer, Made
 from levels_more.checks import expect, word
-from levels_more.compiler.dependencies import is_builtin
+from levels_more.compiler.dependencies import of_levels
 from levels_more.high_level.functional import dry_run
 
 
@@ -65,7 +65,7 @@ def clone_model(model):
 def made_again(part):
     """`part.again`; for a Sequential with the layers that it has now, for some may have been added."""
     again = part.again
-    if not isinstance(part, Sequential) or not is_builtin(type(part).__init__):
+    if not isinstance(part, Sequential) or not of_levels(type(part).__init__):
         return again
     options = {name: value for name, value in again.keywords.items() if name != "layers"}
     return functools.partial(again.func, [*part.layers], *again.args[1:], **options)

@@ -15,7 +15,7 @@ import numpy as np
 
 from levels.low_level import Function, Module, Variable
 from levels.mid_level import Made
-from levels_more.compiler.dependencies import TEXTS, is_builtin, is_stale, read_outside, same
+from levels_more.compiler.dependencies import TEXTS, changed, of_levels, read_outside, same
 
 # attributes that change while what a trace reads does not
 PASSING = {
@@ -69,7 +69,7 @@ def _members_stay(place):
 def _members(kind):
     """What to look into in a class: those that it is made from, and methods of the reader's."""
     within = [*kind.__bases__]
-    for name, part in () if is_builtin(kind) else vars(kind).items():
+    for name, part in () if of_levels(kind) else vars(kind).items():
         if not name.startswith("__") or name == "__call__":
             within += (part.fget, part.fset) if isinstance(part, property) else [getattr(part, "__func__", part)]
     return within
@@ -94,7 +94,7 @@ def _within(value, parts, dicts, passing):
     elif isinstance(value, dict):
         dicts.append(value)
         return [], [*value.values()]
-    elif isinstance(value, FunctionType) and not is_builtin(value) and "random" not in value.__code__.co_names:
+    elif isinstance(value, FunctionType) and not of_levels(value) and "random" not in value.__code__.co_names:
         places = [(read, value, read(value)) for read in _OWN] + read_outside(value)
     elif isinstance(value, type):
         return [], _members(value) if value.__module__ not in _FIXED else []
@@ -112,14 +112,14 @@ def _within(value, parts, dicts, passing):
 def _says_all(value):
     """Whether a value stays as it is: a number, a text, and what is ours or Python's."""
     if isinstance(value, (FunctionType, ModuleType)):
-        return value in (math, np) or is_builtin(value)
+        return value in (math, np) or of_levels(value)
     if isinstance(value, BuiltinFunctionType):
         return value.__module__ in ("builtins", "math")
     return type(value) in TEXTS or isinstance(value, (np.generic, np.dtype, CodeType))
 
 
 def places_of(value, unread=frozenset()):
-    """All that a trace may read of a value, as places for `is_stale`. What is not understood is a place that always changes.
+    """All that a trace may read of a value, as places for `changed`. What is not understood is a place that always changes.
 
     Attributes of these names are left out, where all that is met is ours: Python of the reader may read them.
     """
@@ -138,7 +138,7 @@ def places_of(value, unread=frozenset()):
             if (
                 unread
                 and isinstance(value, (type, FunctionType))
-                and not (is_builtin(value) or value.__module__ in _FIXED)
+                and not (of_levels(value) or value.__module__ in _FIXED)
             ):
                 return places_of(first)
     held = [each.values() for each in members]  # which follow what changes there
@@ -179,7 +179,7 @@ class Kept(Function):
 
     def current(self):
         """This function, which is traced anew in its next call if something has changed."""
-        if is_stale(self.places):
+        if changed(self.places):
             self.renew()
             self.places = []
         return self

@@ -6,7 +6,7 @@ import reprlib
 from levels import high_level, mid_level
 from levels.mid_level import Layer, Made
 from levels_more.checks import as_python, expect, word
-from levels_more.compiler.dependencies import is_builtin
+from levels_more.compiler.dependencies import of_levels
 from levels_more.high_level.functional import Call, Input, dry_run
 from levels_more.high_level.introspection import made_again
 from levels_more.high_level.model import Model, Sequential
@@ -75,7 +75,7 @@ def written_part(part, seen):
     kind = type(part) if isinstance(part, high_level.Model) else made.func
     name = "Functional" if kind.__name__ == "Model" and getattr(part, "steps", None) else kind.__name__
     name = f"keras.{name}" if CLASSES.get(f"keras.{name}") is kind else name
-    if CLASSES.get(name, kind) is not kind and not is_builtin(kind):
+    if CLASSES.get(name, kind) is not kind and not of_levels(kind):
         raise ValueError(f"save: you have a class {kind.__name__}, and so have we; give yours another name")
     if id(part) in seen:
         return {"is": seen[id(part)].setdefault("id", [*seen].index(id(part)))}

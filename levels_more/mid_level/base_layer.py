@@ -10,7 +10,7 @@ from levels import mid_level
 from levels.low_level import Operators, Tensor, as_tensor
 from levels.support.checks import flag, known
 from levels_more.checks import as_python
-from levels_more.compiler.dependencies import is_builtin
+from levels_more.compiler.dependencies import of_levels
 from levels_more.low_level.module import Module
 from levels_more.mid_level.initializers import INITIALIZERS
 
@@ -84,7 +84,7 @@ class Layer(mid_level.Layer, Module):
         if not array and hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
             return first.through(self, x, training)
         if isinstance(x, dict):
-            if is_builtin(type(self).call) and not hasattr(type(self), "fit"):
+            if of_levels(type(self).call) and not hasattr(type(self), "fit"):
                 cure = "a DenseFeatures before it reads columns, or a call of yours"
                 raise TypeError(f"{self.name}: got columns {', '.join(map(str, x))}; expected an array; {cure}")
             self.input_names = [*x]

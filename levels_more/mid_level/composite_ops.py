@@ -14,7 +14,7 @@ from levels.hardware import pool
 from levels.kernels import kernel, lowered, make, planned
 from levels.low_level import DOOR, RUN, VJPS, GradientTape, Tensor, apply, as_tensor, nn, reduce_sum, trace
 from levels.mid_level import layers, losses
-from levels_more.compiler.dependencies import is_builtin
+from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import MADE_OF
 from levels_more.kernels.verify import TEST_CASES
@@ -29,7 +29,7 @@ _RECORDS = {  # op -> what a tape holds of the ops that it is made of: (op, numb
 }
 MADE_OF |= {op: tuple(part for part, *_ in records) for op, records in _RECORDS.items()}
 _RULES = {  # op -> [(an op that it is made of, the rule that it knows of it; None, where one is the reader's by now), …]
-    op: [(part, VJPS[part] if all(map(is_builtin, filter(None, VJPS[part]))) else None) for part in parts]
+    op: [(part, VJPS[part] if all(map(of_levels, filter(None, VJPS[part]))) else None) for part in parts]
     for op, parts in MADE_OF.items()
 }
 
@@ -111,7 +111,7 @@ def _planner(op):
                 program = plan.compiled or plan.made()
                 program(places[-1], *[places[n] for n in which])
 
-        ours = is_builtin(function)
+        ours = of_levels(function)
         made = make(op, spec.shape, spec.dtype, inputs, (lambda: run) if ours else lowered(function, inputs[-1]))
         made.nbytes = sum(plan.nbytes for plan, _ in steps)
         return made

@@ -12,7 +12,7 @@ import numpy as np
 from levels.mid_level import Dense
 from levels_more import needed
 from levels_more.checks import expect, file_name
-from levels_more.compiler.dependencies import is_builtin
+from levels_more.compiler.dependencies import of_levels
 from levels_more.high_level.model import Model, Sequential
 from levels_more.mid_level.layers import ACTIVATIONS
 from levels_more.saving.files import replace
@@ -153,7 +153,7 @@ def checked_picture(picture, columns):
 def plain(model):
     """Whether a model is Dense layers alone, one behind another, with activations that the page knows."""
     return type(model) is Sequential and all(
-        isinstance(layer, Dense) and is_builtin(type(layer)) and activation_of(layer) in PLAIN for layer in model.layers
+        isinstance(layer, Dense) and of_levels(type(layer)) and activation_of(layer) in PLAIN for layer in model.layers
     )
 
 

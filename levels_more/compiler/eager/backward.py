@@ -10,7 +10,7 @@ import numpy as np
 
 from levels.low_level import DOOR, RUN, VJPS, WALKS, GradientTape, NoProgram, Replay
 from levels.low_level import walk_back as op_by_op
-from levels_more.compiler.dependencies import is_builtin
+from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.fused.backend import ShortFunction
 
@@ -43,7 +43,7 @@ def _ours(records):
     """Whether all that a walk over this tape does is ours, and its attributes are plain: functions may hold numbers."""
     # a row without end is that of an op with rules of its own
     rows = [*map(VJPS.get, _asked(op for op, *_ in records))]
-    ours = all(type(row) is tuple and all(map(is_builtin, filter(None, row))) for row in rows)
+    ours = all(type(row) is tuple and all(map(of_levels, filter(None, row))) for row in rows)
     return ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in records)
 
 

@@ -16,7 +16,7 @@ from levels.hardware import Assembler, Index
 from levels.kernels import ELEMENTWISE, KERNELS, KINDS, PLAN_FINISHERS, UPDATES, Plan, reduced
 from levels.low_level import Node, NoProgram
 from levels.support.compiled import compile_cpu
-from levels_more.compiler.dependencies import is_builtin, watch
+from levels_more.compiler.dependencies import of_levels, watch
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.fused.gather import gather_program
 from levels_more.compiler.fused.loops import LoopWriter, address, address_of, loop_of, merged_axes
@@ -146,12 +146,12 @@ def _ours(op):
     here = KINDS["cpu"]
     checks = getattr(here.compiler, "keywords", {}) == {"boundscheck": True}
     compiler = here.compiler.func if checks else here.compiler
-    return KERNELS.is_first(op, "cpu") and compiler is compile_cpu and all(map(is_builtin, (here.nest, *here.loops)))
+    return KERNELS.is_first(op, "cpu") and compiler is compile_cpu and all(map(of_levels, (here.nest, *here.loops)))
 
 
 def finish(plan, op, function, inputs, attrs):
     """What this plan of a launch of `op` becomes: one that runs a program, or watches what a reader's kernel reads."""
-    if not is_builtin(function):
+    if not of_levels(function):
         return watch(plan, function)
     maker = _loop_of if op in ELEMENTWISE else _MAKERS.get(op)
     small = ACCELERATION.on and plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from course import tasks
-from levels_more.compiler.dependencies import is_stale
+from levels_more.compiler.dependencies import changed
 from levels_more.hardware import pool
 from levels_more.high_level import Sequential
 from levels_more.high_level.recompile import places_of
@@ -224,11 +224,11 @@ def test_what_is_read_tells_values_apart(name):
         layer = Scale()
         layer.factors.append(one)
         places = places_of(layer)
-        assert not is_stale(places)
+        assert not changed(places)
         layer.factors[1] = other
-        assert is_stale(places)
+        assert changed(places)
         layer.factors[1] = one
-        assert not is_stale(places)
+        assert not changed(places)
 
 
 @pytest.mark.parametrize("value", [1.5, float("nan"), "relu", 10**30, None, True])
@@ -237,7 +237,7 @@ def test_a_number_given_again_is_no_change(value):
     layer.factor = value
     places = places_of(layer)
     layer.factor = type(value)(str(value)) if isinstance(value, (float, int, str)) else value
-    assert not is_stale(places)
+    assert not changed(places)
 
 
 INSIDE = {  # what is changed, deep in a layer
@@ -264,40 +264,40 @@ def test_a_change_inside_is_heard(name):
     places = places_of([(layer,)])
     layer.weight.assign(3.0)
     layer.history = "passing"
-    assert not is_stale(places)
+    assert not changed(places)
     INSIDE[name](layer)
-    assert is_stale(places)
+    assert changed(places)
 
 
 def test_a_method_of_a_class_is_heard(monkeypatch):
     places = places_of(net())
-    assert not is_stale(places)
+    assert not changed(places)
     monkeypatch.setattr(Dense, "call", lambda self, x: x)
-    assert is_stale(places)
+    assert changed(places)
     monkeypatch.undo()
-    assert not is_stale(places)
+    assert not changed(places)
     monkeypatch.setattr(Scale, "run_also", None, raising=False)
-    assert is_stale(places)
+    assert changed(places)
 
 
 def test_a_global_that_a_function_reads_is_heard(monkeypatch):
     places = places_of(scaled)
-    assert not is_stale(places)
+    assert not changed(places)
     monkeypatch.setitem(globals(), "SCALE", 3.0)
-    assert is_stale(places)
+    assert changed(places)
 
 
 @pytest.mark.parametrize(
     "value", [Plain(), np.ones(3), lambda x: x * np.random.rand(), lambda x: time.time(), iter([])]
 )
 def test_what_is_not_understood_counts_as_changed(value):
-    assert is_stale(places_of(value)) and is_stale(places_of([value]))
+    assert changed(places_of(value)) and changed(places_of([value]))
 
 
 def test_a_part_inside_of_itself_is_read_once():
     layer = Scale()
     layer.factors.append(layer)
-    assert not is_stale(places_of(layer))
+    assert not changed(places_of(layer))
 
 
 def test_a_prediction_spends_little_on_looking():
@@ -313,7 +313,7 @@ def test_a_prediction_spends_little_on_looking():
 
     places = model.predictor.places
     look, all_of_it = zip(
-        *((cost(lambda: is_stale(places)), cost(lambda: model.predict(X))) for _ in range(9)), strict=True
+        *((cost(lambda: changed(places)), cost(lambda: model.predict(X))) for _ in range(9)), strict=True
     )
     assert len(places) > 30 and 2 * min(look) < min(all_of_it), (look, all_of_it)
 
