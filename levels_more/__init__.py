@@ -1,8 +1,8 @@
-"""What is built on the five levels, in rooms of the same names: `from levels_more.high_level import Sequential, EarlyStopping`.
+"""What is built on the five levels, in rooms of the same names: `from levels_more.high_level import EarlyStopping`.
 
-`hardware`, `kernels`, `low_level`, `mid_level` and `high_level` have all names of `levels` and more, as subclasses; `compiler`
-makes programs of graphs. On them stand `saving`, `distributed`, and three spellings: `tensorflow`, `torch`, `torchkeras`.
-Importing a room adds rows to the tables of `levels`, and replaces none.
+`hardware`, `kernels`, `low_level`, `mid_level` and `high_level` have all names of `levels` and more, as subclasses;
+`compiler` makes programs of graphs. On them stand `saving`, `distributed`, and three spellings: `tensorflow`, `torch`,
+`torchkeras`. Importing a room adds rows to the tables of `levels`, and replaces none.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What an argument has to be is said at the door where it is given: a sentence for each kind, for all of `levels_more`."""
+"""What an argument has to be is said where it is given: a sentence for each kind, for all of `levels_more`."""
 
 import functools
 import inspect
@@ -122,7 +122,7 @@ def _takes(function, given):
 
 
 def axis_of(name, axis, axes):
-    """The axis, counted from the front. Raises TypeError for no whole number, ValueError where there is no such axis."""
+    """The axis, counted from the front. Raises TypeError for no whole number, ValueError where there is none."""
     axis = index_of(f"{name}: axis", axis)
     if not -axes <= axis < axes:
         raise ValueError(f"{name}: axis {axis} is not one of {axes} axes")

@@ -59,7 +59,9 @@ _TORCH = {  # what to use instead -> the names of PyTorch that are not here
     "nn.functional.leaky_relu": "LeakyReLU",
     "softmax(x, -1) or log_softmax(x, -1), in forward": "LogSoftmax Softmax Softmin softmin",
     "nothing: leave it away": "Identity",
-    "BatchNorm1d": "GroupNorm InstanceNorm1d LayerNorm RMSNorm batch_norm layer_norm rms_norm",
+    "columns that are standardised before, or levels_more.mid_level.BatchNormalization": (
+        "BatchNorm1d GroupNorm InstanceNorm1d LayerNorm RMSNorm batch_norm layer_norm rms_norm"
+    ),
     "Sequential, or an attribute for each": "ModuleDict ModuleList ParameterDict ParameterList",
     "MSELoss, L1Loss, or operators": (
         "CosineEmbeddingLoss CosineSimilarity GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss "
@@ -133,7 +135,7 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
     "tf.keras.losses, with from_logits=True": (
         "sigmoid_cross_entropy_with_logits softmax_cross_entropy_with_logits sparse_softmax_cross_entropy_with_logits"
     ),
-    "levels_more.saving.Checkpoint": "Checkpoint CheckpointManager latest_checkpoint",
+    "save_weights and load_weights of a model": "Checkpoint CheckpointManager latest_checkpoint",
     "levels_more.high_level.TensorBoard, a callback": "create_file_writer scalar",
     "model.save(folder) and tf.keras.models.load_model(folder)": "saved_model save_model",
     "layers.Dense: there are only dense nets here": "Conv1D Conv2D Embedding GRU LSTM MaxPooling2D SimpleRNN image",

@@ -77,7 +77,7 @@ ELSEWHERE = "saving", "distributed"  # rooms whose names were those of a level i
 
 
 def elsewhere(front, name):
-    """The error for the `__getattr__` of a level's front: it says which line to write, where another room has this name.
+    """The error for the `__getattr__` of a level's front: it says what to write, where another room has this name.
 
     Raises nothing itself; the name may be one that nobody has.
     """
@@ -88,4 +88,29 @@ def elsewhere(front, name):
     for room in ELSEWHERE:
         if name in importlib.import_module(f"levels_more.{room}").__all__:
             told = f"{name} is no name of {front} now: write `from levels_more.{room} import {name}`"
+    return missing(told, name, 3)
+
+
+RENAMED = {  # a room -> {a name that its front had: the name of that now}
+    "distributed": {
+        "Alone": "SingleMessage",
+        "Cut": "Partitioner",
+        "Staged": "StagedProgram",
+        "meet": "synchronised",
+    },
+    "kernels": {
+        "by_views": "copy_views",
+        "enter_move": "layout_op",
+        "fill_columns": "macro_kernel",
+        "trials_of": "cases_of",
+        "try_on_all": "verify_kernel",
+    },
+}
+
+
+def renamed(front, name):
+    """The error for the `__getattr__` of a room's front: it says what a name is called now, if it was renamed."""
+    told, room = f"module {front!r} has no attribute {name!r}", front.rpartition(".")[2]
+    if name in RENAMED[room]:
+        told = f"{name} is called {RENAMED[room][name]} now: write `from {front} import {RENAMED[room][name]}`"
     return missing(told, name, 3)

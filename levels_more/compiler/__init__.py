@@ -1,4 +1,4 @@
-"""What makes programs of graphs: passes, more lowering rules, and back ends. Importing it adds them to the tables of `levels`."""
+"""What makes programs of graphs: passes, lowering rules, back ends. Its import adds them to the tables of `levels`."""
 
 from levels_more.compiler import guards, passes, quick_rows, rowwise_ops
 from levels_more.compiler.eager import backward, small_ops

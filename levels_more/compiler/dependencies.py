@@ -1,4 +1,4 @@
-"""What compiled Python reads from outside: a list of places, and what stood there. Where another value stands, it is stale."""
+"""What compiled Python reads from outside: places, and what stood there. Where another value stands, it is stale."""
 
 import types
 
@@ -34,7 +34,8 @@ def read_outside(function):
 def read_by(functions, inside):
     """All that these functions read, those among it in turn: [(read, key, value), …].
 
-    inside(value) gives the Python function in a value, to be looked into, or None. What ours read themselves does not change.
+    inside(value) gives the Python function in a value, to be looked into, or None. What ours read themselves does not
+    change.
     """
     found, waiting, met = [], [*functions], set()
     while waiting:
@@ -68,7 +69,7 @@ def _called(value):
 
 
 def watch(made, function):
-    """This plan, which looks, before each run, whether what its kernel was compiled from has changed; then it compiles anew."""
+    """This plan, which looks before each run whether what its kernel was made from has changed, and compiles anew."""
     lower = made.lower
 
     def lower_watched():

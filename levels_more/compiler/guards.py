@@ -25,7 +25,7 @@ def of_the_reader(value):
 
 
 def guard(function, graph):
-    """What says whether any of what a `Function` and its graph's kernels read is another object now. Warns of every tenth trace."""
+    """What says whether a `Function`, or a kernel of its graph, reads other objects now. Warns of each tenth trace."""
     if function.traces % 10 == 0:
         name, why = getattr(function, "__name__", "a function"), "once for each new shape, dtype or value"
         warnings.warn(f"{name} was traced {function.traces} times, {why}", stacklevel=5)

@@ -1,8 +1,9 @@
 """The totals of many sums at once: their halves share registers, until each lane holds the total of another sum.
 
-A sum in lanes is added up by halves: each lane and the one half a register further, then a quarter, down to one number. One
-by one, 16 sums of 16 lanes take 64 additions in registers that are emptier each time; together 15 in full ones. Each sum is
-added up in the same order as alone, so its bits are the same. Measured, µs a step, float32 in 16 lanes, one by one and so:
+A sum in lanes is added up by halves: each lane and the one half a register further, then a quarter, down to one number.
+One by one, 16 sums of 16 lanes take 64 additions in registers that are emptier each time; together 15 in full ones.
+Each sum is added up in the same order as alone, so its bits are the same. Measured, µs a step, float32 in 16 lanes, one
+by one and so:
 
     rings, batch 10, SGD      function.over   0.27   0.21      fit   0.34   0.23
 """
@@ -23,7 +24,7 @@ def _halved(a, x, y, block):
 
 
 def totals(a, sums):
-    """The total of each of an array of running sums, as an array of values. (In float64 they run ascending: each alone.)"""
+    """The total of each of these running sums, as an array of values. (In float64 they run ascending: each alone.)"""
     if a.lanes == 1 or not a.flags:
         return np.array([one.total() for one in sums.flat], object).reshape(sums.shape)
     found, parts = [], [one.parts().register for one in sums.flat]

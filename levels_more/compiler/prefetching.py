@@ -16,7 +16,7 @@ LINE = 64  # bytes that memory hands over at once
 
 
 def load(a, batches, step, i):
-    """The row numbers batches[step, i], as `a.load` gives them; the rows that come 64 later are asked for, batch after batch.
+    """The row numbers batches[step, i], as `a.load` gives them; the rows that come 64 later are asked for.
 
     `batches` is [steps, batch] and has rows_of. Near its end the last rows are asked for again: nothing is read beyond.
     """

@@ -8,7 +8,7 @@ from levels.hardware import REAL, Assembler, Value
 from levels.support.machine import host_lanes
 
 KIND = REAL | {np.dtype("i8"): "i64", np.dtype(bool): "i8"}  # LLVM's names; a mask is a byte in memory
-_WHOLE = {  # of floats -> of whole numbers
+_OF_INTEGERS = {  # of floats -> of whole numbers
     "fadd ": "add ",
     "fsub ": "sub ",
     "fmul ": "mul ",
@@ -21,7 +21,7 @@ _WHOLE = {  # of floats -> of whole numbers
 }
 
 
-class Wholes(Assembler):
+class IntegerAssembler(Assembler):
     """Writes one program on int64 numbers, which wrap around as NumPy's do; of masks, on the bytes that hold them.
 
     Raises TypeError for a constant that is no whole number.
@@ -33,9 +33,9 @@ class Wholes(Assembler):
         self.kind = self.wide(self.real)
 
     def constant(self, kind, text):
-        return super().constant(kind, self.whole(text) if text.startswith("0x") else text)
+        return super().constant(kind, self.integer(text) if text.startswith("0x") else text)
 
-    def whole(self, text):
+    def integer(self, text):
         """A constant that level 1 writes as the bits of a float64, as a whole number."""
         number = float(np.uint64(int(text, 16)).view(np.float64))
         if not number.is_integer() or abs(number) > 2**53:
@@ -43,14 +43,14 @@ class Wholes(Assembler):
         return str(int(number))
 
     def write(self, text):
-        for of_floats, own in _WHOLE.items():
+        for of_floats, own in _OF_INTEGERS.items():
             text = text.replace(of_floats, own)
         return super().write(text)
 
 
 def assembler(name, dtype, lanes):
     """An assembler of programs on numbers of this dtype."""
-    return (Assembler if dtype in REAL else Wholes)(name, dtype, lanes)
+    return (Assembler if dtype in REAL else IntegerAssembler)(name, dtype, lanes)
 
 
 @functools.cache  # LLVM takes a quarter of a millisecond to say what processor this is
@@ -67,7 +67,7 @@ def array_like(a, name, dtype, *shape):
 
 
 def loaded(a, array, dtype, *indices):
-    """A number of an array of that dtype: a mask as a condition, another one converted to what the program computes in."""
+    """A number of an array of that dtype: a mask as a condition, else converted to what the program computes in."""
     number, kind = a.load(array, *indices), a.wide(array.kind)
     if array.kind == a.real:
         return number
@@ -78,7 +78,7 @@ def loaded(a, array, dtype, *indices):
 
 
 def stored(a, value, array, *indices):
-    """Store a number, or a condition as a mask, in an array of another dtype too; what is cut off of a number is lost."""
+    """Store a number, or a condition as a mask, in an array of any dtype; what is cut off of a number is lost."""
     real, kind = a.real, a.kind
     if array.kind != real:
         how = {"i8": f"zext {a.wide('i1')}", "i64": f"fptosi {kind}"}.get(array.kind, f"fptrunc {kind}")

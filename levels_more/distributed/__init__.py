@@ -2,40 +2,25 @@
 
 import importlib
 
-# name -> its file: they need MPI, and so are imported when the name is asked for
-_PLACES = {
-    "Alone": "backend",
-    "BY_ROWS": "partition",
-    "Bucket": "backend",
-    "COLLECTIVES": "collectives",
-    "Cut": "partition",
-    "DistributedDataParallel": "data_parallel",
-    "First": "data_parallel",
-    "LARGE": "backend",
-    "Rows": "backend",
-    "Staged": "backend",
-    "World": "collectives",
-    "all_gather": "collectives",
-    "all_reduce": "collectives",
-    "all_reduce_kernel": "collectives",
-    "broadcast": "collectives",
-    "launched": "launch",
-    "meet": "collectives",
-    "mpiexec": "launch",
-    "places_of": "backend",
-    "rows_back": "collectives",
-    "shares": "partition",
-    "spread": "partition",
-    "time_limit": "collectives",
-    "world": "collectives",
+from levels_more.moved import renamed
+
+# file -> its names: they need MPI, so a file is imported when one of its names is asked for
+_FILES = {
+    "backend": "Bucket LARGE Rows SingleMessage StagedProgram",
+    "collectives": "COLLECTIVES World all_gather all_reduce all_reduce_kernel broadcast rows_back synchronised"
+    " time_limit world",
+    "data_parallel": "DistributedDataParallel First",
+    "launch": "launched mpiexec",
+    "partition": "BY_ROWS Partitioner shares spread",
 }
+_PLACES = {name: file for file, names in _FILES.items() for name in names.split()}
 __all__ = sorted(_PLACES)
 
 
 def __getattr__(name):
     if name in _PLACES:
         return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    raise renamed(__name__, name)
 
 
 def __dir__():

@@ -1,8 +1,7 @@
-"""A graph with collectives runs in stages: programs, a message, programs. Small tensors of one stage travel together."""
+"""A graph with collectives runs in stages: program, messages, program. Small tensors of one stage travel together."""
 
 import itertools
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -11,15 +10,13 @@ from levels.low_level import BACK_ENDS, RUN, Graph, Node, NoProgram, Replay, Ten
 from levels.support.storage import renamed
 from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
-from levels_more.distributed.collectives import COLLECTIVES, world
+from levels_more.distributed.collectives import COLLECTIVES
 
 LARGE = 2**16  # bytes, from which on a tensor travels alone
-EARLY = 2**18  # bytes, from which on a sum travels while the rest of its stage is computed, if there is a core for it
-_MESSENGER = ThreadPoolExecutor(1, "messages")  # who waits in MPI needs no Python: the other thread computes
 
 
 class Rows:
-    """What this process has gone through: all ranks share the rows of the same data. `sum` is told of each array once."""
+    """What this process has gone through: all ranks share the rows of the same data. `sum` hears of each array once."""
 
     sum, arrays = 0, []
 
@@ -52,23 +49,6 @@ def stages_of(graph):
         for x in node.inputs:
             stage[x] = min(stage[x], stage[node] - sent[x])
     return stage
-
-
-def places_of(graph):
-    """{node: (its stage, its piece of that)}: a piece ends with a large sum, which travels while the next is computed."""
-    stage, pieces, early = stages_of(graph), {}, {}
-    for node in graph.ops if world().cores > 1 else ():
-        if node.op == "all_reduce" and node.spec.nbytes >= EARLY and stage[node.inputs[0]] == stage[node]:
-            early[node.inputs[0]] = node
-    places = {node: (stage[node], 0) for node in graph.nodes}
-    for node in graph.nodes:
-        if node.inputs and node.op not in COLLECTIVES:
-            places[node] = stage[node], pieces.setdefault(stage[node], 0)
-            if node in early:
-                places[early[node]] = places[node]
-                pieces[stage[node]] += 1
-    late = {x for x in graph.nodes if x.op in COLLECTIVES} - {*early.values()}
-    return places | {x: (stage[x], pieces.get(stage[x], 0)) for x in late}
 
 
 def argument_rows(node):
@@ -129,7 +109,7 @@ class Bucket:
             new.data.reshape(-1, width)[...] = came[:, a:b]
 
 
-class Alone:
+class SingleMessage:
     """One message: one tensor, as it is."""
 
     def __init__(self, nodes, slots):
@@ -155,10 +135,10 @@ def messages_of(nodes, slots):
         small = x.nbytes < LARGE and node.op != "broadcast" and 0 not in x.shape
         key = (node.op, x.dtype, repr(node.attrs)) if small else node
         kinds.setdefault(key, []).append(node)
-    return [(Bucket if len(group) > 1 else Alone)(group, slots) for group in kinds.values()]
+    return [(Bucket if len(group) > 1 else SingleMessage)(group, slots) for group in kinds.values()]
 
 
-class Staged(Replay):
+class StagedProgram(Replay):
     """A graph as stages, with messages behind each but the last. What all threads call, one does at a time.
 
     Raises NoProgram, when it is made, for a graph without a collective.
@@ -170,28 +150,26 @@ class Staged(Replay):
         if not any(node.op in COLLECTIVES for node in graph.nodes):
             raise NoProgram("it has no collective")
         super().__init__(graph)
-        place, sent = places_of(graph), [x for x in graph.ops if x.op in COLLECTIVES]
+        stage, sent = stages_of(graph), [x for x in graph.ops if x.op in COLLECTIVES]
         own = {x: rows for x in graph.ops if (rows := argument_rows(x))}  # views of arguments: nothing is computed
         passed = {*own, *sent, *(x.inputs[0] for x in sent)}
-        passed |= {x for node in graph.ops for x in node.inputs if place[x] < place[node] and x.inputs}
+        passed |= {x for node in graph.ops for x in node.inputs if stage[x] < stage[node] and x.inputs}
         self.slots = {x: k for k, x in enumerate(x for x in graph.nodes if x.op == "input" or x in passed)}
         read = {x for node in graph.ops if node not in own for x in node.inputs}
         read.update(graph.outputs, graph.updates.values())
         leaves = {x: (x.attrs["of"], None, None) for x in graph.nodes if x.op == "input" and x in read} | own
         self.given = [(self.slots[x], *rows) for x, rows in leaves.items()]
-        end = max(place[x][0] + (x.op in COLLECTIVES) for x in graph.nodes), 0
-        self.parts = []  # (a program, the slots of its results, the messages behind it, does it wait for all before?)
-        for number in sorted({*place.values(), end}):
-            here = [x for x in graph.ops if place[x] == number and x not in own]
+        last = max(stage[x] + (x.op in COLLECTIVES) for x in graph.nodes)
+        self.parts = []  # (a program, the slots of its results, the messages behind it)
+        for number in range(last + 1):
+            here = [x for x in graph.ops if stage[x] == number and x not in own]
             made = [x for x in here if x.op not in COLLECTIVES]
-            outs, updates = (graph.outputs, graph.updates) if number == end else ([x for x in made if x in passed], {})
-            messages = messages_of([x for x in here if x in sent], self.slots)
-            program = self.program(made, outs, updates)
-            self.parts.append((program, [self.slots.get(x) for x in outs], messages, number[1] == 0))
-        self.early = any(piece for _, piece in place.values())
+            outs, updates = (graph.outputs, graph.updates) if number == last else ([x for x in made if x in passed], {})
+            program, slots = self.program(made, outs, updates), [self.slots.get(x) for x in outs]
+            self.parts.append((program, slots, messages_of([x for x in here if x in sent], self.slots)))
 
     def program(self, made, outs, updates):
-        """The program that computes these nodes, for these results and new values. What is not made here it is given."""
+        """The program that computes these nodes, for these results and new values. What is not made here is given."""
         new = {}
 
         def found(x):
@@ -211,19 +189,13 @@ class Staged(Replay):
         for (slot, *_), x in zip(self.given, given, strict=True):
             values[slot] = x
         with self.lock:
-            on_their_way = []
-            for program, slots, messages, waits in self.parts:
-                if waits:
-                    [message.result() for message in on_their_way]
+            for program, slots, messages in self.parts:
                 outs = program.run(values)
                 for slot, out in zip(slots, outs, strict=True):
                     if slot is not None:
                         values[slot] = out
                 for message in messages:
-                    if self.early:
-                        on_their_way.append(_MESSENGER.submit(message.run, values))
-                    else:
-                        message.run(values)
+                    message.run(values)
         return outs
 
     def run(self, args):
@@ -244,7 +216,7 @@ class Staged(Replay):
         return [constant(out) for out in outs]
 
     def __repr__(self):
-        return "\n".join(f"{program!r}\n{messages}" for program, _, messages, _ in self.parts)
+        return "\n".join(f"{program!r}\n{messages}" for program, _, messages in self.parts)
 
 
-BACK_ENDS.append((Staged, lambda graph: -1))
+BACK_ENDS.append((StagedProgram, lambda graph: -1))

@@ -1,7 +1,7 @@
-"""Kernels that reach across: ops whose numbers lie in several processes, on one machine or on many. Their engine is MPI.
+"""Kernels that reach across: ops whose numbers lie in several processes, on one machine or many. Their engine is MPI.
 
-`mpiexec -n 4 python train.py` starts four processes, the ranks 0 to 3. Each runs the same program. A collective is an op
-that all of them call: it ends when all have come.
+`mpiexec -n 4 python train.py` starts four processes, the ranks 0 to 3. Each runs the same program. A collective is an
+op that all of them call: it ends when all have come.
 """
 
 import functools
@@ -17,7 +17,7 @@ from levels.kernels import kernel, make, same_dtype
 from levels.low_level import VJPS, apply, as_tensor
 from levels_more.checks import expect, number, sizes
 from levels_more.hardware.locks import once
-from levels_more.kernels.verify import TRIALS
+from levels_more.kernels.verify import TEST_CASES
 
 INSTALL = "pip install mpi4py mpich (on Windows impi-rt, in place of mpich)"
 STARTED = "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"  # one of them is in the environment of a rank
@@ -26,15 +26,11 @@ PATIENT = "MPIR_CVAR_ENABLE_HEAVY_YIELD", "MPIR_CVAR_POLLS_BEFORE_YIELD"  # a ra
 
 
 class World(NamedTuple):
-    """This process is number `rank` of `size`. `comm` is MPI's; None, where there is one process.
-
-    Each rank has `cores` cores, on the machine that has the fewest: by this number all decide alike.
-    """
+    """This process is number `rank` of `size`. `comm` is MPI's; None, where there is one process."""
 
     rank: int
     size: int
     comm: object = None
-    cores: int = 1
 
 
 @once
@@ -55,13 +51,12 @@ def world():
         raise ImportError(f"this is one of several ranks, and mpi4py cannot be imported ({error}): {INSTALL}") from None
     import numba
 
-    comm, cores = MPI.COMM_WORLD, max(1, cores // here)
-    numba.set_num_threads(min(numba.get_num_threads(), cores))
+    comm = MPI.COMM_WORLD
+    numba.set_num_threads(min(numba.get_num_threads(), max(1, cores // here)))
     if comm.size > 1:
         threading.Thread(target=_watch, args=(comm.rank,), daemon=True).start()
         sys.excepthook = functools.partial(_end_all, sys.excepthook)
-        cores = meet("world", comm.allreduce, cores, MPI.MIN)
-    return World(comm.rank, comm.size, comm, cores)
+    return World(comm.rank, comm.size, comm)
 
 
 def _end_all(report, kind, error, traceback):
@@ -80,7 +75,7 @@ class _Wait:
 
 
 def time_limit(seconds):
-    """Let a rank wait so many seconds for the others. Then it says so and ends, and `mpiexec` ends all. At first 300."""
+    """Let a rank wait so many seconds (at first 300) for the others. Then it says so and ends; `mpiexec` ends all."""
     _Wait.limit = number("time_limit: seconds", seconds, 0.1)
 
 
@@ -96,7 +91,7 @@ def _watch(rank):
             os._exit(1)
 
 
-def meet(op, call, *args):
+def synchronised(op, call, *args):
     """call(*args), which waits for all ranks, under the time limit. Returns what it gives."""
     _Wait.op, _Wait.since = op, time.monotonic()
     try:
@@ -105,7 +100,8 @@ def meet(op, call, *args):
         _Wait.since = None
 
 
-# Three collectives: a kernel and a rule each. In each of them all ranks have their part of one computation, and one loss.
+# Three collectives: a kernel and a rule each. In each of them all ranks have their part of one computation, and one
+# loss.
 
 
 def all_gather_kernel(out, x, rows):
@@ -120,7 +116,7 @@ def all_gather_kernel(out, x, rows):
         out[...] = x
     else:
         width = out.size // max(1, len(out))
-        meet("all_gather", here.comm.Allgatherv, x, [out, [count * width for count in rows]])
+        synchronised("all_gather", here.comm.Allgatherv, x, [out, [count * width for count in rows]])
 
 
 def all_reduce_kernel(out, x):
@@ -129,10 +125,10 @@ def all_reduce_kernel(out, x):
     if comm is None:
         out[...] = x
     elif x.dtype != np.float64:
-        meet("all_reduce", comm.Allreduce, x, out)
+        synchronised("all_reduce", comm.Allreduce, x, out)
     else:
         every = np.empty((comm.size, *x.shape), x.dtype)
-        meet("all_reduce", comm.Allgather, x, every)
+        synchronised("all_reduce", comm.Allgather, x, every)
         out[...] = 0.0
         for part in every:
             np.add(out, part, out=out)
@@ -142,7 +138,7 @@ def broadcast_kernel(out, x, root):
     """out = the array x of the rank `root`."""
     out[...] = x
     if world().comm is not None:
-        meet("broadcast", world().comm.Bcast, out, root)
+        synchronised("broadcast", world().comm.Bcast, out, root)
 
 
 def _plan_all_gather(op, function, x, rows=()):
@@ -171,7 +167,7 @@ COLLECTIVES = "all_gather", "all_reduce", "broadcast"
 kernel("all_gather", "cpu", planner=_plan_all_gather)(all_gather_kernel)
 kernel("all_reduce", "cpu", planner=_plan_all_reduce)(all_reduce_kernel)
 kernel("broadcast", "cpu", planner=_plan_broadcast)(broadcast_kernel)
-TRIALS.update({op: [([shape], {}) for shape in ((3,), (2, 3), (0, 4))] for op in COLLECTIVES})
+TEST_CASES.update({op: [([shape], {}) for shape in ((3,), (2, 3), (0, 4))] for op in COLLECTIVES})
 
 
 def rows_back(dy, y, x, rows=()):
@@ -187,16 +183,16 @@ VJPS["broadcast"] = (lambda dy, y, x, root=0: dy * (1.0 if world().rank == root 
 
 
 def all_gather(x):
-    """The rows x[n, …] of rank 0, of rank 1, …, on every rank: [sum of all n, …]. Raises ValueError for a single number."""
+    """The rows x[n, …] of rank 0, rank 1, …, on every rank: [sum of all n, …]. Raises ValueError for one number."""
     x = as_tensor(x)
     expect(x.spec.shape, "all_gather: x", x, "an array with rows")
     here = world()
-    rows = meet("all_gather", here.comm.allgather, x.spec.shape[0]) if here.comm else (x.spec.shape[0],)
+    rows = synchronised("all_gather", here.comm.allgather, x.spec.shape[0]) if here.comm else (x.spec.shape[0],)
     return apply("all_gather", x, rows=tuple(rows))
 
 
 def all_reduce(x):
-    """The sum of all ranks' x, number by number, on every rank. float64 is added from rank 0 up, other dtypes as MPI likes."""
+    """The sum of all ranks' x, number by number, on every rank; float64 from rank 0 up, other dtypes as MPI likes."""
     return apply("all_reduce", x)
 
 

@@ -10,7 +10,7 @@ from levels.low_level import DOOR, GradientTape
 from levels.mid_level import RANDOM
 from levels_more.checks import expect
 from levels_more.distributed.backend import Rows
-from levels_more.distributed.collectives import broadcast, meet, time_limit, world
+from levels_more.distributed.collectives import broadcast, synchronised, time_limit, world
 from levels_more.distributed.partition import spread
 from levels_more.high_level.data_adapter import as_list
 from levels_more.high_level.fit import CallbackList, attach
@@ -47,9 +47,9 @@ def _alone():
         _Now.alone = False
 
 
-def _heard(op, comm, value):
+def _broadcast_object(op, comm, value):
     """What rank 0 says to all in this op. Raises RuntimeError where it is in another one."""
-    said, value = meet(op, comm.bcast, (op, value))
+    said, value = synchronised(op, comm.bcast, (op, value))
     if said != op:
         cure = "call fit, evaluate, predict and save on all ranks; model.module is the model alone"
         raise RuntimeError(f"rank {comm.rank} is in {op}, and rank 0 in {said}; {cure}")
@@ -61,7 +61,7 @@ def _state(model):
     return model.variables + (model.chosen.optimizer.variables if model.chosen is not None else [])
 
 
-def from_first(act, op="a callback"):
+def run_on_rank_0(act, op="a callback"):
     """What act() gives on rank 0, on all ranks; the others do not call it. Its error is raised on all of them."""
     comm, given, error = world().comm, None, None
     if comm is None or _Now.alone:
@@ -72,17 +72,17 @@ def from_first(act, op="a callback"):
                 given = act()
         except BaseException as found:
             error = found
-    given, told = _heard(op, comm, (given, error and f"{type(error).__name__}: {error}"))
+    given, told = _broadcast_object(op, comm, (given, error and f"{type(error).__name__}: {error}"))
     if told:
         raise error or RuntimeError(f"rank 0 has ended: {told}")
     return given
 
 
 class First(Callback):
-    """Tells callbacks on rank 0, and there alone. What they change holds on all ranks: weights, the rate, the end, the logs.
+    """Tells callbacks on rank 0 alone. What they change holds on all ranks: weights, the rate, the end, the logs.
 
-    After each epoch the ranks compare their rows and weights. Raises RuntimeError where they differ. Ctrl-C, which comes to each
-    rank in another step, ends all of them behind the same epoch.
+    After each epoch the ranks compare their rows and weights. Raises RuntimeError where they differ. Ctrl-C, which
+    comes to each rank in another step, ends all of them behind the same epoch.
     """
 
     def __init__(self, model, callbacks):
@@ -90,7 +90,7 @@ class First(Callback):
         self.pressed, self.error = [], None
         self.model, self.listeners = model, CallbackList(model, callbacks, 0)
         heard = [callback for callback in callbacks if callback.on_train_batch_end]
-        self.needed, each = from_first(lambda: (bool(callbacks), bool(heard)), "fit")  # only rank 0 may have some
+        self.needed, each = run_on_rank_0(lambda: (bool(callbacks), bool(heard)), "fit")  # only rank 0 may have some
         if each:
             self.on_train_batch_end = lambda step, logs: self.tell(
                 lambda: [callback.on_train_batch_end(step, logs) for callback in heard], logs
@@ -109,7 +109,7 @@ class First(Callback):
             changed = any(v.current is not held for v, held in zip(_state(model), before, strict=True))
             return model.stop_training, changed, None if callable(rate) else rate, logs
 
-        model.stop_training, changed, rate, known = from_first(told)
+        model.stop_training, changed, rate, known = run_on_rank_0(told)
         logs.update(known)
         if rate is not None and world().rank:
             model.optimizer.learning_rate = rate
@@ -129,7 +129,7 @@ class First(Callback):
         check_equal("rows", Rows.sum)
         check_equal("weights", hashlib.sha256(b"".join(w.tobytes() for w in self.model.get_weights())).digest())
         self.tell(lambda: self.listeners.on_epoch_end(epoch, logs), logs)
-        if world().size > 1 and any(meet("on_epoch_end", world().comm.allgather, bool(self.pressed))):
+        if world().size > 1 and any(synchronised("on_epoch_end", world().comm.allgather, bool(self.pressed))):
             self.model.training.watch.pressed.append(True)  # it is heard of next
 
     def on_train_end(self, logs):
@@ -143,16 +143,17 @@ class First(Callback):
 def check_equal(what, own):
     """Raise RuntimeError where this rank has other `rows` or `weights` than others; `own` is a sum of its own ones."""
     if world().comm is not None:
-        others = [rank for rank, sum in enumerate(meet("check_equal", world().comm.allgather, own)) if sum != own]
+        sums = synchronised("check_equal", world().comm.allgather, own)
+        others = [rank for rank, sum in enumerate(sums) if sum != own]
         if others:
             cure = "give all ranks the same data, of which each does its share, and the same program"
             raise RuntimeError(f"rank {world().rank} has other {what} than the ranks {others}; {cure}")
 
 
-def likeness(given):
+def fingerprint(given):
     """What has to be alike on all ranks of what they are given: lengths, shapes, dtypes, numbers and names."""
     if isinstance(given, (tuple, dict)):
-        return [*map(likeness, given.items() if isinstance(given, dict) else given)]
+        return [*map(fingerprint, given.items() if isinstance(given, dict) else given)]
     if hasattr(given, "shape"):
         return f"{getattr(given, 'dtype', '')}{[*given.shape]}"
     if given is None or isinstance(given, (int, float, str)):
@@ -168,9 +169,9 @@ def spread_state(model, given=()):
     comm = world().comm
     if comm is None:
         return
-    mine = {"has the variables": [str(v.spec) for v in _state(model)], "is given": likeness(given)}
-    RANDOM.setstate(_heard("fit, evaluate or predict", comm, RANDOM.getstate()))
-    found = meet("spread_state", comm.allgather, mine)
+    mine = {"has the variables": [str(v.spec) for v in _state(model)], "is given": fingerprint(given)}
+    RANDOM.setstate(_broadcast_object("fit, evaluate or predict", comm, RANDOM.getstate()))
+    found = synchronised("spread_state", comm.allgather, mine)
     for what, cure in (("has the variables", "build or load it on all ranks"), ("is given", "give all ranks the same")):
         for rank, other in enumerate(found):
             if other[what] != mine[what]:
@@ -182,11 +183,11 @@ def spread_state(model, given=()):
 class DistributedDataParallel:
     """A model that is trained and asked by all ranks together, as PyTorch names it. Everything else is the model's own.
 
-    fit, evaluate and predict are called on all ranks, with the same arrays: of each batch every rank does its share of the
-    rows. In float64 the losses and weights are, bit by bit, those of one process; in float32 sums over rows are rounded in
-    another order. A training loop of your own is a `train_step` of the model. Callbacks, the bar and what writes files work on
-    rank 0 alone, which asks nobody then. `module` is the model itself. A rank that waits `timeout` seconds for the others ends,
-    and all end. Raises TypeError for what is no model.
+    fit, evaluate and predict are called on all ranks, with the same arrays: of each batch every rank does its share of
+    the rows. In float64 the losses and weights are, bit by bit, those of one process; in float32 sums over rows are
+    rounded in another order. A training loop of your own is a `train_step` of the model. Callbacks, the bar and what
+    writes files work on rank 0 alone, which asks nobody then. `module` is the model itself. A rank that waits `timeout`
+    seconds for the others ends, and all end. Raises TypeError for what is no model.
     """
 
     def __init__(self, model, timeout=300.0):
@@ -200,7 +201,7 @@ class DistributedDataParallel:
             raise AttributeError(name)
         found = getattr(self.module, name)
         if name in WRITES:
-            return lambda *args, **options: from_first(lambda: found(*args, **options), name)
+            return lambda *args, **options: run_on_rank_0(lambda: found(*args, **options), name)
         return functools.partial(self.together, found) if name in TOGETHER else found
 
     def __setattr__(self, name, value):
@@ -209,12 +210,12 @@ class DistributedDataParallel:
     def __call__(self, x, training=None):
         """The model on x, on this rank alone. Raises RuntimeError under a tape, where several ranks would part."""
         if world().size > 1 and isinstance(DOOR.stands, GradientTape) and DOOR.stands.records is not None:
-            cure = "write a train_step(self, x, y) of the model, which fit shares out, or all_reduce the gradients of model.module"
+            cure = "write a train_step(self, x, y), which fit shares out, or all_reduce the gradients of model.module"
             raise RuntimeError(f"DistributedDataParallel: nobody adds up the gradients of this tape; {cure}")
         return self.module(x, training)
 
     def together(self, method, *args, **options):
-        """A method of the model, in which each rank does its own rows. Raises RuntimeError where these are of other data."""
+        """A method of the model in which each rank does its rows. Raises RuntimeError where these are of other data."""
         if _Now.alone:
             return method(*args, **options)
         spread_state(

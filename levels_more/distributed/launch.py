@@ -1,4 +1,4 @@
-"""`python -m levels_more.distributed.launch 4 train.py …`: a script in so many ranks, by `mpiexec`; and what to do when one of them dies."""
+"""`python -m levels_more.distributed.launch 4 train.py …`: a script in so many ranks; and what to do when one dies."""
 
 import contextlib
 import shutil
@@ -10,7 +10,7 @@ from levels_more.distributed.collectives import INSTALL
 
 
 def mpiexec():
-    """The program that starts ranks: the one beside this Python, or in PATH. Raises FileNotFoundError where there is none."""
+    """The program that starts ranks, beside this Python or in PATH. Raises FileNotFoundError where there is none."""
     found = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
     if found is None:
         raise FileNotFoundError(f"there is no mpiexec: {INSTALL}")
@@ -32,7 +32,8 @@ def launched(ranks, *command):
 if __name__ == "__main__":
     if len(sys.argv) < 3 or not sys.argv[1].isdigit():
         sys.exit(
-            "python -m levels_more.distributed.launch RANKS SCRIPT …: for example, python -m levels_more.distributed.launch 4 train.py"
+            "python -m levels_more.distributed.launch RANKS SCRIPT …: for example, "
+            "python -m levels_more.distributed.launch 4 train.py"
         )
     try:
         sys.exit(launched(*sys.argv[1:]))

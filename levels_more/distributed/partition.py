@@ -1,8 +1,9 @@
-"""A step for a whole batch becomes a step in which each rank does its rows: the graph is cut, and collectives are put in.
+"""A step for a whole batch becomes one in which each rank does its rows: the graph is cut, collectives are put in.
 
-What goes row by row, each rank does for its own rows. What adds rows up needs all of them: in float64 they are gathered, and
-every rank adds them in their order, so the bits are those of one process; in float32 each rank adds its own, and the sums
-are added up. All the rest every rank does whole. So whatever a step holds, it is right; what is not known here is no quicker.
+What goes row by row, each rank does for its own rows. What adds rows up needs all of them: in float64 they are
+gathered, and every rank adds them in their order, so the bits are those of one process; in float32 each rank adds its
+own, and the sums are added up. All the rest every rank does whole. So whatever a step holds, it is right; what is not
+known here is no quicker.
 """
 
 import numpy as np
@@ -51,7 +52,8 @@ def _all_rows(node, split):
     return node.attrs["slices"][0] in ((None, None, None), (None, None, 1), (0, None, 1), (0, node.spec.shape[0], 1))
 
 
-# op -> function(node, split): does it go row by row, where the nodes of `split` are known by rows? (elementwise: `_aligned`)
+# op -> function(node, split): does it go row by row, where the nodes of `split` are known by rows? (elementwise:
+# `_aligned`)
 BY_ROWS = {
     "matmul": _product,
     "gather": lambda node, split: node.inputs[0] not in split,
@@ -67,10 +69,10 @@ BY_ROWS = {
     **dict.fromkeys(("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"), _alone),
 }
 
-WHOLE_BESIDE = "matmul", "gather"  # what else these read has other rows: a matrix, a table
+REPLICATED_OPERANDS = "matmul", "gather"  # what else these read has other rows: a matrix, a table
 
 # op -> function(node, split): is its result the sum of what it gives for each rank's rows?
-SUMS = {
+PARTIAL_SUMS = {
     "matmul": lambda node, split: (
         bool(node.attrs.get("transpose_x"))
         and not node.attrs.get("transpose_w")
@@ -87,14 +89,14 @@ def shares(batch, ranks):
     return [batch * rank // ranks for rank in range(ranks + 1)]
 
 
-class Cut:
-    """The new graph while it is made. `whole` and `own`: node -> the new node that has all its rows, or this rank's."""
+class Partitioner:
+    """The new graph while it is made. `replicas`, `shards`: node -> the new node with all its rows, or this rank's."""
 
     def __init__(self, batch, world):
         self.ends, self.world = shares(batch, world.size), world
         self.first, self.last = self.ends[world.rank : world.rank + 2]
         self.counts = tuple(b - a for a, b in zip(self.ends, self.ends[1:], strict=False))
-        self.nodes, self.whole, self.own, self.split = [], {}, {}, set()
+        self.nodes, self.replicas, self.shards, self.split = [], {}, {}, set()
 
     def added(self, op, inputs, attrs):
         """A new node."""
@@ -102,58 +104,59 @@ class Cut:
         self.nodes.append(Node(op, inputs, attrs, spec))
         return self.nodes[-1]
 
-    def all_of(self, x):
+    def replica_of(self, x):
         """The node that has all rows of x."""
-        if x not in self.whole:
-            self.whole[x] = self.added("all_gather", [self.own[x]], {"rows": self.counts})
-        return self.whole[x]
+        if x not in self.replicas:
+            self.replicas[x] = self.added("all_gather", [self.shards[x]], {"rows": self.counts})
+        return self.replicas[x]
 
-    def own_of(self, x):
+    def shard_of(self, x):
         """The node that has this rank's rows of x."""
-        if x not in self.own:
+        if x not in self.shards:
             rest = ((None, None, None),) * (len(x.spec.shape) - 1)
-            self.own[x] = self.added("slice", [self.whole[x]], {"slices": ((self.first, self.last, 1), *rest)})
-        return self.own[x]
+            self.shards[x] = self.added("slice", [self.replicas[x]], {"slices": ((self.first, self.last, 1), *rest)})
+        return self.shards[x]
 
     def row_by_row(self, node):
         """Enter a node that each rank does for its own rows."""
         inputs = []
         for x in node.inputs:
-            beside = node.op not in WHOLE_BESIDE and len(x.spec.shape) == len(node.spec.shape)
+            beside = node.op not in REPLICATED_OPERANDS and len(x.spec.shape) == len(node.spec.shape)
             cut = x in self.split or beside and x.spec.shape[:1] == node.spec.shape[:1]
-            inputs.append(self.own_of(x) if cut else self.all_of(x))
+            inputs.append(self.shard_of(x) if cut else self.replica_of(x))
         attrs = dict(node.attrs)
         if "shape" in attrs:
             attrs["shape"] = (self.last - self.first, *node.spec.shape[1:])
         if node.op == "slice":
             attrs["slices"] = ((None, None, None), *attrs["slices"][1:])
-        self.own[node] = self.added(node.op, inputs, attrs)
+        self.shards[node] = self.added(node.op, inputs, attrs)
         self.split.add(node)
 
     def summed(self, node):
         """Enter a node that is the sum of what it gives for each rank's rows."""
-        part = self.added(node.op, [self.own_of(x) for x in node.inputs], node.attrs)
+        part = self.added(node.op, [self.shard_of(x) for x in node.inputs], node.attrs)
         if node.op == "reduce_mean":  # of fewer rows: each counts for more
             share = constant(np.array((self.last - self.first) / self.ends[-1], part.spec.dtype))
             self.nodes.append(Node("constant", [], {"of": share}, share.spec))
             part = self.added("multiply", [part, self.nodes[-1]], {})
-        self.whole[node] = self.added("all_reduce", [part], {})
+        self.replicas[node] = self.added("all_reduce", [part], {})
 
     def enter(self, node):
         """Enter a node of the graph of before, whose inputs are entered."""
         here = self.split.intersection(node.inputs)
         rule = _aligned if node.op in ELEMENTWISE else BY_ROWS.get(node.op)
+        is_sum = PARTIAL_SUMS.get(node.op) if node.spec.dtype == np.float32 else None
         if not node.inputs:
             self.nodes.append(node)
-            self.whole[node] = node
+            self.replicas[node] = node
             if node.op == "input" and node.spec.shape[:1] == (self.ends[-1],):
                 self.split.add(node)
         elif here and rule and rule(node, self.split):
             self.row_by_row(node)
-        elif here and node.spec.dtype == np.float32 and node.op in SUMS and SUMS[node.op](node, self.split):
+        elif here and is_sum and is_sum(node, self.split):
             self.summed(node)
         else:
-            self.whole[node] = self.added(node.op, [self.all_of(x) for x in node.inputs], node.attrs)
+            self.replicas[node] = self.added(node.op, [self.replica_of(x) for x in node.inputs], node.attrs)
 
 
 def spread(graph, batch, world):
@@ -164,8 +167,8 @@ def spread(graph, batch, world):
     """
     if world.size == 1 or not batch or batch < world.size:
         return graph
-    graph, cut = dce(graph), Cut(batch, world)
+    graph, partitioner = dce(graph), Partitioner(batch, world)
     for node in graph.nodes:
-        cut.enter(node)
-    updates = {variable: cut.all_of(node) for variable, node in graph.updates.items()}
-    return dce(Graph(cut.nodes, [cut.all_of(node) for node in graph.outputs], updates))
+        partitioner.enter(node)
+    updates = {variable: partitioner.replica_of(node) for variable, node in graph.updates.items()}
+    return dce(Graph(partitioner.nodes, [partitioner.replica_of(node) for node in graph.outputs], updates))

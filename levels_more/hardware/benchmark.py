@@ -1,4 +1,4 @@
-"""How far away memory is, and a table of what a machine is: what level 1 measures beyond the three numbers it predicts with."""
+"""How far away memory is, and a table of what a machine is: what is measured beyond level 1's three numbers."""
 
 import math
 import os
@@ -62,7 +62,7 @@ def _facts(device):
 
 @once
 def chase_program(steps):
-    """The program that walks along a chain of row numbers chain[n] from start[1], and stores where it ends in out[1]."""
+    """The program that walks along a chain of row numbers chain[n] from start[1], and stores its end in out[1]."""
     a = Assembler("chase", "f8")
     chain, start = a.array("chain", "n", rows_of="n"), a.array("start", 1, rows_of="n")
     out = a.array("out", 1)
@@ -89,7 +89,7 @@ def measure_latency(device, nbytes, steps=2**15):
 
 @once
 def read_program(sums=8):
-    """The program that adds up x[blocks, sums, lanes] in independent sums, as many times over as out[passes] is long."""
+    """The program that adds up x[blocks, sums, lanes] in independent sums, as many times as out[passes] is long."""
     a = Assembler("read", "f4")
     x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")
     totals = [a.sum() for _ in range(sums)]

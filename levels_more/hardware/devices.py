@@ -1,6 +1,9 @@
-"""A pool of several devices: any number of each kind that has a maker, and copies between them."""
+"""A pool of devices, any number of each kind that has a maker; copies between them; where numbers are placed."""
 
-from levels.hardware import DEVICE_MAKERS, Buffer, Device
+import reprlib
+from contextlib import contextmanager
+
+from levels.hardware import DEVICE_MAKERS, PLACE, Buffer, Device, pool
 
 MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> its maker
 
@@ -27,3 +30,15 @@ def copy(buffer, device):
     if not isinstance(buffer, Buffer) or not isinstance(device, Device):
         raise TypeError(f"copy: {buffer!r:.60} to {device!r:.60}; expected a buffer and a device")
     return device.put(buffer.numpy())
+
+
+@contextmanager
+def placed_on(name):
+    """Inside this `with` block, that device is where numbers are placed. Raises LookupError for an unknown name."""
+    if str(name) not in pool():
+        raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
+    before, PLACE.device = PLACE.device, pool()[name]
+    try:
+        yield
+    finally:
+        PLACE.device = before

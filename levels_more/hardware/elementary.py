@@ -1,10 +1,10 @@
-"""sin and cos, one source for Python's floats, programs and kernels, like level 1's exp and log."""
+"""sin, cos, maximum and minimum: one source for Python's floats, programs and kernels, like level 1's exp and log."""
 
 import math
 
 import numpy as np
 
-from levels.hardware import Value, rint, select
+from levels.hardware import Value, named, rint, select
 
 _TURN = 15707963267948966192313216916397514420985846996875529104874722961539082  # π/2 · 10⁷⁰
 
@@ -27,16 +27,17 @@ def _less(high, low, product):
     return difference, low + ((high - (difference - taken)) - (product + taken))
 
 
-def _make_waves(digits, sines, cosines):
-    """(sin, cos) for one format, whose numbers have so many binary digits.
+def _make_reduction(digits):
+    """The function that takes quarter turns off an angle, for one format, whose numbers have so many binary digits.
 
-    Quarter turns are taken off until the angle lies within ±π/4. They are counted in two numbers of half the digits, and so
-    are the parts of π/2: then all products are exact, but for the last (Cody and Waite, 1980). Taylor's series does the rest.
+    It gives the rest, which lies within ±π/4, as a number and its small rest, and the quarters: -2, -1, 0, 1 or 2. They
+    are counted in two numbers of half the digits, and so are the parts of π/2: then all products are exact, but for the
+    last (Cody and Waite, 1980).
     """
     bits = (digits + 1) // 2
-    parts, many, limit, nan = _parts_of_turn(bits), 2.0**bits, 2.0**digits, math.nan
+    parts, many = _parts_of_turn(bits), 2.0**bits
 
-    def sin_cos(x):
+    def reduce(x):
         lots = rint(x * (0.63661977236758134308 / many)) * many
         high = x
         for part in parts:
@@ -47,7 +48,17 @@ def _make_waves(digits, sines, cosines):
             high, low = _less(high, low, lots * part)
             high, low = _less(high, low, ones * part)
         r = high + low
-        rest = low - (r - high)
+        return r, low - (r - high), ones - 4.0 * rint(0.25 * ones)
+
+    return reduce
+
+
+def _make_sin_cos(digits, sines, cosines):
+    """(sin, cos) for one format, whose numbers have so many binary digits: Taylor's series of the rest of the angle."""
+    reduce, limit, nan = _make_reduction(digits), 2.0**digits, math.nan
+
+    def sin_cos(x):
+        r, rest, quarter = reduce(x)
         z = r * r
         s = sines[0]
         for c in sines[1:]:
@@ -59,7 +70,7 @@ def _make_waves(digits, sines, cosines):
         half = 0.5 * z
         one = 1.0 - half
         c = one + (((1.0 - one) - half) + (z * z * c - r * rest))
-        return s, c, ones - 4.0 * rint(0.25 * ones)  # -2, -1, 0, 1 or 2 quarters
+        return s, c, quarter
 
     def sin(x):
         s, c, quarter = sin_cos(x)
@@ -83,11 +94,11 @@ def _series(first, last):
 
 
 _SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
-_WAVES = {
-    _DOUBLE: _make_waves(53, _series(3, 17), _series(4, 18)),
-    _SINGLE: _make_waves(24, _series(3, 9), _series(4, 10)),
+_SIN_COS = {
+    _DOUBLE: _make_sin_cos(53, _series(3, 17), _series(4, 18)),
+    _SINGLE: _make_sin_cos(24, _series(3, 9), _series(4, 10)),
 }
-SIN, COS = ({dtype: pair[k] for dtype, pair in _WAVES.items()} for k in (0, 1))
+SIN, COS = ({dtype: pair[k] for dtype, pair in _SIN_COS.items()} for k in (0, 1))
 
 
 def sin(x):
@@ -98,3 +109,21 @@ def sin(x):
 def cos(x):
     """The cosine of an angle in radians, a Python float or a value in a program."""
     return COS[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
+
+
+def maximum(x, y):
+    """The larger of two numbers or values: of 0.0 and -0.0 the first, and NaN if either is (IEEE 754-2019, 9.6)."""
+    if isinstance(x, Value) or isinstance(y, Value):
+        return named("maximum", x, y)
+    if x == y == 0.0 or x != x or y != y:
+        return x + y
+    return x if x > y else y
+
+
+def minimum(x, y):
+    """The smaller of two numbers or values: of 0.0 and -0.0 the second, and NaN if either is (IEEE 754-2019, 9.6)."""
+    if isinstance(x, Value) or isinstance(y, Value):
+        return named("minimum", x, y)
+    if x == y == 0.0 or x != x or y != y:
+        return -(-x - y)
+    return x if x < y else y

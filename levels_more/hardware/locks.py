@@ -7,8 +7,8 @@ import threading
 def once(make):
     """Decorate a function: what it gives for some arguments is made once and kept for ever.
 
-    `functools.cache` lets two threads make two, and keeps one. That is enough where the two are equal. It is not where one of
-    them owns machine code that runs, or is changed later. A thread that makes may need this very function again.
+    `functools.cache` lets two threads make two, and keeps one. That is enough where the two are equal. It is not where
+    one of them owns machine code that runs, or is changed later. A thread that makes may need this very function again.
     """
     made, lock = {}, threading.RLock()
 

@@ -13,7 +13,7 @@ from levels_more.hardware.devices import MAKERS
 
 
 def systolic(x, w):
-    """Send x[m, k] through an array that holds w[k, n], cycle by cycle. Returns the sums [m, n], float32, that come out below.
+    """Send x[m, k] through an array that holds w[k, n], cycle by cycle. Returns the sums [m, n], float32, from below.
 
     In cycle r + i + j, cell (i, j) adds w[i, j] · x[r, i] to the sum of row r. So each sum runs over ascending i.
     """
@@ -28,7 +28,7 @@ def systolic(x, w):
 
 
 def bfloat16(x):
-    """float32 numbers rounded to bfloat16: to the nearest, in a tie to the one whose last bit is 0. Returned as float32.
+    """float32 numbers rounded to bfloat16, as float32: to the nearest, in a tie to the one whose last bit is 0.
 
     Any shape; a NaN stays one. The format: Jouppi et al., 2020, https://doi.org/10.1145/3360307
     """
@@ -55,7 +55,7 @@ def _span(tile):
 
 
 class _Chip:
-    """What a program finds: arrays by name, a tile of weights that waits, sums by column of tiles; and when each is ready."""
+    """What a program finds: arrays by name, a waiting tile of weights, sums by column; and when each is ready."""
 
     def __init__(self, given):
         self.given, self.made, self.written = given, {}, {}
@@ -71,7 +71,7 @@ class _Chip:
         return np.hstack(self.made[name]) if name in self.made else self.given[name]
 
     def reserve(self, unit, cycles, *ready):
-        """Give a unit that many cycles, once it is free and its operands are ready: (unit, first cycle, cycle after)."""
+        """Give a unit so many cycles, once it is free and its operands are ready: (unit, first cycle, cycle after)."""
         start = max(self.free[unit], *ready)
         self.free[unit] = start + cycles
         return unit, start, start + cycles
@@ -137,7 +137,8 @@ _ACTIVATIONS = {
 class Activate(NamedTuple):
     """Add the bias b[1, units] to the sums of a column of tiles and append function(sums) to the columns of y.
 
-    Running it raises LookupError for an unknown function or sums that are not there, ValueError for shapes that do not fit.
+    Running it raises LookupError for an unknown function or sums that are not there, ValueError for shapes that do not
+    fit.
     """
 
     column: int
@@ -218,7 +219,8 @@ def run_program(name, program, arrays):
 class Tpu(Device):
     """One core of a TPU v2, simulated cycle by cycle: bfloat16 into the array, float32 out of it (Jouppi et al., 2020).
 
-    It counts the `cycles` of all its programs. `timeline` lists the instructions of the last one, as `run_program` does.
+    It counts the `cycles` of all its programs. `timeline` lists the instructions of the last one, as `run_program`
+    does.
     """
 
     size, clock = SIDE, 700e6  # cells in a row and in a column; cycles a second

@@ -17,6 +17,7 @@ from collections import deque
 import numpy as np
 
 from levels.high_level import epoch_loss
+from levels_more.compiler.eager import ACCELERATION
 
 _NUMBERS = 2**16  # of rows, in one call: they stay in a cache
 
@@ -31,7 +32,7 @@ class LookAhead:
     def __init__(self, rows, size, epochs):
         self.rows, self.size, self.epochs = rows, int(size), epochs
         self.done, self.orders = deque(), []
-        self.single = False  # whether epochs are done one by one
+        self.single = not ACCELERATION.on  # whether epochs are done one by one
         whole, left = divmod(len(rows), self.size)  # batches of that size, and the rows of a shorter one behind them
         self.full = whole * self.size
         self.sizes = array("q", [self.size] * whole + [left] * (left > 0))

@@ -5,8 +5,7 @@ import numpy as np
 from levels.hardware import exp, log, select
 from levels.kernels import scalar
 from levels.support.compiled import STANDS
-from levels_more.hardware.elementary import COS, SIN, cos, sin
-from levels_more.hardware.minmax import maximum, minimum
+from levels_more.hardware.elementary import COS, SIN, cos, maximum, minimum, sin
 from levels_more.kernels.intrinsics import larger, smaller
 
 scalar("copy", takes="fib")(lambda x: x)
@@ -55,7 +54,7 @@ scalar("multiply_no_nan")(lambda x, y: select(y == 0.0, 0.0, x * y))
 
 @scalar("logits_crossentropy")
 def logits_crossentropy(y, z):
-    """Minus the logarithm of what p = 1 / (1 + exp(-z)) gave to y, two numbers, without overflow. An infinite z may be right: 0."""
+    """Minus the log of what p = 1 / (1 + exp(-z)) gave to y, two numbers, without overflow; 0 for an infinite z."""
     between = maximum(z, 0.0) - y * z  # NaN for an infinite z, where y says what the difference is
     cost = select(y == 0.0, maximum(z, 0.0), select(y == 1.0, maximum(-z, 0.0), between))
     return cost + log(1.0 + exp(-maximum(z, -z)))

@@ -76,8 +76,8 @@ def scaled_at_once(dtype):
     return (lambda x, n: ldexp(x, np.int32(n))) if dtype == np.float32 else scaled_bits(dtype)
 
 
-# What stands for the core's own functions, which call a library for each number: these take many at a time. AVX-512 has an
-# instruction for x·2ⁿ; elsewhere `ldexp` is a slow call for each number.
+# What stands for the core's own functions, which call a library for each number: these take many at a time. AVX-512 has
+# an instruction for x·2ⁿ; elsewhere `ldexp` is a slow call for each number.
 for _dtype in map(np.dtype, (np.float32, np.float64)):
     STANDS[STANDS[scaled](_dtype)] = scaled_at_once if host_lanes() == 16 else scaled_bits
     STANDS[STANDS[exponent](_dtype)] = exponent_bits

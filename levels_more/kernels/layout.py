@@ -8,10 +8,10 @@ import numpy as np
 
 from levels.kernels import KINDS, element_loop, kernel, lowered, make, same_dtype
 from levels_more.checks import dtype_of, sizes
-from levels_more.kernels.verify import TRIALS
+from levels_more.kernels.verify import TEST_CASES
 
 
-def by_views(function, shape, inputs, pairs):
+def copy_views(function, shape, inputs, pairs):
     """The program that takes numbers from view to view, in loops over all axes."""
     lead = (None,) * (2 - len(shape))  # two axes at least: the loop of one sees a view as one row, which may be a copy
     place = ", ".join(f"i{n}" for n in range(max(2, len(shape))))
@@ -25,17 +25,17 @@ def by_views(function, shape, inputs, pairs):
 
 
 def one_loop(function, x):
-    """(what compiles the loop of a scalar function of one array like `x`, the shapes in which it wants to see two of that size)"""
+    """(what compiles the loop of a scalar function of one array like `x`, the shapes in which it wants two such)"""
     row = (math.prod(x.shape),)
     loop = lowered(element_loop(function, x, ["i", "i"]), x)
     return loop, None if KINDS[x.device.kind].ravels else [row, row]
 
 
-KINDS["cpu"].moves = by_views  # how numbers are taken from view to view
+KINDS["cpu"].moves = copy_views  # how numbers are taken from view to view
 
 
 def plan_moves(op, function, shape, inputs, pairs):
-    """A Plan in which `function` takes numbers from view to view; pairs(out, *inputs) are (to, from), `len(shape)` axes each."""
+    """A Plan in which `function` takes numbers from view to view: pairs(out, *inputs), with `len(shape)` axes each."""
     lower = functools.partial(KINDS[inputs[0].device.kind].moves, function, shape, inputs, pairs)
     return make(op, shape, inputs[0].dtype, inputs, lower)
 
@@ -68,7 +68,7 @@ def plan_concat(op, function, *inputs, axis=0):
 
 
 def as_slices(slices):
-    """A slice object for each triple (start, stop, step). (An attribute of a launch must be hashable; slices are not.)"""
+    """A slice object for each triple (start, stop, step). (Attributes of a launch must be hashable; slices are not.)"""
     return tuple(slice(*triple) for triple in slices)
 
 
@@ -123,18 +123,18 @@ def plan_cast(op, function, x, dtype=None):
     return make(op, x.shape, dtype, [x], lower, views)
 
 
-def enter_move(op, planner, *tried, count=1):
-    """Enter an op that only moves numbers, and what a new kernel of it is tried on: shapes of `count` inputs, attributes."""
+def layout_op(op, planner, *tried, count=1):
+    """Enter an op that only moves numbers, and what its kernels are tried on: shapes of `count` inputs, attributes."""
     kernel(op, planner=planner)(lambda x: x)
-    TRIALS[op] = [([shape] * count, attrs) for shape, attrs in tried]
+    TEST_CASES[op] = [([shape] * count, attrs) for shape, attrs in tried]
 
 
-enter_move("transpose", plan_transpose, ((), {}), ((3,), {}), ((2, 3, 4), {"axes": (1, 2, 0)}), ((0, 2), {}))
-TRIALS["reshape"] = [([()], {"shape": (1, 1)}), ([(6,)], {"shape": (2, 3)}), ([(2, 0)], {"shape": (0,)})]
-enter_move("concat", plan_concat, ((2, 3), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 3), {"axis": 0}), count=2)
-enter_move("slice", plan_slice, ((5, 4), {"slices": ((1, 5, 2), (3, None, -1))}), ((3,), {"slices": ((0, 0, 1),)}))
-enter_move("slice_grad", plan_slice_grad, ((2, 3), {"shape": (4, 3), "slices": ((0, 4, 2), (None, None, -1))}))
-enter_move("cast", plan_cast, *(((30,), {"dtype": dtype}) for dtype in ("f4", "f8", "i8", "?")))
+layout_op("transpose", plan_transpose, ((), {}), ((3,), {}), ((2, 3, 4), {"axes": (1, 2, 0)}), ((0, 2), {}))
+TEST_CASES["reshape"] = [([()], {"shape": (1, 1)}), ([(6,)], {"shape": (2, 3)}), ([(2, 0)], {"shape": (0,)})]
+layout_op("concat", plan_concat, ((2, 3), {"axis": 0}), ((2, 3), {"axis": 1}), ((0, 3), {"axis": 0}), count=2)
+layout_op("slice", plan_slice, ((5, 4), {"slices": ((1, 5, 2), (3, None, -1))}), ((3,), {"slices": ((0, 0, 1),)}))
+layout_op("slice_grad", plan_slice_grad, ((2, 3), {"shape": (4, 3), "slices": ((0, 4, 2), (None, None, -1))}))
+layout_op("cast", plan_cast, *(((30,), {"dtype": dtype}) for dtype in ("f4", "f8", "i8", "?")))
 
 
 def plan_scatter_add(op, function, x, rows, count=0):
@@ -186,5 +186,9 @@ def one_hot(out, x):
             out[i, j] = x[i] == j
 
 
-TRIALS["scatter_add"] = [([shape, np.array([2, 0, 3, 0, 0, 2])], {"count": 4}) for shape in ((6,), (6, 3), (6, 2, 3))]
-TRIALS["one_hot"] = [([np.arange(size) % 4], {"depth": 4, "dtype": dtype}) for size in (0, 7) for dtype in ("f4", "f8")]
+TEST_CASES["scatter_add"] = [
+    ([shape, np.array([2, 0, 3, 0, 0, 2])], {"count": 4}) for shape in ((6,), (6, 3), (6, 2, 3))
+]
+TEST_CASES["one_hot"] = [
+    ([np.arange(size) % 4], {"depth": 4, "dtype": dtype}) for size in (0, 7) for dtype in ("f4", "f8")
+]

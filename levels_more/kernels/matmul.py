@@ -1,191 +1,26 @@
-"""The matrix product at the machine's peak: the sums of the plain loops, in the same order, kept in registers and shared by threads."""
+"""The matrix product at the machine's peak: the sums of the plain loops, in their order, in registers, by threads."""
 
 import functools
 import os
-import platform
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
-from llvmlite import binding, ir
 
 from levels.kernels import PLANNERS, lowered, matmul_ikj
-from levels_more.kernels.intrinsics import intrinsic
+from levels_more.kernels.micro_kernel import (
+    LOW_TILE_VECTORS,
+    TILE_ROWS,
+    TILE_VECTORS,
+    VECTOR_BYTES,
+    macro_kernel,
+    pack_square,
+)
 
 _PAGE = 4096  # bytes
 
 
-def tile_shape():
-    """(bytes of a vector register, rows of the tile, vectors in a row): the sums must fit beside one row of w."""
-    features = binding.get_host_cpu_features()
-    if features.get("avx512f"):
-        return 64, 16, 1  # 32 registers. 16 sums are more than enough: an addition takes 4 cycles, 1 or 2 start in each
-    if platform.machine() in ("arm64", "aarch64"):
-        return 16, 8, 2  # 32 registers
-    return 32 if features.get("avx2") else 16, 4, 2  # 16 registers: 8 sums, 2 of w, 1 of x, 1 for a product
-
-
-VECTOR_BYTES, TILE_ROWS, TILE_VECTORS = tile_shape()
-LOW_TILE_VECTORS = TILE_ROWS * TILE_VECTORS // 4  # vectors in a row of a tile that is four rows high
-STRIP_BYTES = 4096  # of k in one go (1,024 float32): a strip of w is read once for each tile, and shall lie near by
+PANEL_BYTES = 4096  # of k in one go (1,024 float32): a panel of w is read once for each tile, and shall lie near by
 PACKED_ROWS = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
-
-
-def vectors(context, builder, signature, arguments):
-    """Vector instructions on the arrays among an intrinsic's arguments, as functions that emit them."""
-    from numba.core import cgutils, types
-
-    dtype = signature.args[0].dtype
-    size, lanes = dtype.bitwidth // 8, VECTOR_BYTES * 8 // dtype.bitwidth
-    vector, i32 = ir.VectorType(context.get_value_type(dtype), lanes), ir.IntType(32)
-    zero, everywhere = ir.Constant(vector, None), ir.Constant(ir.VectorType(ir.IntType(1), lanes), [True] * lanes)
-
-    def array(n):
-        return context.make_array(signature.args[n])(context, builder, arguments[n])
-
-    def plus(x, n):
-        return builder.add(x, x.type(n))
-
-    def at(n, *index):
-        """The address of element [index] of argument n; an index is a number or one of the program's integers."""
-        index = [context.get_constant(types.intp, i) if isinstance(i, int) else i for i in index]
-        return cgutils.get_item_pointer(context, builder, signature.args[n], array(n), index)
-
-    def shuffle(x, y, order):
-        return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(i32, lanes), order))
-
-    def splat(x):
-        """A vector with x in every lane."""
-        one = builder.insert_element(ir.Constant(ir.VectorType(x.type, lanes), ir.Undefined), x, i32(0))
-        return shuffle(one, one, [0] * lanes)
-
-    def before(j, end):
-        """Which lanes of a vector that starts at column j lie before column `end`."""
-        left = splat(builder.trunc(builder.sub(end, j), i32))
-        return builder.icmp_signed(">", left, ir.Constant(left.type, list(range(lanes))))
-
-    def masked(name, result, *values):
-        function = ir.FunctionType(result, [v.type for v in values])
-        name = f"llvm.masked.{name}.v{lanes}f{8 * size}.p0"
-        return builder.call(cgutils.get_or_insert_function(builder.module, function, name), values)
-
-    def load(address, mask=everywhere):
-        address = builder.bitcast(address, vector.as_pointer())
-        return masked("load", vector, address, i32(size), mask, zero)  # 0 in the other lanes
-
-    def store(value, address, mask=everywhere):
-        address = builder.bitcast(address, vector.as_pointer())
-        masked("store", ir.VoidType(), value, address, i32(size), mask)
-
-    def multiply_add(x, y, total):
-        """total + x·y: float32 may become one instruction with one rounding (FMA), float64 never."""
-        flags = ("contract",) if size == 4 else ()
-        return builder.fadd(total, builder.fmul(x, y, flags=flags), flags=flags)
-
-    return SimpleNamespace(rows=cgutils.unpack_tuple(builder, array(0).shape)[0], **locals())  # rows: of argument 0
-
-
-def write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mask):
-    """Emit out[i:i+rows, j:j+count·lanes] = Σₖ …, the sums in registers for all k; the arguments are fill_columns'."""
-    from numba.core import cgutils
-
-    (x_row, x_lane, x_k), (start, w_k, w_vector) = x_steps, w_steps
-    add, times, number = builder.add, builder.mul, i.type
-    sums = {(r, c): cgutils.alloca_once_value(builder, v.zero) for r in range(rows) for c in range(count)}
-    places = {(r, c): v.at(0, v.plus(i, r), v.plus(j, c * v.lanes)) for r, c in sums}
-    with builder.if_then(more):
-        for place, total in sums.items():
-            builder.store(v.load(places[place], mask), total)
-    lane = builder.and_(i, number(v.lanes - 1))
-    first = add(times(builder.sub(i, lane), x_row), times(lane, x_lane))
-    steps = [divmod(r, v.lanes) for r in range(rows)]
-    firsts = [add(first, add(times(number(a * v.lanes), x_row), times(number(b), x_lane))) for a, b in steps]
-    starts = [add(start, times(number(c), w_vector)) for c in range(count)]
-    with cgutils.for_range(builder, depth) as loop:
-        ys = [v.load(v.at(6, 0, add(one, times(loop.index, w_k))), mask) for one in starts]
-        xs = [v.splat(builder.load(v.at(4, 0, add(one, times(loop.index, x_k))))) for one in firsts]
-        for (r, c), total in sums.items():
-            builder.store(v.multiply_add(xs[r], ys[c], builder.load(total)), total)
-    for place, total in sums.items():
-        v.store(builder.load(total), places[place], mask)
-
-
-@intrinsic
-def fill_columns(typing, out, j, width, high, x, x_steps, w, w_steps, depth, more):
-    """out[:, j:j+width] = Σₖ …, with `more` added to what is there; nothing beyond the edges is read or written.
-
-    x and w are seen as one long row, and w begins at column j. x_steps: how far to the next `lanes` rows (divided by lanes),
-    from row to row among those, to the next k. w_steps: how far to the next k, to the next vector. Tiles are at most `high`
-    rows high.
-    """
-    from numba.core import cgutils, types
-
-    def emit(context, builder, signature, arguments):
-        v = vectors(context, builder, signature, arguments)
-        _, first, width, high, _, x_steps, _, w_steps, depth, more = arguments
-        x_steps = cgutils.unpack_tuple(builder, x_steps)
-        w_k, w_vector = cgutils.unpack_tuple(builder, w_steps)
-        number = first.type
-
-        def whole_pieces(begin, end, size, fits):
-            """A loop over as many whole pieces of that size as lie before `end`, and where they end; none unless it fits."""
-            whole = builder.and_(builder.sub(end, begin), number(-size))
-            end = builder.add(begin, builder.select(fits, whole, number(0)))
-            return cgutils.for_range_slice(builder, begin, end, number(size), number), end
-
-        def strip(j, count, mask=v.everywhere):
-            """All rows, in tiles as high as the registers allow."""
-            begin, start = number(0), builder.mul(builder.udiv(builder.sub(j, first), number(v.lanes)), w_vector)
-            for rows in sorted({r for r in (TILE_ROWS, 4, 1) if r * count <= TILE_ROWS * TILE_VECTORS}, reverse=True):
-                fits = builder.icmp_signed("<=", number(rows), high)
-                loop, begin = whole_pieces(begin, v.rows, rows, fits)
-                with loop as (i, _):
-                    write_tile(builder, v, i, j, rows, count, x_steps, (start, w_k, w_vector), depth, more, mask)
-
-        begin, end = first, builder.add(first, width)
-        for count in sorted({LOW_TILE_VECTORS, TILE_VECTORS, 1}, reverse=True):
-            fits = builder.icmp_signed("<=", builder.mul(high, number(count)), number(TILE_ROWS * TILE_VECTORS))
-            loop, begin = whole_pieces(begin, end, count * v.lanes, fits)
-            with loop as (j, _):
-                strip(j, count)
-        with builder.if_then(builder.icmp_signed("<", begin, end)):
-            strip(begin, 1, v.before(begin, end))
-        return context.get_dummy_value()
-
-    return types.void(out, j, width, high, x, x_steps, w, w_steps, depth, more), emit
-
-
-@intrinsic
-def pack_square(typing, strips, s, p, source, i, j, i_end, j_end, turned):
-    """strips[s, p + r, c] = source[i + r, j + c], or source[i + c, j + r] if turned, for r, c in range(lanes)."""
-    from numba.core import types
-
-    def emit(context, builder, signature, arguments):
-        _, s, p, _, i, j, i_end, j_end, turned = arguments
-        v, rows = vectors(context, builder, signature, arguments), []
-        last, mask = v.plus(i_end, -1), v.before(j, j_end)
-        for r in range(v.lanes):
-            row = v.plus(i, r)
-            row = builder.select(builder.icmp_signed("<", row, last), row, last)  # beyond the edge: any row will do
-            rows.append(v.load(v.at(3, row, j), mask))
-        half = v.lanes // 2
-        low = [n for c in range(half) for n in (c, v.lanes + c)]  # a0 b0 a1 b1 …, as a riffle shuffle mixes two halves
-        high = [n + half for n in low]
-
-        def keep(rows):
-            for r, values in enumerate(rows):
-                v.store(values, v.at(0, s, v.plus(p, r), 0))
-
-        with builder.if_else(turned) as (across, straight):
-            with straight:
-                keep(rows)
-            with across:  # log2(lanes) riffles of the rows transpose the square
-                for _ in range(half.bit_length()):
-                    rows = [v.shuffle(rows[r], rows[r + half], o) for r in range(half) for o in (low, high)]
-                keep(rows)
-        return context.get_dummy_value()
-
-    return types.void(strips, s, p, source, i, j, i_end, j_end, turned), emit
 
 
 def ceil_div(n, size):
@@ -193,27 +28,27 @@ def ceil_div(n, size):
     return (n + size - 1) // size
 
 
-def pack(strips, count, source, turned, k0, k1, c0, c1):
-    """strips[s, p, l] = source[k0 + p, c0 + s·lanes + l], or source[c0 + …, k0 + p] if turned, for s in range(count)."""
-    lanes = strips.shape[2]
+def pack(panels, count, source, turned, k0, k1, c0, c1):
+    """panels[s, p, l] = source[k0 + p, c0 + s·lanes + l], or source[c0 + …, k0 + p] if turned; s is in range(count)."""
+    lanes = panels.shape[2]
     i0, i1, j0, j1 = (c0, c1, k0, k1) if turned else (k0, k1, c0, c1)
     rows, columns = (count * lanes, k1 - k0) if turned else (k1 - k0, count * lanes)
     for a in range(0, rows, lanes):
         for b in range(0, columns, lanes):  # along the rows of the source, as they lie in memory
             s, p = (a, b) if turned else (b, a)
-            pack_square(strips, s // lanes, p, source, i0 + a, j0 + b, i1, j1, turned)
+            pack_square(panels, s // lanes, p, source, i0 + a, j0 + b, i1, j1, turned)
 
 
 def matmul_rows(out, x, w, transpose_x, transpose_w, first):
     """out = the rows of x @ w from `first` on, as many as out has; x, w or both may be given transposed."""
     (m, n), k = out.shape, x.shape[0] if transpose_x else x.shape[1]
     lanes = VECTOR_BYTES // out.itemsize
-    parts = max(1, ceil_div(k * out.itemsize, STRIP_BYTES))
+    parts = max(1, ceil_div(k * out.itemsize, PANEL_BYTES))
     step = max(1, ceil_div(k, parts))  # equal parts of k
     for_x, for_w = PACKED_ROWS // lanes, ceil_div(n, lanes)
     deep = ceil_div(step, lanes) * lanes
-    strips = np.empty((for_x + for_w, deep, lanes), out.dtype)
-    xs, ws = strips[:for_x], strips[for_x:]
+    panels = np.empty((for_x + for_w, deep, lanes), out.dtype)
+    xs, ws = panels[:for_x], panels[for_x:]
     flat_x, flat_w = xs.reshape(1, xs.size), ws.reshape(1, ws.size)
     for k0 in range(0, max(1, k), step):  # one part even if k is 0: the sums are 0.0 then
         k1 = min(k0 + step, k)
@@ -222,7 +57,7 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
             i1 = min(i0 + PACKED_ROWS, m)
             pack(xs, ceil_div(i1 - i0, lanes), x, not transpose_x, k0, k1, first + i0, first + i1)
             x_steps, w_steps = (deep, 1, lanes), (lanes, deep * lanes)
-            fill_columns(out[i0:i1], 0, n, TILE_ROWS, flat_x, x_steps, flat_w, w_steps, k1 - k0, k0 > 0)
+            macro_kernel(out[i0:i1], 0, n, TILE_ROWS, flat_x, x_steps, flat_w, w_steps, k1 - k0, k0 > 0)
 
 
 WORTH_PACKING = 10_000_000  # products; from here on it pays to pack, and to hand work to a thread and wait for it
@@ -264,17 +99,17 @@ def matmul_small(turned_x, turned_w, out, x, w):
     lanes = VECTOR_BYTES // out.itemsize
     crowded = not turned_x and x.shape[1] * x.itemsize % _PAGE == 0  # lines a page apart share few places in the cache
     high = 4 if crowded or m < TILE_ROWS else TILE_ROWS
-    strip = (TILE_VECTORS if high == TILE_ROWS else LOW_TILE_VECTORS) * lanes
-    columns, deep = strip if turned_w else max(1, n), ceil_div(k, lanes) * lanes
+    wide = (TILE_VECTORS if high == TILE_ROWS else LOW_TILE_VECTORS) * lanes
+    columns, deep = wide if turned_w else max(1, n), ceil_div(k, lanes) * lanes
     x_steps = (1, 1, x.shape[1]) if turned_x else (x.shape[1], x.shape[1], 1)
     w_steps = (lanes, deep * lanes) if turned_w else (n, lanes)
-    strips = np.empty((LOW_TILE_VECTORS, deep if turned_w else 0, lanes), out.dtype)
-    source = strips.reshape(1, strips.size) if turned_w else w.reshape(1, w.size)
+    panels = np.empty((LOW_TILE_VECTORS, deep if turned_w else 0, lanes), out.dtype)
+    source = panels.reshape(1, panels.size) if turned_w else w.reshape(1, w.size)
     for j in range(0, n, columns):
         width = min(columns, n - j)
         if turned_w:
-            pack(strips, ceil_div(width, lanes), w, True, 0, k, j, j + width)
-        fill_columns(out, j, width, high, x, x_steps, source, w_steps, k, False)
+            pack(panels, ceil_div(width, lanes), w, True, 0, k, j, j + width)
+        macro_kernel(out, j, width, high, x, x_steps, source, w_steps, k, False)
 
 
 def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):

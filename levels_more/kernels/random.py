@@ -8,7 +8,7 @@ import numpy as np
 from levels.hardware import log, rint
 from levels.kernels import kernel, lowered, make
 from levels_more.checks import dtype_of, sizes
-from levels_more.kernels.verify import TRIALS
+from levels_more.kernels.verify import TEST_CASES
 
 MIX = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # the paper's multipliers
 STEP = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)  # and what is added to the key
@@ -91,7 +91,7 @@ def random_normal(out, state):
 
 
 for op in ("random_uniform", "random_normal"):
-    TRIALS[op] = [
+    TEST_CASES[op] = [
         ([np.array([-(2**63), 2026])], {"shape": shape, "dtype": dtype})
         for shape, dtype in (((), "f4"), ((5,), "f4"), ((2, 3), "f8"), ((0,), "f8"))
     ]

@@ -1,4 +1,4 @@
-"""More reductions: the largest and the smallest, where the largest stands, and softmax, which reduces rows on its way."""
+"""More reductions: the largest and the smallest, where they stand, and softmax, which reduces rows on its way."""
 
 import math
 
@@ -16,9 +16,9 @@ from levels.kernels import (
     reduced,
     same_dtype,
 )
-from levels_more.hardware.minmax import maximum, minimum
+from levels_more.hardware.elementary import maximum, minimum
 from levels_more.kernels import elementwise  # noqa: F401 (what stands for `maximum` in kernels)
-from levels_more.kernels.verify import TRIALS
+from levels_more.kernels.verify import TEST_CASES
 
 
 def reduce_by_fours(combine, start):
@@ -101,7 +101,7 @@ def arg_min(out, x):
             out[i, j] = best
 
 
-TRIALS["arg_max"] = TRIALS["arg_min"] = [
+TEST_CASES["arg_max"] = TEST_CASES["arg_min"] = [
     ([np.arange(float(math.prod(shape))).reshape(shape) % 7], {"axis": axis})  # the largest stands at several places
     for shape, axis in (((), None), ((3, 4, 5), 1), ((9, 70), -1), ((4, 3), None), ((0, 2), 1))
 ]
@@ -122,7 +122,7 @@ def plan_rows(op, function, *inputs):
 
 def on_rows(op, inputs=1):
     """Decorate a kernel out[rows, n], x[rows, n], …: it becomes the op of that name."""
-    TRIALS[op] = [([shape] * inputs, {}) for shape in ((3, 4, 5), (7, 40), (1,), (0, 2), (2, 0))]
+    TEST_CASES[op] = [([shape] * inputs, {}) for shape in ((3, 4, 5), (7, 40), (1,), (0, 2), (2, 0))]
     return kernel(op, planner=plan_rows)
 
 

@@ -1,4 +1,4 @@
-"""What a TPU does for the same ops: its array multiplies matrices; its vector unit, here the CPU's lanes, does the rest."""
+"""What a TPU does for the same ops: its array does products; its vector unit, here the CPU's lanes, does the rest."""
 
 import dataclasses
 import functools
@@ -6,8 +6,8 @@ import functools
 from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel
 from levels_more.kernels import layout  # noqa: F401 (how the CPU moves numbers)
 
-# A vector unit does what the lanes of a CPU do (Norrie et al., 2021, https://doi.org/10.1109/MM.2021.3058217), so this one
-# borrows the CPU's programs. Their cycles are not counted.
+# A vector unit does what the lanes of a CPU do (Norrie et al., 2021, https://doi.org/10.1109/MM.2021.3058217), so this
+# one borrows the CPU's programs. Their cycles are not counted.
 KINDS["tpu"] = dataclasses.replace(KINDS["cpu"])
 
 
@@ -19,7 +19,7 @@ def matmul_array(tpu, turned_x, turned_w, out, x, w):
 
 
 def plan_array(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As the planner of a product, and raises what it raises; by the device's array, where the kernel is `matmul_array`."""
+    """As the planner of a product, and raises as it does; by the device's array, where the kernel is `matmul_array`."""
     made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     if function is matmul_array:
         made.lower = lambda: functools.partial(matmul_array, x.device, transpose_x, transpose_w)

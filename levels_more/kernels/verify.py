@@ -1,4 +1,4 @@
-"""A kernel of one's own is tried first: on random and on special numbers, with every index checked, beside the present kernel."""
+"""A kernel of one's own is tried first, beside the present one: on random and special numbers, every index checked."""
 
 import functools
 import inspect
@@ -17,9 +17,9 @@ _REDUCED = [
     for keepdims in (False, True)
 ]
 
-# op -> [(inputs, attributes), …]: what a new kernel of it is tried on; an input is a shape, an array, "special" or "mask".
-# (The trials of elementwise ops and of reductions follow from what they are.)
-TRIALS = {
+# op -> [(inputs, attributes), …]: what a new kernel of it is tried on; an input is a shape, an array, "special" or
+# "mask". (The trials of elementwise ops and of reductions follow from what they are.)
+TEST_CASES = {
     "matmul": [
         ([(m, k)[:: 1 - 2 * flip_x], (k, n)[:: 1 - 2 * flip_w]], {"transpose_x": flip_x, "transpose_w": flip_w})
         for m, k, n in ((1, 1, 1), (3, 5, 4), (0, 2, 3), (2, 0, 3), (17, 33, 9))
@@ -34,17 +34,17 @@ TRIALS = {
 }
 
 
-def trials_of(op):
-    """[(inputs, attributes), …] on which a new kernel of this op is tried. Raises KeyError where nobody has said any."""
+def cases_of(op):
+    """[(inputs, attributes), …] on which a new kernel of this op is tried. Raises KeyError where there are none."""
     if op in ELEMENTWISE:
         _, _, masks, numbers = ELEMENTWISE[op]
         count = len(inspect.signature(KERNELS[op, "cpu"]).parameters)
         return [(["mask"] * masks + ["special"] * (count - len(numbers) - masks), numbers)]
-    return _REDUCED if op in REDUCTIONS else TRIALS[op]
+    return _REDUCED if op in REDUCTIONS else TEST_CASES[op]
 
 
 def drawn(draw, what, dtype):
-    """An array for a trial: random numbers of a shape, "special" numbers in any order, a "mask", or an array as it is."""
+    """An array for a trial: random numbers of a shape, "special" numbers, shuffled, a "mask", or an array as it is."""
     if isinstance(what, tuple):
         return draw.normal(size=what).astype(dtype)
     if isinstance(what, str):
@@ -69,7 +69,7 @@ def try_kernel(op, kind, function, reference):
     Every index is checked. The function stays in the table.
     """
     with bounds_checked(kind):
-        try_on_all(op, kind, function, reference)
+        verify_kernel(op, kind, function, reference)
 
 
 @contextmanager
@@ -83,11 +83,11 @@ def bounds_checked(kind):
         here.compiler = compiler
 
 
-def try_on_all(op, kind, function, reference):
+def verify_kernel(op, kind, function, reference):
     """Raise ValueError as try_kernel does, with the present compiler."""
     for dtype in map(np.dtype, ("f4", "f8")):
         draw = np.random.default_rng(0)
-        for inputs, attrs in trials_of(op):
+        for inputs, attrs in cases_of(op):
             arrays = [drawn(draw, what, dtype) for what in inputs]
             try:
                 expected = outcome(op, kind, reference, arrays, attrs)
@@ -105,7 +105,7 @@ def try_on_all(op, kind, function, reference):
 
 
 def counter_example(op, arrays, result, expected, places):
-    """Where two results differ, in words. Numbers are more telling than NaN, so the first place without one is shown."""
+    """Where two results differ, in words. Numbers tell more than NaN, so the first place without one is shown."""
     if any(array.shape != result.shape for array in arrays):
         at = next(places)
         given = ", ".join(str(array.shape) for array in arrays)

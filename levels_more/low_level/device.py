@@ -4,7 +4,7 @@ import reprlib
 
 from levels.hardware import pool
 from levels.low_level import DOOR, OPERATORS, VJPS, GradientTape, Tensor, as_tensor
-from levels_more.hardware.device_scope import placed_on
+from levels_more.hardware.devices import placed_on
 
 device = placed_on  # inside `with device(name):`, new tensors and variables are placed there
 

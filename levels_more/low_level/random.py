@@ -8,7 +8,7 @@ import numpy as np
 from levels.hardware import PLACE
 from levels.low_level import Tensor, Variable, apply, as_tensor, constant, gather
 from levels_more.checks import dtype_of, expect, number, sizes
-from levels_more.hardware.device_scope import placed_on
+from levels_more.hardware.devices import placed_on
 
 # What is drawn is a function of a state, a key and a counter, in a variable: so a compiled step draws anew each time.
 

@@ -15,8 +15,9 @@ from levels.kernels import kernel, lowered, make, planned
 from levels.low_level import DOOR, RUN, VJPS, GradientTape, Tensor, apply, as_tensor, nn, reduce_sum, trace
 from levels.mid_level import layers, losses
 from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import MADE_OF
-from levels_more.kernels.verify import TRIALS
+from levels_more.kernels.verify import TEST_CASES
 from levels_more.low_level import autodiff  # noqa: F401 (the rules of logits_crossentropy)
 
 _MEAN = {"axis": None, "keepdims": False}
@@ -69,6 +70,8 @@ def fuses(op, x):
 
     (Inside `eager()` they do not; an open tape records the composite op.)
     """
+    if not ACCELERATION.on:
+        return False
     stands = DOOR.stands
     while type(stands) is GradientTape and type(stands.records) is list:
         stands = stands.below
@@ -182,6 +185,6 @@ _COMPOSITES = {  # op -> (its rules, the ops apart, on what a kernel is tried)
         _NUMBERS,
     ),
 }
-for _op, (_rules, _single_ops, TRIALS[_op]) in _COMPOSITES.items():
+for _op, (_rules, _single_ops, TEST_CASES[_op]) in _COMPOSITES.items():
     kernel(_op, "cpu", planner=_planner(_op))(_without_loop(_op))
     VJPS[_op] = tuple(_rule(_op, k, rule, _single_ops) for k, rule in enumerate(_rules))

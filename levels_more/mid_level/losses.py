@@ -6,7 +6,6 @@ from levels import mid_level
 from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce_mean, reduce_sum
 from levels.mid_level import losses
 from levels.support.checks import flag, positive
-from levels_more.compiler.eager.bounds_check import surely_within
 from levels_more.low_level.ops import absolute, cast, log_softmax, minimum, one_hot, reshape
 from levels_more.mid_level.composite_ops import fuses
 
@@ -130,10 +129,6 @@ class Crossentropy(Reduced):
     def __init__(self, from_logits=False, **options):
         super().__init__(**options)
         self.from_logits, self.probabilities = flag(f"{self}: from_logits", from_logits), not from_logits
-
-    def check_probabilities(self, name, x):
-        if not surely_within(x):
-            super().check_probabilities(name, x)
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)

@@ -13,6 +13,7 @@ from levels.low_level import Graph, Node, Replay, Tensor
 from levels.mid_level import Made
 from levels.support.storage import LockAll
 from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import at_once
 from levels_more.compiler.fused.backend import ShortFunction
 
@@ -58,7 +59,7 @@ class EagerStep(ShortFunction):
             self.renew()
             self.read, self.renewed = read, self.renewed + 1
             self.ours = all(map(of_levels, (type(optimizer), optimizer.update, type(optimizer.rate))))
-        if not (self.ours and self.renewed <= _OFTEN and at_once() and len(variables) == len(self.variables)):
+        if not (ACCELERATION.on and self.ours and self.renewed <= _OFTEN and at_once() and len(variables) == len(self.variables)):
             return False
         specs = [dw.spec if type(dw) is Tensor else None for dw in gradients]
         if specs != self.specs or not all(map(is_, variables, self.variables)):

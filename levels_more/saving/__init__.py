@@ -2,22 +2,14 @@
 
 import importlib
 
-# name -> its file: each imports a large package, and so is imported when the name is asked for
-_PLACES = {
-    "ONNX": "onnx",
-    "OnnxWriter": "onnx",
-    "export": "onnx",
-    "export_page": "webpage",
-    "from_pretrained": "hub",
-    "load_model": "model",
-    "load_weights": "model",
-    "onnx_graph": "onnx",
-    "onnx_model": "onnx",
-    "push_to_hub": "hub",
-    "save": "model",
-    "save_pretrained": "hub",
-    "save_weights": "model",
+# file -> its names: each imports a large package, so it is imported when one of its names is asked for
+_FILES = {
+    "hub": "from_pretrained push_to_hub save_pretrained",
+    "model": "load_model load_weights save save_weights",
+    "onnx": "ONNX OnnxWriter export onnx_graph onnx_model",
+    "webpage": "export_page",
 }
+_PLACES = {name: file for file, names in _FILES.items() for name in names.split()}
 __all__ = sorted(_PLACES)
 
 

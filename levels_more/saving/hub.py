@@ -1,4 +1,4 @@
-"""A model on a hub, by `huggingface_hub`: its folder, and a card that says what it is. No code goes along, and none is loaded."""
+"""A model on a hub, by `huggingface_hub`: its folder, and a card. No code goes along, and none is loaded."""
 
 import json
 import tempfile
@@ -52,7 +52,7 @@ NOT_TOLD = "not told"
 
 
 class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
-    """A model with what `huggingface_hub` asks of one that it hands around. A folder is what `save` makes, a card, and ONNX."""
+    """A model with what `huggingface_hub` asks of one. A folder is what `save` makes, a card, and ONNX."""
 
     def __init__(self, model):
         self.model = model
@@ -79,7 +79,7 @@ class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
         model, front = self.model, {"library_name": "levels", "tags": ["levels"]}
         if license is not None:
             front["license"] = license
-        own = needed(model)
+        own = requirements(model)
         takes = ", ".join(f"{s.dtype.name} {['rows', *s.shape[1:]]}".replace("'", "") for s in model.input_specs)
         try:
             onnx_model(model)
@@ -112,7 +112,7 @@ def trained(model):
     return f"{model.chosen.optimizer!r}, on {losses}"
 
 
-def needed(model):
+def requirements(model):
     """The names of the classes and functions in a model that are neither ours nor in its file."""
     found = set()
 
@@ -140,7 +140,7 @@ def checked_card(verb, model, data, metrics, license):
     return {"data": data, "metrics": metrics, "license": license}
 
 
-def refusal(at, error):
+def http_error(at, error):
     """The OSError that tells of an answer of the hub."""
     status = getattr(error.response, "status_code", "?")
     cure = "; log in with a token that may do this:  hf auth login" if status in (401, 403) else ""
@@ -149,11 +149,11 @@ def refusal(at, error):
 
 
 @contextmanager
-def told(verb, repo_id):
+def hub_request(verb, repo_id):
     """What the hub says against it, in a sentence, with the cure. What is wrong with the model itself goes through.
 
-    Raises ConnectionError where it cannot be reached, FileNotFoundError for what is not there, ValueError for an impossible
-    name, OSError for a refusal.
+    Raises ConnectionError where it cannot be reached, FileNotFoundError for what is not there, ValueError for an
+    impossible name, OSError for a refusal.
     """
     at = f"{verb}: {repo_id}"
     try:
@@ -165,7 +165,7 @@ def told(verb, repo_id):
     except LocalEntryNotFoundError as error:
         refused = error.__cause__  # it was reached, where that has an answer
         if isinstance(refused, HfHubHTTPError):
-            raise refusal(at, refused) from error
+            raise http_error(at, refused) from error
         raise ConnectionError(f"{at}: the hub cannot be reached, and it was not fetched before") from error
     except RepositoryNotFoundError as error:
         raise FileNotFoundError(
@@ -176,7 +176,7 @@ def told(verb, repo_id):
     except EntryNotFoundError as error:
         raise FileNotFoundError(f"{at} holds no {WEIGHTS}: it is no model that `push_to_hub` made") from error
     except HfHubHTTPError as error:
-        raise refusal(at, error) from error
+        raise http_error(at, error) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] in ("httpx", "httpx2"):  # which of them, hangs on its version
             raise ConnectionError(f"{at}: the hub cannot be reached ({type(error).__name__})") from error
@@ -184,11 +184,11 @@ def told(verb, repo_id):
 
 
 def save_pretrained(model, save_directory, data=None, metrics=None, license=None):
-    """Make a folder as a hub has it: the file of `save`, model.onnx where the model has that form, and README.md, its card.
+    """Make a folder as a hub has it: the file of `save`, model.onnx if the model has that form, and a card, README.md.
 
-    data: a sentence, what it was trained on; metrics: {name: number}; license: its short name, such as "mit". A card that
-    is there stays. Raises ValueError for a model that is not built, and for an argument that no file can hold; TypeError
-    for words of another kind.
+    data: a sentence, what it was trained on; metrics: {name: number}; license: its short name, such as "mit". A card
+    that is there stays. Raises ValueError for a model that is not built, and for an argument that no file can hold;
+    TypeError for words of another kind.
     """
     words = checked_card("save_pretrained", model, data, metrics, license)
     folder = Path(file_name("save_pretrained: save_directory", save_directory))
@@ -198,7 +198,7 @@ def save_pretrained(model, save_directory, data=None, metrics=None, license=None
 def push_to_hub(
     model, repo_id, data=None, metrics=None, license=None, private=None, token=None, commit_message="A model"
 ):
-    """Put a model into the repository `repo_id`, "name/model", on the hub; it is made if need be. Returns the commit's address.
+    """Put a model into the repository `repo_id`, "name/model"; it is made if need be. Returns the commit's address.
 
     data, metrics and license go onto its card, as in `save_pretrained`. token: what `hf auth login` keeps, where None.
     Raises ValueError for a model that is not built and for an impossible name, ConnectionError where the hub cannot be
@@ -206,14 +206,14 @@ def push_to_hub(
     """
     words = checked_card("push_to_hub", model, data, metrics, license)
     expect(isinstance(repo_id, str), "push_to_hub: repo_id", repo_id, 'a text, "name/model"')
-    with told("push_to_hub", repo_id):
+    with hub_request("push_to_hub", repo_id):
         words |= {"repo": repo_id}
         options = {"private": private, "token": token, "commit_message": commit_message}
         return OnHub(model).push_to_hub(repo_id, model_card_kwargs=words, **options)
 
 
 def from_pretrained(repo_id, custom_objects=None, revision=None, token=None, local_files_only=False):
-    """The model in the repository "name/model" on the hub, or in a folder that `save_pretrained` made. It runs no code of it.
+    """The model in the repository "name/model", or in a folder that `save_pretrained` made. It runs no code of it.
 
     custom_objects: classes and functions of your own that it uses, as in `load_model`. local_files_only: as it was
     fetched before. Raises FileNotFoundError where there is none, ConnectionError where the hub cannot be reached,
@@ -222,6 +222,6 @@ def from_pretrained(repo_id, custom_objects=None, revision=None, token=None, loc
     expect(isinstance(repo_id, str), "from_pretrained: repo_id", repo_id, 'a text, "name/model"')
     expect(revision is None or isinstance(revision, str), "from_pretrained: revision", revision, "a text")
     options = {"revision": revision, "token": token, "local_files_only": local_files_only}
-    with told("from_pretrained", repo_id):
+    with hub_request("from_pretrained", repo_id):
         # Not by the mixin's `from_pretrained`, which first reads a config.json of whoever made the repository.
         return OnHub._from_pretrained(model_id=repo_id, custom_objects=custom_objects, **options).model

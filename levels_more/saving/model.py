@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 
 from levels import low_level
-from levels.low_level import Variable, constant
+from levels.low_level import Variable
 from levels.mid_level import Layer
 from levels_more import needed
 from levels_more.checks import expect, file_name
@@ -125,7 +125,8 @@ def save_weights(model, filepath):
 def load_weights(model, filepath):
     """Give all variables the numbers that `save_weights` wrote, floats in the dtype that the model computes in.
 
-    Raises FileNotFoundError where there is no file, ValueError where it holds other variables, or a model that is not built.
+    Raises FileNotFoundError where there is no file, ValueError where it holds other variables, or a model that is not
+    built.
     """
     file = Path(file_name("load_weights: filepath", filepath))
     if not model.variables:
@@ -216,8 +217,9 @@ MODELS = next(filter(Path.is_dir, ABOVE), ABOVE[2])
 def load_model(path, custom_objects=None):
     """The model in a folder that `save` made, or a pretrained one by its name. It runs no code from the folder.
 
-    `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises
-    FileNotFoundError where there is no folder, or no model in it, OSError or ValueError, naming the file, where it is not what `save` made.
+    `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises FileNotFoundError
+    where there is no folder, or no model in it, OSError or ValueError, naming the file, where it is not what `save`
+    made.
     """
     custom = {} if custom_objects is None else custom_objects
     expect(isinstance(custom, dict), "load_model: custom_objects", custom, "a dict {name: class or function}")
@@ -255,41 +257,3 @@ def fill(part, arrays, file):
         part.set_weights([arrays[name] for name in names])
     except (TypeError, ValueError) as error:
         raise ValueError(f"{file.as_posix()}: {error}; it is of a model with other layers") from None
-
-
-class Checkpoint:
-    """Modules, variables and optimizers by name, in one file: `write(path)`, and `restore(path)`, which gives them back.
-
-    What a module is built of later is not in the file. Raises OSError or ValueError, naming the file, where it does not fit.
-    """
-
-    def __init__(self, **parts):
-        self.parts = parts
-
-    def _named(self):
-        found = {}
-        for name, part in self.parts.items():
-            whole = {"": part} if isinstance(part, Variable) else part.named(Variable)
-            found |= {f"{name}/{path}": variable for path, variable in whole.items()}
-        return found
-
-    def write(self, path):
-        """Write the numbers to a file of that name, which it returns."""
-        arrays = {name: np.asarray(v.numpy(), order="C") for name, v in self._named().items()}
-        replace(file_name("Checkpoint.write: path", path), safetensors.numpy.save(arrays | {SUM: checksum(arrays)}))
-        return str(path)
-
-    save = write
-
-    def restore(self, path):
-        """Give all variables the numbers that a file holds. Returns the checkpoint."""
-        with blamed(Path(path)):
-            arrays = safetensors.numpy.load(Path(file_name("Checkpoint.restore: path", path)).read_bytes())
-            named = self._named()
-            if arrays.pop(SUM, np.empty(0)).tobytes() != checksum(arrays).tobytes() or arrays.keys() != named.keys():
-                raise ValueError(f"it holds {', '.join(arrays)}; expected {', '.join(named)}")
-            for name, variable in named.items():
-                variable.assign(constant(arrays[name]))
-        return self
-
-    read = restore

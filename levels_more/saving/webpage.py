@@ -1,4 +1,4 @@
-"""A model as one page for any browser: its numbers, what runs them, and what moves its inputs. It asks for no network."""
+"""A model as one page for any browser: its numbers, what runs them, what moves its inputs. It asks for no network."""
 
 import base64
 import gzip
@@ -38,31 +38,20 @@ def export_page(model, path, inputs=None, outputs=None, picture=None):
     numbers is computed by the page itself, in float64: its sums are those of a float64 model to the last bit, exp is
     the browser's. Any other needs onnxruntime-web, which is then part of the page: `npm install onnxruntime-web` once.
 
-    inputs: {name: (low, high)}, the columns in order and how far each can be moved; the default is x1, x2, …, from -10 to 10.
+    inputs: {name: (low, high)}, the columns in order and how far each can be moved; the default is x1, x2, …, from -10
+    to 10.
     outputs: the names of the k numbers; for a single sigmoid two names, of the answers 0 and 1.
     picture: (rows, columns, ink), where the inputs are the pixels of a picture, from 0 to ink: then one draws it.
 
-    With two inputs the page shows the plane, and what the model says of each point. How the model is trained, its loss and
-    its optimizer, stays at home. Raises TypeError or ValueError for a model or a word that does not fit, and for a layer
-    that has no form in ONNX; FileNotFoundError where onnxruntime-web is needed and not there.
+    With two inputs the page shows the plane, and what the model says of each point. How the model is trained, its loss
+    and its optimizer, stays at home. Raises TypeError or ValueError for a model or a word that does not fit, and for a
+    layer that has no form in ONNX; FileNotFoundError where onnxruntime-web is needed and not there.
     """
     expect(isinstance(model, Model), "export_page: model", model, "a Model")
     check_built(model, "export_page")
     file_name("export_page: path", path)
-    made = onnx_model(model)
-    columns, units = table_of(model, made)
-    last = made.graph.node[-1].op_type if made.graph.node else ""
-    kind = LAST.get(last, "numbers") if last != "Sigmoid" or units == 1 else "numbers"
-    data = {
-        "name": model.name,
-        "numbers": sum(weights.size for weights in model.get_weights()),
-        "kind": kind,
-        "inputs": checked_inputs(inputs, columns),
-        "outputs": checked_outputs(outputs, 2 if kind == "probability" else units, kind),
-        "picture": checked_picture(picture, columns),
-        "float32": model.input_specs[0].dtype == np.float32,
-    }
-    web = []
+    made, web = onnx_model(model), []
+    data = page_data(model, made, inputs, outputs, picture)
     if plain(model) and data["numbers"] <= LARGEST:
         data["layers"] = [written_layer(layer) for layer in model.layers]
     else:
@@ -73,6 +62,22 @@ def export_page(model, path, inputs=None, outputs=None, picture=None):
     page = TEMPLATE.read_text(encoding="utf-8").replace("DATA = {}", f"DATA = {data}", 1)
     page = page.replace("<!-- onnxruntime-web -->\n", "".join(web), 1)
     replace(path, page.replace("TITLE", html.escape(model.name), 1).encode())
+
+
+def page_data(model, made, inputs, outputs, picture):
+    """What the page is told of a model, but its numbers. Raises TypeError or ValueError for words that do not fit."""
+    columns, units = table_of(model, made)
+    last = made.graph.node[-1].op_type if made.graph.node else ""
+    kind = LAST.get(last, "numbers") if last != "Sigmoid" or units == 1 else "numbers"
+    return {
+        "name": model.name,
+        "numbers": sum(weights.size for weights in model.get_weights()),
+        "kind": kind,
+        "inputs": checked_inputs(inputs, columns),
+        "outputs": checked_outputs(outputs, 2 if kind == "probability" else units, kind),
+        "picture": checked_picture(picture, columns),
+        "float32": model.input_specs[0].dtype == np.float32,
+    }
 
 
 def table_of(model, made):
@@ -86,7 +91,8 @@ def table_of(model, made):
         told = ", ".join(f"{spec.dtype}{['rows', *spec.shape[1:]]}" for spec in model.input_specs)
         gives = ", ".join(str(shape).replace("-1", "rows") for shape in shapes[len(made.graph.input) :])
         raise ValueError(
-            f"export_page: {model.name} takes {told} and gives {gives}; a page moves one table of numbers, [rows, n], to one [rows, k]"
+            f"export_page: {model.name} takes {told} and gives {gives}; a page moves one table of numbers, "
+            "[rows, n], to one [rows, k]"
         )
     return shapes[0][1], shapes[1][1]
 
@@ -184,6 +190,7 @@ def onnxruntime_web():
         if all(file.is_file() for file in files):
             return [(file.name, file.read_bytes()) for file in files]
     raise FileNotFoundError(
-        f"export_page: this model is more than Dense layers with {', '.join(PLAIN)} and {LARGEST:,} numbers. To run it, the page "
-        f"needs onnxruntime-web, and {here.as_posix()} has no node_modules with it; install it:  npm install onnxruntime-web"
+        f"export_page: this model is more than Dense layers with {', '.join(PLAIN)} and {LARGEST:,} numbers. "
+        f"To run it, the page needs onnxruntime-web, and {here.as_posix()} has no node_modules with it; install it:  "
+            "npm install onnxruntime-web"
     )

@@ -20,9 +20,9 @@ from levels_more.tensorflow import keras, nested  # noqa: F401
 from levels_more.tensorflow.data_pipeline import TensorStream
 from levels_more.tensorflow.functions import DTYPES, FUNCTIONS, NN, constant, dtype_of, shown
 from levels_more.tensorflow.nested import function, known_now  # noqa: F401
-from levels_more.tensorflow.variables import Assigned as Variable  # noqa: F401
+from levels_more.tensorflow.variables import Variable  # noqa: F401
 from levels_more.tensorflow.variables import SortedModule as Module  # noqa: F401
-from levels_more.tensorflow.variables import WatchingTape as GradientTape  # noqa: F401
+from levels_more.tensorflow.variables import GradientTape  # noqa: F401
 
 __version__ = "levels"
 newaxis, convert_to_tensor = None, constant

@@ -9,7 +9,7 @@ from levels_more.checks import called
 from levels_more.mid_level.dataset import Dataset
 from levels_more.mid_level.stages import as_element, each_array
 from levels_more.missing import TENSORFLOW, refusing
-from levels_more.tensorflow.nested import each_leaf, known_now, numbers
+from levels_more.tensorflow.nested import known_now, map_leaves, numbers
 
 
 def _tensors(element):
@@ -17,7 +17,7 @@ def _tensors(element):
 
 
 def _arrays(result):
-    return each_leaf(tuple(result) if isinstance(result, list) else result, _numpy)
+    return map_leaves(tuple(result) if isinstance(result, list) else result, _numpy)
 
 
 def _numpy(x):
@@ -35,7 +35,7 @@ class TensorStream(Dataset):
     def from_tensor_slices(cls, tensors, name=None):
         """The rows of an array, or of all the arrays of a tuple or a dict."""
         return super().from_tensor_slices(
-            each_leaf(tensors, _numpy) if not isinstance(tensors, list) else _numpy(tensors)
+            map_leaves(tensors, _numpy) if not isinstance(tensors, list) else _numpy(tensors)
         )
 
     def __iter__(self):

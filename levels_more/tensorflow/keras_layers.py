@@ -9,7 +9,7 @@ from levels_more.high_level import functional
 from levels_more.low_level.ops import cast
 from levels_more.mid_level import layers
 from levels_more.tensorflow.nested import numbers
-from levels_more.tensorflow.variables import Assigned
+from levels_more.tensorflow.variables import Variable as KerasVariable
 
 FLOAT = ["float32"]  # what layers compute in that do not say it
 
@@ -54,7 +54,7 @@ class Layer(mid_level.Layer):
     def add_weight(self, shape=(), initializer=None, dtype=None, trainable=True, name=None):
         """A new variable of this shape, in the layer's dtype."""
         found = super().add_weight(tuple(shape), initializer or "glorot_uniform", trainable)
-        return Assigned(found.newest(), trainable, name, dtype)
+        return KerasVariable(found.newest(), trainable, name, dtype)
 
     def set_weights(self, weights):
         """Give all variables these arrays, in their dtypes. Raises ValueError where one of them does not fit."""

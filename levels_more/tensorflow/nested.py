@@ -50,45 +50,45 @@ def known_shape(x):
     return shape if traced() else constant(shape)
 
 
-def each_leaf(x, function):
+def map_leaves(x, function):
     """A list, a tuple or a dict of tensors with the function's results in the places of its leaves."""
     if isinstance(x, dict):
-        return {name: each_leaf(each, function) for name, each in x.items()}
+        return {name: map_leaves(each, function) for name, each in x.items()}
     if isinstance(x, (list, tuple)):
-        return type(x)(each_leaf(each, function) for each in x)
+        return type(x)(map_leaves(each, function) for each in x)
     return function(x)
 
 
 def leaves(x):
     """What stands in it [a list], whatever it is in."""
     found = []
-    each_leaf(x, found.append)
+    map_leaves(x, found.append)
     return found
 
 
 _TENSOR, EAGER = object(), [False]  # what stands for a tensor; whether no Function is to be traced
 
 
-def _apart(x, tensors, results=False):
+def _flatten(x, tensors, results=False):
     """How x is made, as a key, without the tensors in it, which go to the list."""
     if isinstance(x, (Tensor, np.ndarray)) or results and isinstance(x, (Variable, int, float, np.generic)):
         tensors.append(numbers(x))
         return _TENSOR
     if type(x) in (list, tuple):
-        return type(x), tuple(_apart(each, tensors, results) for each in x)
+        return type(x), tuple(_flatten(each, tensors, results) for each in x)
     if type(x) is dict:
-        return dict, tuple(x), tuple(_apart(each, tensors, results) for each in x.values())
+        return dict, tuple(x), tuple(_flatten(each, tensors, results) for each in x.values())
     return None, type(x), repr(x) if isinstance(x, float) else x, x
 
 
-def _together(form, tensors):
-    """What `_apart` took apart, with these tensors, an iterator."""
+def _unflatten(form, tensors):
+    """What `_flatten` took apart, with these tensors, an iterator."""
     if form is _TENSOR:
         return next(tensors)
     kind, *parts = form
     if kind is None:
         return parts[-1]
-    made = [_together(each, tensors) for each in parts[-1]]
+    made = [_unflatten(each, tensors) for each in parts[-1]]
     return dict(zip(parts[0], made, strict=True)) if kind is dict else kind(made)
 
 
@@ -105,9 +105,9 @@ class Function(low_level.Function):
         self.eager, self.form = False, None
 
         def flat(form, *tensors):
-            args, options = _together(form, iter(tensors))
+            args, options = _unflatten(form, iter(tensors))
             results = []
-            self.form = _apart(self.whole(*args, **options), results, results=True)
+            self.form = _flatten(self.whole(*args, **options), results, results=True)
             return results
 
         self.python = flat
@@ -137,7 +137,7 @@ class Function(low_level.Function):
             return self.whole(*args, **options)
         try:
             tensors = []
-            form = _apart((args, options), tensors)
+            form = _flatten((args, options), tensors)
             key = (form, *[x.spec for x in tensors])
             hash(key)  # an argument of the reader's may be none
         except TypeError:
@@ -146,7 +146,7 @@ class Function(low_level.Function):
             program, result = self.program([form, *tensors], key, False)
         except NoProgram:
             return self.at_each_call(args, options)
-        return _together(result, iter(program.run([form, *tensors])))
+        return _unflatten(result, iter(program.run([form, *tensors])))
 
     def at_each_call(self, args, options):
         """What the function gives, op by op; from now on always."""

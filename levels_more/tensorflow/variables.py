@@ -1,13 +1,14 @@
 """Variables, modules and a tape by TensorFlow's rules: gradients go to what is watched."""
 
-from levels.low_level import VJPS, Operators, Variable, as_tensor, hand_on, quickest_walk
+from levels.low_level import VJPS, Operators, as_tensor, hand_on, quickest_walk
+from levels.low_level import Variable as CoreVariable
 from levels_more import low_level
 from levels_more.low_level.module import Module
 from levels_more.missing import TENSORFLOW, refusing
-from levels_more.tensorflow.nested import each_leaf, leaves, numbers
+from levels_more.tensorflow.nested import leaves, map_leaves, numbers
 
 
-class Assigned(Variable):
+class Variable(CoreVariable):
     """A tensor that `assign` replaces; the variable is what `assign` gives back."""
 
     def __init__(self, initial_value, trainable=True, name=None, dtype=None, shape=None):
@@ -36,7 +37,7 @@ class Assigned(Variable):
         return as_tensor(self).numpy()
 
     def __reduce__(self):
-        return Assigned, (self.numpy(), self.trainable, self.name)
+        return Variable, (self.numpy(), self.trainable, self.name)
 
 
 class SortedModule(Module):
@@ -51,11 +52,11 @@ class SortedModule(Module):
     @property
     def variables(self):
         """All variables: its own, then those of its parts."""
-        named = self.named(Variable)
+        named = self.named(CoreVariable)
         return tuple(named[path] for path in sorted(named, key=lambda path: (path.count("."), path)))
 
 
-class WatchingTape(low_level.GradientTape):
+class GradientTape(low_level.GradientTape):
     """Writes down every op; gradients go to trainable variables, and to tensors that it was told to watch."""
 
     __getattr__ = refusing("a tape", TENSORFLOW)
@@ -81,9 +82,10 @@ class WatchingTape(low_level.GradientTape):
             if not reached.isdisjoint(inputs):
                 reached.add(y)
         given, found = leaves(sources), {}
-        reached.update(as_tensor(v) for v in given if isinstance(v, Variable) and v.trainable and self.all_variables)
-        for source in given:
-            if isinstance(source, Variable) and self.variables.get(source, as_tensor(source)) is not as_tensor(source):
+        variables = [source for source in given if isinstance(source, CoreVariable)]
+        reached.update(as_tensor(v) for v in variables if v.trainable and self.all_variables)
+        for v in variables:
+            if self.variables.get(v, as_tensor(v)) is not as_tensor(v):
                 raise ValueError("gradient: a source was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None
         try:
@@ -94,7 +96,7 @@ class WatchingTape(low_level.GradientTape):
                     hand_on(found, x, dx)
         finally:
             self.records = records if self.persistent else None
-        return each_leaf(sources, lambda x: found.get(as_tensor(x)))
+        return map_leaves(sources, lambda x: found.get(as_tensor(x)))
 
 
 def _ways(records, y):

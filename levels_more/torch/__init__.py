@@ -12,19 +12,12 @@ from levels_more.low_level.random import Generator, set_seed
 from levels_more.missing import room, small_room
 from levels_more.torch import serialization
 from levels_more.torch.functions import FUNCTIONS, KINDS
-from levels_more.torch.recorded import Recorded as Tensor  # noqa: F401
-from levels_more.torch.recorded import Size, device, dtype  # noqa: F401
+from levels_more.torch.recorded import Size, Tensor, device, dtype  # noqa: F401
 from levels_more.torch.recorded_making import (  # noqa: F401
-    as_tensor,
-    from_numpy,
-    get_default_dtype,
-    normal,
-    set_default_dtype,
-    tensor,
+    as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype, tensor,
 )
-from levels_more.torch.recording import Switch as set_grad_enabled  # noqa: F401
+from levels_more.torch.recording import grad_mode, set_grad_enabled  # noqa: F401
 from levels_more.torch.recording import recording as is_grad_enabled  # noqa: F401
-from levels_more.torch.recording import switched
 from levels_more.torch.serialization import save  # noqa: F401
 
 __version__ = "2.15, its names on levels"
@@ -32,7 +25,7 @@ pi, inf, nan = math.pi, math.inf, math.nan
 cuda = small_room("torch.cuda", is_available=lambda: False, device_count=lambda: 0, manual_seed_all=lambda seed: None)
 linalg, accelerator = small_room("torch.linalg"), small_room("torch.accelerator")  # they say what to use
 backends = small_room("torch.backends", mps=cuda, cudnn=small_room("torch.backends.cudnn"))
-no_grad, enable_grad = functools.partial(switched, False), functools.partial(switched, True)
+no_grad, enable_grad = functools.partial(grad_mode, False), functools.partial(grad_mode, True)
 inference_mode = no_grad
 
 

@@ -13,7 +13,7 @@ from levels_more.low_level.promotion import both, floats, of_kinds
 from levels_more.low_level.random import drawn, shuffled
 from levels_more.torch import op_arguments, recorded_making
 from levels_more.torch.op_arguments import shared_at_ties, sizes_of, spelled
-from levels_more.torch.recorded import FUNCTIONS, Recorded, cut_out, only_view, recorded
+from levels_more.torch.recorded import FUNCTIONS, Tensor, cut_out, only_view, recorded
 from levels_more.torch.recorded_making import BOOL, FLOAT, KINDS, LONG, like, maker, shaped, to, whole
 
 
@@ -90,7 +90,7 @@ ASKED = {  # methods that are no functions of `levels`
     "dim": lambda x: x.ndim,
     "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim],
     "is_floating_point": lambda x: x.dtype.is_floating_point,
-    "is_tensor": lambda x: isinstance(x, Recorded),
+    "is_tensor": lambda x: isinstance(x, Tensor),
     "allclose": lambda x, y, rtol=1e-5, atol=1e-8: np.allclose(x.detach(), y.detach(), rtol, atol),
 }
 

@@ -8,8 +8,8 @@ from levels.low_level import constant
 from levels.support.checks import positive
 from levels_more import mid_level
 from levels_more.checks import as_python, expect
-from levels_more.torch.recorded import FUNCTIONS, Recorded
-from levels_more.torch.recording import Switch, switched
+from levels_more.torch.recorded import FUNCTIONS, Tensor
+from levels_more.torch.recording import grad_mode, set_grad_enabled
 
 
 class Optimizer:
@@ -42,7 +42,7 @@ class Optimizer:
         found, kind, known = group["params"], type(self).__name__, {*self._parameters()}
         found = [found] if hasattr(found, "grad") else list(found)
         for p in found:
-            if not isinstance(p, Recorded):
+            if not isinstance(p, Tensor):
                 raise TypeError(f"{kind}: a parameter is {p!r:.60}; expected tensors, as model.parameters() gives them")
             if not p.is_leaf:
                 raise ValueError(f"{kind}: a parameter was made from other tensors; train those, or detach() it first")
@@ -51,10 +51,10 @@ class Optimizer:
         options = {name: as_python(x) for name, x in group.items()}
         self.param_groups.append({**self.defaults, **options, "params": found})
 
-    @switched(False)
+    @grad_mode(False)
     def step(self, closure=None):
         """Change each parameter that has a gradient. A closure is called first, and what it gives is returned."""
-        with Switch(True):
+        with set_grad_enabled(True):
             loss = closure() if closure else None
         for group in self.param_groups:
             for p in group["params"]:
@@ -116,7 +116,7 @@ class Adam(Optimizer):
         return new
 
 
-@switched(False)
+@grad_mode(False)
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0):
     """Shorten all gradients by one factor, so that together they are no longer than that; gives their length."""
     found = [p.grad for p in ([parameters] if hasattr(parameters, "grad") else parameters) if p.grad is not None]

@@ -10,7 +10,15 @@ from levels_more import low_level
 from levels_more.low_level.promotion import NUMBERS
 from levels_more.missing import TORCH, refusing
 from levels_more.torch.op_arguments import put
-from levels_more.torch.recording import Node, OperandError, ShapeError, Switch, gradients, recording, remembering
+from levels_more.torch.recording import (
+    Node,
+    OperandError,
+    ShapeError,
+    gradients,
+    record_function,
+    recording,
+    set_grad_enabled,
+)
 from levels_more.torch.storage import Viewing
 
 _LACKING = refusing("a tensor", TORCH)
@@ -82,7 +90,7 @@ def _in_place(name):
     return method
 
 
-class Recorded(Viewing):
+class Tensor(Viewing):
     """Numbers that remember. `node`: how they were made, as the numbers `known`; `grad`: what `backward` added up."""
 
     def __init__(self, values, *sizes, requires_grad=False, node=None):
@@ -116,7 +124,7 @@ class Recorded(Viewing):
         return self
 
     def look_again(self):
-        with Switch(self.grad_fn is not None):
+        with set_grad_enabled(self.grad_fn is not None):
             again = self.move(self.base)
         self.memory.held = again.memory.held
         if not (self.is_leaf and self.requires_grad):
@@ -124,7 +132,7 @@ class Recorded(Viewing):
 
     def of(self, held, node=None):
         """Another tensor, of these numbers."""
-        return Recorded(held, node=node)
+        return Tensor(held, node=node)
 
     def detach(self):
         """The same numbers, which remember nothing. To change them is to change these."""
@@ -143,7 +151,7 @@ class Recorded(Viewing):
 
         Raises RuntimeError where a recorded leaf or view would change, or shape or dtype do not fit.
         """
-        value = value if isinstance(value, Recorded) else self.of(low_level.as_tensor(value, self.held))
+        value = value if isinstance(value, Tensor) else self.of(low_level.as_tensor(value, self.held))
         node = value.node if recording() else None
         if recording() and (self.is_leaf and self.node or self.base is not None and (self.node or node)):
             what = "a leaf that requires_grad" if self.is_leaf and self.node else "a view of what is recorded"
@@ -192,11 +200,11 @@ class Recorded(Viewing):
 
     def __setitem__(self, index, value):
         parts = index if isinstance(index, tuple) else (index,)
-        places = tuple(p.held.numpy() if isinstance(p, Recorded) else p for p in parts)
-        if recording() and (self.node or isinstance(value, Recorded) and value.node):
+        places = tuple(p.held.numpy() if isinstance(p, Tensor) else p for p in parts)
+        if recording() and (self.node or isinstance(value, Tensor) and value.node):
             self.set(recorded("copy_slices", put)(self, value, places), "x[…] = …")
         else:
-            self.array()[places] = value.held.numpy() if isinstance(value, Recorded) else value
+            self.array()[places] = value.held.numpy() if isinstance(value, Tensor) else value
 
     def __getattr__(self, name):
         if name.endswith("_") and name[0] != "_" and name not in TORCH and {name, name[:-1]} & FUNCTIONS.keys():
@@ -267,8 +275,8 @@ class Recorded(Viewing):
 
 
 def recorded(name, function, view=None):
-    """A function of `levels`, for recorded tensors: see `remembering`."""
-    return remembering(name, function, Recorded, view)
+    """A function of `levels`, for recorded tensors: see `record_function`."""
+    return record_function(name, function, Tensor, view)
 
 
 def only_view(function):
@@ -286,4 +294,4 @@ def only_view(function):
 def cut_out(x, index):
     """Whether x[index] is cut out by slices and whole numbers: then it looks at the memory of x."""
     parts = index if isinstance(index, tuple) else (index,)
-    return not any(isinstance(part, Recorded | list | np.ndarray) for part in parts)
+    return not any(isinstance(part, Tensor | list | np.ndarray) for part in parts)

@@ -6,7 +6,6 @@ from levels_more.checks import as_python
 from levels_more.torch import reduced_losses as losses
 from levels_more.torch.functions import FUNCTIONS
 from levels_more.torch.recorded_modules import Module, Parameter
-from levels_more.torch.recording import switched
 
 
 def linear(x, weight, bias=None):
@@ -44,37 +43,6 @@ class Linear(Module):
     def extra_repr(self):
         """What is told of it in brackets."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
-
-
-class BatchNorm1d(Module):
-    """(x - mean) / √(var + eps)·weight + bias, of rows; in `eval` with the running ones (Ioffe and Szegedy, 2015)."""
-
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, device=None, dtype=None):
-        super().__init__()
-        self.num_features = as_python(num_features)
-        self.eps, self.momentum = as_python((eps, momentum))
-        self.weight = Parameter(FUNCTIONS["ones"](num_features, dtype=dtype))
-        self.bias = Parameter(FUNCTIONS["zeros"](num_features, dtype=dtype))
-        self.register_buffer("running_mean", FUNCTIONS["zeros"](num_features, dtype=dtype))
-        self.register_buffer("running_var", FUNCTIONS["ones"](num_features, dtype=dtype))
-        self.register_buffer("num_batches_tracked", FUNCTIONS["zeros"]((), dtype="int64"))
-
-    def forward(self, x):
-        """x[batch, features] -> the same shape. Raises ValueError for another shape, and for training on one row."""
-        if x.ndim != 2 or x.shape[1] != self.num_features:
-            raise ValueError(f"BatchNorm1d: x is {tuple(x.shape)}; expected [batch, {self.num_features}]")
-        mean, var = self.running_mean, self.running_var
-        if self.training:
-            if len(x) < 2:
-                raise ValueError(
-                    f"BatchNorm1d: x is {tuple(x.shape)}; one row has no variance to train on; call eval()"
-                )
-            mean, var = x.mean(0), x.var(0, unbiased=False)
-            with switched(False):
-                self.num_batches_tracked += 1
-                self.running_mean += self.momentum * (mean - self.running_mean)
-                self.running_var += self.momentum * (x.var(0) - self.running_var)
-        return (x - mean) / (var + self.eps).sqrt() * self.weight + self.bias
 
 
 class Calling(Module):

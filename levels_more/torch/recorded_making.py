@@ -1,4 +1,4 @@
-"""Recorded tensors made of numbers, of one number, or drawn by chance, with PyTorch's arguments."""
+"""Tensor tensors made of numbers, of one number, or drawn by chance, with PyTorch's arguments."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from levels_more.checks import as_int64
 from levels_more.low_level.promotion import NUMBERS, ORDER
 from levels_more.low_level.random import drawn
 from levels_more.torch.op_arguments import sizes_of
-from levels_more.torch.recorded import FUNCTIONS, Recorded, device, dtype
+from levels_more.torch.recorded import FUNCTIONS, Tensor, device, dtype
 from levels_more.torch.recording import OperandError
 
 BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
@@ -30,12 +30,13 @@ def tensor(data, dtype=None, requires_grad=False, device=None):
     while isinstance(first, list | tuple) and first:
         first = first[0]
     if isinstance(data, list | tuple):
-        data = [x.tolist() if isinstance(x, Recorded) else x for x in data]
-    array = np.asarray(data.held if isinstance(data, Recorded) else data)
+        data = [x.tolist() if isinstance(x, Tensor) else x for x in data]
+    array = np.asarray(data.held if isinstance(data, Tensor) else data)
     own = array.dtype if hasattr(first, "dtype") or array.dtype.kind != "f" else NUMBERS[float]
     wanted = np.dtype(dtype or (ORDER[1] if own.kind in "iu" else own))
-    made = low_level.constant(as_int64(array) if wanted.kind == "i" and array.dtype.kind == "u" else array.astype(wanted))
-    return Recorded(made, requires_grad=requires_grad).to(device)
+    array = as_int64(array) if wanted.kind == "i" and array.dtype.kind == "u" else array.astype(wanted)
+    made = low_level.constant(array)
+    return Tensor(made, requires_grad=requires_grad).to(device)
 
 
 def of_kind(kind):
@@ -49,7 +50,7 @@ def of_kind(kind):
 
 def from_numpy(array):
     """The numbers of an array, with which they share their memory. Raises TypeError but for bool, int64, floats."""
-    made = Recorded(low_level.constant(array))
+    made = Tensor(low_level.constant(array))
     made.memory.array = array
     return made
 
@@ -58,7 +59,7 @@ def as_tensor(data, dtype=None, device=None):
     """What is given as a tensor: itself, or an array, whose memory it shares, or numbers; in another dtype a copy."""
     if isinstance(data, np.ndarray) and data.dtype in ORDER:
         data = from_numpy(data)
-    return data.to(dtype, device) if isinstance(data, Recorded) else tensor(data, dtype, device=device)
+    return data.to(dtype, device) if isinstance(data, Tensor) else tensor(data, dtype, device=device)
 
 
 def maker(make, kind=None):

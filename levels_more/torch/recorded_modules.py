@@ -6,10 +6,10 @@ from levels.low_level import DTYPES
 from levels_more.low_level.module import Module as LevelModule
 from levels_more.missing import TORCH, refusing
 from levels_more.torch.optimizers import forget
-from levels_more.torch.recorded import Recorded
+from levels_more.torch.recorded import Tensor
 
 
-class Parameter(Recorded):
+class Parameter(Tensor):
     """A recorded tensor that a module trains."""
 
     def __init__(self, data, requires_grad=True):
@@ -74,7 +74,7 @@ class Module(LevelModule):
         found = {}
         for path, module in self._paths() if recurse else [("", self)]:
             for name, x in sorted(vars(module).items(), key=lambda pair: pair[0] in module.buffers_of):
-                if isinstance(x, Recorded) and wanted(module, name, x):
+                if isinstance(x, Tensor) and wanted(module, name, x):
                     found[f"{path}.{name}" if path else name] = x
         return found
 

@@ -22,7 +22,7 @@ class _Recording(threading.local):
 _RECORDING = _Recording()
 
 
-class Switch:
+class set_grad_enabled:
     """From now on, or in this `with` block, results of this thread remember what they were made from, or do not."""
 
     def __init__(self, on):
@@ -36,14 +36,14 @@ class Switch:
 
 
 @contextlib.contextmanager
-def _switched(on):
-    with Switch(on):
+def _grad_mode(on):
+    with set_grad_enabled(on):
         yield
 
 
-def switched(on, function=None):
+def grad_mode(on, function=None):
     """The same in a `with` block, or in each call of the function that it decorates."""
-    return _switched(on) if function is None else _switched(on)(function)
+    return _grad_mode(on) if function is None else _grad_mode(on)(function)
 
 
 def recording():
@@ -96,7 +96,7 @@ class ShapeError(RuntimeError, ValueError):
     """Operands of shapes, or with numbers, that do not fit: a RuntimeError for PyTorch's readers, as well."""
 
 
-def remembering(name, function, kind, view=None):
+def record_function(name, function, kind, view=None):
     """A function of `levels`, for recorded tensors: it runs under a tape, whose lines its results, of that kind, keep.
 
     `view(x, *args)` says whether they are views of the first argument, which look at the same memory. Raises what
@@ -152,7 +152,7 @@ def gradients(target, weight=None, inputs=None, keep=False, create=False):
         why = f"its shape is {target.shape}" if target.node else "it was made from nothing that requires_grad"
         raise RuntimeError(f"backward: {why}; expected one recorded number, or a gradient in the tensor's shape")
     if weight is not None:
-        with Switch(True):
+        with set_grad_enabled(True):
             target = (target * weight).sum()
     nodes, last = _history(target.node), target.named()
     made = [(last, target.node), *(pair for node in nodes for pair in node.parents)]

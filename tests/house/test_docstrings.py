@@ -23,7 +23,7 @@ TOLD = (
 FORMULAS = {
     "levels/mid_level/layers.py": "glorot_uniform",
     "levels/mid_level/optimizers.py": "Adam",
-    "levels_more/hardware/minmax.py": "maximum minimum",
+    "levels_more/hardware/elementary.py": "maximum minimum",
     "levels_more/mid_level/hashing.py": "fingerprint",
     "levels_more/mid_level/layers.py": "BatchNormalization Dropout LayerNormalization",
     "levels_more/mid_level/initializers.py": "he_uniform",

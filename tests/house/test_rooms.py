@@ -102,3 +102,11 @@ def test_an_import_of_version_1_is_told_its_new_line(old):
     exec(line, scope)
     assert scope[line.split()[-1]].__name__ == f"levels_more.{levels_more.moved.MOVED[old]}"
     assert not hasattr(levels_more, old)
+
+
+@pytest.mark.parametrize("room, old", [(room, old) for room, names in levels_more.moved.RENAMED.items() for old in names])
+def test_a_name_that_was_renamed_is_told_its_new_one(room, old):
+    front, new = f"levels_more.{room}", levels_more.moved.RENAMED[room][old]
+    assert hasattr(importlib.import_module(front), new)
+    with pytest.raises(ImportError, match=f"{old} is called {new} now: write `from {front} import {new}`"):
+        exec(f"from {front} import {old}")

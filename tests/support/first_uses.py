@@ -29,7 +29,7 @@ def of_kernels():
         elementwise,  # noqa: F401
         launch,
     )
-    from levels_more.kernels.verify import drawn, trials_of
+    from levels_more.kernels.verify import cases_of, drawn
     from levels_more.low_level import Tensor  # noqa: F401 (with it come the ops of `levels_more`)
 
     cpu = pool()["cpu:0"]
@@ -45,7 +45,7 @@ def of_kernels():
 
     def launched(op, dtype):
         draw, results = np.random.default_rng(1), []
-        for inputs, attrs in trials_of(op)[:4]:
+        for inputs, attrs in cases_of(op)[:4]:
             arrays = [drawn(draw, what, np.dtype(dtype)) for what in inputs]
             buffers = [cpu.put(array) for array in arrays]
             with np.errstate(all="ignore"):
@@ -57,7 +57,7 @@ def of_kernels():
     yield "task", lambda: linear_regression(X, Y, [np.ones((3, 1)), np.zeros((1, 1))], BATCHES).losses
     for op in sorted({op for op, kind in KERNELS if kind == "cpu"}):
         try:
-            trials_of(op)
+            cases_of(op)
         except KeyError:
             continue
         for dtype in ("f4", "f8"):

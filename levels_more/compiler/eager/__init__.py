@@ -1,1 +1,37 @@
-"""Small programs for what runs op by op."""
+"""What makes the eager mode quick, behind one switch: one program, launch or record takes the place of several.
+
+    from levels_more.compiler.eager import ACCELERATION
+    ACCELERATION.on = False
+
+Now every op is planned and launched by itself, as levels 2 and 3 build it: slower, and in float64 with the same bits.
+Each of these pieces asks the switch where it comes in:
+
+    piece                                  with the switch on
+    compiler/eager/small_ops               a small launch runs a program of level 1, not a loop that numba compiled
+    compiler/eager/backward                the way back over a tape of a known shape is one program
+    compiler/quick_rows                    rows are asked for ahead, and the lanes of many sums added up together
+    mid_level/composite_ops                a layer, or a loss, is one launch and one record on the tape
+    mid_level/update_program               the step of an optimizer is one program
+    high_level/multi_epoch                 several short epochs are one call
+
+A function that is compiled already keeps the program that it has.
+"""
+
+from levels.kernels import PLANS
+from levels.support.checks import flag
+
+
+class Acceleration:
+    """The switch, for all threads: `on` is True or False. Setting it raises TypeError for anything else."""
+
+    on: bool
+
+    def __init__(self):
+        self.on = True
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, flag(f"ACCELERATION.{name}", value))
+        PLANS.clear()  # a plan that was made keeps to its way
+
+
+ACCELERATION = Acceleration()

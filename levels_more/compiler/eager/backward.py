@@ -1,6 +1,7 @@
-"""A walk back over a tape as one program, in place of some launches for each op: for tapes of a shape that was met before.
+"""A walk back over a tape as one program, in place of launches for each op: for tapes of a shape that was met before.
 
-A loop that runs op by op writes the same tape in each step, with other numbers on it. Nothing else about it is remembered.
+A loop that runs op by op writes the same tape in each step, with other numbers on it. Nothing else about it is
+remembered.
 """
 
 from operator import is_
@@ -10,6 +11,7 @@ import numpy as np
 from levels.low_level import DOOR, RUN, VJPS, WALKS, GradientTape, NoProgram, Replay
 from levels.low_level import walk_back as op_by_op
 from levels_more.compiler.dependencies import of_levels
+from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.fused.backend import ShortFunction
 
 _SELDOM = 8  # so many tapes of a shape are walked op by op: a program takes a tenth of a second to make
@@ -61,7 +63,7 @@ class _Walk(ShortFunction):
         self.rules, self.fails = [*map(VJPS.get, self.ops)], False
 
     def traced(self, signature, over):
-        """As in any function. Raises NoProgram where a rule refuses, or needs the numbers: the walk op by op hears of it."""
+        """As in any function. Raises NoProgram where a rule refuses or needs numbers: op by op they are heard of."""
         try:
             return super().traced(signature, over)
         except (LookupError, TypeError, ValueError) as why:
@@ -81,7 +83,7 @@ class _Walk(ShortFunction):
 
 def walk_back(records, target, sources):
     """The gradient of the tensor `target` at each of the sources, tensors too; None where no program gives it."""
-    if not records or not at_once():
+    if not records or not ACCELERATION.on or not at_once():
         return None
     # A loop: it stands in the way of every gradient, and comprehensions took three times as long.
     numbers, shape = {}, []

@@ -1,7 +1,7 @@
 """Small launches run programs of level 1's assembler, in place of what numba makes of the same kernels.
 
-A program is there in 10 ms where numba takes 300, and numba need not be imported. It serves all sizes, for each call tells them.
-Larger arrays are left to numba's loops, which are as quick.
+A program is there in 10 ms where numba takes 300, and numba need not be imported. It serves all sizes, for each call
+tells them. Larger arrays are left to numba's loops, which are as quick.
 """
 
 import ctypes
@@ -17,9 +17,11 @@ from levels.kernels import ELEMENTWISE, KERNELS, KINDS, PLAN_FINISHERS, UPDATES,
 from levels.low_level import Node, NoProgram
 from levels.support.compiled import compile_cpu
 from levels_more.compiler.dependencies import of_levels, watch
+from levels_more.compiler.eager import ACCELERATION
+from levels_more.compiler.fused.gather import gather_program
 from levels_more.compiler.fused.loops import LoopWriter, address, address_of, loop_of, merged_axes
-from levels_more.compiler.fused.programs import column_program, sum_program
-from levels_more.compiler.typed_assembler import KIND, all_lanes, assembler
+from levels_more.compiler.fused.programs import column_program, sum_program, write_sums
+from levels_more.compiler.typed_assembler import KIND, all_lanes
 from levels_more.hardware.locks import once
 
 SMALL = 2**16  # bytes that a launch reads and writes
@@ -39,10 +41,11 @@ _SHORT = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 
 
 def caller(program, arguments, **sizes):
-    """run(*arrays, *numbers) for a program of level 1. Any threads may call it: each call packs a block of words of its own.
+    """run(*arrays, *numbers) for a program of level 1. Any threads may call it: each call packs words of its own.
 
-    `arguments` names the words that the arrays and then the numbers are, in order; `sizes` says what the other words are. It
-    trusts arrays to be as large as they should. Raises TypeError for what is no array or no number, ValueError for too few.
+    `arguments` names the words that the arrays and then the numbers are, in order; `sizes` says what the other words
+    are. It trusts arrays to be as large as they should. Raises TypeError for what is no array or no number, ValueError
+    for too few.
     """
     words, places, pack = block_of(program, arguments, sizes)
     numbers = [_NUMBER[kind] for kind in map(program.words.get, arguments) if kind != "ptr"]
@@ -101,7 +104,7 @@ def _sum_of(op, plan, inputs, attrs):
 
 @once
 def product_program(dtype, turned_x, turned_w):
-    """out[m, n] = x[m, k] @ w[k, n], some rows at a time, whose sums stay in registers; either may lie the other way round."""
+    """out[m, n] = x[m, k] @ w[k, n], some rows at a time, their sums in registers; x or w may lie turned."""
     a = Assembler("product", dtype, all_lanes(dtype))
     out, x = a.array("out", "m", "n"), a.array("x", *("km" if turned_x else "mk"))
     w, _ = a.array("w", *("nk" if turned_w else "kn")), a.array("unused", "tiles")  # a size has to be that of an array
@@ -109,13 +112,7 @@ def product_program(dtype, turned_x, turned_w):
         first, last = a.write(f"mul i64 {t.register}, {HIGH}"), a.write(f"sub i64 {a.size('m')}, 1")
         rows = [a.write(f"add i64 {first}, {n}") for n in range(HIGH)]  # beyond the last one it is that one again
         rows = [Index(a, a.write(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})"), "m") for i in rows]
-        sums = [a.sum() for _ in rows]
-        with a.loop("k") as p:
-            y = a.load(w, j, p) if turned_w else a.load(w, p, j)
-            for total, i in zip(sums, rows, strict=True):
-                total += (a.load(x, p, i) if turned_x else a.load(x, i, p)) * y
-        for total, i in zip(sums, rows, strict=True):
-            a.store(total.value(), out, i, j)
+        write_sums(a, out, x, w, "k", rows, j, j, turned_x, turned_w)
     return a.assemble()
 
 
@@ -133,28 +130,11 @@ def _product_of(op, plan, inputs, attrs):
     return product_program(dtype, turned_x, turned_w), names, {"m": m, "k": k, "n": n, "tiles": math.ceil(m / HIGH)}
 
 
-@once
-def gather_program(dtype):
-    """out[count, width] = x[rows[i]] for each of `count` rows; 1 is where `answer` points if there is no such row, for which row 0 stands."""
-    a = assembler("gather", dtype, all_lanes(dtype))
-    out, x = a.array("out", "count", "width"), a.array("x", "limit", "width")
-    rows, missing = a.array("rows", "count", rows_of="limit"), a.word("answer", "ptr")
-    with a.loop("count") as i:
-        row = a.load(rows, i)
-        there = a.write(f"icmp ult i64 {row.register}, {a.size('limit')}")
-        row.register = a.write(f"select i1 {there}, i64 {row.register}, i64 0")
-        so_far = a.write(f"load i64, ptr {missing}")
-        a.emit(f"store i64 {a.write(f'select i1 {there}, i64 {so_far}, i64 1')}, ptr {missing}")
-        with a.loop("width", a.lanes) as j:
-            a.store(a.load(x, row, j), out, i, j)
-    return a.assemble()
-
-
 def _gather_of(op, plan, inputs, attrs):
     """As in _MAKERS, of a gather; a word of the program is the answer whether a row is missing."""
     x, rows = inputs
     sizes = {"count": math.prod(rows.shape), "limit": x.shape[0], "width": math.prod(x.shape[1:])}
-    return gather_program(plan.spec.dtype), ["out", "x", "rows"], sizes
+    return gather_program("count", "limit", "width", plan.spec.dtype, True), ["out", "x", "rows"], sizes
 
 
 # op -> what gives (a program, the names in it of the result and of the inputs, the sizes in it) for a plan
@@ -162,7 +142,7 @@ _MAKERS = {"matmul": _product_of, "gather": _gather_of, "reduce_sum": _sum_of, "
 
 
 def _ours(op):
-    """Whether the kernel of this op is the first, and what compiles it is ours, too. (A trial's has its indices checked.)"""
+    """Whether the kernel of this op is the first, and its compiler ours, too. (A trial's has its indices checked.)"""
     here = KINDS["cpu"]
     checks = getattr(here.compiler, "keywords", {}) == {"boundscheck": True}
     compiler = here.compiler.func if checks else here.compiler
@@ -170,11 +150,11 @@ def _ours(op):
 
 
 def finish(plan, op, function, inputs, attrs):
-    """What this plan of a launch of `op` on these Specs becomes: one that runs a program, or that watches what a reader's kernel reads."""
+    """What this plan of a launch of `op` becomes: one that runs a program, or watches what a reader's kernel reads."""
     if not of_levels(function):
         return watch(plan, function)
     maker = _loop_of if op in ELEMENTWISE else _MAKERS.get(op)
-    small = plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
+    small = ACCELERATION.on and plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
     small = small and all(x.dtype in KIND for x in (plan.spec, *inputs))  # of other numbers the assembler writes none
     if maker and small and plan.spec.device.kind == "cpu" and _ours(op):
         return ProgramPlan(plan, lambda: maker(op, plan, inputs, attrs))
@@ -209,7 +189,7 @@ class ProgramPlan(Plan):
         return run if self.answer is None else _checked(run)
 
     def start(self, out, reads, attrs):
-        """Run on these buffers, of the Specs that were planned, and count it. Returns `out`. Raises as any plan does."""
+        """Run on these buffers, of the Specs that were planned, and count it; returns `out`. Raises as a plan does."""
         if self.pack is None or getattr(out, "spec", None) is not self.spec:
             return super().start(out, reads, attrs)
         if len(reads) != len(self.places):

@@ -3,10 +3,8 @@
 A back end for graphs that do not split into rows, and for those that are quicker this way.
 """
 
-import ctypes
 import math
 import threading
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,14 +16,12 @@ from levels_more.compiler import passes  # noqa: F401 (it adds PASSES)
 from levels_more.compiler.fused import layout  # noqa: F401 (it adds PARTS)
 from levels_more.compiler.fused.gather import check_rows, row_limits
 from levels_more.compiler.fused.loops import address, address_of, loop_parts, units_of
-from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_program, keep_program, list_program
+from levels_more.compiler.fused.program_list import Beyond, ProgramList
+from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_program, keep_program
 from levels_more.compiler.fused.threads import (
     WORTH_SHARING,
-    let_others_run,
     most_threads,
-    run_together,
     shares,
-    team_program,
     threads_for,
 )
 from levels_more.compiler.guards import guard
@@ -44,13 +40,6 @@ def _unit_parts(unit, results, parts):
     if node.op not in PARTS:
         raise NoProgram(f"{node!r} is left to its kernel")
     return PARTS[node.op](node, parts)
-
-
-class _Beyond(NamedTuple):
-    """A place so many bytes beyond an address that each call tells."""
-
-    name: Any
-    nbytes: int
 
 
 def _last_readers(units):
@@ -107,7 +96,7 @@ def _room(spec):
 
 
 def shared_buffers(units, kept):
-    """{node: a buffer} for what passes from unit to unit and is not kept. After its last reader, a buffer is used again."""
+    """{node: a buffer} for what passes from unit to unit and is not kept. Behind its last reader it is used again."""
     last_reader = _last_readers(units)
     buffers, free = {}, {}  # free: {bytes: buffers}
     for n, unit in enumerate(units):
@@ -121,64 +110,8 @@ def shared_buffers(units, kept):
     return buffers
 
 
-class ProgramList:
-    """Programs that one call runs one after the other, any number of times; `now` holds the number of the time.
-
-    `units` are lists of the parts of a program, which may run at once. A part is a program and what stands for each of its
-    arrays: an address that stays, the name of one that each `run` is told, or a place beyond it. Named sizes are told too:
-    `names` are those of all that is told, in order, and the first of them is "steps".
-    """
-
-    def __init__(self, units, names, now, threads):
-        self.calls = [call for parts in units for call in parts]
-        self.threads, self.now = threads, now
-        self.table = np.empty((len(self.calls), 2), np.int64)
-        known = {"programs": len(self.calls)}
-        self.program, arrays = list_program(), [address(self.table), address(now)]
-        if threads > 1:
-            self.before = np.repeat(np.cumsum([0, *map(len, units[:-1])]), [*map(len, units)])
-            self.program, arrays = team_program(), [address(self.table), address(self.before), address(now)]
-            known |= {"parts": len(self.calls), "others": let_others_run()}
-            names = [*names, "free", "done"]
-        words, starts = [], []
-        for program, places in [*self.calls, (self.program, arrays)]:
-            starts.append(len(words))
-            placed = known | dict(zip(program.arrays, places, strict=True))
-            words += [placed.get(name, name) for name in program.words]
-        self.block, self.start = (ctypes.c_int64 * len(words))(), starts[-1]
-        self.told = []  # (which word, which of what is told it is, so many bytes beyond)
-        for n, word in enumerate(words):
-            if isinstance(word, int):
-                self.block[n] = word
-            else:
-                name, nbytes = word if isinstance(word, _Beyond) else (word, 0)
-                self.told.append((n, names.index(name), nbytes))
-        begin = ctypes.addressof(self.block)
-        for n, (program, _) in enumerate(self.calls):
-            self.table[n] = ctypes.cast(program.run, ctypes.c_void_p).value, begin + 8 * starts[n]
-        self.begin = begin + 8 * self.start
-
-    def tell(self, told):
-        """Write what this call tells to where the programs look for it. (All calls share the block: one at a time.)"""
-        block = self.block
-        for n, which, nbytes in self.told:
-            block[n] = told[which] + nbytes
-
-    def run(self, told):
-        """Run all of them, as many times as the first of these words says."""
-        if self.threads == 1:
-            self.tell(told)
-            self.program.run(self.begin)
-            return
-        # counts and words are of this call alone: a thread that comes late finds that all is done
-        counts = np.zeros(16, np.int64)  # two, on two lines of the cache
-        self.tell((*told, address(counts), address(counts) + 64))
-        words = np.array(self.block[self.start :])
-        run_together(self.program, address(words), self.threads, (self, counts, words))
-
-
 class FusedProgram:
-    """A graph as a list of programs: `run` does one step or, written with `over`, `over` any number. Any threads may call it.
+    """A graph as a list of programs: `run` does one step; written with `over`, `over` any number. All threads may call.
 
     Raises NoProgram, when it is made, for a graph with an op that is left to its kernel.
     """
@@ -250,14 +183,14 @@ class FusedProgram:
                 width = math.prod(node.spec.shape) // batch
                 for i, rows in shares(batch, parts if batch * width >= WORTH_SHARING else 1):
                     program = fetch_program(batch, width, node.spec.dtype, rows)
-                    places = _Beyond("batches", 8 * i), address(self.now), source, self.place(node, i * width)
+                    places = Beyond("batches", 8 * i), address(self.now), source, self.place(node, i * width)
                     calls.append((program, places))
                 yield calls
 
     def place(self, x, begin):
         """Where the numbers of a node lie, from this one on."""
         where, nbytes = self.words[x], begin * x.spec.dtype.itemsize
-        return where + nbytes if isinstance(where, int) else _Beyond(where, nbytes) if nbytes else where
+        return where + nbytes if isinstance(where, int) else Beyond(where, nbytes) if nbytes else where
 
     def steps(self, parts):
         """The programs of the units."""
@@ -270,7 +203,7 @@ class FusedProgram:
             yield calls
 
     def moves(self):
-        """At the end results are copied to where the call wants them, and new values that lie elsewhere to their homes."""
+        """At the end results are copied to where the call wants them, new values that lie elsewhere to their homes."""
         for k, node in enumerate(self.graph.outputs):
             if self.words[node] == ("out", k):
                 continue
@@ -284,7 +217,7 @@ class FusedProgram:
                 yield [(copy_program(count, node.spec.dtype), [to, self.words[node]])]
 
     def launch(self, args, outs, *sizes):
-        """Tell the list where this call's arrays lie, and run it. Variables are read, and overwritten, in their homes."""
+        """Tell the list where this call's arrays lie, and run it. Variables are read and overwritten in their homes."""
         given = [x.address or address_of(x) for x in (*map(args.__getitem__, self.inputs), *outs)]
         with self.lock, self.locks:  # the lock is for the block and the buffers, which all calls share
             homes = [v.pinned or pinned_address(v, v in self.graph.updates) for v in self.variables]
@@ -314,7 +247,7 @@ class FusedProgram:
 
 
 class ShortFunction(Function):
-    """A function whose program, if that is short, is a fused one: least is done around it. Else it is as any function's."""
+    """A function whose program, if it is short, is a fused one: least is done around it. Else it is any function's."""
 
     def compile(self, args, over):
         graph, result = self.traced([x.spec for x in args], over)
@@ -353,8 +286,8 @@ def rank(graph):
         2-32-1, 100 rows           13.6   3.60     1.60   1.60
         4-8-8-1, 1000 rows          130   22.7     9.46   23.8
 
-    By rows, float64 has one lane, since sums keep their order; a loop over an array may fill the register, and does so in
-    exp, log and divisions too. In float32 both have lanes, and by rows nothing goes to memory between the ops.
+    By rows, float64 has one lane, since sums keep their order; a loop over an array may fill the register, and does so
+    in exp, log and divisions too. In float32 both have lanes, and by rows nothing goes to memory between the ops.
     """
     wide = any(sum(size > 1 for size in node.spec.shape) > 1 for node in graph.ops)
     return 0 if wide and all(node.spec.dtype != np.float32 for node in graph.nodes) else 2

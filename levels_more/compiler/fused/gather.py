@@ -1,11 +1,14 @@
-"""The programs of ops that go by row numbers: gather, scatter_add, one_hot. A program cannot refuse, so numbers are checked before."""
+"""The programs of ops that go by row numbers: gather, scatter_add, one_hot.
+
+A program cannot refuse, so numbers are checked before.
+"""
 
 import functools
 import math
 
 from levels.hardware import Value
 from levels.low_level import NoProgram
-from levels_more.compiler.fused.programs import PARTS, check_small, whole
+from levels_more.compiler.fused.programs import PARTS, check_small, single_part
 from levels_more.compiler.typed_assembler import all_lanes, assembler
 from levels_more.hardware.locks import once
 from levels_more.kernels.layout import as_slices
@@ -54,13 +57,21 @@ def check_rows(limits, args, batches=None):
 
 
 @once
-def gather_program(count, limit, width, dtype):
-    """out[count, width] = x[rows[i]] for each of `count` rows."""
+def gather_program(count, limit, width, dtype, checked=False):
+    """out[count, width] = x[rows[i]] for each of `count` rows.
+
+    If it is `checked`, 1 is where its word `answer` points if there is no such row, for which row 0 stands.
+    """
     a = assembler("gather", dtype, all_lanes(dtype))
     out, x = a.array("out", count, width), a.array("x", limit, width)
-    rows = a.array("rows", count, rows_of=limit)
+    rows, answer = a.array("rows", count, rows_of=limit), a.word("answer", "ptr") if checked else None
     with a.loop(count) as i:
         row = a.load(rows, i)
+        if checked:
+            there = a.write(f"icmp ult i64 {row.register}, {a.size(limit)}")
+            row.register = a.write(f"select i1 {there}, i64 {row.register}, i64 0")
+            so_far = a.write(f"load i64, ptr {answer}")
+            a.emit(f"store i64 {a.write(f'select i1 {there}, i64 {so_far}, i64 1')}, ptr {answer}")
         with a.loop(width, a.lanes) as j:
             a.store(a.load(x, row, j), out, i, j)
     return a.assemble()
@@ -108,5 +119,5 @@ def _one_hot(node):
     return one_hot_program(math.prod(node.spec.shape) // depth, depth, node.spec.dtype), [node, *node.inputs]
 
 
-PARTS |= {"gather": whole(functools.partial(_by_rows, gather_program)), "one_hot": whole(_one_hot)}
-PARTS |= {"scatter_add": whole(functools.partial(_by_rows, scatter_program))}
+PARTS |= {"gather": single_part(functools.partial(_by_rows, gather_program)), "one_hot": single_part(_one_hot)}
+PARTS |= {"scatter_add": single_part(functools.partial(_by_rows, scatter_program))}

@@ -8,7 +8,7 @@ import numpy as np
 from levels.hardware import REAL, Assembler, Index, Value, named, select
 from levels.kernels import KERNELS, reduced
 from levels.low_level import NoProgram
-from levels_more.compiler.fused.programs import PARTS, check_small, whole
+from levels_more.compiler.fused.programs import PARTS, check_small, single_part
 from levels_more.compiler.typed_assembler import Word, all_lanes, array_like, assembler, stored
 from levels_more.hardware.locks import once
 from levels_more.kernels.layout import as_slices
@@ -53,7 +53,7 @@ def _moves(node, moves):
     return moves_program(node.spec.shape, shapes, tuple(moves), node.spec.dtype), [node, *node.inputs]
 
 
-def _whole(shape):
+def _all_axes(shape):
     """Each axis from its beginning, one number after the other."""
     return tuple((n, 0, 1) for n in range(len(shape)))
 
@@ -67,25 +67,25 @@ def _part(shape, slices):
 def _transpose(node):
     shape = node.spec.shape
     axes = [*(node.attrs.get("axes") or range(len(shape))[::-1])]
-    return _moves(node, [(0, shape, _whole(shape), tuple((axes.index(n), 0, 1) for n in range(len(shape))))])
+    return _moves(node, [(0, shape, _all_axes(shape), tuple((axes.index(n), 0, 1) for n in range(len(shape))))])
 
 
 def _slice(node):
     shape, given = node.spec.shape, node.inputs[0].spec.shape
-    return _moves(node, [(0, shape, _whole(shape), _part(given, node.attrs["slices"]))])
+    return _moves(node, [(0, shape, _all_axes(shape), _part(given, node.attrs["slices"]))])
 
 
 def _slice_grad(node):
     shape, given = node.spec.shape, node.inputs[0].spec.shape
-    zeros = None, shape, _whole(shape), ()
-    return _moves(node, [zeros, (0, given, _part(shape, node.attrs["slices"]), _whole(given))])
+    zeros = None, shape, _all_axes(shape), ()
+    return _moves(node, [zeros, (0, given, _part(shape, node.attrs["slices"]), _all_axes(given))])
 
 
 def _concat(node):
     axis, begin, moves = node.attrs.get("axis", 0), 0, []
     for k, x in enumerate(node.inputs):
         shape = x.spec.shape
-        moves.append((k, shape, tuple((n, begin * (n == axis), 1) for n in range(len(shape))), _whole(shape)))
+        moves.append((k, shape, tuple((n, begin * (n == axis), 1) for n in range(len(shape))), _all_axes(shape)))
         begin += shape[axis]
     return _moves(node, moves)
 
@@ -176,4 +176,4 @@ def _uniform(node):
 _MOVES = {"transpose": _transpose, "slice": _slice, "slice_grad": _slice_grad, "concat": _concat}
 _MOVES |= {"reduce_max": _extreme, "reduce_min": _extreme}
 _MOVES |= {"arg_max": _place, "arg_min": _place, "random_uniform": _uniform}
-PARTS |= {op: whole(function) for op, function in _MOVES.items()}
+PARTS |= {op: single_part(function) for op, function in _MOVES.items()}

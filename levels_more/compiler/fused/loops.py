@@ -31,8 +31,8 @@ def address_of(buffer):
 class Unit:
     """Ops that run together: those of one loop, or a single op of another kind, whose `loop` is None.
 
-    `loop` is the Spec, a shape and a dtype, that all ops of a loop share. Once something outside has read from it, it is
-    `closed`: nothing more may join, so that whatever a unit reads is there before it starts.
+    `loop` is the Spec, a shape and a dtype, that all ops of a loop share. Once something outside has read from it, it
+    is `closed`: nothing more may join, so that whatever a unit reads is there before it starts.
     """
 
     def __init__(self, loop):
@@ -105,7 +105,7 @@ def merged_axes(shape, shapes):
 
 
 class LoopWriter:
-    """Writes the program of one loop: a nest with as many levels as there are axes that the inputs own in different ways.
+    """Writes the program of one loop: a nest with as many levels as the inputs have axes that they own in other ways.
 
     With `named` each call tells the sizes n0, n1, … of these axes, and the numbers that are attributes.
     """
@@ -159,7 +159,7 @@ class LoopWriter:
 
 
 def loop_program(nodes, results, rows=None):
-    """One program for these elementwise nodes, and the nodes whose arrays it takes, in order: the inputs, the results."""
+    """One program for these elementwise nodes, and the nodes whose arrays it takes, in order: inputs, results."""
     writer = LoopWriter(nodes, results, rows)
     return writer.a.assemble(), list(writer.arrays)
 

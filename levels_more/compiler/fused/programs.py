@@ -1,4 +1,4 @@
-"""The programs of ops that are no loop over single numbers: products, sums, rows, copies; and the list that runs them all.
+"""The programs of ops that are no loop over single numbers: products, sums, rows, copies.
 
 Each program is written once for its sizes and its dtype. PARTS says which program an op is.
 """
@@ -16,7 +16,8 @@ from levels.low_level import NoProgram
 from levels_more.compiler.fused.threads import grid, shares
 from levels_more.compiler.typed_assembler import all_lanes, assembler
 from levels_more.hardware.locks import once
-from levels_more.kernels.matmul import TILE_ROWS, TILE_VECTORS, WORTH_PACKING
+from levels_more.kernels.matmul import WORTH_PACKING
+from levels_more.kernels.micro_kernel import TILE_ROWS, TILE_VECTORS
 
 NEAR_BYTES = 2**21  # a larger `w` would be read from far away, once for each tile (measured)
 WIDEST_ROW = 64  # numbers; a longer row is not written out
@@ -29,18 +30,15 @@ def check_small(node, x):
         raise NoProgram(f"{node!r} moves {x.spec.nbytes:,} bytes; from {LARGE:,} on its kernel is quicker")
 
 
-@once
-def list_program():
-    """Run the programs of a table (the address of each, and of its block) one by one; and all of that `steps` times."""
-    a = Assembler("list", np.float64)
-    table = a.array("table", "programs", 2, rows_of=2**31 - 1)
-    a.array("now", "steps", rows_of=2**31 - 1)  # only its first place is used; a size has to be that of an array
-    with a.loop("steps") as step:
-        a.emit(f"store i64 {step.register}, ptr {a.word('now', 'ptr')}")
-        with a.loop("programs") as n:
-            program, block = (a.write(f"inttoptr i64 {a.load(table, n, k).register} to ptr") for k in (0, 1))
-            a.emit(f"call void {program}(ptr {block})")
-    return a.assemble()
+def write_sums(a, out, x, w, k, rows, j, column, turned_x=False, turned_w=False):
+    """out[i, j] = Σₖ x[i, k]·w[k, column] for these rows, the sums in registers; x or w may lie the other way round."""
+    sums = [a.sum() for _ in rows]
+    with a.loop(k) as p:
+        y = a.load(w, column, p) if turned_w else a.load(w, p, column)
+        for total, i in zip(sums, rows, strict=True):
+            total += (a.load(x, p, i) if turned_x else a.load(x, i, p)) * y
+    for total, i in zip(sums, rows, strict=True):
+        a.store(total.value(), out, i, j)
 
 
 class _ProductWriter:
@@ -54,7 +52,7 @@ class _ProductWriter:
         self.k, self.turned_x = k, turned_x
         self.out, self.x = a.array("out", m, n), a.array("x", *((k, m) if turned_x else (m, k)))
         self.w = a.array("w", *((n, k) if turned_w else (k, n)))
-        self.strip = a.array("strip", k, a.lanes)  # memory for some columns of w
+        self.panel = a.array("panel", k, a.lanes)  # memory for some columns of w
         count = math.ceil(rows / (TILE_ROWS * TILE_VECTORS))
         high = math.ceil(rows / count)  # tiles of about one height, none with more sums than registers
         with a.loop(columns, a.lanes) as j:
@@ -70,24 +68,17 @@ class _ProductWriter:
         a = self.a
         place = Index(a, "0", a.lanes, j.each)
         with a.loop(self.k) as p:
-            a.store(a.load(self.w, j, p), self.strip, p, place)
-        return self.strip, place
+            a.store(a.load(self.w, j, p), self.panel, p, place)
+        return self.panel, place
 
     def tile(self, rows, j, w, column):
-        """These rows of the columns j: a sum for each row."""
-        a = self.a
-        sums = [a.sum() for _ in rows]
-        with a.loop(self.k) as p:
-            y = a.load(w, p, column)
-            for total, i in zip(sums, rows, strict=True):
-                total += a.load(self.x, *((p, i) if self.turned_x else (i, p))) * y
-        for total, i in zip(sums, rows, strict=True):
-            a.store(total.value(), self.out, i, j)
+        """These rows of the columns j."""
+        write_sums(self.a, self.out, self.x, w, self.k, rows, j, column, self.turned_x)
 
 
 @once
 def product_program(m, k, n, dtype, turned_x, turned_w, rows=None, columns=None):
-    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns; `strip`, its last array, is memory for k in each lane."""
+    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns; its array `panel` is memory for k in each lane."""
     return _ProductWriter(m, k, n, dtype, turned_x, turned_w, rows or m, columns or n).a.assemble()
 
 
@@ -118,10 +109,10 @@ def product_of(node, parts=1):
     if n == 1 and turned_x:
         x, w, m, n, turned_x, turned_w = w, x, 1, m, False, False
     down, across = grid(math.ceil(m / TILE_ROWS), math.ceil(n / lanes), parts)
-    strip, found = node.spec.device.spec((k, lanes), dtype), []
+    panel, found = node.spec.device.spec((k, lanes), dtype), []
     for (i, rows), (j, columns) in itertools.product(shares(m, down), shares(n, across, lanes)):
         program = product_program(m, k, n, dtype, turned_x, turned_w, rows, columns)
-        begins = (node, i * n + j), (x, i if turned_x else i * k), (w, j * k if turned_w else j), (strip, 0)
+        begins = (node, i * n + j), (x, i if turned_x else i * k), (w, j * k if turned_w else j), (panel, 0)
         found.append((program, begins))
     return found
 
@@ -222,8 +213,8 @@ def copy_of(node, parts=1):
     return [(copy_program(count, node.spec.dtype), [(x, i) for x in (node, *node.inputs)]) for i, count in found]
 
 
-def whole(program_of):
-    """The row of PARTS for an op whose program is in one part: `program_of(node)` gives it, and whose memory its arrays are."""
+def single_part(program_of):
+    """The row of PARTS for a program in one part: `program_of(node)` gives it, and whose memory its arrays are."""
 
     def in_one_part(node, parts=1):
         program, taken = program_of(node)
@@ -232,8 +223,8 @@ def whole(program_of):
     return in_one_part
 
 
-# op -> function(node, parts) -> [(a program, [(whose memory an array is: a node, or a Spec for memory of its own; where in it
-# this part begins)])], at most so many parts, none of which needs another
+# op -> function(node, parts) -> [(a program, [(whose memory an array is: a node, or a Spec for memory of its own; where
+# in it this part begins)])], at most so many parts, none of which needs another
 PARTS = {
     "matmul": product_of,
     "reduce_sum": sum_of,

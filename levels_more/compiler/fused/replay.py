@@ -1,4 +1,4 @@
-"""A replay in which elementwise ops are fused: for graphs with ops that no program can hold, such as a kernel of one's own.
+"""A replay in which elementwise ops are fused: for graphs with ops that no program holds, such as a reader's kernel.
 
 Measured, a step on 32 rows with dropout, in µs (when random numbers had no program; now such a step takes 3):
 

@@ -1,8 +1,9 @@
-"""A list of programs on several threads: large programs are cut into parts, and each thread takes the next part that is free.
+"""A list of programs on several threads: large programs are cut into parts; each thread takes the next that is free.
 
-A part may begin when all parts of the programs before its own are done. Machine code hands them out, and nobody waits for
-a thread, only for a part that has begun: a thread that comes late, or never, has taken nothing. No sum is cut, so any
-number of threads gives the same bits in float64. (In float32 LLVM may fuse a product and a sum in one part and not in another.)
+A part may begin when all parts of the programs before its own are done. Machine code hands them out, and nobody waits
+for a thread, only for a part that has begun: a thread that comes late, or never, has taken nothing. No sum is cut, so
+any number of threads gives the same bits in float64. (In float32 LLVM may fuse a product and a sum in one part and not
+in another.)
 """
 
 import _thread
@@ -23,7 +24,7 @@ WORTH_SHARING = 2**14  # numbers in the largest array of a program; one with few
 
 
 def most_threads(graph):
-    """How many threads are worth it: each has WORTH_PACKING products, 0.1 ms of work; to start it takes up to half of that."""
+    """How many threads are worth it: each has WORTH_PACKING products, 0.1 ms of work; a start takes half of that."""
     products = [(x, math.prod(x.spec.shape)) for x in graph.ops if x.op == "matmul"]
     work = sum(size * x.inputs[0].spec.shape[0 if x.attrs.get("transpose_x") else 1] for x, size in products)
     return max(1, work // WORTH_PACKING)
@@ -68,8 +69,8 @@ def let_others_run():
 def team_program():
     """What each thread runs: take the next part and do it, until the parts of all steps are done.
 
-    `table` is as in `list_program`; `before` says for each part how many of the step must be done before it begins. `free`
-    is the number of the next part, `done` how many are; they grow from step to step.
+    `table` is as in `program_list.list_program`; `before` says for each part how many of the step must be done before
+    it begins. `free` is the number of the next part, `done` how many are; they grow from step to step.
     """
     a = Assembler("team", np.float64)
     table, before = (
@@ -107,8 +108,8 @@ def _take_part(program, words, kept):
 def run_together(program, words, threads, kept):
     """Run a `team_program` on so many threads, this one among them; when it returns, all is done.
 
-    Whatever keeps the others from coming, Ctrl-C or a system that has no threads left, this one does what there is to do.
-    (A `threading.Thread` would wait until it runs: 0.15 ms in each call, where this takes 0.05.)
+    Whatever keeps the others from coming, Ctrl-C or a system that has no threads left, this one does what there is to
+    do. (A `threading.Thread` would wait until it runs: 0.15 ms in each call, where this takes 0.05.)
     """
     try:
         with contextlib.suppress(RuntimeError):

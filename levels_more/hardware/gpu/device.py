@@ -1,4 +1,4 @@
-"""A GPU: thousands of threads run one kernel. Where there is none, a simulator runs the same kernel and checks every access."""
+"""A GPU: thousands of threads run one kernel. Where there is none, a simulator runs it and checks every access."""
 
 import ctypes
 import functools
@@ -12,7 +12,8 @@ import numpy as np
 from levels.hardware import Buffer, Device
 from levels_more.checks import dtype_of, expect
 from levels_more.hardware.devices import MAKERS
-from levels_more.hardware.gpu.memory import GpuError, cuda
+from levels_more.hardware.gpu.errors import GpuError
+from levels_more.hardware.gpu.memory import cuda
 from levels_more.hardware.gpu.scheduler import LAUNCH_LIMITS, WARP, as_size, simulate
 from levels_more.hardware.locks import once
 
@@ -20,8 +21,8 @@ from levels_more.hardware.locks import once
 def launch_kernel(kernel, blocks, threads, *arguments, order=None):
     """Run kernel[blocks, threads](*arguments): so many blocks (a number, or up to three) of so many threads each.
 
-    NumPy arrays are simulated: threads one after the other, or blocks and threads shuffled by the seed `order`. Arrays of
-    numba.cuda run on the real GPU. Raises GpuError, or the kind of it that fits.
+    NumPy arrays are simulated: threads one after the other, or blocks and threads shuffled by the seed `order`. Arrays
+    of numba.cuda run on the real GPU. Raises GpuError, or the kind of it that fits.
     """
     expect(hasattr(kernel, "__code__") or hasattr(kernel, "py_func"), "launch", kernel, "a kernel, a function")
     grid, block = as_size(kernel, "blocks", blocks), as_size(kernel, "threads a block", threads)
@@ -39,7 +40,7 @@ def launch_kernel(kernel, blocks, threads, *arguments, order=None):
 
 @functools.cache
 def real_cuda():
-    """The module numba.cuda where it finds a GPU, else None. Without a driver numba is not imported, which takes a while."""
+    """The module numba.cuda where it finds a GPU, else None. Without a driver numba is not imported: it is slow."""
     if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "0":  # numba's own simulator needs no driver
         try:
             ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
@@ -62,7 +63,7 @@ def _compiled(kernel):
 
 @functools.cache
 def translated(function):
-    """A copy of a kernel for numba: `cuda` in it is numba's, and every function that it calls is compiled for the GPU too."""
+    """A copy of a kernel for numba: `cuda` in it is numba's, and all that it calls is compiled for the GPU too."""
     names = {*function.__code__.co_names} & {*function.__globals__}
     scope = function.__globals__ | {name: _for_gpu(function.__globals__[name]) for name in names}
     cells = tuple(CellType(_for_gpu(cell.cell_contents)) for cell in function.__closure__ or ())

@@ -9,34 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from levels_more.hardware.gpu.errors import GpuError, OutOfBounds, Race
+
 try:
     from greenlet import getcurrent, greenlet
 except ModuleNotFoundError:  # a pool shows the GPU all the same; the first launch on it says what is missing
     getcurrent = greenlet = None
-
-
-class GpuError(ValueError):
-    """A mistake in a kernel or in its launch. A real GPU may crash, hang, or give wrong numbers without a word."""
-
-
-class OutOfBounds(GpuError):
-    """An index is negative or past the end."""
-
-
-class Uninitialised(GpuError):
-    """A thread reads shared or local memory that was never written."""
-
-
-class Race(GpuError):
-    """Two threads use one element, one of them changes it, and no barrier is between."""
-
-
-class BarrierError(GpuError):
-    """A thread waits at a barrier that another thread of its block does not reach."""
-
-
-class Endless(GpuError):
-    """A launch takes longer than LAUNCH_LIMITS allows."""
 
 
 class Dim3(NamedTuple):
@@ -260,7 +238,7 @@ def _on_chip(name, shape, dtype, cells):
 
 
 def shared_array(shape, dtype):
-    """The array that this line of the kernel gives to all threads of the block: a View[shape] of that dtype, not yet set.
+    """The array that this line of the kernel gives to all threads of the block: a View[shape] of that dtype, unset.
 
     Raises GpuError where a block asks for more than SHARED bytes.
     """
@@ -291,7 +269,7 @@ def _atomic(update):
 
 
 class Cuda:
-    """What a kernel sees of its launch, spelled as numba.cuda spells it. The simulator fills it in while a kernel runs."""
+    """What a kernel sees of its launch, spelled as in numba.cuda. The simulator fills it in while a kernel runs."""
 
     hash = "cuda"  # a kernel that reads `cuda` can be kept
     shared, local = SimpleNamespace(array=shared_array), SimpleNamespace(array=_local_array)

@@ -14,17 +14,13 @@ import numpy as np
 
 from levels_more import not_installed
 from levels_more.checks import expect
+from levels_more.hardware.gpu.errors import BarrierError, Endless, GpuError, Race, Uninitialised
 from levels_more.hardware.gpu.memory import (
     UNUSED,
     WRITE,
-    BarrierError,
     Block,
     Dim3,
-    Endless,
-    GpuError,
-    Race,
     Thread,
-    Uninitialised,
     View,
     cuda,
     every_place,
@@ -49,7 +45,7 @@ _WORKERS = _Workers()
 
 
 def _worker():
-    """A greenlet that runs threads of the block at work as long as there are fresh ones, and returns to who calls here."""
+    """A greenlet that runs threads of the block at work while there are fresh ones, and returns to who calls here."""
     runner = _WORKERS.idle.pop() if _WORKERS.idle else greenlet(_work)
     runner.parent = getcurrent()
     return runner
@@ -151,9 +147,9 @@ def _seen_by(kernel, name, value, run, view):
 def simulate(kernel, grid, block, arguments, order=None, view=View):
     """Run a kernel on NumPy arrays and numbers, one thread after the other, and check what it does.
 
-    Returns the SimulatedLaunch. grid, block: Dim3. order: None, or a seed that shuffles blocks and threads. view: the View
-    that the kernel is given. Raises GpuError, or the kind of it that fits, with the thread and the line; also for any other
-    error in the kernel.
+    Returns the SimulatedLaunch. grid, block: Dim3. order: None, or a seed that shuffles blocks and threads. view: the
+    View that the kernel is given. Raises GpuError, or the kind of it that fits, with the thread and the line; also for
+    any other error in the kernel.
     """
     expect(hasattr(kernel, "__code__"), "simulate: the kernel", kernel, "a function")
     if greenlet is None:
@@ -251,7 +247,7 @@ SEGMENT = 128  # bytes that move together between a GPU and its memory
 
 
 def count_traffic(kernel, blocks, threads, *arguments):
-    """Simulate a launch on NumPy arrays and numbers, and count: a Traffic for each line and array, in order of first use.
+    """Simulate a launch on NumPy arrays and numbers, and count: a Traffic for each line and array, as first used.
 
     Raises what `simulate` raises.
     """

@@ -2,17 +2,7 @@
 
 from levels_more.missing import room, small_room
 from levels_more.torch.recorded_layers import (  # noqa: F401
-    BatchNorm1d,
-    BCELoss,
-    BCEWithLogitsLoss,
-    CrossEntropyLoss,
-    Dropout,
-    L1Loss,
-    Linear,
-    MSELoss,
-    ReLU,
-    Sigmoid,
-    Tanh,
+    BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, Dropout, L1Loss, Linear, MSELoss, ReLU, Sigmoid, Tanh,
 )
 from levels_more.torch.recorded_modules import Module, Parameter, Sequential  # noqa: F401
 

@@ -8,7 +8,7 @@ from levels_more.checks import expect
 from levels_more.low_level.random import shuffled
 from levels_more.missing import room
 from levels_more.torch.functions import FUNCTIONS
-from levels_more.torch.recorded import Recorded
+from levels_more.torch.recorded import Tensor
 from levels_more.torch.recorded_making import DOUBLE, tensor
 
 
@@ -77,7 +77,7 @@ def default_collate(samples):
         return [default_collate(list(part)) for part in zip(*samples, strict=True)]
     if isinstance(first, str):
         return samples
-    if isinstance(first, Recorded):
+    if isinstance(first, Tensor):
         return FUNCTIONS["stack"](samples)
     return tensor(np.stack(samples), dtype=DOUBLE if isinstance(first, float) else None)
 

@@ -4,7 +4,7 @@
 # **In this notebook your ops run on a GPU and on a TPU, and not one scalar function changes.**
 #
 # It needs notebook 02 (the table, `launch`, one scalar function and one loop) and the words of `more/01_gpu` and `more/01_tpu`. It
-# takes apart `levels_more/kernels/gpu.py` and `levels_more/kernels/tpu.py`. Nothing is exported. About 28 minutes.
+# takes apart `gpu_compiler.py`, `gpu.py` and `tpu.py` in `levels_more/kernels/`. Nothing is exported. About 28 minutes.
 #
 # It uses greenlet, which `python3 -m course setup` adds.
 
@@ -21,7 +21,7 @@ from course.figures import page
 from course.practice import checks
 from levels.kernels.elementwise import loop_source, places_of
 from levels_more.hardware import pool
-from levels_more.kernels import KERNELS, KINDS, PLANS, launch
+from levels_more.kernels import KERNELS, KINDS, PLANS, gpu_compiler, launch
 from levels_more.kernels import gpu as gpu_kernels
 from levels_more.kernels import tpu as tpu_kernels
 
@@ -36,7 +36,7 @@ from levels_more.kernels import tpu as tpu_kernels
 # run in step. `cuda.grid(1)` is a thread's number among all. These lines go around an element on a GPU:
 
 # %%
-page.source(gpu_kernels.thread)
+page.source(gpu_compiler.thread)
 
 # %% [markdown]
 # A matrix and a row are added:
@@ -52,7 +52,7 @@ print(loop_source("add", places, around=KINDS["gpu"].nest))
 # cannot tell that there are others. So every function that is a loop over independent rows serves a GPU as it stands.
 
 # %%
-page.source(gpu_kernels.each_row)
+page.source(gpu_compiler.each_row)
 
 # %% [markdown]
 # ## A compiler for the GPU (3 min)
@@ -64,7 +64,7 @@ page.source(gpu_kernels.each_row)
 # blocks as the result needs:
 
 # %%
-page.source(gpu_kernels.compile_gpu)
+page.source(gpu_compiler.compile_gpu)
 
 # %% [markdown]
 # `ON_GPU` names what stands for the functions of level 1: `frexp` and `ldexp` for an exponent, and a large number, added and taken

@@ -4,7 +4,7 @@
 # **In this notebook a matrix product climbs from plain Python to the peak of the machine, and keeps its bits.**
 #
 # Needs notebook 02: `kernel`, `launch`, plans, `matmul_ikj` and its picture of cache lines; and lanes from notebook 01. It takes
-# `levels_more/kernels/matmul.py` apart, which plans large products as soon as a launch asks for one.
+# `levels_more/kernels/matmul.py` and its `micro_kernel.py` apart, which plan large products as soon as a launch asks for one.
 
 # %%
 from course import build
@@ -22,9 +22,10 @@ from course import figures
 from course.practice import checks, exercises
 from levels.support.compiled import compile_cpu
 from levels_more.hardware import pool
-from levels_more.kernels import launch, matmul_ikj
+from levels_more.kernels import launch, matmul_ikj, micro_kernel
 from levels_more.kernels import matmul as products
-from levels_more.kernels.matmul import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, matmul_rows
+from levels_more.kernels.matmul import matmul_rows
+from levels_more.kernels.micro_kernel import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES
 
 cpu = pool()["cpu:0"]
 
@@ -112,7 +113,7 @@ def tile(out, x, w, i, j, rows=16, width=8):
 # sums to keep the adders busy, and no more than there are registers. What does yours offer?
 
 # %%
-page.source(products.tile_shape)
+page.source(micro_kernel.tile_shape)
 
 # %% tags=["nbval-ignore-output"]
 print(f"{TILE_ROWS} rows of {TILE_VECTORS} vectors of {VECTOR_BYTES} bytes")
@@ -125,11 +126,11 @@ print(f"{TILE_ROWS} rows of {TILE_VECTORS} vectors of {VECTOR_BYTES} bytes")
 # as *packed*, that is, laid side by side in the order of use.
 
 # %%
-page.source(products.write_tile)
+page.source(micro_kernel.write_tile)
 
 # %% [markdown]
-# `fill_columns` covers all of `out` with tiles, in strips from left to right: as wide as a tile may be, then one vector wide, the last one
-# perhaps a part of a vector. And each strip from top to bottom: sixteen rows at a time (or what `TILE_ROWS` says), then four, then one.
+# `macro_kernel` covers all of `out` with tiles, in panels from left to right: as wide as a tile may be, then one vector wide, the last one
+# perhaps a part of a vector. And each panel from top to bottom: sixteen rows at a time (or what `TILE_ROWS` says), then four, then one.
 # `pack_square` packs, and turns squares in registers where an operand is transposed. Around these two stand plain loops: pack a
 # part of `w`, pack some rows of `x`, run the tiles.
 

@@ -47,7 +47,7 @@ launch("tanh", None, cpu.put(np.array([-20.0, 0.0, 0.5]))).numpy().round(4).toli
 # none of it: the numbers stay in order.)
 
 # %%
-page.source(layout.by_views, layout.plan_moves)
+page.source(layout.copy_views, layout.plan_moves)
 
 # %% [markdown]
 # Two of the planners. Each says what the result's shape is, and which view goes to which.
@@ -71,7 +71,7 @@ page.source(layout.plan_cast)
 # All of them have the same scalar function, x itself; the work was in the planners.
 
 # %%
-page.source(layout.enter_move)
+page.source(layout.layout_op)
 
 # %%
 print(launch("transpose", None, table).numpy().tolist())

@@ -26,7 +26,7 @@ cpu = pool()["cpu:0"]
 # is tried on follows from what it is; for a product and for rows by number it is written down, an empty array among them.
 
 # %%
-page.source(verify.trials_of, verify.drawn)
+page.source(verify.cases_of, verify.drawn)
 
 # %% [markdown]
 # One trial: your function takes the kernel's place in the table, and is launched like it. Before that the result is filled with
@@ -43,7 +43,7 @@ page.source(verify.outcome)
 # last bits. The first difference, or the first error, ends the trials:
 
 # %%
-page.source(verify.try_on_all)
+page.source(verify.verify_kernel)
 
 # %% [markdown]
 # And where the two differ, you get a counter-example in words:

@@ -5,7 +5,7 @@
 #
 # It needs notebook 03: the graph, its replay, the program by rows; and the product in tiles of `more/02_matmul`. It takes
 # apart what
-# stands in `levels_more/compiler/`: `fused/loops.py`, `fused/programs.py`, `fused/threads.py`, `fused/backend.py` and
+# stands in `levels_more/compiler/`: `fused/loops.py`, `fused/programs.py`, `fused/program_list.py`, `fused/threads.py`, `fused/backend.py` and
 # `eager/small_ops.py`. Nothing is exported here.
 
 # %%
@@ -24,7 +24,7 @@ import numpy as np
 from course.practice import checks
 from levels_more.compiler import passes
 from levels_more.compiler.eager import small_ops
-from levels_more.compiler.fused import backend
+from levels_more.compiler.fused import backend, program_list
 from levels_more.compiler.fused import loops as fused_loops
 from levels_more.compiler.fused import programs as fused_parts
 from levels_more.compiler.fused import threads as fused_threads
@@ -133,10 +133,10 @@ print(*[line for line in program.text.splitlines() if " = f" in line], sep="\n")
 # Which programs are missing? The product of matrices is the one that counts, and it is the tile of
 # [more/02_matmul](02_matmul.ipynb) again. Neighbours in a row of the result are the lanes of a register. Up to sixteen such rows
 # are as many sums, and one load from `w` serves them all. (Where `w` lies the other way round, its columns are first copied into
-# a `strip`.) Each sum still runs upwards from 0.0, so no bit of a float64 changes.
+# a `panel`.) Each sum still runs upwards from 0.0, so no bit of a float64 changes.
 
 # %%
-page.source(fused_parts._ProductWriter.tile)
+page.source(fused_parts.write_sums)
 
 # %% [markdown]
 # How near does it come to the roof of notebook 01?
@@ -173,7 +173,7 @@ print(*fused_parts.PARTS)
 # steps:
 
 # %%
-page.source(fused_parts.list_program)
+page.source(program_list.list_program)
 
 # %% [markdown]
 # The number of the step lies in memory, in `now`, for those programs that want to know it. Two of them stand around the units

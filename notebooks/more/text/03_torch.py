@@ -249,7 +249,7 @@ for step in range(3):
 #
 # ## The kept one (5 min)
 #
-# `levels_more/torch/recording.py` is these lines, hardened. Our `recorded` is called `remembering` there, a piece is a `Node`,
+# `levels_more/torch/recording.py` is these lines, hardened. Our `recorded` is called `record_function` there, a piece is a `Node`,
 # and the
 # list comes from a loop: `made_from` calls itself for each parent, and a graph of some thousand ops would be too deep for Python.
 # Pieces are numbered as they are made. So each is younger than those that it was made from, and the numbers put them in order.

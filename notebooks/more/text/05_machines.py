@@ -476,7 +476,7 @@ machine_figures.many(
 # no longer the same training: fewer, larger steps. A larger rate makes up for it up to some batch
 # ([Goyal et al., 2017](https://arxiv.org/abs/1706.02677), 8,192 images), and not beyond
 # ([Shallue et al., 2019](https://arxiv.org/abs/1811.03600)). Hiding messages behind work helps, too: the sum of the last layer can
-# travel while the first one's gradient is computed. Ours do so where a rank has a core to spare.
+# travel while the first one's gradient is computed, as PyTorch's do. (Ours wait until their stage is done.)
 #
 # The commands, then. On one computer, on a cluster that SLURM manages, and on Kubernetes with the MPI Operator:
 #

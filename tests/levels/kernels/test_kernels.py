@@ -570,7 +570,7 @@ def test_every_kernel_passes_its_own_trials(op):
 
 
 def test_every_op_has_trials():
-    assert all(kernels.trials_of(op) for op, _ in KERNELS)
+    assert all(kernels.cases_of(op) for op, _ in KERNELS)
 
 
 def test_a_kernel_in_use_runs_on_every_level_above_and_is_undone_after_an_error():
@@ -665,13 +665,15 @@ def test_the_tiles_for_other_processors_give_the_same_bits(machine, features):
         import platform
         import numpy as np
         from llvmlite import binding
+        import importlib
         from levels_more import hardware
-        import levels_more.kernels.intrinsics
+        from levels_more.kernels import launch, matmul, matmul_ikj, micro_kernel
         found = binding.get_host_cpu_features
         platform.machine, binding.get_host_cpu_features = lambda: {machine!r}, lambda: dict.fromkeys({features!r}, True)
-        import levels_more.kernels.matmul  # which alone is told of another machine
+        importlib.reload(micro_kernel)  # which alone is told of another machine
+        matmul_rows = importlib.reload(matmul).matmul_rows
         binding.get_host_cpu_features = found
-        from levels_more.kernels import launch, matmul_ikj, matmul_rows
+        assert micro_kernel.VECTOR_BYTES == {64 if "avx512f" in features else 32 if "avx2" in features else 16}
         from levels.support.compiled import compile_cpu
         plain, packed = (compile_cpu(function, np.dtype("f8")) for function in (matmul_ikj, matmul_rows))
         cpu, draw = hardware.pool()["cpu:0"], np.random.default_rng(0)
@@ -769,7 +771,7 @@ def test_what_stands_for_a_function_is_part_of_the_hash(monkeypatch):
 def every_trial(kind="cpu"):
     """(op, inputs on that device, attributes) for what new kernels are tried on, in float32, and float64 where it is told."""
     for op in sorted({op for op, _ in KERNELS}):
-        for inputs, attrs in kernels.trials_of(op):
+        for inputs, attrs in kernels.cases_of(op):
             arrays = [kernels.drawn(np.random.default_rng(0), what, np.dtype("f8")) for what in inputs]
             yield op, [pool()[f"{kind}:0"].put(array) for array in arrays], attrs
 

@@ -117,7 +117,7 @@ def test_only_the_numbers_that_are_used_are_checked(monkeypatch):
 
 def test_a_fraction_is_no_constant_of_whole_numbers():
     """A kernel that computes with 0.5 in between is left as it is: cut off to 0 it would be another one."""
-    a = typed_assembler.Wholes("halves", np.dtype("i8"))
+    a = typed_assembler.IntegerAssembler("halves", np.dtype("i8"))
     with pytest.raises(TypeError, match="halves: 0.5 is no constant of a program on whole numbers"):
         a.load(a.array("x", 1), 0) * 0.5
 

@@ -14,6 +14,7 @@ from levels_more.hardware import placed_on, pool
 from levels_more.kernels import (  # noqa: F401 (all ops enter the tables)
     ELEMENTWISE,
     KERNELS,
+    cases_of,
     drawn,
     elementwise,
     kernel,
@@ -23,7 +24,6 @@ from levels_more.kernels import (  # noqa: F401 (all ops enter the tables)
     outcome,
     random,
     reductions,
-    trials_of,
     use,
 )
 from levels_more.low_level import GradientTape, Variable, constant, device, function, reduce_mean
@@ -39,7 +39,7 @@ LEVELS = "kernels", "low_level", "mid_level", "high_level"
 @pytest.mark.parametrize("op", OPS)
 def test_the_gpu_computes_what_the_cpu_computes(op, dtype):
     draw = np.random.default_rng(1)
-    for inputs, attrs in trials_of(op):
+    for inputs, attrs in cases_of(op):
         arrays = [drawn(draw, what, np.dtype(dtype)) for what in inputs]
         expected = outcome(op, "cpu", KERNELS[op, "cpu"], arrays, attrs)
         result = outcome(op, "gpu", KERNELS[op, "gpu"], arrays, attrs)
@@ -51,7 +51,7 @@ def test_the_gpu_computes_what_the_cpu_computes(op, dtype):
 @pytest.mark.parametrize("op", [op for op in OPS if op != "matmul"])
 def test_the_tpus_vector_unit_computes_what_the_cpu_computes(op):
     draw = np.random.default_rng(2)
-    for inputs, attrs in trials_of(op):
+    for inputs, attrs in cases_of(op):
         if attrs.get("dtype") != "f8":
             arrays = [drawn(draw, what, np.dtype("f4")) for what in inputs]
             expected = outcome(op, "cpu", KERNELS[op, "cpu"], arrays, attrs)

@@ -21,7 +21,7 @@ import pytest
 
 from course import build, tasks
 from levels_more.hardware import GpuError, RealGpu, cuda, placed_on, pool, real_cuda
-from levels_more.kernels import KERNELS, drawn, elementwise, kernel_of, launch, layout, outcome, reductions, trials_of  # noqa: F401 (all ops enter the tables)
+from levels_more.kernels import KERNELS, cases_of, drawn, elementwise, kernel_of, launch, layout, outcome, reductions  # noqa: F401 (all ops enter the tables)
 from levels_more.low_level import GradientTape, Variable, constant, device, function, reduce_mean, reshape
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"  # by numba, whose threads take a millisecond
@@ -43,7 +43,7 @@ at_full_speed = pytest.mark.skipif(SIMULATED or not isinstance(GPU, RealGpu), re
 @pytest.mark.parametrize("op", FEW if SIMULATED else OPS)
 def test_the_gpu_computes_what_the_cpu_computes(op, dtype):
     draw = np.random.default_rng(1)
-    for inputs, attrs in trials_of(op)[: 5 if SIMULATED else None]:
+    for inputs, attrs in cases_of(op)[: 5 if SIMULATED else None]:
         arrays = [drawn(draw, what, np.dtype(dtype)) for what in inputs]
         if SIMULATED:
             arrays = [array[:30] if array.ndim == 1 else array for array in arrays]
@@ -266,17 +266,18 @@ import numba
 import numpy as np
 from numba import cuda
 from levels_more.hardware import pool
-from levels_more.kernels import KERNELS, drawn, outcome, trials_of
+from levels_more.kernels import KERNELS, drawn, outcome, cases_of
 from levels_more.hardware.gpu import device as gpu
-from levels_more.kernels import elementwise, gpu as gpu_kernels, layout, random as random_numbers, reductions
+from levels_more.kernels import elementwise, gpu as gpu_kernels, gpu_compiler, layout, random as random_numbers, reductions
 
 pool()  # as long as devices are what they are; from here on there is one that a compiler can ask about
 for module in [m for name, m in sys.modules.items() if "cuda" in name and hasattr(m, "get_current_device")]:
     module.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0), id=0)
 gpu.real_cuda, seen, draw = lambda: cuda, {}, np.random.default_rng(0)
-gpu_kernels.launch_kernel = lambda kernel, blocks, threads, *args: seen.setdefault((op, *map(numba.typeof, args)), kernel)
+def launch_kernel(kernel, blocks, threads, *args): seen.setdefault((op, *map(numba.typeof, args)), kernel)
+gpu_kernels.launch_kernel = gpu_compiler.launch_kernel = launch_kernel
 for op in sorted(op for op, kind in KERNELS if kind == "gpu"):
-    for inputs, attrs in trials_of(op):
+    for inputs, attrs in cases_of(op):
         arrays = [drawn(draw, what, np.dtype("f4")) for what in inputs]
         outcome(op, "gpu", KERNELS[op, "gpu"], arrays, attrs)
 arithmetic = re.compile(r"(?:add|sub|mul|div|fma|mad|rcp|sqrt|min|max|neg|abs|setp|selp|ex2|lg2)\.\S*f64")

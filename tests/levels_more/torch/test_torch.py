@@ -414,11 +414,21 @@ def test_losses_say_what_does_not_fit():
 # Modules, optimizers, data -------------------------------------------------------------------------------------------
 
 
+class Scale(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(features)), nn.Parameter(torch.zeros(features))
+        self.register_buffer("seen", torch.zeros(features))
+
+    def forward(self, x):
+        return x * self.weight + self.bias
+
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
-        self.norm, self.scale = nn.BatchNorm1d(3), nn.Parameter(torch.tensor(1.5))
+        self.norm, self.scale = Scale(3), nn.Parameter(torch.tensor(1.5))
 
     def forward(self, x):
         return self.layers[1](torch.relu(self.norm(self.layers[0](x)))) * self.scale
@@ -436,7 +446,7 @@ def test_a_module_names_its_parts_as_pytorch_does():
         "norm.bias",
     ]
     assert [name for name, _ in net.named_parameters()] == weights
-    assert [*net.state_dict()][-3:] == ["norm.running_mean", "norm.running_var", "norm.num_batches_tracked"]
+    assert [*net.state_dict()][-1] == "norm.seen"
     assert sum(p.numel() for p in net.parameters()) == 20
     tied = nn.Sequential(net.layers[0], net.layers[0])
     assert len([*tied.parameters()]) == 2 and len(tied.state_dict()) == 4
@@ -464,18 +474,6 @@ def test_a_state_is_taken_over_whole_or_not_at_all(tmp_path):
     (tmp_path / "other.pt").write_bytes(b"PK nothing")
     with pytest.raises(ValueError, match=r"other\.pt was not written by `save`"):
         torch.load(tmp_path / "other.pt")
-
-
-def test_batches_are_normalized_and_remembered():
-    norm, x = nn.BatchNorm1d(2).double(), torch.tensor(RNG.normal(size=(6, 2)))
-    n = x.numpy()
-    close(norm(x), (n - n.mean(0)) / np.sqrt(n.var(0) + 1e-5))
-    close(norm.running_mean, 0.1 * n.mean(0))
-    close(norm.running_var, 0.9 + 0.1 * n.var(0, ddof=1))
-    norm.eval()
-    close(norm(x), (n - 0.1 * n.mean(0)) / np.sqrt(0.9 + 0.1 * n.var(0, ddof=1) + 1e-5))
-    with pytest.raises(ValueError, match="one row"):
-        norm.train()(x[:1])
 
 
 def test_dropout_keeps_the_mean_in_training_and_all_in_use():
