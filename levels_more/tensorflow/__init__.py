@@ -24,7 +24,7 @@ from levels_more.tensorflow.variables import Variable  # noqa: F401
 from levels_more.tensorflow.variables import SortedModule as Module  # noqa: F401
 from levels_more.tensorflow.variables import GradientTape  # noqa: F401
 
-__version__ = "levels"
+__version__ = "2.20.0+levels"  # TensorFlow's names as of then
 newaxis, convert_to_tensor = None, constant
 
 

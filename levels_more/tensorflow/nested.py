@@ -133,8 +133,10 @@ class Function(low_level.Function):
     def __call__(self, *args, **options):
         """Raises TypeError for arguments that are not what `input_signature` says."""
         args = self._signed(args)
-        if self.eager or EAGER[0] or DOOR.stands is not RUN:
+        if EAGER[0] or DOOR.stands is not RUN:
             return self.whole(*args, **options)
+        if self.eager:
+            return self.at_each_call(args, options)
         try:
             tensors = []
             form = _flatten((args, options), tensors)
@@ -149,10 +151,11 @@ class Function(low_level.Function):
         return _unflatten(result, iter(program.run([form, *tensors])))
 
     def at_each_call(self, args, options):
-        """What the function gives, op by op; from now on always."""
-        result = self.whole(*args, **options)
+        """What the function gives, op by op; from now on always. Numbers in it become tensors, as where it is traced."""
+        result, tensors = self.whole(*args, **options), []
         self.eager = True
-        return result
+        form = _flatten(result, tensors, results=True)
+        return _unflatten(form, iter(tensors))
 
     def _signed(self, args):
         """The arguments as `input_signature` says: the last ones, for a method's first one is its owner."""

@@ -20,7 +20,7 @@ from levels_more.torch.recording import grad_mode, set_grad_enabled  # noqa: F40
 from levels_more.torch.recording import recording as is_grad_enabled  # noqa: F401
 from levels_more.torch.serialization import save  # noqa: F401
 
-__version__ = "2.15, its names on levels"
+__version__ = "2.15.0+levels"  # PyTorch's names as of then
 pi, inf, nan = math.pi, math.inf, math.nan
 cuda = small_room("torch.cuda", is_available=lambda: False, device_count=lambda: 0, manual_seed_all=lambda seed: None)
 linalg, accelerator = small_room("torch.linalg"), small_room("torch.accelerator")  # they say what to use

@@ -10,7 +10,7 @@ import itertools
 import math
 import threading
 
-from levels.low_level import VJPS, GradientTape, Operators, quickest_walk
+from levels.low_level import VJPS, GradientTape, Operators, made_from, quickest_walk
 from levels_more.checks import as_python, expect
 from levels_more.torch.storage import Viewing
 
@@ -141,6 +141,29 @@ def _history(node):
     return sorted(found, key=lambda node: node.number)
 
 
+# ops whose rules read no input, so that a backward pass does not mind what it holds by then
+_READS_NO_INPUT = {
+    *("add", "subtract", "negative", "reduce_sum", "reduce_mean", "spread", "broadcast_to", "reshape", "transpose"),
+    *("concat", "slice", "cast", "exp", "sqrt", "relu", "sigmoid", "tanh"),
+}
+_VIEWS = "transpose", "reshape", "broadcast_to", "slice"
+
+
+def _check_unmodified(made, records):
+    """Raise RuntimeError where a leaf, one of these pairs (numbers, node), was modified since a rule is to read it."""
+    changed = {held for held, node in made if node.leaf is not None and node.leaf.named() is not held}
+    if not changed:
+        return
+    needed = made_from([held for held, node in made if node.leaf is not None], records)
+    for op, read, _, y in records:
+        if op in _VIEWS and read[0] in changed:  # it looks at the same memory
+            changed.add(y)
+        for k, x in enumerate(read) if op not in _READS_NO_INPUT else ():
+            if x in changed and (len(read) == 1 or not needed.isdisjoint(read[:k] + read[k + 1 :])):
+                told = f"backward: a tensor of shape {x.shape} that the gradient of {op} reads was modified since"
+                raise RuntimeError(f"{told}, in place or by a step of an optimizer; compute the loss anew")
+
+
 def gradients(target, weight=None, inputs=None, keep=False, create=False):
     """Pairs (x, its gradient), for these inputs or the leaves, of Σ target·weight; None for one number.
 
@@ -156,6 +179,7 @@ def gradients(target, weight=None, inputs=None, keep=False, create=False):
             target = (target * weight).sum()
     nodes, last = _history(target.node), target.named()
     made = [(last, target.node), *(pair for node in nodes for pair in node.parents)]
+    _check_unmodified(made, [record for node in nodes for record in node.records])
     leaves = {held: node.leaf for held, node in made if node.leaf is not None}
     if inputs is not None:
         wanted = {x.known: x for x in inputs if x.node and x.node.leaf is None}

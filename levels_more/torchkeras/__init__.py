@@ -16,7 +16,7 @@ from levels_more.missing import room, small_room
 from levels_more.pytorch_lightning import LightningModule
 from levels_more.torchkeras.summaries import Accuracy, one_pass, summary  # noqa: F401
 
-__version__ = "4.0, its names on levels"
+__version__ = "4.0.0+levels"
 
 
 def seed_everything(seed=42):
