@@ -61,15 +61,16 @@ def remember(result) -> None:
     if cell_id:  # Lab sends it; nbclient and nbval do not, and run the saved file anyway
         RAN[cell_id] = source
     if key := blank_in(source):
-        from course.practice import filling  # it needs more than this module may ask of who only builds
+        # It needs more than this module may ask of who only builds.
+        from course.practice.exercises.blanks import try_blank
 
         WRITTEN[key] = source
-        print(filling.ran(source, core_of(WATCHED[0]), key, result.success))
+        print(try_blank(source, core_of(WATCHED[0]), key, result.success))
     if HOME[0] == ROOT / MINE:
-        from course.practice import resuming  # where the reader is, and whether he has just come back
+        from course.practice.session import resume  # where the reader is, and whether he has just come back
 
-        if source.strip() and not resuming.bring_back(WATCHED[0]):
-            resuming.note(WATCHED[0], cell_id, source)
+        if source.strip() and not resume.bring_back(WATCHED[0]):
+            resume.note(WATCHED[0], cell_id, source)
 
 
 class NotBuilt:

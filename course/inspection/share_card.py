@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from course.figures import DATA, HUES, binary, farthest, host_caches, short
-from course.figures.great import hue, micro
+from course.figures.tour import hue, micro
 from course.setup import files
 
 WIDTH, HEIGHT, PITCH = 900, 640, 25  # px: of the card, and from row to row

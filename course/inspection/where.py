@@ -10,7 +10,7 @@ from contextlib import suppress
 from course.builder.names import ROOT
 from course.figures import LEVELS
 from course.inspection import framework_names
-from course.inspection.places import MORE, Place, place_of, places, plugged
+from course.inspection.source_index import MORE, Place, place_of, places, plugged
 
 NAMES = """
     Linear = Dense                              InputLayer = Input

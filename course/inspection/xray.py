@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 
 from course.figures import HUES, LEVELS
 from course.inspection.listener import Listener, metrics_of, watched
-from course.inspection.places import place_of, places
+from course.inspection.source_index import place_of, places
 from course.setup import files
 
 WIDTH = 220  # px, for the whole step

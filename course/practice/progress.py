@@ -95,12 +95,12 @@ def counts(noted: dict, names: list[str]) -> dict[str, str]:
 
 def table() -> str:
     """A row for each level, with its notebook of the trail, its own and those in `more`; their sum; and what is next."""
-    from course.practice import resuming
+    from course.practice.session import resume
 
     noted, names = load(), all_in(ROOT)
     rows = {core: counts(noted, [n for n in names if level_of(n) == level_of(core)]) for core in names_in(ROOT)}
     rows["together"] = counts(noted, names)
     lines = [f"{'':16}{'predictions':28}{'blanks':20}exercises"]
     lines += [f"{name:16}{row['predictions']:28}{row['blanks']:20}{row['exercises']}" for name, row in rows.items()]
-    lines.append(resuming.next_step(ROOT))
+    lines.append(resume.next_step(ROOT))
     return "\n".join([*lines, f"Kept in {FILE.relative_to(ROOT).as_posix()}, on this computer only."])

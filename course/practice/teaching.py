@@ -187,12 +187,12 @@ def with_tables(text, tables):
 def five_levels():
     """The great figure, measured now: its PNG, and what it says in words."""
     from course import figures, reference, tasks
-    from course.figures import great
+    from course.figures import tour
     from course.inspection import compare
 
     levels = [importlib.import_module(f"levels.{level}").tasks for level in figures.LEVELS]
     on_all = [reference.linear_regression, *(level.linear_regression for level in levels)]
-    picture = great.five_levels(compare.measure(tasks.linear(), *on_all))
+    picture = tour.five_levels(compare.measure(tasks.linear(), *on_all))
     return picture.png, picture.text
 
 

@@ -13,7 +13,7 @@ from course.builder.names import ROOT
 from course.figures import LEVELS
 from course.inspection import house
 from course.inspection.framework_names import NOTEBOOKS
-from course.inspection.places import MORE, named, places_of_more
+from course.inspection.source_index import MORE, named, places_of_more
 
 INDEX = """# The names
 

@@ -32,12 +32,12 @@ def lab(arguments):
 def resume(arguments):
     from course import build
     from course.builder.cells import BuildError
-    from course.practice import resuming
+    from course.practice.session import resume
     from course.setup import workspace
 
     try:
         lines = [] if "--tell" in arguments else workspace.open_desk(build.ROOT)
-        told, opened = resuming.main(build.ROOT)
+        told, opened = resume.main(build.ROOT)
     except BuildError as error:
         fail(str(error))
     print("\n".join([*lines, told]), flush=True)
@@ -120,7 +120,7 @@ def keeping(command):
 
 
 def grade(arguments):
-    from course.practice.grading import main
+    from course.practice.grading.grade import main
 
     return main(arguments)
 

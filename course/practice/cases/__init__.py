@@ -1,7 +1,7 @@
 """What a check asks of a reader's function or class, where that runs: questions, and answers that are plain data.
 
 A check (`exercises`) draws inputs, asks, and compares the answer with what is right. In a notebook one process does
-both. To grade, a student's code answers in a process of its own (`attempt`), which holds this package, and neither
+both. To grade, a student's code answers in a process of its own (`sandbox.worker`), which holds this package, and neither
 checks nor solutions: nothing in here knows what is right.
 """
 
@@ -16,7 +16,7 @@ import types
 
 import numpy as np
 
-from course.practice.asking.plain_data import form
+from course.practice.cases.plain_data import form
 from course.practice.checks import brief, in_one_line
 
 SECONDS = 10  # that one call may take

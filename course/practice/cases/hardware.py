@@ -5,8 +5,8 @@ from functools import partial
 
 import numpy as np
 
-from course.practice.asking import KEPT, Wrong, cases, question
-from course.practice.asking.plain_data import form
+from course.practice.cases import KEPT, Wrong, cases, question
+from course.practice.cases.plain_data import form
 
 
 @question

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from course.practice.asking import Wrong, cases, question
+from course.practice.cases import Wrong, cases, question
 
 
 def compiler():

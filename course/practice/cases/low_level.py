@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from course.inspection.graphs import listed
-from course.practice.asking import Wrong, cases, question
-from course.practice.asking.plain_data import form
+from course.practice.cases import Wrong, cases, question
+from course.practice.cases.plain_data import form
 
 
 @contextmanager

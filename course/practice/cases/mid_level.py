@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from course.practice.asking import Wrong, cases, question
-from course.practice.asking.low_level import interpreted
+from course.practice.cases import Wrong, cases, question
+from course.practice.cases.low_level import interpreted
 
 
 def numbers(result):

@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from course.builder import blanks
-from course.practice import asking, progress
-from course.practice.asking import Blank, Wrong
-from course.practice.asking.plain_data import Other, form, pack, unpack
-from course.practice.exercises.trying import equal
+from course.practice import progress
+from course.practice.cases import KEPT, Blank, Heard, Wrong, answer, short
+from course.practice.cases.plain_data import Other, form, pack, unpack
+from course.practice.checks import brief
+from course.practice.exercises.judge import equal
 
 SAME_BITS = {  # "key of a blank": what gives the bits of the course's own; for each blank that can be right with others
     "01-line_slopes": "`g * error + g * error` for `de`, and an input times `de` for a weight",
@@ -44,7 +45,7 @@ def not_yet(why: str) -> Verdict:
 UNTOUCHED = Verdict("still blank", "not filled in, so the course's own goes on")
 
 
-def ran(source: str, notebook: str, key: str, success: bool) -> str:
+def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
     """What to say when the cell of a blank has run: it is tried, and the course's own is put in place of what is not right.
 
     source: the cell; success: whether it ran without an error.
@@ -58,7 +59,7 @@ def ran(source: str, notebook: str, key: str, success: bool) -> str:
         return f"{key}: {error}"
     made, name = {}, shell.compile.cache(course)  # so that its source can be shown, as that of a cell
     exec(compile(course, name, "exec"), shell.user_ns, made)  # its globals are the notebook's
-    heard = asking.Heard()
+    heard = Heard()
     found = verdict(source, notebook, key, shell.user_ns.get(key) if success else None, made[key], heard)
     with contextlib.suppress(blanks.Unfit):
         blanks.note(source, notebook, key, found.state == "right")
@@ -81,7 +82,7 @@ def told(printed: str) -> str:
     return "\nIn the first case that is tried it prints:" + "".join(f"\n  {line[:120]}" for line in shown)
 
 
-def verdict(source: str, notebook: str, key: str, function, own, heard: asking.Heard) -> Verdict:
+def verdict(source: str, notebook: str, key: str, function, own, heard: Heard) -> Verdict:
     """Try the function of a cell beside the course's own. `function` is None where the cell did not run.
 
     heard: takes what the reader's function prints.
@@ -98,15 +99,15 @@ def verdict(source: str, notebook: str, key: str, function, own, heard: asking.H
         return not_yet(f"It is {given}, and is called as {expected}")
     if function is None:
         return not_yet("Its cell raises an error")
-    return compared(f"{notebook[:2]}-{key}", asked(function, heard), asked(own, asking.Heard()))
+    return compared(f"{notebook[:2]}-{key}", asked(function, heard), asked(own, Heard()))
 
 
-def asked(function, heard: asking.Heard):
+def asked(function, heard: Heard):
     """A function that answers as `compared` wants it, by packed data alone. What it prints is only heard."""
 
     def answers(name, inputs):
         with contextlib.redirect_stdout(heard):
-            return pack(asking.answer(function, name, unpack(inputs)))
+            return pack(answer(function, name, unpack(inputs)))
 
     return answers
 
@@ -134,8 +135,8 @@ def compared(key: str, mine, own, seed: int = 0) -> Verdict:
 
 def found(key: str, cases: list, answers: list, failed: str) -> Verdict:
     """What comes of a comparison, row by row. failed: how the answers ended too early, or nothing."""
-    kept = [value for said, _, _, value in answers if said == asking.KEPT and value]
-    cases, answers = ([row for row in rows if row[0] != asking.KEPT] for rows in (cases, answers))
+    kept = [value for said, _, _, value in answers if said == KEPT and value]
+    cases, answers = ([row for row in rows if row[0] != KEPT] for rows in (cases, answers))
     other = ""
     for k, case in enumerate(cases):
         said = f"{case[0]}: {case[1]}".rstrip()
@@ -202,15 +203,15 @@ def difference(answer: tuple, right: tuple, same) -> str:
     at = ""
     if isinstance(expected, np.ndarray) and expected.ndim:
         place = next(place for place in np.ndindex(expected.shape) if not same(value[place], expected[place]))
-        at, value, expected = f"at {asking.brief(place)}: ", value[place], expected[place]
-    elif isinstance(expected, list | tuple) and len(asking.brief(expected)) > 40:
+        at, value, expected = f"at {brief(place)}: ", value[place], expected[place]
+    elif isinstance(expected, list | tuple) and len(brief(expected)) > 40:
         place = next(place for place in range(len(expected)) if not same(value[place], expected[place]))
         at, value, expected = f"at {place}: ", value[place], expected[place]
     return f"{at}{spelled(expected, value)}, yours {spelled(value, expected)}"
 
 
 def named(value) -> str:
-    return form(value) if isinstance(value, np.ndarray | list | tuple | Other) else asking.short(value)
+    return form(value) if isinstance(value, np.ndarray | list | tuple | Other) else short(value)
 
 
 def spelled(value, beside) -> str:
@@ -218,4 +219,4 @@ def spelled(value, beside) -> str:
     if isinstance(value, float | np.floating) and isinstance(beside, float | np.floating):
         six = f"{value:.6g}"
         return six if six != f"{beside:.6g}" else repr(float(value))
-    return asking.brief(value)
+    return brief(value)

@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 
-from course.practice.asking import Wrong, called
-from course.practice.asking.high_level import callback_told, fitted, units_counted
-from course.practice.asking.plain_data import form
-from course.practice.exercises.trying import exercise
+from course.practice.cases import Wrong, called
+from course.practice.cases.high_level import callback_told, fitted, units_counted
+from course.practice.cases.plain_data import form
+from course.practice.exercises.judge import exercise
 
 
 @exercise("05-1", lines=5)

@@ -5,10 +5,10 @@ from numbers import Real
 
 import numpy as np
 
-from course.practice.asking import Wrong, called
-from course.practice.asking.kernels import bytes_held, kernel_ran, kinds_of_keys, scalars_compiled
-from course.practice.asking.plain_data import form
-from course.practice.exercises.trying import exercise
+from course.practice.cases import Wrong, called
+from course.practice.cases.kernels import bytes_held, kernel_ran, kinds_of_keys, scalars_compiled
+from course.practice.cases.plain_data import form
+from course.practice.exercises.judge import exercise
 
 FILL = 7.5  # what lies in a result before its kernel runs
 

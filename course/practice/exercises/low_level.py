@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from course.practice.asking import Wrong
-from course.practice.asking.low_level import (
+from course.practice.cases import Wrong
+from course.practice.cases.low_level import (
     function_and_slope,
     function_traced,
     graph_passed,
@@ -13,8 +13,8 @@ from course.practice.asking.low_level import (
     rule_of_a_layer,
     trained,
 )
-from course.practice.asking.plain_data import form
-from course.practice.exercises.trying import exercise
+from course.practice.cases.plain_data import form
+from course.practice.exercises.judge import exercise
 
 NEAR = {"f8": 1e-9, "f4": 1e-4}  # how near a result must come, as a share of the largest number
 

@@ -1,8 +1,8 @@
 """`python3 -m course grade FOLDER`: the blanks and exercises of every student, tried again on numbers drawn for that student.
 
 In FOLDER lies a folder for each student, with their notebooks somewhere inside, or notebooks named after them
-(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`attempt`), confined as far as the system can do it
-(`confined`), on the built levels of this course, in a copy of the project without checks and solutions. That process
+(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`sandbox.worker`), confined as far as the system can do it
+(`sandbox.isolation`), on the built levels of this course, in a copy of the project without checks and solutions. That process
 answers questions. This one asks and compares, and never runs a student's code: what is right is not known there, and
 what is found here cannot be written from there. No mistake of an earlier notebook, no endless loop and no crash costs
 more than its own exercise.
@@ -22,13 +22,13 @@ from typing import NamedTuple
 
 from course.builder.cells import BuildError
 from course.builder.names import ROOT, level_of, names_in
-from course.practice.asking import Blank, Heard, Wrong
-from course.practice.confined import PROTECTIONS
+from course.practice.cases import Blank, Heard, Wrong
 from course.practice.exercises import EXERCISES
-from course.practice.exercises.trying import judged
-from course.practice.filling import asked, compared
-from course.practice.own_notebooks import CHECK, blanks_in, copied, keys_of, level_under, own_of, stubs, texts
-from course.practice.process import START, UNASKED, Ended, Process
+from course.practice.exercises.blanks import asked, compared
+from course.practice.exercises.judge import judged
+from course.practice.grading.own_notebooks import CHECK, blanks_in, copied, keys_of, level_under, own_of, stubs, texts
+from course.practice.sandbox.isolation import PROTECTIONS
+from course.practice.sandbox.process import START, UNASKED, Ended, Process
 from course.setup.arguments import parser
 
 LARGEST = 50 << 20  # bytes of a notebook

@@ -9,7 +9,7 @@ from pathlib import Path
 from course.builder import blanks
 from course.builder.cells import MARKER, blank_in
 from course.builder.names import ROOT, all_in, level_of, names_in, text_path
-from course.practice.asking import CASES
+from course.practice.cases import CASES
 from course.practice.exercises import EXERCISES
 
 SEEN = "course", "data", "levels", "levels_more", "notebooks/text", "notebooks/more/text"  # by a student's code

@@ -1,4 +1,6 @@
-"""`python -m course.practice.confined`: run `attempt` with no more than it needs, as far as this system can take the rest away.
+"""`python -m course.practice.sandbox.isolation`: run `worker` with no more than it needs.
+
+What else there is, this system takes away as far as it can.
 
 On Linux: no network, no process that outlives it, nothing to be read of the teacher's files and nothing to be written but a
 folder of its own, which vanishes. Two things of the kernel do it, both without a privilege: namespaces, where it is alone
@@ -120,12 +122,14 @@ def landlock(libc, home: str, readable: list[str]) -> bool:
 
 
 def main(level: str, home: str, *readable: str) -> None:
-    copy = Path(__file__).parents[2]  # setup put another project's folder on the path: the one with the solutions
+    copy = Path(__file__).parents[3]  # setup put another project's folder on the path: the one with the solutions
     sys.path[:] = [path for path in sys.path if path == str(copy) or not Path(path, "solutions").exists()]
     print(json.dumps(confine(home, list(readable))), flush=True)
-    from course.practice import attempt  # not before: what it imports may start threads, and a fork takes none along
+    from course.practice.sandbox import (
+        worker,  # not before: what it imports may start threads, and a fork takes none along
+    )
 
-    attempt.main(level)
+    worker.main(level)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class Process:
         places = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "IPYTHONDIR"), home)
         places |= {"PYTHONPATH": copy, "LEVELS_CACHE": home / "programs"}
         own = {"MPLBACKEND": "agg", "PYTHONDONTWRITEBYTECODE": "1"} | {key: str(place) for key, place in places.items()}
-        command = [sys.executable, "-m", "course.practice.confined", level, str(home), str(copy), *readable(hidden)]
+        command = [sys.executable, "-m", "course.practice.sandbox.isolation", level, str(home), str(copy), *readable(hidden)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         kept = {key: value for key, value in os.environ.items() if KEPT.fullmatch(key)}
         self.process = subprocess.Popen(command, cwd=home, env=kept | own, start_new_session=True, **pipes)
@@ -48,7 +48,7 @@ class Process:
             self.protections = self.exchange(START, START, b"")  # said before anything of the student's has run
 
     def ask(self, seconds: float, *what, limit: float = 0):
-        """The answer to a request (`attempt`). Raises Ended."""
+        """The answer to a request (`worker`). Raises Ended."""
         number = secrets.token_hex(8)  # nobody can answer before he is asked
         match self.exchange(seconds, limit or seconds, json.dumps([number, *what]).encode() + b"\n"):
             case [str() as said, answer] if said == number:
@@ -84,7 +84,7 @@ class Process:
 
     def end(self) -> None:
         """End the process, and what it started."""
-        self.process.terminate()  # on Linux the guards of `confined` end all that is left
+        self.process.terminate()  # on Linux the guards of `isolation` end all that is left
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
         with contextlib.suppress(OSError):

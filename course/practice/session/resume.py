@@ -29,9 +29,9 @@ LEFT_OUT = (
     "figures.",
     "widgets.",
     "great.",
+    "tour.",
     "drawing.",
     "page.",
-    "bands.",
     "compare.",
     "checks.",
     "exercises.",
@@ -171,10 +171,10 @@ def run_silently(shell, name: str, cell, source: str) -> BaseException | None:
     """Run a cell of this notebook again. Returns its error; of a blank none, for the course's own stands there then."""
     result = shell.run_cell(source, silent=True)
     if key := blank_in(cell.source):
-        from course.practice import filling
+        from course.practice.exercises.blanks import try_blank
 
         WRITTEN[key] = cell.source
-        filling.ran(cell.source, core_of(name), key, result.success)
+        try_blank(cell.source, core_of(name), key, result.success)
         return result.error_before_exec
     return result.error_before_exec or result.error_in_exec
 
