@@ -8,7 +8,6 @@ What every notebook needs stands at the door, all else in the room of its trade:
 `data` (how its files were made), `bench` (beside other libraries), `programs` (as those libraries' readers write them).
 """
 
-import importlib
 import sys
 
 if sys.version_info < (3, 6):  # noqa: UP036 (Python 2 can read this file, and no other one of the course)
@@ -21,6 +20,4 @@ def __getattr__(name):
         from course.inspection.where import where
 
         return where
-    if name == "exercises":  # as exercises began before there were rooms: a reader's own cells still say so
-        return importlib.import_module("course.practice.exercises")
     raise AttributeError("module " + repr(__name__) + " has no attribute " + repr(name))

@@ -220,12 +220,10 @@ def test_every_name_of_the_two_spellings_has_its_line():
         assert place and place.source, asked
 
 
-def test_what_has_an_address_keeps_it():
-    """A reader's own cells were written before there were rooms, and still begin so."""
-    from course import compare, exercises, reference, tasks, where
+def test_what_every_notebook_needs_stands_at_the_door():
+    from course import compare, reference, tasks, where
 
     assert where("exp") and compare.measure and reference.dnn_classifier and tasks.linear
-    assert exercises is importlib.import_module("course.practice.exercises")
 
 
 def test_the_package_has_no_other_surprise():
