@@ -67,10 +67,10 @@ def remember(result) -> None:
         WRITTEN[key] = source
         print(try_blank(source, core_of(WATCHED[0]), key, result.success))
     if HOME[0] == ROOT / MINE:
-        from course.practice.session import resume  # where the reader is, and whether he has just come back
+        from course.practice.session import replay, stops  # whether the reader has just come back, and where he is
 
-        if source.strip() and not resume.bring_back(WATCHED[0]):
-            resume.note(WATCHED[0], cell_id, source)
+        if source.strip() and not replay.bring_back(WATCHED[0]):
+            stops.note(WATCHED[0], cell_id, source)
 
 
 class NotBuilt:
