@@ -3,9 +3,10 @@
     from course import build, compare, figures, reference, tasks, where
     from course.practice import checks, exercises
 
-What every notebook needs stands at the door, all else in the room of its trade: `setup` (what the commands do), `builder`
-(texts, notebooks, levels), `practice` (predictions, exercises, grading), `figures`, `inspection` (side by side, x-ray),
-`data` (how its files were made), `bench` (beside other libraries), `programs` (as those libraries' readers write them).
+What every notebook needs stands at the door, all else in the room of its trade: `setup` (what the commands do),
+`builder` (texts, notebooks, levels), `practice` (predictions, exercises, grading), `figures`, `inspection` (side by
+side, x-ray), `data` (how its files were made), `bench` (beside other libraries), `programs` (as those libraries'
+readers write them).
 """
 
 import sys

@@ -30,9 +30,9 @@ HOME = [ROOT]  # where its `levels` are: in the course's folder, or in `mine`
 def watch(name: str, *packages: str) -> None:
     """Remember what runs in this notebook, for `level` to compare, and explain imports of levels not built yet.
 
-    In a reader's notebook, `levels` are those that the reader built. The trail and the five import the core alone; those in
-    `more` import `levels_more`, and some need packages that not every environment has. Raises BuildError where one of these
-    is missing.
+    In a reader's notebook, `levels` are those that the reader built. The trail and the five import the core alone;
+    those in `more` import `levels_more`, and some need packages that not every environment has. Raises BuildError where
+    one of these is missing.
     """
     from IPython import get_ipython
 

@@ -55,7 +55,8 @@ def home(folder, names):
 def line_of(root, package, path, thing):
     """(file, its first line, its last line) of what that package of `levels_more` calls so; 0 where no line names it.
 
-    That is where the text names it; else where the class or function is written; else where it is imported, or its room filled.
+    That is where the text names it; else where the class or function is written; else where it is imported, or its room
+    filled.
     """
     *around, name = path
     file, around = home(root / "levels_more", [package, *around])
@@ -66,7 +67,7 @@ def line_of(root, package, path, thing):
 
 
 def named_in(files, around, name=None, kinds=HERE):
-    """(file, first line, last line) of the best statement of these kinds that names it, inside of what `around` names; or None."""
+    """(file, first, last line) of the best statement of these kinds that names it, inside of `around`; or None."""
     found = []  # (how good a place it is, file, lines)
     for order, each in enumerate(files):
         for statement in ast.parse(each.read_text(encoding="utf-8")).body:

@@ -34,7 +34,7 @@ ROOMS = {  # each package's rooms; a room imports from its own, and from those b
 
 
 def room_of(module):
-    """The room of a module as "levels_more.mid_level"; the module itself where it stands in none, as "levels_more.checks"."""
+    """The room of a module as "levels_more.mid_level"; or the module, if it stands in none: "levels_more.checks"."""
     package, *rest = module.split(".")
     return ".".join([package, *rest[:1]])
 
@@ -56,7 +56,8 @@ def imports_of(path, root=ROOT):
 def arrows(root=ROOT, own=False):
     """{(room, a room that it imports): [(file, module, names, whether when the file is imported)]}, between files.
 
-    The fronts of rooms are left out, for they hand on what stands in others; imports of a room's own files count if `own` says so.
+    The fronts of rooms are left out, for they hand on what stands in others; imports of a room's own files count if
+    `own` says so.
     """
     found = defaultdict(list)
     for package in ROOMS:

@@ -85,7 +85,8 @@ def places(root=ROOT):
 def places_of_more(root):
     """The Place of every name in the modules of `levels_more`, with the notebook that shows it, if one does.
 
-    A module adds to the level whose front its contents name; else to the highest that it, or one that it imports, imports.
+    A module adds to the level whose front its contents name; else to the highest that it, or one that it imports,
+    imports.
     """
     files = {path.relative_to(root / MORE).with_suffix(""): path for path in (root / MORE).rglob("[a-z]*.py")}
     own = sorted(module for module in files if module.parts[0] not in SPELLINGS)
@@ -166,7 +167,7 @@ def names_of(statement):
 
 
 def place_of(code, index):
-    """The Place of a function's code: by its line in a built file, or, in a notebook, by its name in the newest level."""
+    """The Place of a function's code: by its line in a built file or, in a notebook, its name in the newest level."""
     file = Path(code.co_filename).as_posix()
     built = [p for p in index if file.endswith(f"/{p.file}")]
     inside = [p for p in built if p.first <= code.co_firstlineno <= p.last]

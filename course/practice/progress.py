@@ -79,7 +79,7 @@ def level_of(name: str) -> str:
 
 
 def counts(noted: dict, names: list[str]) -> dict[str, str]:
-    """What was done of the predictions, blanks and exercises of these notebooks. What two of them ask is one question."""
+    """What was done of the predictions, blanks and exercises of these notebooks. What two of them ask counts once."""
     every = [asked(text_path(ROOT, name)) for name in names]
     questions, blanks, exercises = (
         dict.fromkeys(each for found in every for each in found[kind])
@@ -94,7 +94,7 @@ def counts(noted: dict, names: list[str]) -> dict[str, str]:
 
 
 def table() -> str:
-    """A row for each level, with its notebook of the trail, its own and those in `more`; their sum; and what is next."""
+    """A row for each level, with its notebook of the trail, its own and those in `more`; their sum; what is next."""
     from course.practice.session import resume
 
     noted, names = load(), all_in(ROOT)

@@ -1,4 +1,4 @@
-"""Nothing of a reader's is lost: whatever a command replaces goes aside first, with a list of it, from which `undo` works.
+"""Nothing of a reader's is lost: what a command replaces goes aside first, with a list of it, from which `undo` works.
 
 What is kept lies in folders of `.course/aside/`, one for each command.
 """

@@ -1,4 +1,4 @@
-"""`python3 -m course reset`, `catch-up` and `undo`: the course's own comes back to the reader's desk, and nothing is lost."""
+"""`python3 -m course reset`, `catch-up` and `undo`: the course's own comes back to the desk, and nothing is lost."""
 
 import sys
 from pathlib import Path

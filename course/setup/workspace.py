@@ -88,7 +88,7 @@ def has_browser() -> bool:
 
 
 def brought(root: Path, name: str) -> tuple[dict[str, str | None], list[str]]:
-    """What has to be written for one notebook and its level, as {path: text, or None: no such file}, and what to tell."""
+    """What must be written for one notebook and its level, as {path: text, or None: no such file}; what to tell."""
     known = stamp_of(root, name) == stamp_in(root / BASE / f"{name}.ipynb") and (root / MINE / f"{name}.ipynb").exists()
     built = name not in names_in(root) or (root / MINE / "levels" / level_of(name)).is_dir()
     if known and built:

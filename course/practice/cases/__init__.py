@@ -1,8 +1,8 @@
 """What a check asks of a reader's function or class, where that runs: questions, and answers that are plain data.
 
 A check (`exercises`) draws inputs, asks, and compares the answer with what is right. In a notebook one process does
-both. To grade, a student's code answers in a process of its own (`sandbox.worker`), which holds this package, and neither
-checks nor solutions: nothing in here knows what is right.
+both. To grade, a student's code answers in a process of its own (`sandbox.worker`), which holds this package, and
+neither checks nor solutions: nothing in here knows what is right.
 """
 
 import ctypes
@@ -34,7 +34,7 @@ class Wrong(Exception):
 
 
 class Late(SystemExit):
-    """Raised inside a call that takes too long: no `except Exception` catches it, and no thread says that it ended so."""
+    """Raised inside a call that takes too long: no `except Exception` catches it, no thread says that it ended so."""
 
 
 def question(function):
@@ -88,7 +88,7 @@ class Heard(io.TextIOBase):
 
 @question
 def filled(mine, key, seed):
-    """[(a case in words, the name of a part or "", its class if it is no plain data, the part)], and what went wrong or None."""
+    """[(a case in words, the name of a part or "", its class if it is no plain data, the part)], what went wrong."""
     rows, draw = [], np.random.default_rng(seed)
     try:
         for said, value in CASES[key](mine, draw):
@@ -219,8 +219,9 @@ def in_time(mine, run):
 def stop(thread):
     """Raise Late in a thread until it ends: again and again, for the sake of a loop that catches everything.
 
-    Not at once again, and ever later: one that arrives while Python tidies up is only told of, and that takes its time; a
-    second one must not interrupt it. What even that cannot stop, a sleep or compiled code, is left alone after a second.
+    Not at once again, and ever later: one that arrives while Python tidies up is only told of, and that takes its time;
+    a second one must not interrupt it. What even that cannot stop, a sleep or compiled code, is left alone after a
+    second.
     """
     for pause in (0.1, 0.3, 0.6):
         if thread.is_alive():

@@ -18,7 +18,7 @@ def compiler():
 
 @question
 def kernel_ran(mine, said, compiled, out, inputs):
-    """`out` and the inputs after kernel(out, *inputs), compiled for the dtype of `out`, and with every index checked, or not."""
+    """`out` and the inputs after kernel(out, *inputs), compiled for the dtype of `out`, every index checked or not."""
     function = mine.function
     if compiled:
         function = mine.call(said, compiler(), function, out.dtype, boundscheck=True)
@@ -54,7 +54,7 @@ def scalars_compiled(mine, said, x, y, out):
 
 @question
 def kinds_of_keys(mine, texts):
-    """For each text that defines a function f, the number of the first one whose f has an equal key, or None for a None.
+    """For each text that defines a function f, the number of the first whose f has an equal key, or None for a None.
 
     A text is run as a cell of a notebook is: its functions know their module, and their source is found.
     """
@@ -120,7 +120,7 @@ def in_a_program(mine, said, rows):
 
 
 class Watched(np.ndarray):
-    """An array that notes where the elements lie that are read from it, or from its rows: `places`, in numbers from its start."""
+    """An array that notes which elements are read, from it or its rows: `places`, in numbers from its start."""
 
     def __array_finalize__(self, base):
         self.places, self.start = getattr(base, "places", None), getattr(base, "start", 0)
@@ -142,7 +142,7 @@ def watched(array):
 
 @cases("02-matmul_ikj")
 def matmul_ikj(mine, draw):
-    """As Python, and compiled, with every index checked; and the order of the loops, by the numbers of x that are read."""
+    """As Python, and compiled, every index checked; and the order of the loops, by the numbers of x that are read."""
     x, w, out = np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]), np.array([[4.0]])
     mine.call("[[1, 2]] @ [[3], [4]], and out holds a 4", mine.function, out, x, w)
     yield "[[1, 2]] @ [[3], [4]], and out holds a 4", out
@@ -162,6 +162,8 @@ def matmul_ikj(mine, draw):
     if rows != sorted(rows) or len(x.places) > len({*x.places}):  # a column at a time, or a row more than once
         order = ", ".join(map(str, x.places[:8]))
         raise Wrong(
-            f"its numbers are right, but its loops are in another order: of the six numbers of an x of shape (2, 3) it reads "
-            f"{order}, …. With `for i`, `for k` and, innermost, `for j`, it reads them one after the other, and walks along the rows of w"
+            "its numbers are right, but its loops are in another order: "
+            f"of the six numbers of an x of shape (2, 3) it reads {order}, …. "
+            "With `for i`, `for k` and, innermost, `for j`, it reads them one after the other, "
+            "and walks along the rows of w"
         )

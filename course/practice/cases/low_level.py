@@ -123,7 +123,7 @@ def products(constant, w):
 @question
 @interpreted()
 def graph_passed(mine, said, program, shapes):
-    """The graph that a pass makes of a program's, as [(op, the numbers of its inputs, what a leaf holds)], and its outputs.
+    """The graph that a pass makes of a program's, as [(op, numbers of its inputs, what a leaf holds)], and its outputs.
 
     A leaf holds its number where it is an input, an array where it is a constant, and None where it is the variable w.
     """
@@ -195,7 +195,8 @@ def heard(tape, said, result, *given):
     for each in made:
         if all(each is not known for known in (*given, *(record[3] for record in tape.records))):
             raise Wrong(
-                f"{said}: this was computed beside the door, so no tape heard of it, and in a program it has no numbers: "
+                f"{said}: this was computed beside the door, so no tape heard of it, "
+                "and in a program it has no numbers: "
                 "compute with the tensors' own operators and with functions such as `reduce_sum`"
             )
 
@@ -276,7 +277,7 @@ def needed_by(mine, draw):
 
 
 def left_of(mine, told, nodes, wanted):
-    """The list of nodes that the function gives. Raises Wrong where it gives no list, or changes the lists that it got."""
+    """The list of nodes that the function gives. Raises Wrong where it gives none, or changes the lists that it got."""
     given = [*nodes.values()], [nodes[name] for name in wanted]
     before = [list(each) for each in given]
     _, left = mine.on(told, *given)

@@ -1,6 +1,7 @@
 """Answers as plain data: `pack` and `unpack` make what can cross a pipe.
 
-What `unpack` takes may come from anybody: it makes numbers, texts, lists and arrays of it, runs nothing, and calls no method of it.
+What `unpack` takes may come from anybody: it makes numbers, texts, lists and arrays of it, runs nothing, and calls no
+method of it.
 """
 
 import base64

@@ -1,8 +1,9 @@
 """What a reader fills into a blank is tried beside the course's own: on the same cases, told by the first that differs.
 
-It is right if it gives what the course's own gives, up to rounding. If it gives that to the last bit, the reader's `levels` is
-built from it. If not, the reader is told which digits differ and what would give the same ones, and the course's own goes on.
-Nothing that is written in a cell stops the notebook here: no loop without end, no exception, no name misspelt.
+It is right if it gives what the course's own gives, up to rounding. If it gives that to the last bit, the reader's
+`levels` is built from it. If not, the reader is told which digits differ and what would give the same ones, and the
+course's own goes on. Nothing that is written in a cell stops the notebook here: no loop without end, no exception, no
+name misspelt.
 """
 
 import contextlib
@@ -17,7 +18,8 @@ from course.practice.cases.plain_data import Other, form, pack, unpack
 from course.practice.checks import brief
 from course.practice.exercises.judge import equal
 
-SAME_BITS = {  # "key of a blank": what gives the bits of the course's own; for each blank that can be right with others
+# {key of a blank: what gives the bits of the course's own}, for each blank that can be right with others
+SAME_BITS = {
     "01-line_slopes": "`g * error + g * error` for `de`, and an input times `de` for a weight",
     "01-through_relu": "`dot(d, row)`, and 0.0 where relu cut",
     "02-relu_grad": "`select(y <= 0.0, 0.0, dy)`: -0.0 is another number than 0.0",
@@ -46,7 +48,7 @@ UNTOUCHED = Verdict("still blank", "not filled in, so the course's own goes on")
 
 
 def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
-    """What to say when the cell of a blank has run: it is tried, and the course's own is put in place of what is not right.
+    """What to say when the cell of a blank has run: it is tried, and the course's own replaces what is not right.
 
     source: the cell; success: whether it ran without an error.
     """
@@ -155,7 +157,8 @@ def found(key: str, cases: list, answers: list, failed: str) -> Verdict:
         return Verdict("other bits", f"{right}. {kept[0]} So the course's own goes on.")
     if other:
         same = f" The course's bits come from {SAME_BITS[key]}." if key in SAME_BITS else ""
-        text = f"{right}, but rounded in another way. {other}.{same} All levels must agree to the last bit, so the course's own goes on."
+        text = f"{right}, but rounded in another way. {other}.{same}"
+        text += " All levels must agree to the last bit, so the course's own goes on."
         return Verdict("other bits", text)
     bits = ", to the last bit" if any(map(has_digits, cases)) else ""
     return Verdict("right", f"right{bits} ({count} cases). Yours goes on, and into your levels.")

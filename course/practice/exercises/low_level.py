@@ -120,7 +120,7 @@ def values_of(said, graph, inputs, variable):
             known.append(UFUNCS[op](*given))
             ops += 1
         else:
-            known.append({"input": lambda: inputs[leaf], "variable": lambda: variable}.get(op, lambda: leaf)())  # noqa: B023
+            known.append(inputs[leaf] if op == "input" else variable if op == "variable" else leaf)
     return [known[k] for k in outputs], ops
 
 

@@ -1,11 +1,11 @@
-"""`python3 -m course grade FOLDER`: the blanks and exercises of every student, tried again on numbers drawn for that student.
+"""`python3 -m course grade FOLDER`: every student's blanks and exercises, tried again on numbers drawn for them.
 
 In FOLDER lies a folder for each student, with their notebooks somewhere inside, or notebooks named after them
-(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`sandbox.worker`), confined as far as the system can do it
-(`sandbox.isolation`), on the built levels of this course, in a copy of the project without checks and solutions. That process
-answers questions. This one asks and compares, and never runs a student's code: what is right is not known there, and
-what is found here cannot be written from there. No mistake of an earlier notebook, no endless loop and no crash costs
-more than its own exercise.
+(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`sandbox.worker`), confined as far as the system
+can do it (`sandbox.isolation`), on the built levels of this course, in a copy of the project without checks and
+solutions. That process answers questions. This one asks and compares, and never runs a student's code: what is right is
+not known there, and what is found here cannot be written from there. No mistake of an earlier notebook, no endless loop
+and no crash costs more than its own exercise.
 """
 
 import contextlib
@@ -92,7 +92,7 @@ class Unreadable(Exception):
 def grade(
     student: str, name: str, path: Path | None, keys: list[str], seconds: float, root: Path, hidden: Path
 ) -> list[Row]:
-    """Try these exercises of a student's notebook, by code that cannot look into `hidden`. Always returns, a row for each."""
+    """Try these exercises of a student's notebook, by code that cannot see `hidden`. Always returns a row for each."""
     found, seed = {}, seed_of(student)
     if path:
         try:
@@ -123,8 +123,9 @@ def sources_of(path: Path) -> list[tuple[str, str]]:
 def attempt(name: str, cells: list, keys: list[str], seed: int, seconds: float, root: Path, hidden: Path) -> dict:
     """{exercise: (state, text)} of a notebook's cells, and under "all" what holds for exercises that were not come to.
 
-    Only blanks and the section Exercises are run, with the names of the built level and with the notebook's imports, so that a mistake
-    elsewhere costs no exercise. A process that ends or hangs in a cell is started again without that cell.
+    Only blanks and the section Exercises are run, with the names of the built level and with the notebook's imports, so
+    that a mistake elsewhere costs no exercise. A process that ends or hangs in a cell is started again without that
+    cell.
     """
     begin = next((n for n, (_, source) in enumerate(cells) if SECTION.search(source)), len(cells))
     code = {n: source for n, (kind, source) in enumerate(cells) if kind == "code"}

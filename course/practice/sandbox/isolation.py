@@ -2,10 +2,11 @@
 
 What else there is, this system takes away as far as it can.
 
-On Linux: no network, no process that outlives it, nothing to be read of the teacher's files and nothing to be written but a
-folder of its own, which vanishes. Two things of the kernel do it, both without a privilege: namespaces, where it is alone
-(https://man7.org/linux/man-pages/man7/namespaces.7.html), and Landlock (https://docs.kernel.org/userspace-api/landlock.html).
-A container may refuse the first, an old kernel the second. Elsewhere the limits of POSIX are left, where there are any.
+On Linux: no network, no process that outlives it, nothing to be read of the teacher's files and nothing to be written
+but a folder of its own, which vanishes. Two things of the kernel do it, both without a privilege: namespaces, where it
+is alone (https://man7.org/linux/man-pages/man7/namespaces.7.html), and Landlock
+(https://docs.kernel.org/userspace-api/landlock.html). A container may refuse the first, an old kernel the second.
+Elsewhere the limits of POSIX are left, where there are any.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ PROTECTIONS = (NETWORK, FILES, PROCESSES, SPACE, LIMITS)
 
 
 def confine(home: str, readable: list[str]) -> list[str]:
-    """Give up what an attempt does not need, for good, and for all that it starts. Returns which PROTECTIONS that makes.
+    """Give up what a worker does not need, for good, and for all that it starts. Returns which PROTECTIONS that makes.
 
     On Linux it returns in a new process, a descendant, and others wait for its end.
     """
@@ -55,7 +56,7 @@ def confine(home: str, readable: list[str]) -> list[str]:
 
 
 def leave(libc) -> bool:
-    """Enter namespaces of its own, as the same user: of users, mounts, processes and messages, and one without a network."""
+    """Enter namespaces of its own, as the same user: of users, mounts, processes, messages; one without a network."""
     user, group = os.getuid(), os.getgid()
     if libc.unshare(0x10000000 | 0x00020000 | 0x20000000 | 0x08000000 | 0x40000000):
         return False

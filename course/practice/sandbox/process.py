@@ -30,7 +30,7 @@ class Ended(BaseException):  # no Exception: a check that asks does not take it 
 
 
 class Process:
-    """A student's code, at the other end of two pipes. Nothing that comes from there is believed to be more than data."""
+    """A student's code, at the other end of two pipes. What comes from there is believed to be data, no more."""
 
     def __init__(self, level: str, copy: Path, hidden: Path):
         home = copy.parent / "home"
@@ -38,7 +38,15 @@ class Process:
         places = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "IPYTHONDIR"), home)
         places |= {"PYTHONPATH": copy, "LEVELS_CACHE": home / "programs"}
         own = {"MPLBACKEND": "agg", "PYTHONDONTWRITEBYTECODE": "1"} | {key: str(place) for key, place in places.items()}
-        command = [sys.executable, "-m", "course.practice.sandbox.isolation", level, str(home), str(copy), *readable(hidden)]
+        command = [
+            sys.executable,
+            "-m",
+            "course.practice.sandbox.isolation",
+            level,
+            str(home),
+            str(copy),
+            *readable(hidden),
+        ]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         kept = {key: value for key, value in os.environ.items() if KEPT.fullmatch(key)}
         self.process = subprocess.Popen(command, cwd=home, env=kept | own, start_new_session=True, **pipes)
@@ -98,7 +106,7 @@ class Process:
 
 
 def readable(hidden: Path) -> list[str]:
-    """What may be read, on Linux: Python and its packages, and all that lies beside the course, `hidden` and the home."""
+    """What may be read, on Linux: Python, its packages, and all that lies beside the course, `hidden` and the home."""
     away = [Path(each).resolve() for each in (ROOT, hidden, Path.home(), tempfile.gettempdir())]
 
     def beside(folder: Path):

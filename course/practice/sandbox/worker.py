@@ -3,7 +3,7 @@
 `grading` starts it by `isolation`, in a copy of the project that holds neither checks nor solutions. Each line
 that comes in is a request in JSON, [number, what, ...], and is answered by one line, [the same number, ...]:
 
-    cell SOURCE              -> the keys of the exercises that the cell hands to `exercises.check`, and how it failed, or null
+    cell SOURCE              -> the keys that the cell hands to `exercises.check`, and how it failed, or null
     imports SOURCES          -> null; of these cells only the imports are run
     ask KEY QUESTION INPUTS  -> how a question of `cases` was answered, and the answer
 

@@ -32,7 +32,7 @@ LEFT_OUT = (
 
 
 def bring_back(name: str, root: Path = ROOT) -> bool:
-    """If `course resume` asked for it: run what ran in this notebook before, up to where the reader stopped, in silence.
+    """If `course resume` asked for it: run what ran in this notebook, up to where the reader stopped, in silence.
 
     Returns whether it did.
     """

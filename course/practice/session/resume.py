@@ -28,14 +28,14 @@ def ideas(root: Path, stop: Stop) -> list[str]:
 
 
 def core_under(root: Path, name: str) -> str:
-    """A notebook of the trail or of the five itself; of another one the core after the one that it branches off from."""
+    """A notebook of the trail or of the five itself; of another one the core after the one it branches off from."""
     if name in trail_in(root) + names_in(root):
         return name
     return name.split("/")[-1][:2] + "~"
 
 
 def told(cells: list) -> list[str]:
-    """What stands at a notebook's stopping points, without the questions that lead on. Other sentences lean on their page."""
+    """What stands at a notebook's stopping points, without the questions that lead on. Others lean on their page."""
     found = [each for cell in cells if cell.cell_type == "markdown" for each in STOP.findall(cell.source)]
     return [re.sub(r"(?<=[.!]) [^.!]*\?$", "", plain(" ".join(each.split()))) for each in found]
 
@@ -73,7 +73,7 @@ def at_the_end(root: Path, stop: Stop) -> bool:
 
 
 def main(root: Path = ROOT) -> tuple[str, str]:
-    """What to tell the reader who comes back, and the notebook to open. Asks for the state if there is one to bring back."""
+    """What to tell the reader who comes back, and the notebook to open. Asks for the state, if there is one."""
     stop = stopped(root)
     path = root / MINE / ASKED
     path.unlink(missing_ok=True)
