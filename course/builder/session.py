@@ -69,8 +69,8 @@ def remember(result) -> None:
     if HOME[0] == ROOT / MINE:
         from course.practice.session import replay, stops  # whether the reader has just come back, and where he is
 
-        if source.strip() and not replay.bring_back(WATCHED[0]):
-            stops.note(WATCHED[0], cell_id, source)
+        if source.strip() and not replay.restore_state(WATCHED[0]):
+            stops.note_cell(WATCHED[0], cell_id, source)
 
 
 class NotBuilt:

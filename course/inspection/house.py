@@ -74,7 +74,7 @@ def arrows(root=ROOT, own=False):
     return found
 
 
-def drawn(root=ROOT):
+def draw(root=ROOT):
     """The map as text: a line for each room, the lowest first."""
     leads = defaultdict(set)
     for here, there in arrows(root):
@@ -102,5 +102,5 @@ def in_page(text):
 if __name__ == "__main__":
     if "--write" in sys.argv:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(FENCE)
-        PAGE.write_text(before + FENCE + drawn() + rest[rest.index("```") :], encoding="utf-8")
-    print(drawn(), end="")
+        PAGE.write_text(before + FENCE + draw() + rest[rest.index("```") :], encoding="utf-8")
+    print(draw(), end="")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from course.builder.names import ROOT
 from course.figures import LEVELS
 from course.inspection import framework_names
-from course.inspection.source_index import MORE, Place, place_of, places, plugged
+from course.inspection.source_index import MORE, Place, front_modules, place_of, places
 
 NAMES = """
     Linear = Dense                              InputLayer = Input
@@ -91,7 +91,7 @@ def where(name):
     of `levels_more` that spells it so. Raises LookupError, with the nearest names, for what the course does not have.
     """
     index, spelling = places(), spelling_of(name)
-    modules = {module.replace(".", "/") for _, module in plugged()}
+    modules = {module.replace(".", "/") for _, module in front_modules()}
     index = [place for place in index if place.level != MORE or place.room in modules]
     core_first = sorted(index, key=lambda place: place.level == MORE)
     known = dict.fromkeys(place.name for place in core_first)

@@ -61,7 +61,7 @@ def solved(key: str) -> None:
     record("exercises", key, date.today().isoformat())
 
 
-def asked(path: Path) -> dict[str, list[str]]:
+def questions_in(path: Path) -> dict[str, list[str]]:
     """What a notebook's text asks: its questions, and the keys of its exercises and blanks."""
     text = read_text(path)
     keys, number = filter(None, map(blank_in, text.split("\n"))), path.stem.split("_")[0].zfill(2)
@@ -80,7 +80,7 @@ def level_of(name: str) -> str:
 
 def counts(noted: dict, names: list[str]) -> dict[str, str]:
     """What was done of the predictions, blanks and exercises of these notebooks. What two of them ask counts once."""
-    every = [asked(text_path(ROOT, name)) for name in names]
+    every = [questions_in(text_path(ROOT, name)) for name in names]
     questions, blanks, exercises = (
         dict.fromkeys(each for found in every for each in found[kind])
         for kind in ("predictions", "blanks", "exercises")

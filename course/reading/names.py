@@ -13,7 +13,7 @@ from course.builder.names import ROOT
 from course.figures import LEVELS
 from course.inspection import house
 from course.inspection.framework_names import NOTEBOOKS
-from course.inspection.source_index import MORE, named, places_of_more
+from course.inspection.source_index import MORE, definitions_in, places_of_more
 
 INDEX = """# The names
 
@@ -120,7 +120,7 @@ def written(root=ROOT):
         level, words = path.stem.split("_", 1)[1], f"Written in {path.stem.replace('_', ' ')}"
         for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], 1):
             if room := exported(cell):
-                for name, *_ in named("".join(cell["source"])):
+                for name, *_ in definitions_in("".join(cell["source"])):
                     found[f"levels.{level}.{room}.{name}"] = words, f"../notebooks/{path.stem}.html#cell-{number}"
     return found
 

@@ -90,10 +90,8 @@ COMMANDS = {  # name: (a line of help, what it takes)
     ),
     "progress": ("how many predictions were right, and which exercises are done", []),
     "resume": (
-        "where you stopped, three ideas, and JupyterLab there: its first cell brings the state back"
-        " (--tell only tells)",
+        "where you stopped, three ideas, and JupyterLab there: its first cell brings the state back",
         [
-            argument("--tell", action="store_true", help="only tell; open nothing"),
             argument("--no-browser", action="store_true", help="print the address instead of opening it"),
             argument("--port", type=port, metavar="NUMBER", help="where it listens, as for lab"),
         ],

@@ -36,12 +36,12 @@ def resume(arguments):
     from course.setup import workspace
 
     try:
-        lines = [] if "--tell" in arguments else workspace.open_desk(build.ROOT)
+        lines = workspace.open_desk(build.ROOT)
         told, opened = resume.main(build.ROOT)
     except BuildError as error:
         fail(str(error))
     print("\n".join([*lines, told]), flush=True)
-    return 0 if "--tell" in arguments else open_lab(arguments, opened)
+    return open_lab(arguments, opened)
 
 
 def open_lab(arguments, opened):

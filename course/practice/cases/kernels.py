@@ -119,7 +119,7 @@ def in_a_program(mine, said, rows):
     return y
 
 
-class Watched(np.ndarray):
+class AccessRecorder(np.ndarray):
     """An array that notes which elements are read, from it or its rows: `places`, in numbers from its start."""
 
     def __array_finalize__(self, base):
@@ -134,8 +134,8 @@ class Watched(np.ndarray):
         return super().__getitem__(key)
 
 
-def watched(array):
-    result = array.view(Watched)
+def recorded(array):
+    result = array.view(AccessRecorder)
     result.places, result.start = [], array.__array_interface__["data"][0]
     return result
 
@@ -156,7 +156,7 @@ def matmul_ikj(mine, draw):
     mine.call(said, program, out, draw.normal(size=(3, 5)), draw.normal(size=(5, 4)))
     mine.patience = 1
     yield said, out
-    x = watched(draw.normal(size=(2, 3)))
+    x = recorded(draw.normal(size=(2, 3)))
     mine.call("x of shape (2, 3)", mine.function, np.zeros((2, 2)), x, draw.normal(size=(3, 2)))
     rows = [place // 3 for place in x.places]
     if rows != sorted(rows) or len(x.places) > len({*x.places}):  # a column at a time, or a row more than once

@@ -13,8 +13,8 @@ import numpy as np
 
 from course.builder import blanks
 from course.practice import progress
-from course.practice.cases import KEPT, Blank, Heard, Wrong, answer, short
-from course.practice.cases.plain_data import Other, form, pack, unpack
+from course.practice.cases import KEPT, Blank, CapturedOutput, Wrong, answer, short
+from course.practice.cases.plain_data import Other, describe, pack, unpack
 from course.practice.checks import brief
 from course.practice.exercises.judge import equal
 
@@ -61,7 +61,7 @@ def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
         return f"{key}: {error}"
     made, name = {}, shell.compile.cache(course)  # so that its source can be shown, as that of a cell
     exec(compile(course, name, "exec"), shell.user_ns, made)  # its globals are the notebook's
-    heard = Heard()
+    heard = CapturedOutput()
     found = verdict(source, notebook, key, shell.user_ns.get(key) if success else None, made[key], heard)
     with contextlib.suppress(blanks.Unfit):
         blanks.note(source, notebook, key, found.state == "right")
@@ -69,13 +69,13 @@ def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
         progress.solved(f"{notebook[:2]}-{key}")
     if found.state != "right":
         shell.user_ns[key] = made[key]
-    return f"{key}: {found.text}" + told(heard.text)
+    return f"{key}: {found.text}" + printed_lines(heard.text)
 
 
 LINES = 10  # of what a function prints: enough to find a mistake, and a loop that prints does not fill the page
 
 
-def told(printed: str) -> str:
+def printed_lines(printed: str) -> str:
     """What a reader's function printed in the first case that was tried, to stand beneath the verdict."""
     lines = printed.splitlines()
     if not lines:
@@ -84,7 +84,7 @@ def told(printed: str) -> str:
     return "\nIn the first case that is tried it prints:" + "".join(f"\n  {line[:120]}" for line in shown)
 
 
-def verdict(source: str, notebook: str, key: str, function, own, heard: Heard) -> Verdict:
+def verdict(source: str, notebook: str, key: str, function, own, heard: CapturedOutput) -> Verdict:
     """Try the function of a cell beside the course's own. `function` is None where the cell did not run.
 
     heard: takes what the reader's function prints.
@@ -101,10 +101,10 @@ def verdict(source: str, notebook: str, key: str, function, own, heard: Heard) -
         return not_yet(f"It is {given}, and is called as {expected}")
     if function is None:
         return not_yet("Its cell raises an error")
-    return compared(f"{notebook[:2]}-{key}", asked(function, heard), asked(own, Heard()))
+    return compare_answers(f"{notebook[:2]}-{key}", answers_of(function, heard), answers_of(own, CapturedOutput()))
 
 
-def asked(function, heard: Heard):
+def answers_of(function, heard: CapturedOutput):
     """A function that answers as `compared` wants it, by packed data alone. What it prints is only heard."""
 
     def answers(name, inputs):
@@ -114,7 +114,7 @@ def asked(function, heard: Heard):
     return answers
 
 
-def compared(key: str, mine, own, seed: int = 0) -> Verdict:
+def compare_answers(key: str, mine, own, seed: int = 0) -> Verdict:
     """Compare the answers of a reader's function with those of the course's own, whoever hands them over."""
     inputs = pack([key, seed])
     try:
@@ -126,7 +126,7 @@ def compared(key: str, mine, own, seed: int = 0) -> Verdict:
     try:
         answers, failed = unpack(mine("filled", inputs))
         answers = [(str(said), str(name), str(kind), value) for said, name, kind, value in answers]
-        return found(key, cases, answers, str(failed)[:400] if failed else "")
+        return compare_rows(key, cases, answers, str(failed)[:400] if failed else "")
     except Blank:
         return UNTOUCHED
     except Wrong as wrong:
@@ -135,7 +135,7 @@ def compared(key: str, mine, own, seed: int = 0) -> Verdict:
         return not_yet(f"What it gives cannot be compared ({type(error).__name__}: {error})"[:400])
 
 
-def found(key: str, cases: list, answers: list, failed: str) -> Verdict:
+def compare_rows(key: str, cases: list, answers: list, failed: str) -> Verdict:
     """What comes of a comparison, row by row. failed: how the answers ended too early, or nothing."""
     kept = [value for said, _, _, value in answers if said == KEPT and value]
     cases, answers = ([row for row in rows if row[0] != KEPT] for rows in (cases, answers))
@@ -195,7 +195,7 @@ def difference(answer: tuple, right: tuple, same) -> str:
     (kind, value), (wanted, expected) = answer, right
     if type(value) is int and isinstance(expected, float):
         value = float(value)
-    if kind != wanted or form(value) != form(expected):
+    if kind != wanted or describe(value) != describe(expected):
         hint = " (is there a `return` in every case?)" if value is None else ""
         shapes = isinstance(value, np.ndarray) and isinstance(expected, np.ndarray) and value.dtype == expected.dtype
         if shapes and kind == wanted:
@@ -214,7 +214,7 @@ def difference(answer: tuple, right: tuple, same) -> str:
 
 
 def named(value) -> str:
-    return form(value) if isinstance(value, np.ndarray | list | tuple | Other) else short(value)
+    return describe(value) if isinstance(value, np.ndarray | list | tuple | Other) else short(value)
 
 
 def spelled(value, beside) -> str:

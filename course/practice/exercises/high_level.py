@@ -6,7 +6,7 @@ import numpy as np
 
 from course.practice.cases import Wrong, called
 from course.practice.cases.high_level import callback_told, fitted, units_counted
-from course.practice.cases.plain_data import form
+from course.practice.cases.plain_data import describe
 from course.practice.exercises.judge import exercise
 
 
@@ -159,7 +159,7 @@ def held_out(mine, draw):
         for s in (seed, seed, seed + 1):
             result, after = mine.ask(called, said, [x, y, share, s])
             if not isinstance(result, tuple | list) or len(result) != 4:
-                raise Wrong(f"{said} gives {form(result)}, expected four arrays: x, y, x_test, y_test")
+                raise Wrong(f"{said} gives {describe(result)}, expected four arrays: x, y, x_test, y_test")
             if not all(map(np.array_equal, after, (x, y, share, s))):
                 raise Wrong(f"{said} changes its argument: work on a copy")
             check_parts(mine, said, result, rows, last)

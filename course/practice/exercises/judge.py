@@ -7,7 +7,7 @@ import numpy as np
 
 from course.practice import cases
 from course.practice.cases import Blank, Wrong
-from course.practice.cases.plain_data import form, pack, unpack
+from course.practice.cases.plain_data import describe, pack, unpack
 from course.practice.checks import brief, plain
 
 EXERCISES = {}  # "01-3" -> Exercise
@@ -39,10 +39,10 @@ def exercise(key, lines):
 
 def verdict(key, function, seed=0) -> Verdict:
     """Try a solution on inputs drawn from a seed. Always returns. Raises LookupError for an unknown key."""
-    return judged(key, lambda name, inputs: pack(cases.answer(function, name, unpack(inputs))), seed)
+    return judge_answers(key, lambda name, inputs: pack(cases.answer(function, name, unpack(inputs))), seed)
 
 
-def judged(key, answer, seed) -> Verdict:
+def judge_answers(key, answer, seed) -> Verdict:
     """Try whoever answers: answer(name of a question, packed inputs) gives packed data, or raises Blank or Wrong.
 
     Always returns, whatever the answers are. Raises LookupError for an unknown key.
@@ -76,7 +76,7 @@ class Candidate:
 
     def spelled(self, arguments):
         """A call in words. An array of more than a dozen numbers is told by its dtype and shape."""
-        told = [form(x) if isinstance(x, np.ndarray) and x.size > 12 else in_words(x) for x in arguments]
+        told = [describe(x) if isinstance(x, np.ndarray) and x.size > 12 else in_words(x) for x in arguments]
         return f"{self.name}({', '.join(told)})"
 
     def gives(self, arguments, expected, mistakes=(), near=0.0):
@@ -98,9 +98,9 @@ class Candidate:
         `mistakes` are {what comes of which mistake: the wrong result}, for the message.
         """
         self.cases += 1
-        if form(result) != form(expected):
+        if describe(result) != describe(expected):
             hint = ": is there a `return` in every case?" if result is None else ""
-            raise Wrong(f"{said} gives {form(result)}, expected {form(expected)}{hint}")
+            raise Wrong(f"{said} gives {describe(result)}, expected {describe(expected)}{hint}")
         if not equal(result, expected, near):
             looks = [mistake for mistake, wrong in dict(mistakes).items() if equal(result, wrong, near)]
             because = f". It looks as if {looks[0]}" if looks else ""

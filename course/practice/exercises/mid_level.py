@@ -12,7 +12,7 @@ from course.practice.cases.mid_level import (
     slope_of_a_loss,
     steps_taken,
 )
-from course.practice.cases.plain_data import form
+from course.practice.cases.plain_data import describe
 from course.practice.exercises.judge import exercise
 
 
@@ -158,7 +158,7 @@ def standardised(mine, draw):
             said = f"{mine.name}(x {list(x.shape)}, x_test {list(test.shape)})"
             result, after = mine.ask(called, said, [x, test])
             if not isinstance(result, tuple | list) or len(result) != 2:
-                raise Wrong(f"{said} gives {form(result)}, expected two arrays, x and x_test")
+                raise Wrong(f"{said} gives {describe(result)}, expected two arrays, x and x_test")
             if not all(map(np.array_equal, after, (x, test))):
                 raise Wrong(f"{said} changes its argument: work on a copy")
             for name, table, mine_gives in zip(("x", "x_test"), (x, test), result, strict=True):

@@ -32,13 +32,13 @@ def confine(home: str, readable: list[str]) -> list[str]:
     found = []
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
-        if leave(libc):
-            found += [NETWORK, PROCESSES] + [SPACE] * tmpfs(libc, home)
-            guard()
+        if enter_namespaces(libc):
+            found += [NETWORK, PROCESSES] + [SPACE] * mount_tmpfs(libc, home)
+            guard_children()
         else:
             libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what loses its parent becomes the guard's
             found.append(PROCESSES)
-        guard()  # in a namespace it is process 1: when it ends, the kernel ends all others
+        guard_children()  # in a namespace it is process 1: when it ends, the kernel ends all others
         with contextlib.suppress(OSError):  # if the memory of the computer runs out, this is to go first
             Path("/proc/self/oom_score_adj").write_text("1000")
         os.chdir(home)
@@ -55,7 +55,7 @@ def confine(home: str, readable: list[str]) -> list[str]:
     return found
 
 
-def leave(libc) -> bool:
+def enter_namespaces(libc) -> bool:
     """Enter namespaces of its own, as the same user: of users, mounts, processes, messages; one without a network."""
     user, group = os.getuid(), os.getgid()
     if libc.unshare(0x10000000 | 0x00020000 | 0x20000000 | 0x08000000 | 0x40000000):
@@ -65,13 +65,13 @@ def leave(libc) -> bool:
     return True
 
 
-def tmpfs(libc, home: str) -> bool:
+def mount_tmpfs(libc, home: str) -> bool:
     """Make the folder one in memory, of limited size: nobody else sees it, and it goes with the last process in it."""
     no_devices = 2 | 4  # MS_NOSUID, MS_NODEV
     return not libc.mount(b"tmpfs", os.fsencode(home), b"tmpfs", no_devices, f"size={DISK},mode=700".encode())
 
 
-def guard() -> None:
+def guard_children() -> None:
     """Go on in a child. The parent waits for its end, or for SIGTERM, and ends what is left."""
     child = os.fork()
     if not child:

@@ -16,17 +16,20 @@ from pathlib import Path
 
 from course.builder.names import ROOT
 
-START = 180  # for Python to start, and for the notebook's imports: a busy computer is no student's fault
-ANSWER = 8 << 20  # bytes of an answer
-KEPT = re.compile(  # of the teacher's environment variables: no password is among these
+START_TIMEOUT = 180  # for Python to start, and for the notebook's imports: a busy computer is no student's fault
+LARGEST_ANSWER = 8 << 20  # bytes of an answer
+KEPT_VARIABLES = re.compile(  # of the teacher's environment variables: no password is among these
     r"PATH|LANG|LC_\w+|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT"
     r"|PROCESSOR_\w+|NUMBER_OF_PROCESSORS|(OMP|OPENBLAS|MKL|NUMBA)_\w+"
 )
 UNASKED = "it answers what was not asked"
 
 
-class Ended(BaseException):  # no Exception: a check that asks does not take it for a result that cannot be compared
-    """A process that says no more, or nothing that can be heeded; the text says why."""
+class ProcessEnded(BaseException):
+    """A process that says no more, or nothing that can be heeded; the text says why.
+
+    It is no Exception: a check that asks does not take it for a result that cannot be compared.
+    """
 
 
 class Process:
@@ -48,20 +51,21 @@ class Process:
             *readable(hidden),
         ]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        kept = {key: value for key, value in os.environ.items() if KEPT.fullmatch(key)}
+        kept = {key: value for key, value in os.environ.items() if KEPT_VARIABLES.fullmatch(key)}
         self.process = subprocess.Popen(command, cwd=home, env=kept | own, start_new_session=True, **pipes)
         self.talk = None
         self.protections = []
-        with contextlib.suppress(Ended):  # else the first request tells why
-            self.protections = self.exchange(START, START, b"")  # said before anything of the student's has run
+        with contextlib.suppress(ProcessEnded):  # else the first request tells why
+            # Said before anything of the student's has run.
+            self.protections = self.exchange(START_TIMEOUT, START_TIMEOUT, b"")
 
     def ask(self, seconds: float, *what, limit: float = 0):
-        """The answer to a request (`worker`). Raises Ended."""
+        """The answer to a request (`worker`). Raises ProcessEnded."""
         number = secrets.token_hex(8)  # nobody can answer before he is asked
         match self.exchange(seconds, limit or seconds, json.dumps([number, *what]).encode() + b"\n"):
             case [str() as said, answer] if said == number:
                 return answer
-        raise Ended(UNASKED)
+        raise ProcessEnded(UNASKED)
 
     def exchange(self, seconds: float, limit: float, line: bytes):
         """Write a line, read a line, and wait no longer than so many seconds, whatever the other end does."""
@@ -71,7 +75,7 @@ class Process:
             try:
                 self.process.stdin.write(line)
                 self.process.stdin.flush()
-                answers.put(self.process.stdout.readline(ANSWER))
+                answers.put(self.process.stdout.readline(LARGEST_ANSWER))
             except (OSError, ValueError):
                 answers.put(b"")
 
@@ -80,15 +84,15 @@ class Process:
         try:
             answer = answers.get(timeout=max(0.0, seconds))
         except queue.Empty:
-            raise Ended(f"it takes more than {limit:g} s") from None
+            raise ProcessEnded(f"it takes more than {limit:g} s") from None
         if not answer:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                raise Ended(f"it ends the process (status {self.process.wait(5)})")
-            raise Ended("it says no more")
+                raise ProcessEnded(f"it ends the process (status {self.process.wait(5)})")
+            raise ProcessEnded("it says no more")
         try:
             return json.loads(answer)
         except (ValueError, RecursionError):
-            raise Ended(UNASKED) from None
+            raise ProcessEnded(UNASKED) from None
 
     def end(self) -> None:
         """End the process, and what it started."""

@@ -11,7 +11,7 @@ from course.builder.cells import blank_in, title
 from course.builder.names import MINE, ROOT, core_of
 from course.builder.notebooks import read_notebook
 from course.builder.session import RAN, WRITTEN
-from course.practice.session.stops import ASKED, heading, held, stopped
+from course.practice.session.stops import ASKED, heading, last_stop, read_json
 
 TIMED = "nbval-ignore-output"  # the tag of a cell whose output is another one each time
 LEFT_OUT = (
@@ -31,16 +31,16 @@ LEFT_OUT = (
 )
 
 
-def bring_back(name: str, root: Path = ROOT) -> bool:
+def restore_state(name: str, root: Path = ROOT) -> bool:
     """If `course resume` asked for it: run what ran in this notebook, up to where the reader stopped, in silence.
 
     Returns whether it did.
     """
     path = root / MINE / ASKED
-    if not path.exists() or held(path).get("name") != name:
+    if not path.exists() or read_json(path).get("name") != name:
         return False
     path.unlink(missing_ok=True)
-    stop = stopped(root)
+    stop = last_stop(root)
     if stop is None or stop.name != name:
         return False
     from IPython import get_ipython
@@ -48,7 +48,7 @@ def bring_back(name: str, root: Path = ROOT) -> bool:
 
     shell, cells, began = get_ipython(), read_notebook(root, name, MINE).cells, time.perf_counter()
     ran, left = 0, 0
-    for number, source in again(cells, stop.cell):
+    for number, source in cells_to_rerun(cells, stop.cell):
         if not source:
             left += 1
             continue
@@ -80,7 +80,7 @@ def run_silently(shell, name: str, cell, source: str) -> BaseException | None:
     return result.error_before_exec or result.error_in_exec
 
 
-def again(cells: list, last: int) -> list[tuple[int, str]]:
+def cells_to_rerun(cells: list, last: int) -> list[tuple[int, str]]:
     """(number, what to run again) of the code cells behind the first one, up to the last that ran; "" for nothing.
 
     A name is needed if a later cell reads it before another one gives it anew.
@@ -92,12 +92,12 @@ def again(cells: list, last: int) -> list[tuple[int, str]]:
         if k <= last and tree is not None and is_left_out(cells[k], tree):
             kept, inner = [], set(needed)
             for statement in reversed(tree.body):
-                if bound(statement) & inner:
-                    inner |= read(statement)
+                if names_assigned(statement) & inner:
+                    inner |= names_read(statement)
                     kept.insert(0, statement)
             part, tree = "\n".join(map(ast.unparse, kept)), ast.Module(kept, [])
         if tree is not None:
-            needed = (needed - bound(tree)) | read(tree)
+            needed = (needed - names_assigned(tree)) | names_read(tree)
         if k <= last:
             plan.insert(0, (k, part))
     return plan
@@ -124,7 +124,7 @@ def is_left_out(cell, tree: ast.Module) -> bool:
     )
 
 
-def bound(tree: ast.AST) -> set[str]:
+def names_assigned(tree: ast.AST) -> set[str]:
     """The names that a statement gives at the top level."""
     found = set()
     for node in tree.body if isinstance(tree, ast.Module) else [tree]:
@@ -139,6 +139,6 @@ def bound(tree: ast.AST) -> set[str]:
     return found
 
 
-def read(tree: ast.AST) -> set[str]:
+def names_read(tree: ast.AST) -> set[str]:
     """The names that a statement reads, inside functions too."""
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}

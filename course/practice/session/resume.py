@@ -11,19 +11,19 @@ from pathlib import Path
 from course.builder.files import replace
 from course.builder.names import MINE, ROOT, names_in, trail_in
 from course.builder.notebooks import from_text, read_notebook
-from course.practice.session.stops import ASKED, Stop, heading, stopped
+from course.practice.session.stops import ASKED, Stop, heading, last_stop
 
 STOP = re.compile(r"\*\*A good place to stop\.\*\*\s+(.+?)(?:\n\s*\n|\Z)", re.DOTALL)
 
 
 def ideas(root: Path, stop: Stop) -> list[str]:
     """Three sentences: what stood at the last stopping points, up to where the reader stopped."""
-    found = told(read_notebook(root, stop.name, MINE).cells[: stop.cell + 1])
+    found = takeaways(read_notebook(root, stop.name, MINE).cells[: stop.cell + 1])
     way = trail_in(root) if stop.name in trail_in(root) else names_in(root)
     for name in reversed([each for each in way if each < core_under(root, stop.name)]):
         if len(found) >= 3:
             break
-        found = told(from_text(root, name).cells) + found
+        found = takeaways(from_text(root, name).cells) + found
     return found[-3:]
 
 
@@ -34,7 +34,7 @@ def core_under(root: Path, name: str) -> str:
     return name.split("/")[-1][:2] + "~"
 
 
-def told(cells: list) -> list[str]:
+def takeaways(cells: list) -> list[str]:
     """What stands at a notebook's stopping points, without the questions that lead on. Others lean on their page."""
     found = [each for cell in cells if cell.cell_type == "markdown" for each in STOP.findall(cell.source)]
     return [re.sub(r"(?<=[.!]) [^.!]*\?$", "", plain(" ".join(each.split()))) for each in found]
@@ -55,7 +55,7 @@ def follows(root: Path, name: str) -> str:
 
 def next_step(root: Path) -> str:
     """What the reader goes on with, in a line."""
-    stop = stopped(root)
+    stop = last_stop(root)
     if stop is None:
         return f"Next: {MINE}/{(trail_in(root) + names_in(root))[0]}.ipynb, with `python3 -m course lab --trail`."
     if at_the_end(root, stop):
@@ -74,7 +74,7 @@ def at_the_end(root: Path, stop: Stop) -> bool:
 
 def main(root: Path = ROOT) -> tuple[str, str]:
     """What to tell the reader who comes back, and the notebook to open. Asks for the state, if there is one."""
-    stop = stopped(root)
+    stop = last_stop(root)
     path = root / MINE / ASKED
     path.unlink(missing_ok=True)
     if stop is None:

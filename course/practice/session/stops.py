@@ -26,11 +26,11 @@ class Stop(NamedTuple):
     when: datetime
 
 
-def note(name: str, cell_id: str | None, source: str, root: Path = ROOT) -> None:
+def note_cell(name: str, cell_id: str | None, source: str, root: Path = ROOT) -> None:
     """This cell ran last. A full disk only costs the place."""
     path = root / MINE / STOPPED
     noted = {"cell": cell_id, "source": hash_of(source), "when": datetime.now().isoformat(timespec="seconds")}
-    others = {other: each for other, each in held(path).items() if other != name}
+    others = {other: each for other, each in read_json(path).items() if other != name}
     with contextlib.suppress(OSError):
         replace(root, {path: json.dumps(others | {name: noted}, indent=1)})  # the newest stands last
 
@@ -39,7 +39,7 @@ def hash_of(source: str) -> str:
     return hashlib.sha256(source.strip().encode()).hexdigest()
 
 
-def held(path: Path) -> dict:
+def read_json(path: Path) -> dict:
     """What a file of ours holds; nothing where it is missing or damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -48,9 +48,9 @@ def held(path: Path) -> dict:
         return {}
 
 
-def stopped(root: Path = ROOT) -> Stop | None:
+def last_stop(root: Path = ROOT) -> Stop | None:
     """Where the reader ran a cell last, of all notebooks; None where that is not known, or not there any more."""
-    for name, each in reversed(held(root / MINE / STOPPED).items()):
+    for name, each in reversed(read_json(root / MINE / STOPPED).items()):
         with contextlib.suppress(BuildError, LookupError, ValueError, TypeError):
             cells = read_notebook(root, name, MINE).cells
             same = [k for k, cell in enumerate(cells) if cell.get("id") == each["cell"]]

@@ -242,7 +242,7 @@ BROKEN = {  # what may stand in a cell, and what is said
 
 @pytest.mark.parametrize("written", BROKEN)
 def test_whatever_stands_in_the_cell_the_notebook_goes_on(written, run, monkeypatch, capsys):
-    monkeypatch.setattr(cases, "SECONDS", 2)
+    monkeypatch.setattr(cases, "TIME_LIMIT", 2)
     told, function = run(KEY, HEAD + written)
     assert BROKEN[written] in told and told.startswith("unbroadcast: not yet. "), told
     assert inspect.getsource(function).strip() == blanks.solution("03_low_level", "unbroadcast")
@@ -263,7 +263,7 @@ def test_what_it_prints_in_the_first_case_is_shown(run, capsys, body):
     "loop", ["for k in range(100_000):\n    print('line', k)\nreturn dx", "while True:\n    print('x' * 99)"]
 )
 def test_of_much_that_it_prints_ten_lines_are_shown(run, monkeypatch, loop):
-    monkeypatch.setattr(cases, "SECONDS", 2)
+    monkeypatch.setattr(cases, "TIME_LIMIT", 2)
     told, _ = run(KEY, filled(KEY, loop))
     printed = told.split(PRINTED)[1].split("\n")
     assert len(printed) == 11 and printed[-1] == "  …" and len(told) < 2000
