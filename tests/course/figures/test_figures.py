@@ -174,7 +174,10 @@ def test_loop_order_marks_what_the_step_touches():
     left, _ = axes_of(figures.loop_order, "ijk", 303)
     tiles = left.collections[0]
     colors, widths = [to_hex(color).upper() for color in tiles.get_facecolors()], tiles.get_edgecolors()[:, 3]
-    assert [colors.count(c) - 1 for c in (matrices.HELD, matrices.LOADED)] == [5, 1] and widths.sum() == 2  # one a legend
+    assert [colors.count(c) - 1 for c in (matrices.HELD, matrices.LOADED)] == [
+        5,
+        1,
+    ] and widths.sum() == 2  # one a legend
     dots, reads, writes = left.lines
     assert len(dots.get_xdata()) == 3 * matrices.SIDE**2
     touched = [*zip(*reads.get_data(), strict=True)][1:] + [*zip(*writes.get_data(), strict=True)][1:]
