@@ -114,7 +114,7 @@ def where(name):
 
 def spelling_of(name):
     """The Place where `levels_more` spells a name of TensorFlow or PyTorch, or None where it cannot be called so."""
-    if not (known := framework_names.called(name)):
+    if not (known := framework_names.resolve(name)):
         return None
     package = known[0]
     file, first, last = framework_names.line_of(ROOT, *known)
