@@ -3,12 +3,12 @@
     from course import build, compare, figures, reference, tasks, where
     from course.practice import checks, exercises
 
-What every notebook needs stands at the door, all else in the room of its trade: `setup` (what the commands do), `builder`
-(texts, notebooks, levels), `practice` (predictions, exercises, grading), `figures`, `inspection` (side by side, x-ray),
-`data` (how its files were made), `bench` (beside other libraries), `programs` (as those libraries' readers write them).
+What every notebook needs stands at the door, all else in the room of its trade: `setup` (what the commands do),
+`builder` (texts, notebooks, levels), `practice` (predictions, exercises, grading), `figures`, `inspection` (side by
+side, x-ray), `data` (how its files were made), `bench` (beside other libraries), `programs` (as those libraries'
+readers write them).
 """
 
-import importlib
 import sys
 
 if sys.version_info < (3, 6):  # noqa: UP036 (Python 2 can read this file, and no other one of the course)
@@ -21,6 +21,4 @@ def __getattr__(name):
         from course.inspection.where import where
 
         return where
-    if name == "exercises":  # as exercises began before there were rooms: a reader's own cells still say so
-        return importlib.import_module("course.practice.exercises")
     raise AttributeError("module " + repr(__name__) + " has no attribute " + repr(name))

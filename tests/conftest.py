@@ -374,14 +374,14 @@ def words_can_be_read(monkeypatch):
     from matplotlib.colors import to_rgb
     from matplotlib.text import Text
 
-    from course import figures
+    from course.figures import picture
 
     turned = [[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]]  # W3C's Filter Effects: hue-rotate
 
     def in_the_dark(color):
         return (turned @ (0.92 - 0.84 * np.array(to_rgb(color)))).clip(0, 1)
 
-    class Checked(figures.Picture):
+    class Checked(picture.Picture):
         def __init__(self, figure, text):
             super().__init__(figure, text)
             canvas = FigureCanvasAgg(figure)
@@ -398,9 +398,9 @@ def words_can_be_read(monkeypatch):
                 each.set_visible(True)
                 if len(behind):  # else they stand outside
                     both = each.get_color(), behind[counts.argmax()]
-                    found = figures.contrast(*both), figures.contrast(*map(in_the_dark, both))
+                    found = picture.contrast(*both), picture.contrast(*map(in_the_dark, both))
                     assert min(found) >= 4.5, (
                         f"{each.get_text()!r}: {both}, contrast {found[0]:.2f}, dark {found[1]:.2f}"
                     )
 
-    monkeypatch.setattr(figures, "Picture", Checked)
+    monkeypatch.setattr(picture, "Picture", Checked)

@@ -40,7 +40,7 @@ def of_task(task, batch, optimizer, dtype="f4", rows=None):
 
 
 def of_net(rows, sizes, batch, loss, optimizer, rate):
-    """A net of that many inputs and units, on rows of normal numbers. An epoch that is compared has 10,000 rows at most."""
+    """A net of that many inputs and units, on normal numbers. An epoch that is compared has 10,000 rows at most."""
     rng = np.random.default_rng(1)
     weights = []
     for inputs, units in itertools.pairwise(sizes):
@@ -127,7 +127,7 @@ def traffic(work):
 
 
 def limit(work, threads):
-    """The least seconds of a step, by level 1's cost model, with the bandwidth of a memory as large as what is moved."""
+    """The least seconds of a step, by level 1's cost model, with the bandwidth of a memory that holds what is moved."""
     from levels_more.hardware import measure_reading, pool
 
     cpu, (flops, nbytes) = pool()["cpu:0"], traffic(work)

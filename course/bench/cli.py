@@ -12,7 +12,7 @@ from course.setup.arguments import SECTIONS, parser
 
 
 def main(argv):
-    """`python3 -m course bench`: levels beside NumPy, PyTorch, TensorFlow, JAX and others, each where it is installed."""
+    """`python3 -m course bench`: levels beside NumPy, PyTorch, TensorFlow, JAX and others, where installed."""
     options = parser("bench").parse_args(argv)
     if options.peer:
         return install(options.peer)
@@ -60,10 +60,8 @@ def run(wanted, options, given, folder):
                 results += found
                 told = quickest([result for result in found if result.seconds])
                 best = f"{full_name(told)}, {number(1e6 * told.median)} µs" if told else "nobody"
-                print(
-                    f"{time.perf_counter() - start:5.0f} s  {case.family} {case.size}: quickest of {len(found)}: {best}",
-                    flush=True,
-                )
+                spent = time.perf_counter() - start
+                print(f"{spent:5.0f} s  {case.family} {case.size}: quickest of {len(found)}: {best}", flush=True)
             if threads == 1 and "start" in wanted:
                 start_rows = starts(peers, 1 if options.quick else 3, folder)
         except KeyboardInterrupt:

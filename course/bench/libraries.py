@@ -99,7 +99,7 @@ class Peer:
         return {"skipped": self.gone}
 
     def ask(self, *request):
-        """The answer of the library, which has said what it is by then. One whose process has ended skips everything."""
+        """The answer of the library, which has said what it is by then. One whose process has ended skips all."""
         if "skipped" in self.about or self.gone:
             return {"skipped": "its process has ended"}
         try:

@@ -20,7 +20,7 @@ PATIENCE, APART = 300, 1e-3  # seconds for a training; so far may the losses be 
 
 
 def by_levels(work, ranks):
-    """(its rank; train(batches) -> losses; start() gives the first weights back; meet() waits for all; their losses of its own)"""
+    """(rank; train(batches) -> losses; start() gives the first weights back; meet() waits for all; its own losses)"""
     from levels_more.distributed import DistributedDataParallel, world
     from levels_more.high_level import Sequential
     from levels_more.mid_level import SGD, Dataset, Dense
@@ -99,7 +99,7 @@ def main(library, ranks, file):
 
 
 def trained(library, python, ranks, file, environment):
-    """What the first of so many ranks says of a training. Raises RuntimeError, with what a rank says, where it fails."""
+    """What the first of so many ranks says of a training. Raises RuntimeError with what a rank says that fails."""
     command = [python, "-m", "course.bench.machines", library, str(ranks), file]
     if library == "levels" and ranks > 1:
         from levels_more.distributed.launch import mpiexec
@@ -120,7 +120,7 @@ def trained(library, python, ranks, file, environment):
 
 
 def measured(works, python, environment, repeats, folder):
-    """A row for each net and number of ranks: (its name, ranks, seconds of a step of ours, of PyTorch, the ratio, losses apart).
+    """A row for each net and number of ranks: (name, ranks, seconds of our step, of PyTorch's, ratio, losses apart).
 
     works: {name: Work}; python: PyTorch's; environment(threads): that of a process. Raises RuntimeError for other work.
     """

@@ -54,7 +54,7 @@ class Result(NamedTuple):
 
 
 def apart(result, reference, start):
-    """How far the results are from the reference, as a share of the way from the start to there; or the losses' share."""
+    """How far the results are from the reference, as a share of the way from the start; or the losses' share."""
 
     def flat(arrays):
         return np.concatenate([np.ravel(a).astype("f8") for a in arrays]) if arrays else 0.0
@@ -122,7 +122,7 @@ def tried(case, work, peer, mode, file, reference, pace):
 
 
 def calibrated(peer, key, api, pace):
-    """How many epochs a round takes: a power of four, until it is long enough; for `fit`, whose call has a cost, five times so."""
+    """How many epochs a round takes: a power of four, until it is long enough; five times that for a call of `fit`."""
     epochs, most, least = 1, 10**7 if api == "kernel" else EPOCHS, pace.seconds * (5 if api == "fit" else 1)
 
     def seconds():

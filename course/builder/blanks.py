@@ -2,8 +2,9 @@
 
 A cell `#| export ROOM blank KEY` holds one whole function called KEY, whose body is `...`. The course's own is kept as
 text in `solutions/blanks/LEVEL.py`. `in_place` says which of the two counts: the exporter asks it, and so does the
-kernel, right after the cell ran (`course.practice.filling`, which tries what the reader wrote). Only what is right,
-with the record's bits, is noted here, by its content: another text, or another course, and it has to be tried again.
+kernel, right after the cell ran (`course.practice.exercises.blanks`, which tries what the reader wrote). Only what is
+right, with the record's bits, is noted here, by its content: another text, or another course, and it has to be tried
+again.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""The code cells of a notebook, as the exporter and the reader's blanks see them; what is wrong with one is a BuildError."""
+"""The code cells of a notebook, as the exporter and the blanks see them; what is wrong with one is a BuildError."""
 
 import ast
 import re

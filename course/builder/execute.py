@@ -12,7 +12,7 @@ from course.builder.notebooks import METADATA
 
 
 def execute(notebook, name: str, root: Path) -> None:
-    """Run a notebook in the project at `root`, top to bottom, with this very Python. Raises BuildError naming the cell."""
+    """Run a notebook in the project at `root`, top to bottom, with this Python. Raises BuildError naming the cell."""
     from jupyter_client.kernelspec import KernelSpecManager
     from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient

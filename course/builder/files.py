@@ -25,7 +25,7 @@ def support_in(root: Path) -> dict[str, str]:
 
 
 def replace(root: Path, texts: dict[Path, str | bytes]) -> list[Path]:
-    """Write these files, all of them aside first, then each in one step over the old one. Returns those that changed."""
+    """Write these files, all of them aside first, then each in one step over the old. Returns those that changed."""
     contents = {path: text.encode() if isinstance(text, str) else text for path, text in texts.items()}
     changed = [path for path, new in contents.items() if not path.exists() or path.read_bytes() != new]
     (root / ".course").mkdir(exist_ok=True)
@@ -54,7 +54,7 @@ def write_level(root: Path, name: str, files: dict[str, File]) -> bool:
 
 
 def copy_project(root: Path, target: Path, levels: list[str]) -> Path:
-    """Copy the project into the folder `target`, with only these levels built, and `levels/support`. Returns `target`."""
+    """Copy the project into the folder `target`, with only these levels and `levels/support`. Returns `target`."""
     for part in PARTS:
         if (root / part).exists():
             shutil.copytree(root / part, target / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))

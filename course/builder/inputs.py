@@ -38,7 +38,7 @@ def inputs_of(root: Path, name: str, text) -> str:
 
 
 def imported_by(root: Path, tree: ast.AST, modules: set[Path]) -> set[Path]:
-    """The modules of PACKAGES that this tree and these modules import, inside functions too, and those import in turn."""
+    """The modules of PACKAGES that this tree and these modules import, inside functions too, and theirs in turn."""
     found, asked = set(), set()
     waiting = imports_in(tree, "").union(*(imports_of(root, path) for path in modules))
     while waiting:

@@ -1,9 +1,10 @@
 """How long a notebook takes, counted: words / 200 + new lines of code that are shown / 7 + 1 for each prediction or
 figure that is moved + 3 for each blank.
 
-`python3 -m course build --minutes` shows it by sections, and writes it beside the headings of the texts. The rule is never tuned: where
-a reader takes longer, the section is cut. A line over 92 characters counts as two; code that is folded (the tag hide-input)
-and what is folded in the prose as nothing. Of a function's second version the lines that have changed are new.
+`python3 -m course build --minutes` shows it by sections, and writes it beside the headings of the texts. The rule is
+never tuned: where a reader takes longer, the section is cut. A line over 92 characters counts as two; code that is
+folded (the tag hide-input) and what is folded in the prose as nothing. Of a function's second version the lines that
+have changed are new.
 """
 
 import ast
@@ -18,15 +19,14 @@ from course.builder.notebooks import from_text
 
 WORDS, LINES, WIDTH, BLANK = 200, 7, 92, 3  # words and lines a minute, characters of a line read at once, minutes
 HEADING = re.compile(r"## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?")
-UNTIMED = re.compile(
-    r"Exercises|More of the same kind|Where to go from here|Build|\d\d-\d+ · .*"
-)  # work to choose from
+# Work to choose from.
+UNTIMED = re.compile(r"Exercises|More of the same kind|Where to go from here|Build|\d\d-\d+ · .*")
 SHOWS = ("page.source",)  # what shows the source of its arguments
 MOVES = "checks.predict", "widgets.explore"
 
 
 class Section(NamedTuple):
-    """A section of a notebook: its title, the minutes that its heading promises (0: none), and what is to be read and done."""
+    """A section of a notebook: its title, the minutes in its heading (0: none), and what is to be read and done."""
 
     title: str
     promised: int

@@ -21,7 +21,7 @@ def more_in(root: Path) -> list[str]:
 
 
 def trail_in(root: Path) -> list[str]:
-    """The notebooks of the trail, as "trail/1_hardware": the course in two hours, on top of all that the five have built."""
+    """The notebooks of the trail, as "trail/1_hardware": the course in two hours, on all that the five have built."""
     return sorted(f"trail/{path.stem}" for path in root.glob("notebooks/trail/text/[0-9]_*.py"))
 
 
@@ -40,7 +40,10 @@ def level_of(name: str) -> str:
 
 
 def named(root: Path, given: str) -> str:
-    """The notebook that is meant by 02, 2, kernels, 02_kernels, 01_gpu, 2_kernels (the trail's) or a path. Raises BuildError, with the nearest names."""
+    """The notebook that is meant by 02, 2, kernels, 02_kernels, 01_gpu, 2_kernels (the trail's) or a path.
+
+    Raises BuildError, with the nearest names.
+    """
     known, stem = names_in(root), Path(given).stem
     for name in more_in(root) + trail_in(root):
         if given.replace("\\", "/") in (name, Path(name).name) or stem == Path(name).name:

@@ -36,7 +36,7 @@ class Names:
 
 
 class Scoped(ast.NodeTransformer):
-    """Turn comprehensions into generators: since 3.12, `symtable` counts the variables of the former as the module's."""
+    """Turn comprehensions into generators: since 3.12, `symtable` counts the variables of those as the module's."""
 
     def visit_ListComp(self, node):
         self.generic_visit(node)

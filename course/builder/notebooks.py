@@ -30,7 +30,7 @@ def read_notebook(root: Path, name: str, folder: str = "notebooks"):
 
 
 def from_text(root: Path, name: str):
-    """The notebook that a text describes, not executed. A cell's id is a hash of its source, so it stays when others go."""
+    """The notebook that a text describes, not executed. A cell's id is a hash of its source: it stays if others go."""
     import jupytext
 
     notebook = jupytext.reads(read_text(text_path(root, name)), fmt="py:percent")

@@ -30,9 +30,9 @@ HOME = [ROOT]  # where its `levels` are: in the course's folder, or in `mine`
 def watch(name: str, *packages: str) -> None:
     """Remember what runs in this notebook, for `level` to compare, and explain imports of levels not built yet.
 
-    In a reader's notebook, `levels` are those that the reader built. The trail and the five import the core alone; those in
-    `more` import `levels_more`, and some need packages that not every environment has. Raises BuildError where one of these
-    is missing.
+    In a reader's notebook, `levels` are those that the reader built. The trail and the five import the core alone;
+    those in `more` import `levels_more`, and some need packages that not every environment has. Raises BuildError where
+    one of these is missing.
     """
     from IPython import get_ipython
 
@@ -61,15 +61,16 @@ def remember(result) -> None:
     if cell_id:  # Lab sends it; nbclient and nbval do not, and run the saved file anyway
         RAN[cell_id] = source
     if key := blank_in(source):
-        from course.practice import filling  # it needs more than this module may ask of who only builds
+        # It needs more than this module may ask of who only builds.
+        from course.practice.exercises.blanks import try_blank
 
         WRITTEN[key] = source
-        print(filling.ran(source, core_of(WATCHED[0]), key, result.success))
+        print(try_blank(source, core_of(WATCHED[0]), key, result.success))
     if HOME[0] == ROOT / MINE:
-        from course.practice import resuming  # where the reader is, and whether he has just come back
+        from course.practice.session import replay, stops  # whether the reader has just come back, and where he is
 
-        if source.strip() and not resuming.bring_back(WATCHED[0]):
-            resuming.note(WATCHED[0], cell_id, source)
+        if source.strip() and not replay.restore_state(WATCHED[0]):
+            stops.note_cell(WATCHED[0], cell_id, source)
 
 
 class NotBuilt:

@@ -15,9 +15,8 @@ def make_models(folder=MODELS):
     model = trained(tasks.penguins_sex(), "penguins_sex")
     (w, b, *rest), (zero, scale) = model.get_weights(), standardising()
     b = [[math.fsum([bias, *(zero * column)]) for bias, column in zip(b[0], w.T, strict=True)]]
-    model.set_weights(
-        [w * scale[:, None], np.array(b), *rest]
-    )  # (x * scale + zero) @ w + b = x @ (scale * w) + zero @ w + b
+    # (x * scale + zero) @ w + b = x @ (scale * w) + zero @ w + b
+    model.set_weights([w * scale[:, None], np.array(b), *rest])
     model.compile("sgd", "binary_crossentropy")  # a rate for standardised measures would be far too high for these
     model.save(folder / "penguins_sex")
 

@@ -40,7 +40,7 @@ def best(results):
 
 @styled(width=8.0, height=7.6)
 def raced(figure, results):
-    """Each training, in each way to write it: a mark for the quickest mode of each library, on one axis of µs a step."""
+    """Each training, in each way to write it: a mark for the quickest mode of a library, on one axis of µs a step."""
     timed = [result for result in results if result.case.section == "training" and result.seconds]
     lines, ahead, compared = [], 0, 0
     for family in dict.fromkeys(result.case.family for result in timed):

@@ -7,7 +7,7 @@ GAP, DROP, WIDTH = 18, 44, 860  # px: between neighbours, between layers, and wh
 
 
 def layers(widths, links):
-    """The layer of each box: right above the first that it leads to, and what leads nowhere right beneath its last input.
+    """The layer of each box: right above the first that it leads to; what leads nowhere, right beneath its last input.
 
     A box that finds its layer full goes one further on: up if it leads to another, and down else."""
     above, below = neighbours(len(widths), links)
@@ -80,7 +80,7 @@ def across(widths, links, layer, gap=GAP):
 
 
 def apart(row, wish, weight, widths, gap):
-    """Places in this order, at least `gap` apart, with the least weighted squares of their distances from the wished ones.
+    """Places in this order, `gap` or more apart, with the least weighted squares of their distances from the wished.
 
     Boxes that would overlap stand side by side as one block, at the weighted mean of what its members wish for it."""
     blocks, start = [], 0.0

@@ -15,7 +15,7 @@ SIDE, LINE, LINES = 8, 4, 6  # numbers in a row of each matrix, numbers in a cac
 
 @functools.cache
 def cache_loads(order, n=SIDE, line=LINE, lines=LINES):
-    """How many cache lines a matrix product has loaded after each step of its loops, and which ones the cache holds then.
+    """How many cache lines a matrix product has loaded after each step of its loops, and which the cache holds then.
 
     Rows of n numbers lie in lines of `line`. The cache has room for `lines`, anywhere in it, and drops the one
     untouched for longest. Returns loads[n³ + 1, 3], so far for x, w and out, and n³ + 1 lists of lines (matrix, row,
@@ -41,7 +41,7 @@ def tile(x, y, width=LINE):
 
 
 def three_matrices(axes, at, held, new):
-    """Every cache line of x, w and out as a tile with a dot for each number; the numbers at these indices are marked."""
+    """Every cache line of x, w and out as a tile, a dot for each number; the numbers at these indices are marked."""
     tiles, states, dots = [tile(-1.5, 3.95, 1.3), tile(-1.5, 5.15, 1.3)], [1, 2], []  # a legend comes first
     reads, writes = [(-1.15, 6.85)], [(-0.55, 6.85)]
     for m, (name, (row, column)) in enumerate(MATRICES.items()):

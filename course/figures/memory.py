@@ -52,7 +52,7 @@ def over_sizes(axes, sizes, values, caches, marked, unit, title):
 
 
 def farthest(sizes, caches):
-    """Where the largest data lay: in memory, if no cache holds half of it; without that knowledge only its size is said."""
+    """Where the largest data lay: in memory, if no cache holds half of it; where no cache is known, only its size."""
     return "memory" if caches and sizes[-1] >= 2 * max(caches.values()) else f"{binary(sizes[-1])} of data"
 
 
@@ -101,7 +101,7 @@ def accumulators(figure, counts, flops_per_second):
 
 
 def roofs(axes, peak, bandwidth, x, y):
-    """A machine's roofs over operations per byte (range x), in billions a second (range y); returns the flat one's box."""
+    """A machine's roofs over operations per byte (range x), in billions a second (range y). Returns the peak's box."""
     ridge, slope = peak / bandwidth, 1.1 * bandwidth / 1e9  # the words stand a tenth above their roof
     axes.loglog([x[0], ridge, x[1]], np.array([bandwidth * x[0], peak, peak]) / 1e9, color="#C4C4C4", linewidth=4)
     start = 1.2 * max(x[0], y[0] / slope)
@@ -152,7 +152,7 @@ def label(axes, text, point, taken):
 
 @styled(height=3.4, left=0.13, right=0.965, bottom=0.15, top=0.91)
 def roofline(figure, peak, bandwidth, points):
-    """The least time as two roofs (Williams et al., 2009), and programs [(name, flops, bytes, seconds)] beneath them."""
+    """The least time as two roofs (Williams et al., 2009), and programs [(name, flops, bytes, seconds)] below them."""
     axes, ridge = figure.subplots(), peak / bandwidth
     xs, ys = zip(*((flops / nbytes, flops / seconds) for _, flops, nbytes, seconds in points), strict=True)
     x_range = min(*xs, ridge) / 16, max(*xs, ridge) * 60
@@ -176,7 +176,7 @@ BATCHES, LAUNCHES = (1, 100_000), (0.001, 100)  # the ranges of the sliders of s
 
 @styled(height=3.0, left=0.13, right=0.965, bottom=0.23, top=0.9, wspace=0.38)
 def step_cost(figure, peak, bandwidth, launch_time, flops, nbytes, batch, launches, name="DNN"):
-    """The predicted seconds of a step, launches · launch_time + max(batch · flops / peak, batch · nbytes / bandwidth)."""
+    """The predicted seconds of a step: launches · launch_time + batch · max(flops / peak, nbytes / bandwidth)."""
     row = dict(arithmetic=flops / peak, memory=nbytes / bandwidth)
     parts = dict(launches=launches * launch_time) | {part: batch * seconds for part, seconds in row.items()}
     floor, decides = batch * max(row.values()), max(parts, key=parts.get)

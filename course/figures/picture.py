@@ -43,7 +43,7 @@ def ink(hue):
 
 
 def tint(hue):
-    """This hue for what black words stand on: they can be read there, and in a dark theme, which inverts the picture."""
+    """This hue for what black words stand on: they can be read there, and in a dark theme, which inverts it."""
     return to_hex(0.5 + 0.5 * np.array(to_rgb(hue)))
 
 
@@ -73,7 +73,7 @@ class Picture:
 
 
 def styled(width=7.0, height=3.2, **margins):
-    """Decorate a function that fills a new figure and returns its sentence: it gives back a Picture in the course's style.
+    """Decorate a function that fills a new figure and returns its sentence: it then gives a Picture in our style.
 
     With margins (`subplots_adjust`) the axes have their place before anything is drawn, and drawing is faster."""
 

@@ -52,7 +52,7 @@ def arrival(losses, best):
 
 
 def fewest(run, racers, inputs, y, rates):
-    """Print the fewest updates in which each racer arrives, at the best of these rates, on each table of inputs [rows, 1].
+    """Print the fewest updates in which each racer arrives, at the best of these rates, on each table of [rows, 1].
 
     run(optimizer, x, y) gives losses and a path; racers: {name: an optimizer for a rate}; inputs: {name: x}.
     """
@@ -94,8 +94,9 @@ def finding(losses, best):
 def drawn(figure, inputs, rate, x, y, runs):
     """A race: the paths on a map of the loss, and how far above the best loss each racer is.
 
-    inputs: one of MAPS. x, y: [n, 1], what w·x + b is fitted to. runs: {name: (losses[steps + 1], path[steps + 1, 2])}, up
-    to three (more: ValueError), with the loss and (w, b) at the start and after each update. What is not finite is not drawn."""
+    inputs: one of MAPS. x, y: [n, 1], what w·x + b is fitted to. runs: {name: (losses[steps + 1], path[steps + 1, 2])},
+    up to three (more: ValueError), with the loss and (w, b) at the start and after each update. What is not finite is
+    not drawn."""
     if len(runs) > len(RACERS):
         raise ValueError(f"race: {len(runs)} runs ({', '.join(runs)}); a picture has room for {len(RACERS)}")
     place, losses = valley(x, y), {name: np.asarray(loss) for name, (loss, _) in runs.items()}
@@ -110,8 +111,9 @@ def drawn(figure, inputs, rate, x, y, runs):
     chart.set_title(f"the loss: {shape}", weight="normal", size=10)
     results = "; ".join(f"{name} {result(loss, place.loss)}" for name, loss in losses.items())
     return (
-        f"{found}. In {max(map(len, losses.values())) - 1:,} updates: {results}. To arrive is to stay within 1 % of the "
-        f"best loss. The loss is {shape}; plain SGD is stable up to a rate of {2 / steep:.3g}."
+        f"{found}. In {max(map(len, losses.values())) - 1:,} updates: {results}. "
+        "To arrive is to stay within 1 % of the best loss. "
+        f"The loss is {shape}; plain SGD is stable up to a rate of {2 / steep:.3g}."
     )
 
 
@@ -132,7 +134,7 @@ def draw_map(axes, place, inputs, paths):
 
 
 def inside(path, corners):
-    """The path [n, 2], NaN from where it is a thousand maps away: lines to and from there would only strike out the map."""
+    """The path [n, 2], NaN where it is a thousand maps away: lines to and from there would only strike out the map."""
     low, high = corners
     far = ~(np.abs(path - low) < 1e3 * (high - low)).all(axis=1)
     return np.where(np.logical_or.accumulate(far)[:, None], np.nan, path)
@@ -164,7 +166,7 @@ def draw_clock(axes, best, losses):
 
 
 def apart(heights, gap, low=0.0, high=1.0):
-    """These heights in the same order, moved so that neighbours are `gap` apart or more, and all between low and high."""
+    """These heights in the same order, moved so that neighbours are `gap` or more apart, all between low and high."""
     order, placed = np.argsort(heights, kind="stable"), np.array(heights, float)
     for k, floor in zip(order, low + gap * np.arange(len(order)), strict=True):
         placed[k] = max(placed[k], floor)

@@ -49,7 +49,8 @@ def backward_walk(program, **leaves):
 def tape_of_numbers(records, names, rules):
     """What backward_walk asks of a program: the records and values of a tape of single numbers, without its tensors.
 
-    records: [(op, inputs, attrs, y)]. names {name: tensor}, one for each tensor in them. rules {op: (vjp of each input)}."""
+    records: [(op, inputs, attrs, y)]. names {name: tensor}, one for each tensor in them. rules {op: (vjp of each
+    input)}."""
     name, steps, values = {id(tensor): name for name, tensor in names.items()}, [], {}
     for op, inputs, attrs, y in records:
         slopes = [float(vjp(1.0, y, *inputs, **attrs)) for vjp in rules[op]]
@@ -96,7 +97,7 @@ COOL, WARM, INK, WARM_INK, BUMP = "#DCEBF6", "#FCE9C4", "#00507D", "#8A5A00", "#
 
 
 class TapePage:
-    """What tape_backwards draws on: a figure measured in pixels from its upper left corner, with a row for each record."""
+    """What tape_backwards draws on: a figure measured in pixels from its upper left corner, a row for each record."""
 
     def __init__(self, figure, records):
         self.figure, height = figure, 392 / (len(records) + 1)

@@ -152,7 +152,7 @@ def five_curves(figure, fits):
 
 @styled()
 def by_heart(figure, history, best, patience):
-    """Losses on seen and unseen rows over the epochs, with the best epoch and the one at which a patient listener stops."""
+    """Losses on seen and unseen rows over the epochs, the best epoch, and the one at which a patient listener stops."""
     axes, stop = figure.subplots(), best + patience
     for name, colour, label in (("loss", DATA, "penguins it learns from"), ("val_loss", MODEL, "held-out penguins")):
         losses = history[name]

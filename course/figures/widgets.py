@@ -89,7 +89,7 @@ class Explorer:
 
 
 def presses(sliders, last=None):
-    """Where each slider's arrow keys lead from here, as indices of all sliders; first of all, where the last press goes on."""
+    """Where each slider's arrow keys lead from here, as indices of all sliders; first, where the last press goes on."""
     at = [slider.index for slider in sliders]
     moves = [(slider, step) for slider in sliders for step in (1, -1) if 0 <= slider.index + step < len(slider.options)]
     if last is not None:
@@ -98,7 +98,7 @@ def presses(sliders, last=None):
 
 
 def in_idle_time(call, *args):
-    """Call this soon, when the kernel has nothing else to do. Where no loop runs no reader waits, and nothing is called."""
+    """Call this when the kernel has nothing else to do. Where no loop runs no reader waits, and nothing is called."""
     with contextlib.suppress(RuntimeError):
         asyncio.get_running_loop().call_later(0.02, call, *args)
 
@@ -112,6 +112,6 @@ def spoken(text):
 
 
 class Titled(Image):
-    """An image whose tooltip is its name for readers who cannot see it. The browser's side asks for a description too."""
+    """An image whose tooltip is its name for readers who cannot see it. The browser asks for a description too."""
 
     description = Unicode().tag(sync=True)

@@ -69,7 +69,7 @@ def cost(train, task, launches, nbytes, predicted, steps=1000):
 
 
 def by_op(train, task):
-    """Train once, and print what the launches of a step took, op by op: those that the function finds under `launch`."""
+    """Train once, and print what the launches of a step took, op by op: those that the function knows as `launch`."""
     names, spent = train.__globals__, {}
     launch = names["launch"]
 
@@ -134,7 +134,7 @@ def unchanged(train):
 
 
 def near(train, name):
-    """A name of the level on which a task function stands: of the notebook that is open, or of the level as it is built."""
+    """A name of the level on which a task function stands: of the open notebook, or of the level as it is built."""
     module = inspect.getmodule(train)
     return getattr(module if hasattr(module, name) else importlib.import_module(module.__package__), name)
 
@@ -235,7 +235,7 @@ def traffic(version):
 
 
 def operations_a_row(version):
-    """Additions, subtractions, multiplications and divisions of a row, as level 1's program writes them in its inner loop."""
+    """Additions, subtractions, multiplications and divisions of a row, as level 1's inner loop has them."""
     program = {"linear_regression": "line_program", "dnn_classifier": "net_program"}[version.written.__name__]
     shapes = tuple(w.shape for w in version.task.weights)
     return operations(ground(program)(np.dtype("f8"), shapes))

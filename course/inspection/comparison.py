@@ -40,7 +40,7 @@ class Comparison(NamedTuple):
         }
 
     def versions(self, level):
-        """(a row, which of the level's versions it is: "SIMD", or nothing where there is one) for each row of a level."""
+        """(a row, which of the level's versions it is: "SIMD", or nothing where there is one) of a level's rows."""
         return [(row, row.name.partition(" ")[2] if row.level else "") for row in self.rows if row.level == level]
 
     def facts(self, level):
@@ -110,7 +110,7 @@ def decimal_of(row):
 
 
 def bits_of(row):
-    """The last loss in hexadecimal, in which no bit is hidden; of float32, whose last bits depend on the lanes, in decimal."""
+    """The last loss in hexadecimal, which hides no bit; of float32, whose last bits depend on the lanes, in decimal."""
     last = row.losses[-1]
     return float(last).hex() if last.dtype == np.float64 else loss_of(row)
 

@@ -6,23 +6,25 @@ import inspect
 import re
 from pathlib import Path
 
-PACKAGES = {"tf": "tensorflow", "tensorflow": "tensorflow", "keras": "tensorflow.keras"}
-PACKAGES |= {
+PACKAGES = {  # what stands first in a name: the package of `levels_more`
+    "tf": "tensorflow",
+    "tensorflow": "tensorflow",
+    "keras": "tensorflow.keras",
     "torch": "torch",
     "nn": "torch.nn",
     "optim": "torch.optim",
     "F": "torch.nn.functional",
     "torchkeras": "torchkeras",
 }
-NOTEBOOKS = {
+NOTEBOOKS = {  # a package: the notebook that shows it
     "tensorflow": "more/05_tensorflow",
     "torch": "more/03_torch",
     "torchkeras": "more/05_tensorflow",
-}  # that show it
+}
 HERE = ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.For  # not from elsewhere
 
 
-def called(asked):
+def resolve(asked):
     """(its package, the names behind that, what they lead to) of a name that can be called so here; else None.
 
     As "torch.nn.Linear" can. In a notebook that sees the core alone, none can.
@@ -40,7 +42,7 @@ def called(asked):
     return package, path, thing
 
 
-def home(folder, names):
+def module_file(folder, names):
     """The file of the innermost module that these names lead to, and the names that are left."""
     while names:
         module = folder / f"{names[0]}.py"
@@ -55,28 +57,29 @@ def home(folder, names):
 def line_of(root, package, path, thing):
     """(file, its first line, its last line) of what that package of `levels_more` calls so; 0 where no line names it.
 
-    That is where the text names it; else where the class or function is written; else where it is imported, or its room filled.
+    That is where the text names it; else where the class or function is written; else where it is imported, or its room
+    filled.
     """
     *around, name = path
-    file, around = home(root / "levels_more", [package, *around])
+    file, around = module_file(root / "levels_more", [package, *around])
     others = sorted(file.parent.glob("*.py")) + sorted((root / "levels_more" / package).rglob("*.py"))
     files = dict.fromkeys([file, *others] if file.parent.name != "levels_more" else [file])
-    made = named_in(files, around, name) or written(root, thing)
+    made = named_in(files, around, name) or source_lines(root, thing)
     return made or named_in(files, around, name, ast.AST) or named_in([file], [], *around[-1:]) or (file, 0, 0)
 
 
 def named_in(files, around, name=None, kinds=HERE):
-    """(file, first line, last line) of the best statement of these kinds that names it, inside of what `around` names; or None."""
+    """(file, first, last line) of the best statement of these kinds that names it, inside of `around`; or None."""
     found = []  # (how good a place it is, file, lines)
     for order, each in enumerate(files):
         for statement in ast.parse(each.read_text(encoding="utf-8")).body:
-            inside = not around or around[-1] in bound(statement)
+            inside = not around or around[-1] in names_bound(statement)
             for sort, first, last in places_in(statement, name) if isinstance(statement, kinds) else ():
                 found.append(((not inside, sort > 1, order, sort, first), each, first, last))
     return min(found)[1:] if found else None
 
 
-def written(root, thing):
+def source_lines(root, thing):
     """(file, first line, last line) of a class or function in `levels_more`, or None."""
     try:
         file, (lines, first) = inspect.getsourcefile(thing) or "", inspect.getsourcelines(thing)
@@ -86,7 +89,7 @@ def written(root, thing):
     return (file, first, first + len(lines) - 1) if root / "levels_more" in file.parents else None
 
 
-def bound(statement):
+def names_bound(statement):
     """The names that a statement of a module binds."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return [alias.asname or alias.name for alias in statement.names]
@@ -97,7 +100,7 @@ def bound(statement):
 
 def places_in(statement, name):
     """(how it is named there, first line, last line): 0 bound, 1 a method, a key or a keyword, 2 a word of a list."""
-    if name in bound(statement):
+    if name in names_bound(statement):
         yield 0, statement.lineno, statement.end_lineno
     for node in ast.walk(statement):
         if isinstance(node, ast.FunctionDef | ast.keyword):

@@ -2,7 +2,7 @@
 
 
 def listed(graph) -> str:
-    """The ops of a graph, one a line: `t3 = add(t2, b)  (10, 1)`, its name, what it reads, and the shape of its result."""
+    """The ops of a graph, one a line: `t3 = add(t2, b)  (10, 1)`, its name, what it reads, the shape of its result."""
     names, lines = {}, []
     for node in graph.ops:
         for x in (*node.inputs, node):
@@ -13,7 +13,7 @@ def listed(graph) -> str:
 
 
 def leaf_name(node) -> str | None:
-    """What a leaf is called: the name of a variable, x0 for the first argument, a number that it is. None for others."""
+    """What a leaf is called: the name of a variable, x0 for the first argument, its number. None for others."""
     of = node.attrs.get("of")
     if node.op in ("variable", "input"):
         return of.name if node.op == "variable" else f"x{of}"

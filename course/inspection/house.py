@@ -34,7 +34,7 @@ ROOMS = {  # each package's rooms; a room imports from its own, and from those b
 
 
 def room_of(module):
-    """The room of a module as "levels_more.mid_level"; the module itself where it stands in none, as "levels_more.checks"."""
+    """The room of a module as "levels_more.mid_level"; or the module, if it stands in none: "levels_more.checks"."""
     package, *rest = module.split(".")
     return ".".join([package, *rest[:1]])
 
@@ -56,7 +56,8 @@ def imports_of(path, root=ROOT):
 def arrows(root=ROOT, own=False):
     """{(room, a room that it imports): [(file, module, names, whether when the file is imported)]}, between files.
 
-    The fronts of rooms are left out, for they hand on what stands in others; imports of a room's own files count if `own` says so.
+    The fronts of rooms are left out, for they hand on what stands in others; imports of a room's own files count if
+    `own` says so.
     """
     found = defaultdict(list)
     for package in ROOMS:
@@ -73,7 +74,7 @@ def arrows(root=ROOT, own=False):
     return found
 
 
-def drawn(root=ROOT):
+def draw(root=ROOT):
     """The map as text: a line for each room, the lowest first."""
     leads = defaultdict(set)
     for here, there in arrows(root):
@@ -101,5 +102,5 @@ def in_page(text):
 if __name__ == "__main__":
     if "--write" in sys.argv:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(FENCE)
-        PAGE.write_text(before + FENCE + drawn() + rest[rest.index("```") :], encoding="utf-8")
-    print(drawn(), end="")
+        PAGE.write_text(before + FENCE + draw() + rest[rest.index("```") :], encoding="utf-8")
+    print(draw(), end="")

@@ -114,7 +114,7 @@ class Listener:
         return row
 
     def hear(self, frame, event, result):
-        """Python's word that a function is called, or returns; of functions in C too, which only say what time it is."""
+        """Python's word that a function is called, or returns; of those in C too, which only say what time it is."""
         if self.open and now() - self.heard > self.open[-1].silence[1] - self.open[-1].silence[0]:
             self.open[-1].silence = max(self.heard, self.open[-1].begin), now()
         kind = self.kinds.get(frame.f_code)
@@ -173,7 +173,7 @@ def kernel_code(op, result):
 
 
 def in_core(kind):
-    """The class of the core that this one widens under its own name, or else the class itself: the reader knows that one."""
+    """The class of the core that this one widens under its own name (the reader knows that), or the class itself."""
     same = (base for base in kind.__mro__ if base.__name__ == kind.__name__ and base.__module__.startswith("levels."))
     return next(same, kind)
 
@@ -207,7 +207,7 @@ def device_and_bytes(known):
 
 
 def moved(program):
-    """What a step of a program by rows reads: the rows of its batch and their numbers, as in `compare`. The rest stays near.
+    """What a step of a program by rows reads: the rows of its batch and their numbers, as in `compare`.
 
     A list of programs reads and writes what each of them does.
     """

@@ -24,7 +24,7 @@ class Step(NamedTuple):
     opens: tuple = ()
 
     def is_call(self):
-        """Whether it is nothing but a call of one function of the task's own, and perhaps names for what that returns."""
+        """Whether it only calls one function of the task's own, and perhaps gives names to what that returns."""
         try:
             (statement,) = ast.parse(self.text).body
         except (SyntaxError, ValueError):  # a head without its block
@@ -163,7 +163,7 @@ class Reader:
 
 
 def functions_of(task):
-    """The source of a task function, and of those it names in its room, and among its level's formulas: {name: source}."""
+    """The sources of a task function and of those it names, in its room or its level's formulas: {name: source}."""
     module, sources, waiting = inspect.getmodule(task), {}, [task.__name__]
     room = room_of(task)
     formulas = re.sub(r"\w+$", "formulas", room or "")

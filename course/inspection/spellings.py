@@ -1,4 +1,4 @@
-"""A program in TensorFlow, in PyTorch and on a level, side by side; and one program with the line that changes to run it here."""
+"""A program in TensorFlow, PyTorch and on a level, side by side; and one with the line that changes to run it here."""
 
 from typing import Any, NamedTuple
 

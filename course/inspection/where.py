@@ -10,7 +10,7 @@ from contextlib import suppress
 from course.builder.names import ROOT
 from course.figures import LEVELS
 from course.inspection import framework_names
-from course.inspection.places import MORE, Place, place_of, places, plugged
+from course.inspection.source_index import MORE, Place, front_modules, place_of, places
 
 NAMES = """
     Linear = Dense                              InputLayer = Input
@@ -53,12 +53,8 @@ class Found:
     """
 
     def __init__(self, asked, found, ops, spelling=None):
-        self.asked, self.places, self.ops, self.spelling = (
-            asked,
-            found,
-            ops,
-            spelling,
-        )  # ops: {name: Place of its kernel}
+        self.asked, self.places, self.spelling = asked, found, spelling
+        self.ops = ops  # {name: Place of its kernel}
 
     @property
     def title(self):
@@ -95,32 +91,30 @@ def where(name):
     of `levels_more` that spells it so. Raises LookupError, with the nearest names, for what the course does not have.
     """
     index, spelling = places(), spelling_of(name)
-    modules = {module.replace(".", "/") for _, module in plugged()}
+    modules = {module.replace(".", "/") for _, module in front_modules()}
     index = [place for place in index if place.level != MORE or place.room in modules]
-    known = dict.fromkeys(
-        place.name for place in sorted(index, key=lambda place: place.level == MORE)
-    )  # the core first
+    core_first = sorted(index, key=lambda place: place.level == MORE)
+    known = dict.fromkeys(place.name for place in core_first)
     ours = resolved(name, known)
     if ours is None and spelling:
         return Found(name, [], {}, spelling)
     if ours is None:
         lower = {each.lower(): each for each in (*known, *ALIASES)}
         near = [lower[n] for n in difflib.get_close_matches(name.split(".")[-1].lower(), lower, 3, 0.7)]
-        cure = (
-            f"near it are {', '.join(near)}" if near else "it finds what the notebooks export, and what others call it"
-        )
+        cure = "it finds what the notebooks export, and what others call it"
+        if near:
+            cure = f"near it are {', '.join(near)}"
         raise LookupError(f"where: nothing here is called {name!r}; {cure}")
     found = [place for place in index if place.name == ours or place.name.endswith(f".{ours}") and ours not in known]
-    found = sorted(
-        found[::-1], key=lambda place: -LEVELS.index(place.adds_to or place.level)
-    )  # of two, the core's first
+    # The highest level first; of two on one level, the core's.
+    found = sorted(found[::-1], key=lambda place: -LEVELS.index(place.adds_to or place.level))
     ops = next(filter(None, map(ops_of, found)), [])
     return Found(name, found, kernels_of(ops, index), spelling)
 
 
 def spelling_of(name):
-    """The Place where `levels_more` spells a name as TensorFlow or PyTorch say it, or None where it cannot be called so."""
-    if not (known := framework_names.called(name)):
+    """The Place where `levels_more` spells a name of TensorFlow or PyTorch, or None where it cannot be called so."""
+    if not (known := framework_names.resolve(name)):
         return None
     package = known[0]
     file, first, last = framework_names.line_of(ROOT, *known)
@@ -175,7 +169,8 @@ CALLED[MORE, "low_level/ops"] = CALLED["low_level", "ops"]
 def ops_of(place):
     """The ops that a layer, a loss, a metric, an optimizer or a function of tensors sends through the door, by name.
 
-    It is tried with what MADE and GIVEN list, until it takes one. Of anything else nothing is called, and there are none.
+    It is tried with what MADE and GIVEN list, until it takes one. Of anything else nothing is called, and there are
+    none.
     """
     call = CALLED.get((place.level, place.room))
     try:

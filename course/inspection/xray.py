@@ -1,4 +1,4 @@
-"""One training step, opened: fit, train step, layer, op, launch, device event; how long each took, its bytes, whose code.
+"""One training step, opened: fit, train step, layer, op, launch, device event; how long each took, its bytes, its code.
 
 No level is changed for it. Python calls a function of ours whenever one of its own is called or returns
 (`sys.setprofile`), and one of ours stands at the door. What they hear becomes rows within rows.
@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 
 from course.figures import HUES, LEVELS
 from course.inspection.listener import Listener, metrics_of, watched
-from course.inspection.places import place_of, places
+from course.inspection.source_index import place_of, places
 from course.setup import files
 
 WIDTH = 220  # px, for the whole step
@@ -120,7 +120,7 @@ def unchanged(model):
 
 
 class Xray:
-    """The rows of a step, from `root` on, and its loss. It prints what is the same on every machine; as HTML it has times."""
+    """The rows of a step, from `root` on, and its loss. It prints what is the same everywhere; as HTML it has times."""
 
     def __init__(self, root, loss):
         self.root, self.loss, index, known = root, loss, places(), {}
@@ -152,7 +152,8 @@ class Xray:
     def trace(self):
         """The rows as trace events: complete events ("X"), one process for Python and one for the devices.
 
-        Trace Event Format, Google, 2016: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+        Trace Event Format, Google, 2016:
+        https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
         """
         devices = [*dict.fromkeys(row.device.name for row in self.root.walk() if row.device)]
         threads = [("Python", 1, "this notebook", 0), *(("devices", 2, name, k) for k, name in enumerate(devices))]
@@ -186,7 +187,7 @@ def defined(row):
 
 
 def unfolded(row, whole):
-    """A row and what is within, as HTML that unfolds; at the right, when it happened. Down to the ops it stands open."""
+    """A row and what is within, as HTML that unfolds; at the right, when it happened. It is open down to the ops."""
     counts = f"{row.launches} launches" * (row.launches > 1), f"{row.nbytes:,} bytes" * bool(row.nbytes)
     where = f"<small>{row.place.link(defined(row)) if row.place else defined(row)}</small>"
     told = f"<b>{row.kind}</b> {html.escape(f'{row.name} {row.shapes}')}"

@@ -61,7 +61,7 @@ def solved(key: str) -> None:
     record("exercises", key, date.today().isoformat())
 
 
-def asked(path: Path) -> dict[str, list[str]]:
+def questions_in(path: Path) -> dict[str, list[str]]:
     """What a notebook's text asks: its questions, and the keys of its exercises and blanks."""
     text = read_text(path)
     keys, number = filter(None, map(blank_in, text.split("\n"))), path.stem.split("_")[0].zfill(2)
@@ -79,8 +79,8 @@ def level_of(name: str) -> str:
 
 
 def counts(noted: dict, names: list[str]) -> dict[str, str]:
-    """What was done of the predictions, blanks and exercises of these notebooks. What two of them ask is one question."""
-    every = [asked(text_path(ROOT, name)) for name in names]
+    """What was done of the predictions, blanks and exercises of these notebooks. What two of them ask counts once."""
+    every = [questions_in(text_path(ROOT, name)) for name in names]
     questions, blanks, exercises = (
         dict.fromkeys(each for found in every for each in found[kind])
         for kind in ("predictions", "blanks", "exercises")
@@ -94,13 +94,13 @@ def counts(noted: dict, names: list[str]) -> dict[str, str]:
 
 
 def table() -> str:
-    """A row for each level, with its notebook of the trail, its own and those in `more`; their sum; and what is next."""
-    from course.practice import resuming
+    """A row for each level, with its notebook of the trail, its own and those in `more`; their sum; what is next."""
+    from course.practice.session import resume
 
     noted, names = load(), all_in(ROOT)
     rows = {core: counts(noted, [n for n in names if level_of(n) == level_of(core)]) for core in names_in(ROOT)}
     rows["together"] = counts(noted, names)
     lines = [f"{'':16}{'predictions':28}{'blanks':20}exercises"]
     lines += [f"{name:16}{row['predictions']:28}{row['blanks']:20}{row['exercises']}" for name, row in rows.items()]
-    lines.append(resuming.next_step(ROOT))
+    lines.append(resume.next_step(ROOT))
     return "\n".join([*lines, f"Kept in {FILE.relative_to(ROOT).as_posix()}, on this computer only."])

@@ -1,4 +1,4 @@
-"""What README.md, TEACHING.md and pages of the site take from the course: timetables, three pictures and their descriptions.
+"""What README.md, TEACHING.md and the site take from the course: timetables, three pictures and their descriptions.
 
 `python -m course.practice.teaching` writes the timetable and the map anew from the notebooks and their minutes. With
 the word `pictures` it makes the pictures anew, too, or those that are named behind it: `five_levels` measures on this
@@ -95,7 +95,7 @@ def in_class(section):
 
 
 def taken(name):
-    """The sections for the class, with the minutes that readers took: those of the headings, stretched to what was measured."""
+    """The sections for the class, with the minutes that readers took: the headings', stretched to what was measured."""
     told = [section for section in sections(name) if in_class(section)]
     factor, so_far, found = TOOK[name] / sum(section.minutes for section in told), 0, []
     for section in told:
@@ -114,7 +114,7 @@ def how_long():
 
 
 def minutes(name):
-    """What a notebook takes by the rule, rounded once: what stands before its first heading, too, and nothing optional."""
+    """What a notebook takes by the rule, rounded once: what stands before its first heading, too; nothing optional."""
     from course.setup import index_page
 
     return index_page.counted(ROOT, name)
@@ -174,7 +174,7 @@ TABLES = {  # on each page
 
 
 def with_tables(text, tables):
-    """The text of a page with each of these tables as the notebooks have it now. Raises ValueError where a table has no place."""
+    """The text of a page with each of these tables as it is now. Raises ValueError where a table has no place."""
     for name, table in tables.items():
         begin, end = f"<!-- {name}: written by course/practice/teaching.py -->\n", f"<!-- end of {name} -->\n"
         parts = re.split(f"(?<={re.escape(begin)})[^<]*(?={re.escape(end)})", text)
@@ -187,12 +187,12 @@ def with_tables(text, tables):
 def five_levels():
     """The great figure, measured now: its PNG, and what it says in words."""
     from course import figures, reference, tasks
-    from course.figures import great
+    from course.figures import tour
     from course.inspection import compare
 
     levels = [importlib.import_module(f"levels.{level}").tasks for level in figures.LEVELS]
     on_all = [reference.linear_regression, *(level.linear_regression for level in levels)]
-    picture = great.five_levels(compare.measure(tasks.linear(), *on_all))
+    picture = tour.five_levels(compare.measure(tasks.linear(), *on_all))
     return picture.png, picture.text
 
 

@@ -24,7 +24,7 @@ def take_along() -> None:
 
 
 def fill(name: str, yours: dict[str, str]) -> list[str]:
-    """Write these functions into the untouched blanks of a notebook on the desk. Returns the keys of those that it took."""
+    """Write these functions into the untouched blanks of a notebook on the desk. Returns the keys of those it took."""
     try:
         notebook = read_notebook(ROOT, name, MINE)
     except BuildError:  # removed, or damaged: then nothing is taken along

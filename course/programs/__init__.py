@@ -3,18 +3,18 @@
     python3 -m course programs           run all on levels_more, and tell how far they are from the stored losses
     python3 -m course programs --real    run all on the real libraries, and store their losses
 
-Each is a whole program, FRAMEWORK/API_TASK.py, which trains on the data, weights and batches of `course.tasks` in float64
-and ends with a list `losses`. Only its lines that import another library change.
+Each is a whole program, FRAMEWORK/API_TASK.py, which trains on the data, weights and batches of `course.tasks` in
+float64 and ends with a list `losses`. Only its lines that import another library change.
 
-The twelve in chapter3/ are those of chapter 3 of two books by lyhue1991, "eat tensorflow2 in 30 days" and "eat pytorch in
-20 days": 3-1 low, 3-2 mid, 3-3 high, two tasks each, written again with their calls, for their number of epochs. Here
-their rows are those of `course.tasks`, NumPy draws the order of the rows, and float64 takes the place of float32, so that
-two libraries can be compared at all. Their `losses` are those that they print on the way; the last is that of the last
-epoch. The real library of chapter3/torchkeras/high_rings.py is torchkeras 3.2 on pytorch_lightning 1.9, since torchkeras
-3.9 dropped LightModel; all others of torchkeras stop on 3.2, and keep what 4 gave:
+The twelve in chapter3/ are those of chapter 3 of two books by lyhue1991, "eat tensorflow2 in 30 days" and "eat pytorch
+in 20 days": 3-1 low, 3-2 mid, 3-3 high, two tasks each, written again with their calls, for their number of epochs.
+Here their rows are those of `course.tasks`, NumPy draws the order of the rows, and float64 takes the place of float32,
+so that two libraries can be compared at all. Their `losses` are those that they print on the way; the last is that of
+the last epoch. The real library of chapter3/torchkeras/high_rings.py is torchkeras 3.2 on pytorch_lightning 1.9, since
+torchkeras 3.9 dropped LightModel; all others of torchkeras stop on 3.2, and keep what 4 gave:
 
-    python3 -m course programs --real --python torchkeras=PYTHON   with torchkeras 3.2.3, pytorch_lightning 1.9.5,
-                                                                   torchmetrics 0.11.4, torch 2.5.1, numpy 1.26, pandas 2.2
+    python3 -m course programs --real --python torchkeras=PYTHON   with torchkeras 3.2.3,
+        pytorch_lightning 1.9.5, torchmetrics 0.11.4, torch 2.5.1, numpy 1.26, pandas 2.2
 """
 
 import contextlib
@@ -40,9 +40,10 @@ STORED = FOLDER / "losses.json"  # {name: {"losses", "version", "digest"}}
 FRAMEWORKS = {"tf": "tensorflow", "torch": "torch", "torchkeras": "torchkeras"}  # short name: library
 CHAPTER3 = FOLDER / "chapter3"
 ALIKE = 1e-5  # how far from the stored losses a program may be
-# The same of the last loss of a program of chapter 3, as a share of it. After up to 200,000 steps eleven of them are within
-# 1e-12. The twelfth is TensorFlow's high_linear: Keras rounds the betas of its "adam" to float32, and the last loss moves by
-# 4e-8 of itself. A formula that differs is far outside: Keras 2, which adds 1e-7 inside of its logarithms, by 2e-4.
+# The same of the last loss of a program of chapter 3, as a share of it. After up to 200,000 steps eleven of them are
+# within 1e-12. The twelfth is TensorFlow's high_linear: Keras rounds the betas of its "adam" to float32, and the last
+# loss moves by 4e-8 of itself. A formula that differs is far outside: Keras 2, which adds 1e-7 inside of its
+# logarithms, by 2e-4.
 NEAR = 1e-6
 SPELLED = *FRAMEWORKS.values(), "pytorch_lightning", "torchmetrics"  # the libraries whose names levels_more has
 IMPORT = re.compile(rf"^(\s*)(import|from) ({'|'.join(SPELLED)})\b(?P<rest>.*)$", re.MULTILINE)
@@ -59,7 +60,7 @@ class Program(NamedTuple):
     task: str  # "linear" or "rings"
     name: str  # "tensorflow/low_linear.py", or "chapter3/tensorflow/low_linear.py"
     text: str
-    losses: list  # of the first 200 steps; of torchkeras a table of epochs, column by column; of chapter 3 up to the last epoch
+    losses: list  # of the first 200 steps; of torchkeras a table of epochs, column by column; of chapter 3 of all steps
     version: str  # of the library that gave them
     digest: str  # of the text that gave them
 
@@ -123,13 +124,13 @@ def distance(losses, stored):
 
 
 def last_apart(losses, stored):
-    """How far the last of these losses is from the last of those, as a share of it; infinite where their numbers differ."""
+    """How far the last of these losses is from the last of those, as a share; infinite where their numbers differ."""
     apart = distance(losses, stored)
     return apart if apart == math.inf else abs(losses[-1] - stored[-1]) / abs(stored[-1])
 
 
 def ask(each, library, python=sys.executable):
-    """{"losses", "version"} of a program that this Python runs, in a process of its own; {"skipped": why} where that fails.
+    """{"losses", "version"} of a program that this Python runs, in its own process; {"skipped": why} where that fails.
 
     A program that sets a default, such as a dtype, sets it for nobody else.
     """

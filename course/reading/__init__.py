@@ -23,10 +23,8 @@ from course.setup import index_page
 from course.setup.arguments import parser
 
 PAGES = Path(__file__).resolve().parent / "prose"
-HERE, UP = (
-    "course/reading/prose/",
-    "../../../",
-)  # in the project's folder; on the site these pages stand above all others
+# In the project's folder; on the site these pages stand above all others.
+HERE, UP = "course/reading/prose/", "../../../"
 COPIED = "TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pictures", "data/README.md"
 BENCH = "course/bench/README.md", "course/bench/results.md", "course/bench/results.png"
 
@@ -112,7 +110,7 @@ def notebooks(root=ROOT):
 
 
 def prepared(notebook, folder, here):
-    """Make a page of a notebook: cells that are built get an anchor, figures words that stand for them, or they move."""
+    """Make a page of a notebook: cells that are built get an anchor; figures move, or words stand for them."""
     cells = []
     for number, cell in enumerate(notebook["cells"], 1):
         if names.exported(cell):

@@ -71,7 +71,7 @@ def optimizer_race():
 
 
 def descent(optimizer, x, y, updates=1000):
-    """The losses and the path of (w, b) of a line through x and y, from zero, all rows in each step, the start included."""
+    """The losses and the path of (w, b) of a line through x and y, from zero on; all rows in each step."""
     from levels.low_level import GradientTape, Variable, constant, function, reduce_mean
 
     w, b = Variable(np.zeros((1, 1))), Variable(np.zeros((1, 1)))

@@ -1,4 +1,4 @@
-"""What Sphinx is told beyond its settings: formulas as MathML, words that lead to the glossary, names that lead to notebooks."""
+"""What Sphinx is told beyond its settings: formulas as MathML, words that lead to the glossary, names to notebooks."""
 
 import functools
 import re
@@ -26,7 +26,7 @@ def formula(self, node):
 
 @functools.cache
 def terms(app):
-    """{a word of the glossary, or its plural, in small letters: its anchor}, and a pattern that finds them, longer ones first."""
+    """{a word of the glossary, or its plural, in small letters: its anchor}, and a pattern: long ones first."""
     found = {}
     for term in app.env.get_doctree(GLOSSARY).findall(nodes.term):
         word = term.astext().lower()

@@ -1,4 +1,4 @@
-"""The pages of names: what `levels` and `levels_more` have, as their files say it, and where each is written or taken apart.
+"""The pages of names: what `levels` and `levels_more` have, as their files say it, and where it is written or shown.
 
 Nothing is imported for them: no level need be built, and it does not matter what a decorator makes of a function.
 """
@@ -13,13 +13,13 @@ from course.builder.names import ROOT
 from course.figures import LEVELS
 from course.inspection import house
 from course.inspection.framework_names import NOTEBOOKS
-from course.inspection.places import MORE, named, places_of_more
+from course.inspection.source_index import MORE, definitions_in, places_of_more
 
 INDEX = """# The names
 
-What each level hands on, and the cell in which it is written; then what `levels_more` adds to that level, and the notebook that
-takes it apart. A name that is added is found on its level, as in `levels.high_level.EarlyStopping`. One without a link stands in no
-notebook.
+What each level hands on, and the cell in which it is written; then what `levels_more` adds to that level, and the
+notebook that takes it apart. A name that is added is found on its level, as in `levels_more.high_level.EarlyStopping`.
+One without a link stands in no notebook.
 
 ```{{toctree}}
 :maxdepth: 1
@@ -30,7 +30,7 @@ notebook.
 
 
 def pages(root=ROOT):
-    """{page: its text}: two for each level, its own names and those added to it, and one for other frameworks' names."""
+    """{page: its text}: two for each level, its own names and those added, and one for other frameworks' names."""
     found, leads = {}, written(root) | taken_apart(root)
     above = {place.room: place.adds_to for place in places_of_more(root)}  # {a module: the level that it adds to}
     for number, level in enumerate(LEVELS, 1):
@@ -76,7 +76,7 @@ def assigned(node):
 
 
 def entry(node, kind, lead=None):
-    """A function or a class as reStructuredText: how it is called, what it says of itself, where to read on; its methods."""
+    """A function or a class as reStructuredText: its call, what it says of itself, where to read on; its methods."""
     marks = {ast.unparse(mark) for mark in node.decorator_list}
     if isinstance(node, ast.ClassDef):
         kind = "class"
@@ -120,7 +120,7 @@ def written(root=ROOT):
         level, words = path.stem.split("_", 1)[1], f"Written in {path.stem.replace('_', ' ')}"
         for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], 1):
             if room := exported(cell):
-                for name, *_ in named("".join(cell["source"])):
+                for name, *_ in definitions_in("".join(cell["source"])):
                     found[f"levels.{level}.{room}.{name}"] = words, f"../notebooks/{path.stem}.html#cell-{number}"
     return found
 
@@ -132,9 +132,10 @@ def exported(cell):
 
 
 def taken_apart(root=ROOT):
-    """{"levels_more.mid_level.layers.Dropout": (words, address)}: the section that takes a name apart; of a module, the notebook.
+    """{"levels_more.mid_level.layers.Dropout": (words, address)}: the section that shows it; of a module, the notebook.
 
-    Of a module that no notebook shows it is the one that shows what the module stands on or, failing that, what stands on it.
+    Of a module that no notebook shows it is the one that shows what the module stands on or, failing that, what stands
+    on it.
     """
     shown, found, using = {}, {}, {}
     for path in sorted(root.glob("notebooks/more/text/*.py")):

@@ -1,4 +1,4 @@
-"""The process that serves: KServe's own server, told what an ONNX model takes. It runs in the environment of `course serve`.
+"""The process that serves: KServe's own server, told what an ONNX model takes, in the environment of `course serve`.
 
     python server.py FOLDER HOST PORT      every FOLDER/NAME.onnx as the model NAME, until its standard input is closed
 

@@ -1,4 +1,4 @@
-"""What each command is for and what it takes, so that `--help` and a slip of the pen are answered before anything is made.
+"""What each command is for and what it takes: `--help` and a slip of the pen are answered before anything is made.
 
 It starts with the standard library alone, in the grammar of Python 3.7, as `course/__main__.py` does.
 """
@@ -29,7 +29,8 @@ def port(text):
 
 COMMANDS = {  # name: (a line of help, what it takes)
     "lab": (
-        "open JupyterLab on your copies of the notebooks, in mine/ (--trail begins with the two hours, --answers shows all answers)",
+        "open JupyterLab on your copies of the notebooks, in mine/"
+        " (--trail begins with the two hours, --answers shows all answers)",
         [
             argument("--trail", action="store_true", help="begin with the trail: all five levels in two hours"),
             argument("--answers", action="store_true", help="show the answers to all predictions, for a projector"),
@@ -89,9 +90,8 @@ COMMANDS = {  # name: (a line of help, what it takes)
     ),
     "progress": ("how many predictions were right, and which exercises are done", []),
     "resume": (
-        "where you stopped, three ideas, and JupyterLab there: its first cell brings the state back (--tell only tells)",
+        "where you stopped, three ideas, and JupyterLab there: its first cell brings the state back",
         [
-            argument("--tell", action="store_true", help="only tell; open nothing"),
             argument("--no-browser", action="store_true", help="print the address instead of opening it"),
             argument("--port", type=port, metavar="NUMBER", help="where it listens, as for lab"),
         ],
@@ -133,7 +133,8 @@ HANDED_ON = {  # command: (how it is called, what goes to the program that it st
     ),
     "test": (
         "[--all] [ARGUMENT ...]",
-        "Other arguments go to pytest, such as tests/levels_more/mid_level/test_data.py, -k WORDS or --numprocesses=2, and select from all tests: "
+        "Other arguments go to pytest, such as tests/levels_more/mid_level/test_data.py, -k WORDS or --numprocesses=2,"
+        " and select from all tests: "
         "`-- --help` shows them.",
     ),
     "browser-test": ("[ARGUMENT ...]", "Arguments go to pytest, such as -x: `-- --help` shows them all."),

@@ -1,4 +1,4 @@
-"""Nothing of a reader's is lost: whatever a command replaces goes aside first, with a list of it, from which `undo` works.
+"""Nothing of a reader's is lost: what a command replaces goes aside first, with a list of it, from which `undo` works.
 
 What is kept lies in folders of `.course/aside/`, one for each command.
 """
@@ -16,7 +16,7 @@ LIST = "kept.json"
 UNDO = "`python3 -m course undo` puts it back"
 
 
-def put(root: Path, command: str, wanted: dict[str, str | bytes | None], undoable: bool = True) -> Path | None:
+def apply(root: Path, command: str, wanted: dict[str, str | bytes | None], undoable: bool = True) -> Path | None:
     """Make these files what is wanted (None: not there), after keeping what is there. Returns the folder that keeps it.
 
     Where all is as wanted already, nothing is done and None returned. Raises BuildError, before anything is changed,
@@ -34,7 +34,7 @@ def put(root: Path, command: str, wanted: dict[str, str | bytes | None], undoabl
         (aside / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / path, aside / path)
     aside.mkdir(parents=True, exist_ok=True)
-    note(aside, command=command, files={path: path in there for path in changed}, undone=not undoable)
+    write_list(aside, command=command, files={path: path in there for path in changed}, undone=not undoable)
     try:
         replace(root, {root / path: new for path, new in changed.items() if new is not None})
         for path, new in changed.items():
@@ -54,11 +54,11 @@ def same(path: Path, wanted: str | bytes | None) -> bool:
     return path.read_bytes().replace(b"\r\n", b"\n") == wanted.replace(b"\r\n", b"\n")
 
 
-def note(aside: Path, **kept) -> None:
+def write_list(aside: Path, **kept) -> None:
     (aside / LIST).write_text(json.dumps(kept, indent=1), encoding="utf-8")
 
 
-def listed(path: Path) -> dict:
+def read_list(path: Path) -> dict:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         return {key: kept[key] for key in ("command", "files", "undone")}
@@ -66,14 +66,14 @@ def listed(path: Path) -> dict:
         raise BuildError(f"{path} is damaged. The files beside it are whole: copy them back by hand") from None
 
 
-def told(root: Path, aside: Path) -> str:
+def how_to_undo(root: Path, aside: Path) -> str:
     return f"What was there is kept in {aside.relative_to(root).as_posix()}: {UNDO}."
 
 
 def undo(root: Path) -> str:
     """Put back what the last command replaced, and say so. Raises BuildError where nothing is left to undo."""
     for path in sorted((root / ".course" / "aside").glob(f"*/{LIST}"), reverse=True):
-        aside, kept = path.parent, listed(path)
+        aside, kept = path.parent, read_list(path)
         if not kept["undone"]:
             break
     else:
@@ -82,8 +82,8 @@ def undo(root: Path) -> str:
     if missing:
         raise BuildError(f"{aside.relative_to(root).as_posix()} no longer holds {missing[0]}. Nothing was changed")
     files = {path: (aside / path).read_bytes() if there else None for path, there in kept["files"].items()}
-    replaced = put(root, f"undo {kept['command']}", files, undoable=False)
-    note(aside, **kept | {"undone": True})
+    replaced = apply(root, f"undo {kept['command']}", files, undoable=False)
+    write_list(aside, **kept | {"undone": True})
     lines = [f"Undone: {kept['command']}. Put back: {', '.join(files)}"]
     if replaced:
         lines.append(f"What was there until now is kept in {replaced.relative_to(root).as_posix()}.")

@@ -32,20 +32,20 @@ def lab(arguments):
 def resume(arguments):
     from course import build
     from course.builder.cells import BuildError
-    from course.practice import resuming
+    from course.practice.session import resume
     from course.setup import workspace
 
     try:
-        lines = [] if "--tell" in arguments else workspace.open_desk(build.ROOT)
-        told, opened = resuming.main(build.ROOT)
+        lines = workspace.open_desk(build.ROOT)
+        told, opened = resume.main(build.ROOT)
     except BuildError as error:
         fail(str(error))
     print("\n".join([*lines, told]), flush=True)
-    return 0 if "--tell" in arguments else open_lab(arguments, opened)
+    return open_lab(arguments, opened)
 
 
 def open_lab(arguments, opened):
-    """JupyterLab on the desk. Where it runs there already, its address: in a second one a file would have two editors."""
+    """JupyterLab on the desk. Where it runs already, its address: in a second one a file would have two editors."""
     from course import build
     from course.setup import lab as jupyterlab
     from course.setup import workspace
@@ -120,7 +120,7 @@ def keeping(command):
 
 
 def grade(arguments):
-    from course.practice.grading import main
+    from course.practice.grading.grade import main
 
     return main(arguments)
 
@@ -184,8 +184,10 @@ To read and work:
 To build, measure, serve and grade:
 {lines(name for name in COMMANDS if name not in READERS)}
 
-`python3 -m course COMMAND --help` tells what a command takes. It works from any folder: `python3 path/to/course COMMAND`.
+`python3 -m course COMMAND --help` tells what a command takes. It works from any folder:
+`python3 path/to/course COMMAND`.
 The first command makes .venv in this folder, with uv where it is installed, else with venv and pip: about
-{MEGABYTES[CORE]} MB, once. What some notebooks in more/, the tests and the site need besides, `setup` adds ({MEGABYTES[TEST]} MB in all),
-or the first command that needs it. Later ones start at once. Deleting .venv is always safe.
+{MEGABYTES[CORE]} MB, once. What some notebooks in more/, the tests and the site need besides, `setup` adds
+({MEGABYTES[TEST]} MB in all), or the first command that needs it. Later ones start at once.
+Deleting .venv is always safe.
 An activated environment (conda or venv) that already has the packages of pyproject.toml is used as it is."""

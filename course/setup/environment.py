@@ -38,7 +38,7 @@ def finished():
 
 
 def as_written(path):
-    """A path in the same letters in every locale: where LC_ALL=C knows no accents, Python has stand-ins for their bytes."""
+    """A path in the same letters in every locale: where LC_ALL=C knows no accents, Python has stand-ins for bytes."""
     return os.fsencode(path).decode("utf-8", "surrogateescape")
 
 
@@ -63,14 +63,14 @@ def digest(lock):
 
 
 def active():
-    """Whether an environment other than `.venv` is activated, and has the packages of the course: it is used as it is."""
+    """Whether an environment other than `.venv` is active and has the packages of the course: it is used as it is."""
     conda = os.environ.get("CONDA_PREFIX")
     activated = sys.prefix != sys.base_prefix or (conda and os.path.realpath(conda) == os.path.realpath(sys.prefix))
     return bool(activated) and not inside() and fitting() and not lacking(CORE)
 
 
 def lacking(lock):
-    """What pyproject.toml asks for and this environment has not, or not within its bounds: what the lock is made from."""
+    """What pyproject.toml asks for, as the lock does, and this environment has not, or not within its bounds."""
     import tomllib
     from importlib.metadata import PackageNotFoundError, version
 

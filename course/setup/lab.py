@@ -1,4 +1,4 @@
-"""What the course adds to JupyterLab, as an extension of its server: the width of prose, and the last line that is printed.
+"""What the course adds to JupyterLab, as an extension of its server: the width of prose, and the last printed line.
 
 `workspace.lab_command` names it. The settings that need no code stand there.
 """

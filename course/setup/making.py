@@ -73,12 +73,12 @@ def make_empty(uv, began):
 
 
 def install(uv, lock, step, began):
-    """Install the packages of a lock, and let every program find the course. Returns the version of Python in `.venv`."""
+    """Install the packages of a lock, and let every program find the course. Returns the Python version of `.venv`."""
     question = "import sys, sysconfig; print(*sys.version_info[:2], sep='.'); print(sysconfig.get_path('purelib'))"
     answer = subprocess.check_output([PYTHON, "-c", question], universal_newlines=True, cwd=ROOT)
     version, packages = answer.splitlines()
-    # The lock names every package, so nothing is left to resolve; and nothing is compiled on the reader's machine. Nor into
-    # bytecode: most of what is installed is never imported, and what is, Python compiles then. uv does not by itself.
+    # The lock names every package, so nothing is left to resolve; and nothing is compiled on the reader's machine. Nor
+    # into bytecode: most of what is installed is never imported, and what is, Python compiles then. uv does not anyway.
     command = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install", "--no-compile"]
     command += ["--no-deps", "--only-binary", ":all:"] + from_wheelhouse(version)
     stage("installing packages", command + ["-r", os.path.join(ROOT, lock)], step, began, counted(packages))
@@ -95,7 +95,8 @@ def remove_venv():
             shutil.rmtree(VENV)
     except OSError as error:
         fail(
-            f"The old .venv cannot be removed ({error}).\nStop what uses it (Jupyter, an editor), or delete it yourself."
+            f"The old .venv cannot be removed ({error}).\n"
+            "Stop what uses it (Jupyter, an editor), or delete it yourself."
         )
 
 

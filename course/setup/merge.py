@@ -14,7 +14,8 @@ from course.builder.cells import title
 
 KEY = re.compile(r"""^#\|\s*export\s+\w+\s+blank\s+(\S+)|^exercises\.check\(\s*["']([\w-]+)["']""", re.MULTILINE)
 ALIKE = 0.6  # of 1: how much two cells share, when the one was made from the other
-NOTE = """**Both you and the course have changed the cell above.** Yours stays. The course's new one is below, and does not run.
+NOTE = """\
+**Both you and the course have changed the cell above.** Yours stays. The course's new one is below, and does not run.
 To take it, delete yours and this one, select the new one, and press Esc, then {key}."""
 
 
@@ -24,9 +25,7 @@ def merge(base: list, mine: list, course: list) -> tuple[list, list[str]]:
     base, mine, course: the cells that the reader began with, the reader's own, and those of the course today.
     """
     theirs, today = paired(base, mine), paired(base, course)
-    for b in range(
-        len(base)
-    ):  # a changed cell has a successor that is like it; it matters where the reader changed it, too
+    for b in range(len(base)):  # a changed cell has a successor like it, which matters where the reader changed it too
         if b not in today and b in theirs and not same(base[b], mine[theirs[b]]):
             successor(base, course, today, b)
     began = {c: b for b, c in today.items()}

@@ -1,4 +1,4 @@
-"""`python3 -m course reset`, `catch-up` and `undo`: the course's own comes back to the reader's desk, and nothing is lost."""
+"""`python3 -m course reset`, `catch-up` and `undo`: the course's own comes back to the desk, and nothing is lost."""
 
 import sys
 from pathlib import Path
@@ -15,13 +15,14 @@ def reset(root: Path, name: str, level: bool) -> None:
     """put back a notebook of yours as the course has it (--level: what it has built)"""
     name = named(root, name)
     if level:
-        what, files = f"{MINE}/levels/{level_of(name)}", workspace.level_files(root, name, workspace.course(root, name))
+        what = f"{MINE}/levels/{level_of(name)}"
+        files = workspace.level_files(root, name, workspace.course_copy(root, name))
         after = f"The last cell of {MINE}/{name}.ipynb builds yours again."
     else:
-        what, files, after = f"{MINE}/{name}.ipynb", workspace.fresh(name, workspace.course(root, name)), RELOAD
-    kept = backup.put(root, f"reset {level_of(name) if level else name}", files)
+        what, files, after = f"{MINE}/{name}.ipynb", workspace.new_copy(name, workspace.course_copy(root, name)), RELOAD
+    kept = backup.apply(root, f"reset {level_of(name) if level else name}", files)
     if kept:
-        print(f"{what} is the course's own again.\n{backup.told(root, kept)}\n{after}")
+        print(f"{what} is the course's own again.\n{backup.how_to_undo(root, kept)}\n{after}")
     else:
         print(f"{what} is unchanged: it is the course's own already. Nothing was done.")
 
@@ -35,14 +36,15 @@ def catch_up(root: Path, name: str) -> None:
         return
     files = {}
     for each in beneath:
-        files |= workspace.level_files(root, each, workspace.course(root, each))
-    kept = backup.put(root, f"catch-up {name}", files)
+        files |= workspace.level_files(root, each, workspace.course_copy(root, each))
+    kept = backup.apply(root, f"catch-up {name}", files)
     levels = ", ".join(f"{MINE}/levels/{level_of(each)}" for each in beneath)
     if kept is None:
         print(f"{levels}: unchanged, the course's own already. Nothing was done.")
         return
     print(f"{levels}: the course's own now. Go on with {MINE}/{name}.ipynb (restart its kernel if it is open).")
-    print(f"{backup.told(root, kept)}\nYour notebooks stay as they are; the last cell of each builds your level again.")
+    print(backup.how_to_undo(root, kept))
+    print("Your notebooks stay as they are; the last cell of each builds your level again.")
 
 
 def undo(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""Programs that a command starts: one step of a setup, shown as it goes and explained where it fails; a lock; the end."""
+"""Programs that a command starts: a step of a setup, shown as it goes and explained where it fails; a lock; the end."""
 
 import os
 import platform
@@ -91,12 +91,14 @@ def machine(version):
 
 
 CAUSES = {  # what an installer says, and what it means; the first that fits is told
-    r"network (is|was) disabled": "uv was told to use no network.\nUnset UV_OFFLINE, or make a wheelhouse on another computer.",
+    r"network (is|was) disabled": "uv was told to use no network.\n"
+    "Unset UV_OFFLINE, or make a wheelhouse on another computer.",
     r"no space left|disk quota|not enough space": "the disk is full.",
     r"name resolution|getaddrinfo|new connection|connection (refused|reset)|dns error|unreachable|timed out"
     r"|connect error|error sending request|proxyerror|remote end closed": "the package index cannot be reached.\n"
     "Is there a network? Is there a proxy that pip or uv must be told of?",
-    r"certificate": "the package index could not be trusted (its certificate). Is a proxy or a virus scanner in between?",
+    r"certificate": "the package index could not be trusted (its certificate)."
+    " Is a proxy or a virus scanner in between?",
     r"do not match the hashes|hash mismatch": "a downloaded file is not the one that the lock names. Try once more.",
     r"no matching distribution|no wheels|no usable wheels": "a package has no ready-made build for this machine: "
     f"{machine(platform.python_version())}.",

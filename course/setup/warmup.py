@@ -1,7 +1,8 @@
 """Compiles ahead, in the background, what a reader's first eager steps would wait for: the kernels of both tasks.
 
-The core's notebooks have no kernel but numba's. With none kept a first eager epoch of the rings takes them 7 s on a quiet
-machine, with all kept 0.6 s. (With `levels_more` the small ones are programs of level 1, and are there in half a second.)
+The core's notebooks have no kernel but numba's. With none kept a first eager epoch of the rings takes them 7 s on a
+quiet machine, with all kept 0.6 s. (With `levels_more` the small ones are programs of level 1, and are there in half a
+second.)
 """
 
 import os

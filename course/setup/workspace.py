@@ -29,15 +29,15 @@ def open_desk(root: Path) -> list[str]:
     """Make what is missing of `mine/`, and bring a newer course into the rest. Returns what the reader should know."""
     files, told = {}, []
     for name in all_in(root):
-        wanted, news = brought(root, name)
+        wanted, news = changes_for(root, name)
         files |= wanted
         told += news
     replace(root, {root / MINE / index_page.FILE: index_page.page(root)})
     replace(root, {root / MINE / path: text for path, text in support_in(root).items()})  # no reader edits it
     if not told:  # nothing of the reader's is replaced
         replace(root, {root / path: text for path, text in files.items() if text is not None})
-    elif kept := backup.put(root, "update", files):
-        told.append(backup.told(root, kept))
+    elif kept := backup.apply(root, "update", files):
+        told.append(backup.how_to_undo(root, kept))
     return told
 
 
@@ -87,26 +87,26 @@ def has_browser() -> bool:
         return False
 
 
-def brought(root: Path, name: str) -> tuple[dict[str, str | None], list[str]]:
-    """What has to be written for one notebook and its level, as {path: text, or None: no such file}, and what to tell."""
+def changes_for(root: Path, name: str) -> tuple[dict[str, str | None], list[str]]:
+    """What must be written for one notebook and its level, as {path: text, or None: no such file}; what to tell."""
     known = stamp_of(root, name) == stamp_in(root / BASE / f"{name}.ipynb") and (root / MINE / f"{name}.ipynb").exists()
     built = name not in names_in(root) or (root / MINE / "levels" / level_of(name)).is_dir()
     if known and built:
         return {}, []
-    today = course(root, name)
+    today = course_copy(root, name)
     level = level_files(root, name, today)
     if not (root / MINE / f"{name}.ipynb").exists():
-        return fresh(name, today) | ({} if built else level), []
+        return new_copy(name, today) | ({} if built else level), []
     try:
         mine = read_notebook(root, name, MINE)
     except BuildError as error:
         return {}, [str(error)]
     if known:
         return level, []
-    return updated(root, name, mine, today, level)
+    return merged(root, name, mine, today, level)
 
 
-def updated(root: Path, name: str, mine, today, level: dict) -> tuple[dict[str, str | None], list[str]]:
+def merged(root: Path, name: str, mine, today, level: dict) -> tuple[dict[str, str | None], list[str]]:
     """A notebook that the reader has, with the news of the course in it, and the level that goes with it."""
     try:
         base = read_notebook(root, name, BASE)
@@ -114,11 +114,11 @@ def updated(root: Path, name: str, mine, today, level: dict) -> tuple[dict[str, 
         base = today  # nobody knows what it was made from: all that differs is the reader's
     before = [content(cell) for cell in mine.cells]
     mine.cells, disputed = merge(base.cells, mine.cells, today.cells)
-    files = fresh(name, today)
-    files[f"{MINE}/{name}.ipynb"] = written(mine)
+    files = new_copy(name, today)
+    files[f"{MINE}/{name}.ipynb"] = as_json(mine)
     told = [f"{name}: the course has changed, and {MINE}/{name}.ipynb with it. What you wrote is still there."]
     told += [f"  {cell}: you have changed it, too. Yours stays; the course's stands beneath it." for cell in disputed]
-    if there(root, level) != {path: text for path, text in level_files(root, name, base).items() if text is not None}:
+    if on_disk(root, level) != {path: text for path, text in level_files(root, name, base).items() if text is not None}:
         try:  # the reader has built it
             level = level_files(root, name, mine)
         except BuildError as error:
@@ -128,16 +128,16 @@ def updated(root: Path, name: str, mine, today, level: dict) -> tuple[dict[str, 
     return files | level, told if [content(cell) for cell in mine.cells] != before else []
 
 
-def course(root: Path, name: str):
+def course_copy(root: Path, name: str):
     """A notebook as the course has it today, not executed. It knows its text."""
     notebook = from_text(root, name)
     notebook.metadata["course"] = {"text": stamp_of(root, name)}
     return notebook
 
 
-def fresh(name: str, notebook) -> dict[str, str]:
+def new_copy(name: str, notebook) -> dict[str, str]:
     """A new copy on the desk, and what it was made from."""
-    text = written(notebook)
+    text = as_json(notebook)
     return {f"{MINE}/{name}.ipynb": text, f"{BASE}/{name}.ipynb": text}
 
 
@@ -152,13 +152,13 @@ def level_files(root: Path, name: str, notebook) -> dict[str, str | None]:
     return dict.fromkeys(others) | {f"{MINE}/levels/__init__.py": LEVELS} | support | files
 
 
-def there(root: Path, files: dict) -> dict[str, str]:
+def on_disk(root: Path, files: dict) -> dict[str, str]:
     """What these files hold now, of those that are there."""
     paths = [path for path in files if (root / path).is_file()]
     return {path: (root / path).read_bytes().decode("utf-8", "replace").replace("\r\n", "\n") for path in paths}
 
 
-def written(notebook) -> str:
+def as_json(notebook) -> str:
     import nbformat
 
     return nbformat.writes(notebook).rstrip("\n") + "\n"

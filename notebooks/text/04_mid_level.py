@@ -1123,7 +1123,7 @@ for name, x in {"not told": centred, "told the species": np.hstack([centred, tol
     print(f"{name:17} {model.kernel.numpy()[0, 0]:7.1f} g per mm of bill depth")
 
 # %%
-from course.figures import penguin_figures
+from course.figures import penguins as penguin_figures
 
 penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 

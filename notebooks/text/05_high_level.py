@@ -995,7 +995,8 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %%
 from course import reference
-from course.figures import great, widgets
+from course.figures import tour as great
+from course.figures import widgets
 
 levels = (hardware, kernels, low_level, mid_level)
 line_on_all = [reference.linear_regression, *(level.tasks.linear_regression for level in levels), linear_regression]

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from course import build, reference, tasks
-from course.figures import LEVELS, accuracy, best_radius, r_squared
+from course.figures import LEVELS, accuracy, r_squared
+from course.figures.training import best_radius
 from course.inspection import marks
 from levels.hardware import exp, log
 

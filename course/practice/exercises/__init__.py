@@ -7,9 +7,9 @@ again; to grade, from any seed.
 """
 
 from course.practice import progress
-from course.practice.exercises import hardware, high_level, kernels, low_level, mid_level  # noqa: F401 (they enter their checks)
-from course.practice.exercises.alone import begin
-from course.practice.exercises.trying import EXERCISES, Verdict, verdict
+from course.practice.exercises import hardware, high_level, kernels, low_level, mid_level  # noqa: F401 (their checks)
+from course.practice.exercises.judge import EXERCISES, Verdict, verdict
+from course.practice.exercises.standalone import begin
 
 __all__ = ["EXERCISES", "Verdict", "begin", "check", "verdict"]
 

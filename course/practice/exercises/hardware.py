@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from course.practice.asking import Wrong, called
-from course.practice.asking.hardware import centred, loss, nudged_slopes, turned
+from course.practice.cases import Wrong, called
+from course.practice.cases.hardware import centred, loss, nudged_slopes, turned
 from course.practice.checks import brief
-from course.practice.exercises.trying import exercise
+from course.practice.exercises.judge import exercise
 
 
 def added_in_pairs(x):

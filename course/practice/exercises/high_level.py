@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 
-from course.practice.asking import Wrong, called
-from course.practice.asking.high_level import callback_told, fitted, units_counted
-from course.practice.asking.plain_data import form
-from course.practice.exercises.trying import exercise
+from course.practice.cases import Wrong, called
+from course.practice.cases.high_level import callback_told, fitted, units_counted
+from course.practice.cases.plain_data import describe
+from course.practice.exercises.judge import exercise
 
 
 @exercise("05-1", lines=5)
@@ -17,9 +17,8 @@ def fit_until(mine, draw):
         x = draw.uniform(0.5, 1.5, size=(rows, 1)) * draw.choice([-1.0, 1.0], size=(rows, 1))
         x[-5:] *= 0.01  # the last batch of an epoch has no loss to speak of
         y = 3.0 * x
-        losses, weights = epochs_of(
-            x, y, STEPS[optimizer](rate)
-        )  # losses[k - 1] is that of epoch k, weights[k] stand after it
+        # losses[k - 1] is that of epoch k, weights[k] stand after it.
+        losses, weights = epochs_of(x, y, STEPS[optimizer](rate))
         for epochs, most in ((4, 8), (1, 8), (6, 6), (8, 3)):
             before = losses[epochs - 2] if epochs > 1 else 2 * losses[0]
             bound = float(before - 0.02 * (before - losses[epochs - 1]))  # nearly reached an epoch before
@@ -44,7 +43,7 @@ def sgd(rate):
 
 
 def adam(rate):
-    """A function of a gradient [w, b]: what the next step of Adam takes off (https://arxiv.org/abs/1412.6980, Algorithm 1)."""
+    """A function of a gradient [w, b]: Adam's next step (https://arxiv.org/abs/1412.6980, Algorithm 1)."""
     m, v, steps = np.zeros((2, 1)), np.zeros((2, 1)), itertools.count(1)
 
     def step(slope):
@@ -60,7 +59,7 @@ STEPS = {"SGD": sgd, "Adam": adam}
 
 
 def epochs_of(x, y, step):
-    """The mean losses of eight epochs of batches of ten rows, and the weights [w, b] before and after each: 0 at first."""
+    """The mean losses of eight epochs of batches of ten rows, and the weights [w, b] before and after each, from 0."""
     now, losses, weights = np.zeros((2, 1)), [], [np.zeros((2, 1))]
     for _ in range(8):
         total = 0.0
@@ -160,7 +159,7 @@ def held_out(mine, draw):
         for s in (seed, seed, seed + 1):
             result, after = mine.ask(called, said, [x, y, share, s])
             if not isinstance(result, tuple | list) or len(result) != 4:
-                raise Wrong(f"{said} gives {form(result)}, expected four arrays: x, y, x_test, y_test")
+                raise Wrong(f"{said} gives {describe(result)}, expected four arrays: x, y, x_test, y_test")
             if not all(map(np.array_equal, after, (x, y, share, s))):
                 raise Wrong(f"{said} changes its argument: work on a copy")
             check_parts(mine, said, result, rows, last)
@@ -201,5 +200,6 @@ def check_pattern(said, held, rows):
     apart = np.bincount((held[:, None] - held).ravel() % rows, minlength=rows)
     apart[0] = 0
     if apart.max() > expected + 8 * spread:
-        seen = f"{apart.max()} of the {len(held)} have another one {apart.argmax()} further on, about {expected:.0f} should"
+        seen = f"{apart.max()} of the {len(held)} have another one {apart.argmax()} further on,"
+        seen += f" about {expected:.0f} should"
         raise Wrong(f"{said} holds out rows in a pattern, not drawn at random from all: {seen}")

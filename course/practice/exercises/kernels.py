@@ -5,10 +5,10 @@ from numbers import Real
 
 import numpy as np
 
-from course.practice.asking import Wrong, called
-from course.practice.asking.kernels import bytes_held, kernel_ran, kinds_of_keys, scalars_compiled
-from course.practice.asking.plain_data import form
-from course.practice.exercises.trying import exercise
+from course.practice.cases import Wrong, called
+from course.practice.cases.kernels import bytes_held, kernel_ran, kinds_of_keys, scalars_compiled
+from course.practice.cases.plain_data import describe
+from course.practice.exercises.judge import exercise
 
 FILL = 7.5  # what lies in a result before its kernel runs
 
@@ -84,7 +84,7 @@ def gradient_product(mine, draw):
             cases.append(((x, dy), right, mistakes))
     check_kernel(mine, cases)
     x, dy = draw.normal(size=(512, 32)), draw.normal(size=(512, 1))
-    said = f"{mine.name}, for {form(x)} and {form(dy)},"
+    said = f"{mine.name}, for {describe(x)} and {describe(dy)},"
     held = mine.ask(bytes_held, said, np.empty((32, 1)), [x, dy])
     if not held < x.nbytes / 2:
         raise Wrong(f"{said} takes {held:,} bytes more, and x has {x.nbytes:,}: is it copied? Read x as it lies")

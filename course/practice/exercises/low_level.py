@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from course.practice.asking import Wrong
-from course.practice.asking.low_level import (
+from course.practice.cases import Wrong
+from course.practice.cases.low_level import (
     function_and_slope,
     function_traced,
     graph_passed,
@@ -13,8 +13,8 @@ from course.practice.asking.low_level import (
     rule_of_a_layer,
     trained,
 )
-from course.practice.asking.plain_data import form
-from course.practice.exercises.trying import exercise
+from course.practice.cases.plain_data import describe
+from course.practice.exercises.judge import exercise
 
 NEAR = {"f8": 1e-9, "f4": 1e-4}  # how near a result must come, as a share of the largest number
 
@@ -76,11 +76,11 @@ def huber(mine, draw):
                     "there is a jump at 1: take 1/2 away": np.where(abs(e) <= 1, e * e / 2, abs(e)),
                     "it takes the mean": np.mean(right),
                 }
-                said = f"{mine.name}, for {form(e)} such as {e.flat[0]:.3g},"
+                said = f"{mine.name}, for {describe(e)} such as {e.flat[0]:.3g},"
                 found, gradient = mine.ask(function_and_slope, said, e)
                 mine.compare(said, found, right, mistakes, NEAR[dtype])
                 mine.compare(f"the gradient of {said}", gradient, np.clip(e, -1, 1), {}, NEAR[dtype])
-            said = f"{mine.name}, traced for {form(e)},"
+            said = f"{mine.name}, traced for {describe(e)},"
             why = {"it holds what was computed for other numbers": right}
             mine.compare(said, mine.ask(function_traced, said, e), right, why, NEAR[dtype])
 
@@ -120,7 +120,7 @@ def values_of(said, graph, inputs, variable):
             known.append(UFUNCS[op](*given))
             ops += 1
         else:
-            known.append({"input": lambda: inputs[leaf], "variable": lambda: variable}.get(op, lambda: leaf)())  # noqa: B023
+            known.append(inputs[leaf] if op == "input" else variable if op == "variable" else leaf)
     return [known[k] for k in outputs], ops
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from course.practice.asking import Wrong, called
-from course.practice.asking.mid_level import (
+from course.practice.cases import Wrong, called
+from course.practice.cases.mid_level import (
     layer_at_first,
     layer_with_weights,
     loss_of,
@@ -12,8 +12,8 @@ from course.practice.asking.mid_level import (
     slope_of_a_loss,
     steps_taken,
 )
-from course.practice.asking.plain_data import form
-from course.practice.exercises.trying import exercise
+from course.practice.cases.plain_data import describe
+from course.practice.exercises.judge import exercise
 
 
 @exercise("04-1", lines=5)
@@ -158,7 +158,7 @@ def standardised(mine, draw):
             said = f"{mine.name}(x {list(x.shape)}, x_test {list(test.shape)})"
             result, after = mine.ask(called, said, [x, test])
             if not isinstance(result, tuple | list) or len(result) != 2:
-                raise Wrong(f"{said} gives {form(result)}, expected two arrays, x and x_test")
+                raise Wrong(f"{said} gives {describe(result)}, expected two arrays, x and x_test")
             if not all(map(np.array_equal, after, (x, test))):
                 raise Wrong(f"{said} changes its argument: work on a copy")
             for name, table, mine_gives in zip(("x", "x_test"), (x, test), result, strict=True):

@@ -17,7 +17,8 @@ figures.you_are_here(1)
 # %%
 import numpy as np
 
-from course.figures import gpu_figures, page, widgets
+from course.figures import gpu as gpu_figures
+from course.figures import page, widgets
 from course.practice import checks
 from levels_more.hardware import Pool, linear_regression, pool
 from levels_more.hardware.gpu import memory as gpu_memory

@@ -20,7 +20,8 @@ figures.you_are_here(1)
 # %%
 import numpy as np
 
-from course.figures import page, tpu_figures, widgets
+from course.figures import page, widgets
+from course.figures import tpu as tpu_figures
 from course.practice import checks
 from levels_more.hardware import Pool, dnn_classifier, linear_regression, pool
 from levels_more.hardware import tpu as machine

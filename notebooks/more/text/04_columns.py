@@ -205,9 +205,9 @@ for told, columns in {"not told": [depth], "told the species": [depth, indicator
     print(f"{told:17} {dense.kernel.numpy()[0, 0]:7.1f} trained, {best:7.1f} by least squares")
 
 # %%
-from course.figures import penguin_figures
+from course.figures import penguins
 
-penguin_figures.one_line_or_three(birds["bill_depth_mm"], birds["body_mass_g"], birds["species"], *masses.values())
+penguins.one_line_or_three(birds["bill_depth_mm"], birds["body_mass_g"], birds["species"], *masses.values())
 
 # %% [markdown]
 # The sign has turned, as in notebook 04. 257 lies between the slopes within the three species: this model may lift the line for a species, not tilt

@@ -32,7 +32,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_
 from sklearn.datasets import load_digits
 
 from course import serving, tasks
-from course.figures import work_figures
+from course.figures import serving as serving_figures
 from course.practice import checks
 from levels_more.high_level import Sequential
 from levels_more.mid_level import Adam, Dense
@@ -169,7 +169,7 @@ print(f"served: {len(rows) / took:,.0f} a second, half within {half:.1f} ms, 99 
 print(f"alone:  {1 / alone:,.0f} a second, {1e6 * alone:.1f} µs each")
 
 # %% tags=["nbval-ignore-output"]
-work_figures.latencies(seconds, alone)
+serving_figures.latencies(seconds, alone)
 
 # %% [markdown]
 # You know this picture: it is the fixed cost of a launch from notebook 01, a thousand times larger. And so is the cure: more

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from course import compare, reference, tasks
-from course.figures import great
+from course.figures import tour
 from course.inspection import side_by_side
 from course.practice import checks
 from levels_more import hardware, high_level, kernels, low_level, mid_level
@@ -167,7 +167,7 @@ net = compare.measure(rings, *net_on_all, last=100, repeats=1)
 # Notebook 05 drew the times of the line on all levels, predicted and measured. Here are those of the net.
 
 # %% tags=["nbval-ignore-output"]
-great.five_levels(net)
+tour.five_levels(net)
 
 # %% [markdown]
 # A step of the net does 260 times the arithmetic of the line's, and the tracing is lost in it: 3 compiled, 4 and 5 stand under each
@@ -201,11 +201,11 @@ checks.predict(
 # The staircase of level 1 is climbed once more, which takes some seconds.
 
 # %% tags=["nbval-ignore-output"]
-from course.inspection import card
+from course.inspection import share_card
 
 cpu = hardware.pool()["cpu:0"]
 stairs = {2**k: hardware.measure_latency(cpu, 2**k) for k in range(12, 29)}
-my_card = card.machine_card(cpu, stairs, line, net)
+my_card = share_card.machine_card(cpu, stairs, line, net)
 my_card
 
 # %% [markdown]
@@ -214,11 +214,11 @@ my_card
 # loss changes in its last bit, the digits change altogether:
 
 # %%
-print(card.fingerprint(line, net))
+print(share_card.fingerprint(line, net))
 losses = line.rows[-1].losses.copy()
 losses[4000] = np.nextafter(losses[4000], 0)
 print(
-    card.fingerprint(line._replace(rows=[line.rows[-1]._replace(losses=losses)]), net),
+    share_card.fingerprint(line._replace(rows=[line.rows[-1]._replace(losses=losses)]), net),
     "with one loss moved by the least step",
 )
 

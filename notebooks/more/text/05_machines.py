@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 
 from course import tasks
-from course.figures import machine_figures, page
+from course.figures import machine, page
 from course.inspection.graphs import listed
 from course.practice import checks
 from levels_more.distributed import World, collectives, launch, partition
@@ -281,7 +281,7 @@ bandwidth = float(np.median(np.array(sizes[-4:]) / beyond))
 print(f"latency {1e6 * latency:.0f} µs, bandwidth {bandwidth / 1e9:.2f} GB/s")
 
 # %% tags=["nbval-ignore-output"]
-machine_figures.messages(sizes, times, latency, bandwidth)
+machine.messages(sizes, times, latency, bandwidth)
 
 # %% [markdown]
 # Short messages all cost the same: the latency. So seven gradients in seven messages cost seven times as much as in one.
@@ -463,7 +463,7 @@ for n in machines_then:
     )
 
 # %%
-machine_figures.many(
+machine.many(
     machines_then, lambda n: step_time(n, 0.1, **network), lambda n: step_time(n, 0.1 * n, **network) / n
 )
 

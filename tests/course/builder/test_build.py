@@ -211,7 +211,9 @@ def test_ruff_finds_nothing_to_change(tmp_path_factory, samples):
         after = ["VALUE = 1", "class Next:\n    pass", "# why\nVALUE = 1", "# why\n@int\nclass Next:\n    pass"][
             number % 4
         ]
-        public = "#| export more\n'''Docstring.'''\n" + "".join(f"made_here_{name} = 1\n" for name in names[number % 7 :])
+        public = "#| export more\n'''Docstring.'''\n" + "".join(
+            f"made_here_{name} = 1\n" for name in names[number % 7 :]
+        )
         cells = [
             "\n".join(statements),
             "#| export first\n" + use,

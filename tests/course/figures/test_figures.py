@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, PathPatch
 
 from course import figures
+from course.figures import matrices, memory, picture, tape
+from course.figures.tape import tape_of_numbers
 
 pytestmark = pytest.mark.usefixtures("words_can_be_read")
 
@@ -26,17 +28,17 @@ def axes_of(picture, *args, **kwargs):
 def test_the_house_names_its_levels(level):
     (axes,) = axes_of(figures.you_are_here, level)
     words = [text.get_text() for text in axes.texts]
-    assert [word for word in figures.HOUSE if word not in words] == []
+    assert [word for word in picture.HOUSE if word not in words] == []
     name = figures.LEVELS[level - 1]
-    assert figures.you_are_here(level).text == f"You are here: level {level} of 5, {name} ({figures.HOUSE[level - 1]})."
+    assert figures.you_are_here(level).text == f"You are here: level {level} of 5, {name} ({picture.HOUSE[level - 1]})."
 
 
 def test_contrast_is_that_of_wcag():
     """The ends of its scale, and the example of its Understanding page: #777777 on white just fails."""
-    assert figures.contrast("white", "black") == pytest.approx(21) and figures.contrast("#D55E00", "#D55E00") == 1
-    assert figures.contrast("#777777", "white") == pytest.approx(4.48, abs=0.005)
+    assert picture.contrast("white", "black") == pytest.approx(21) and picture.contrast("#D55E00", "#D55E00") == 1
+    assert picture.contrast("#777777", "white") == pytest.approx(4.48, abs=0.005)
     for hue in (*figures.HUES, figures.GREY, figures.DATA, "#F0E442"):
-        assert figures.contrast(figures.ink(hue), "white") >= 4.5 <= figures.contrast("black", figures.tint(hue))
+        assert picture.contrast(figures.ink(hue), "white") >= 4.5 <= picture.contrast("black", figures.tint(hue))
     assert figures.ink("#0072B2") == "#0072b2"  # dark enough as it is
 
 
@@ -106,7 +108,7 @@ def test_the_cost_of_a_step_is_the_formula_of_the_course():
 
 @pytest.mark.quick
 def test_the_axes_of_step_cost_stand_still():
-    corners = [(batch, launches) for batch in figures.BATCHES for launches in figures.LAUNCHES]
+    corners = [(batch, launches) for batch in memory.BATCHES for launches in memory.LAUNCHES]
     drawn = [axes_of(figures.step_cost, **MACHINE, batch=batch, launches=launches) for batch, launches in corners]
     assert len({tuple((axes.get_xlim(), axes.get_ylim()) for axes in both) for both in drawn}) == 1
     for left, right in drawn:
@@ -121,16 +123,16 @@ BY_HAND = {"ijk": (2, 8, 2), "ikj": (2, 4, 2), "jik": (4, 8, 4), "kij": (4, 2, 4
 
 @pytest.mark.parametrize("order", BY_HAND)
 def test_the_loads_of_a_tiny_product(order):
-    loads, held = figures.cache_loads(order, n=2, line=2, lines=3)
+    loads, held = matrices.cache_loads(order, n=2, line=2, lines=3)
     assert loads.shape == (9, 3) and len(held) == 9 and tuple(loads[-1]) == BY_HAND[order]
     assert list(loads[0]) == [0, 0, 0] and held[0] == []
     assert list(loads[1]) == [1, 1, 1] and held[1] == [(0, 0, 0), (1, 0, 0), (2, 0, 0)]
-    roomy, all_of_them = figures.cache_loads(order, n=2, line=2, lines=6)
+    roomy, all_of_them = matrices.cache_loads(order, n=2, line=2, lines=6)
     assert tuple(roomy[-1]) == (2, 2, 2) and len(all_of_them[-1]) == 6  # nothing is loaded twice
 
 
 def test_the_line_untouched_for_longest_leaves_the_cache():
-    loads, held = figures.cache_loads("ijk", n=2, line=2, lines=3)
+    loads, held = matrices.cache_loads("ijk", n=2, line=2, lines=3)
     # step 2 touches row 0 of x again, so that row 1 of w drives out row 0 of w: first in, first out would drop x
     assert held[2] == [(0, 0, 0), (1, 1, 0), (2, 0, 0)] and list(loads[2]) == [1, 2, 1]
     assert held[3] == [(0, 0, 0), (1, 0, 0), (2, 0, 0)] and list(loads[3]) == [1, 3, 1]
@@ -138,23 +140,23 @@ def test_the_line_untouched_for_longest_leaves_the_cache():
 
 def test_without_room_or_reuse_every_touch_is_a_load():
     for order in figures.ORDERS:
-        assert list(figures.cache_loads(order, n=3, line=1, lines=1)[0][-1]) == [27, 27, 27]
-        assert list(figures.cache_loads(order, n=1, line=1, lines=3)[0][-1]) == [1, 1, 1]
+        assert list(matrices.cache_loads(order, n=3, line=1, lines=1)[0][-1]) == [27, 27, 27]
+        assert list(matrices.cache_loads(order, n=1, line=1, lines=3)[0][-1]) == [1, 1, 1]
 
 
 TOTALS = {"ikj": 160, "kij": 208, "ijk": 656, "jik": 704, "kji": 1040, "jki": 1088}
 
 
 def test_the_orders_stand_from_few_loads_to_many():
-    assert {order: figures.cache_loads(order)[0][-1].sum() for order in figures.ORDERS} == TOTALS
+    assert {order: matrices.cache_loads(order)[0][-1].sum() for order in figures.ORDERS} == TOTALS
     assert [*TOTALS] == [*figures.ORDERS] and sorted(TOTALS.values()) == [*TOTALS.values()]
-    rows, lines = figures.SIDE, figures.SIDE**2 // figures.LINE
-    assert list(figures.cache_loads("ikj")[0][-1]) == [
+    rows, lines = matrices.SIDE, matrices.SIDE**2 // matrices.LINE
+    assert list(matrices.cache_loads("ikj")[0][-1]) == [
         lines,
         rows * lines,
         lines,
     ]  # w is loaded again for each row of x
-    assert list(figures.cache_loads("jki")[0][-1]) == [rows**3, rows**2, rows**3]  # x and out at every step
+    assert list(matrices.cache_loads("jki")[0][-1]) == [rows**3, rows**2, rows**3]  # x and out at every step
 
 
 @pytest.mark.parametrize("order", TOTALS)
@@ -172,13 +174,16 @@ def test_loop_order_marks_what_the_step_touches():
     left, _ = axes_of(figures.loop_order, "ijk", 303)
     tiles = left.collections[0]
     colors, widths = [to_hex(color).upper() for color in tiles.get_facecolors()], tiles.get_edgecolors()[:, 3]
-    assert [colors.count(c) - 1 for c in (figures.HELD, figures.LOADED)] == [5, 1] and widths.sum() == 2  # one a legend
+    assert [colors.count(c) - 1 for c in (matrices.HELD, matrices.LOADED)] == [
+        5,
+        1,
+    ] and widths.sum() == 2  # one a legend
     dots, reads, writes = left.lines
-    assert len(dots.get_xdata()) == 3 * figures.SIDE**2
+    assert len(dots.get_xdata()) == 3 * matrices.SIDE**2
     touched = [*zip(*reads.get_data(), strict=True)][1:] + [*zip(*writes.get_data(), strict=True)][1:]
     expected = [  # step 303 is i = 4, j = 5, k = 6
         (x + column + 0.5, y + row + 0.5)
-        for (x, y), (row, column) in zip(figures.CORNERS.values(), [(4, 6), (6, 5), (4, 5)], strict=True)
+        for (x, y), (row, column) in zip(matrices.CORNERS.values(), [(4, 6), (6, 5), (4, 5)], strict=True)
     ]
     assert touched == expected
 
@@ -230,9 +235,9 @@ def ridge(x, w, y):
     return records, values | dict(t=values["l"] + values["r"])
 
 
-SQUARED = figures.backward_walk(squared_error, x=3.0, w=2.0, b=1.0, y=5.0)
-RIDGE = figures.backward_walk(ridge, x=3.0, w=2.0, y=5.0)
-WALKS = [SQUARED, RIDGE, figures.backward_walk(ridge, x=-0.75, w=1.5, y=0.125)]
+SQUARED = tape.backward_walk(squared_error, x=3.0, w=2.0, b=1.0, y=5.0)
+RIDGE = tape.backward_walk(ridge, x=3.0, w=2.0, y=5.0)
+WALKS = [SQUARED, RIDGE, tape.backward_walk(ridge, x=-0.75, w=1.5, y=0.125)]
 
 
 def test_the_walk_by_hand():
@@ -256,7 +261,7 @@ def test_the_bump_meets_the_walk_at_every_step(walk, monkeypatch):
             met = sum(sum(shares[name]) * moves[name][0] for name in shares if name not in walked)
             assert met == pytest.approx(moves[target][0], rel=1e-5)
             text = figures.tape_backwards(walk, step, leaf)
-            number = figures.measured(moves[target][0])
+            number = tape.measured(moves[target][0])
             assert f"raised by a millionth, {leaf} moves {target} by {number} millionths" in text
             assert text.endswith(f" = {number}.")
 
@@ -292,7 +297,7 @@ def test_a_leaf_that_goes_nowhere_moves_nothing():
     def program(x, c):
         return [("exp", ["x"], "y", [np.exp(x)])], dict(x=x, c=c, y=np.exp(x))
 
-    walk = figures.backward_walk(program, x=0.0, c=1.0)
+    walk = tape.backward_walk(program, x=0.0, c=1.0)
     assert figures.tape_backwards(walk, 1, "x").text.endswith("two meet is 1 × 1.000 (x) = 1.000.")
     text = figures.tape_backwards(walk, 1, "c").text
     assert text.endswith(
@@ -306,13 +311,13 @@ def test_tape_backwards_marks_the_step(monkeypatch):
     rectangles = [patch for patch in figure.artists if isinstance(patch, FancyBboxPatch)]
     colors = [to_hex(patch.get_facecolor()).upper() for patch in rectangles]
     white = "#FFFFFF"
-    assert colors[:4] == [white, white, figures.WARM, figures.COOL]  # records 1 to 4
-    warm, cool = figures.WARM, figures.COOL  # then x, w, p, b, z, y, e, l
+    assert colors[:4] == [white, white, tape.WARM, tape.COOL]  # records 1 to 4
+    warm, cool = tape.WARM, tape.COOL  # then x, w, p, b, z, y, e, l
     assert colors[4:] == [white, white, white, white, warm, warm, cool, cool]
-    green = [k for k, patch in enumerate(rectangles) if to_hex(patch.get_edgecolor()).upper() == figures.BUMP]
+    green = [k for k, patch in enumerate(rectangles) if to_hex(patch.get_edgecolor()).upper() == tape.BUMP]
     assert green == [8]  # z
     curves = [to_hex(patch.get_edgecolor()).upper() for patch in figure.artists if isinstance(patch, PathPatch)]
-    assert curves == [figures.GREY] * 4 + [figures.LOADED] * 2 + [figures.DATA] * 2
+    assert curves == [figures.GREY] * 4 + [matrices.LOADED] * 2 + [figures.DATA] * 2
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=["squared", "ridge", "another"])
@@ -347,7 +352,7 @@ def test_a_tape_of_tensors_becomes_one_of_numbers():
         l, u, r = e * e, exp(y), w * w  # noqa: E741
         t = l + r
     names = dict(x=x, w=w, y=y, p=p, e=e, l=l, u=u, r=r, t=t)
-    records, values = figures.tape_of_numbers(tape.records, names, VJPS)
+    records, values = tape_of_numbers(tape.records, names, VJPS)
     for (*record, slopes), (*by_hand, expected) in zip(records, ridge(**leaves)[0], strict=True):
         assert record == by_hand and slopes == pytest.approx(expected, rel=1e-15)
     assert values == pytest.approx(ridge(**leaves)[1], rel=1e-15)
@@ -361,11 +366,11 @@ def test_a_nudge_must_be_seen_and_must_not_change_the_tape():
         return [("relu", ["x"], "y", [1.0])], dict(x=x, y=x) if x >= 0 else dict(x=x, z=0.0)
 
     with pytest.raises(ValueError, match=r"^backward_walk: nudged by 1e-06, x = 3.0 gives {'x': 3.0000009"):
-        figures.backward_walk(rounded, x=3.0, w=2.0, b=1.0, y=5.0)
+        tape.backward_walk(rounded, x=3.0, w=2.0, b=1.0, y=5.0)
     with pytest.raises(
         ValueError, match=r"^backward_walk: nudged by 1e-06, x = 0.0 gives {'x': 1e-06, 'y': 1e-06}, not"
     ):
-        figures.backward_walk(branches, x=0.0)
+        tape.backward_walk(branches, x=0.0)
 
 
 def test_the_best_epoch_and_the_end_are_marked():

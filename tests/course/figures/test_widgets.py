@@ -18,7 +18,7 @@ import pytest
 from ipywidgets import HTML, Button, Image, Label, RadioButtons, SelectionSlider, Text
 
 from course import build, figures
-from course.figures import widgets
+from course.figures import tape, widgets
 from course.practice import checks
 from course.practice.checks import predict
 from course.setup import browser
@@ -344,7 +344,7 @@ def test_the_tape_is_walked_back_step_by_step():
             x=x, w=w, p=p, l=p * p
         )
 
-    walk = figures.backward_walk(program, x=3.0, w=2.0)
+    walk = tape.backward_walk(program, x=3.0, w=2.0)
     box = widgets.explore(
         functools.partial(figures.tape_backwards, walk), "The tape.", step=range(3), bump=["x", "w"]
     ).box()

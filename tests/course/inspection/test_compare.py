@@ -21,7 +21,7 @@ from PIL import Image
 
 from course import build, reference, tasks
 from course.builder.cells import code_of
-from course.figures import HUES, LEVELS, accuracy, great, r_squared, widgets
+from course.figures import HUES, LEVELS, accuracy, r_squared, tour, widgets
 from course.inspection import compare, marks, side_by_side
 from course.inspection import comparison as compared
 from levels.support.machine import host_lanes
@@ -534,7 +534,7 @@ def test_any_levels_are_compared(picked, line):
         equal = ("code", "lines", "launches", "nbytes", "score")
         assert all(getattr(row, name) == getattr(same, name) for name in equal)
         if row.level:
-            assert f"{row.name}: " in great.depth(some, row.level).text
+            assert f"{row.name}: " in tour.depth(some, row.level).text
 
 
 def test_numbers_stand_in_the_heads(line):
@@ -601,11 +601,11 @@ def test_in_a_notebook_a_task_is_its_room():
 
 
 def test_the_great_figure_tells_the_finding(line):
-    rows, picture = by_name(line), great.five_levels(line)
+    rows, picture = by_name(line), tour.five_levels(line)
     slowest = max((row for row in line.rows if row.name != "1 SIMD"), key=lambda row: row.measured)
-    times = f"{great.micro(slowest.measured)} a step ({slowest.name}) or {great.micro(rows['5'].measured)} (5)"
+    times = f"{tour.micro(slowest.measured)} a step ({slowest.name}) or {tour.micro(rows['5'].measured)} (5)"
     assert picture.text.startswith(f"{LINE.title}: the same last loss for {times}.")
-    assert f"; 2 {great.micro(rows['2'].predicted)} and {great.micro(rows['2'].measured)};" in picture.text
+    assert f"; 2 {tour.micro(rows['2'].predicted)} and {tour.micro(rows['2'].measured)};" in picture.text
     found = "7 of 8 rows draw one curve: float64 losses differ by 0, float32 (dotted) by at most 0.0"
     assert found in picture.text
 
@@ -620,17 +620,17 @@ def test_another_answer_is_not_called_the_same(monkeypatch):
     levels = on_all_levels("linear_regression")[:5]
     comparison = compare.measure(shortened(LINE, 20), *levels, linear_regression, repeats=1)
     difference = np.abs(comparison.rows[-1].losses - comparison.rows[1].losses).max()
-    assert f"losses that differ by {great.short(difference)} for" in great.five_levels(comparison).text
-    assert "same" not in great.five_levels(comparison).text + great.depth(comparison, 5).text
+    assert f"losses that differ by {tour.short(difference)} for" in tour.five_levels(comparison).text
+    assert "same" not in tour.five_levels(comparison).text + tour.depth(comparison, 5).text
 
 
 @pytest.mark.parametrize("level", range(1, 6))
 def test_one_level_tells_its_rows(level, line, net):
     for comparison in (line, net):
-        text, own = great.depth(comparison, level).text, [row for row in comparison.rows if row.level == level]
+        text, own = tour.depth(comparison, level).text, [row for row in comparison.rows if row.level == level]
         assert text.startswith(f"Level {level}, {LEVELS[level - 1]}, {own[-1].lines} lines. {own[0].name}: ")
         for row in own:
-            assert f"{great.micro(row.predicted)} and measured {great.micro(row.measured)}" in text
+            assert f"{tour.micro(row.predicted)} and measured {tour.micro(row.measured)}" in text
         assert f"Last loss {comparison.rows[0].losses[-1]:#.4g}, the same on every level; " in text
 
 
@@ -651,8 +651,8 @@ def words_and_code(draw, monkeypatch):
 
 def test_words_keep_apart(line, net, monkeypatch):
     for comparison in (line, net):
-        draws = [lambda: great.five_levels(comparison)]  # noqa: B023
-        draws += [functools.partial(great.depth, comparison, level) for level in range(1, 6)]
+        draws = [lambda: tour.five_levels(comparison)]  # noqa: B023
+        draws += [functools.partial(tour.depth, comparison, level) for level in range(1, 6)]
         for draw in draws:
             page, words, code = words_and_code(draw, monkeypatch)
             assert all(0 <= box.x0 < box.x1 <= page.x1 and 0 <= box.y0 < box.y1 <= page.y1 for box in words)
@@ -666,7 +666,7 @@ def test_code_is_cut_nowhere(line, net, monkeypatch):
         for level in range(1, 6):
             with monkeypatch.context() as patched:
                 patched.setattr("course.figures.picture.Picture", lambda figure, text: figure)
-                figure = great.depth(comparison, level)
+                figure = tour.depth(comparison, level)
             row = next(row for row in comparison.rows if row.level == level)
             assert len(figure.images) == sum(bool(row.code[mark]) for mark in marks.MARKS[1:]) > 0
             FigureCanvasAgg(figure).draw()
@@ -680,7 +680,7 @@ def test_code_is_cut_nowhere(line, net, monkeypatch):
 def test_the_slider_changes_all_but_the_losses(line, net):
     both = {"line": line, "net": net}
     explorer = widgets.explore(
-        lambda level, task: great.depth(both[task], level), "One level.", level=range(1, 6), task=["line", "net"]
+        lambda level, task: tour.depth(both[task], level), "One level.", level=range(1, 6), task=["line", "net"]
     )
     box = explorer.box()
     level, task = (widget for widget in box.children if isinstance(widget, SelectionSlider))
@@ -699,10 +699,10 @@ def test_the_slider_changes_all_but_the_losses(line, net):
 
 
 def test_without_widgets_the_slider_is_a_picture_and_a_constant_text(line):
-    explorer = widgets.explore(functools.partial(great.depth, line), "One level.", level=range(1, 6))
+    explorer = widgets.explore(functools.partial(tour.depth, line), "One level.", level=range(1, 6))
     bundle = explorer._repr_mimebundle_()
     assert bundle["text/plain"] == "One level."
-    assert base64.b64decode(bundle["image/png"]) == great.depth(line, 1).png
+    assert base64.b64decode(bundle["image/png"]) == tour.depth(line, 1).png
 
 
 def test_a_level_is_drawn_within_a_key_press(net):
@@ -710,6 +710,6 @@ def test_a_level_is_drawn_within_a_key_press(net):
     seconds = []
     for level in (1, 2, 3, 2, 5):
         start = time.thread_time()
-        great.depth(net, level)
+        tour.depth(net, level)
         seconds.append(time.thread_time() - start)
     assert sorted(seconds)[2] < 0.6

@@ -12,7 +12,7 @@ import course
 from course import build
 from course.figures import LEVELS
 from course.inspection import where as where_module
-from course.inspection.places import place_of, places
+from course.inspection.source_index import place_of, places
 from course.inspection.where import ALIASES
 from levels_more.kernels import KERNELS
 from levels_more.mid_level import RANDOM
@@ -170,7 +170,7 @@ def test_it_shows_itself(monkeypatch):
     assert (
         "class Dense(Layer):" in page and page.count("<details>") == page.count("</details>") == 3
     )  # there is a wider one, and a spelling
-    monkeypatch.setattr("course.inspection.places.WATCHED", ["more/05_cost"])
+    monkeypatch.setattr("course.inspection.source_index.WATCHED", ["more/05_cost"])
     assert 'href="../more/03_torch.ipynb"' in found._repr_html_()
     assert "a &lt; b" in course.where("less")._repr_html_() or "x &lt; y" in course.where("less")._repr_html_()
 
@@ -220,12 +220,10 @@ def test_every_name_of_the_two_spellings_has_its_line():
         assert place and place.source, asked
 
 
-def test_what_has_an_address_keeps_it():
-    """A reader's own cells were written before there were rooms, and still begin so."""
-    from course import compare, exercises, reference, tasks, where
+def test_what_every_notebook_needs_stands_at_the_door():
+    from course import compare, reference, tasks, where
 
     assert where("exp") and compare.measure and reference.dnn_classifier and tasks.linear
-    assert exercises is importlib.import_module("course.practice.exercises")
 
 
 def test_the_package_has_no_other_surprise():

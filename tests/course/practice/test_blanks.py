@@ -18,7 +18,8 @@ from course import build
 from course.builder import blanks
 from course.builder.cells import MARKER, BuildError
 from course.builder.export import export
-from course.practice import asking, filling, progress
+from course.practice import cases, progress
+from course.practice.exercises.blanks import try_blank
 from course.setup import workspace
 from solutions.answers import ANSWERS
 
@@ -86,7 +87,7 @@ def run(noted):
         shell.user_ns.pop(key[3:], None)
         shell.user_ns.update(names)
         done = shell.run_cell(source, silent=True)
-        told = filling.ran(source, notebook_of(key), key[3:], done.success)
+        told = try_blank(source, notebook_of(key), key[3:], done.success)
         return told, shell.user_ns[key[3:]]
 
     yield in_shell
@@ -98,7 +99,7 @@ def run(noted):
 
 @pytest.mark.quick
 def test_each_blank_has_cases_a_solution_and_answers():
-    assert CELLS.keys() == ANSWERS.keys() == asking.CASES.keys()
+    assert CELLS.keys() == ANSWERS.keys() == cases.CASES.keys()
     for answers in ANSWERS.values():
         assert len(answers.right) >= 2 and len(answers.wrong) >= 5
 
@@ -241,7 +242,7 @@ BROKEN = {  # what may stand in a cell, and what is said
 
 @pytest.mark.parametrize("written", BROKEN)
 def test_whatever_stands_in_the_cell_the_notebook_goes_on(written, run, monkeypatch, capsys):
-    monkeypatch.setattr(asking, "SECONDS", 2)
+    monkeypatch.setattr(cases, "TIME_LIMIT", 2)
     told, function = run(KEY, HEAD + written)
     assert BROKEN[written] in told and told.startswith("unbroadcast: not yet. "), told
     assert inspect.getsource(function).strip() == blanks.solution("03_low_level", "unbroadcast")
@@ -262,7 +263,7 @@ def test_what_it_prints_in_the_first_case_is_shown(run, capsys, body):
     "loop", ["for k in range(100_000):\n    print('line', k)\nreturn dx", "while True:\n    print('x' * 99)"]
 )
 def test_of_much_that_it_prints_ten_lines_are_shown(run, monkeypatch, loop):
-    monkeypatch.setattr(asking, "SECONDS", 2)
+    monkeypatch.setattr(cases, "TIME_LIMIT", 2)
     told, _ = run(KEY, filled(KEY, loop))
     printed = told.split(PRINTED)[1].split("\n")
     assert len(printed) == 11 and printed[-1] == "  …" and len(told) < 2000
@@ -315,7 +316,7 @@ def scaled(x, by):
 CASES = """
 import numpy as np
 
-from course.practice.asking import cases
+from course.practice.cases import cases
 
 
 @cases("01-scaled")
@@ -335,7 +336,7 @@ def course(built, tmp_path, monkeypatch):
     shutil.copytree(build.ROOT / "course", root / "course", dirs_exist_ok=True, ignore=unseen)
     for name, text in kept.items():
         (root / "course" / name).write_text(text, encoding="utf-8")
-    with open(root / "course" / "practice" / "asking" / "hardware.py", "a", encoding="utf-8") as file:
+    with open(root / "course" / "practice" / "cases" / "hardware.py", "a", encoding="utf-8") as file:
         file.write(CASES)
     (root / "solutions" / "blanks").mkdir(parents=True)
     (root / "solutions" / "blanks" / "hardware.py").write_text(OWN, encoding="utf-8")

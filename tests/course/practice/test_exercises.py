@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from course import build
-from course.practice import asking, exercises, progress
-from course.practice.asking import plain_data
-from course.practice.exercises.trying import judged
+from course.practice import cases, exercises, progress
+from course.practice.cases import plain_data
+from course.practice.exercises.judge import judge_answers
 from levels_more.hardware import Assembler, launch_kernel, pool  # noqa: F401 (what a notebook has at hand)
 from levels_more.high_level import Callback, Sequential  # noqa: F401
 from levels_more.kernels import element_loop  # noqa: F401
@@ -254,7 +254,7 @@ NO_DATA = [
 def test_nothing_is_right_but_the_right_answer(key):
     """Who answers may be a student's process, which says whatever it likes."""
     for answer in [*map(plain_data.pack, NO_ANSWERS), *NO_DATA]:
-        assert judged(key, lambda name, inputs, answer=answer: answer, 0).state == "not yet"
+        assert judge_answers(key, lambda name, inputs, answer=answer: answer, 0).state == "not yet"
     for which in range(-4, 4):  # what it was asked, or a part of it
 
         def echo(name, inputs, which=which):
@@ -264,7 +264,7 @@ def test_nothing_is_right_but_the_right_answer(key):
             return ["list", [echo(name, inputs), ["list", inputs[1][1:]]]]
 
         for answer in (echo, echo_in_a_list):
-            assert judged(key, answer, 0).state == "not yet"
+            assert judge_answers(key, answer, 0).state == "not yet"
 
 
 # What readers do.
@@ -341,7 +341,7 @@ ODD = [
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: getattr(odd, "__name__", str(odd)))
 def test_whatever_is_handed_over_gets_an_answer(key, odd, monkeypatch):
     if odd is forever:
-        monkeypatch.setattr(asking, "SECONDS", 0.1)
+        monkeypatch.setattr(cases, "TIME_LIMIT", 0.1)
     found = exercises.verdict(key, odd)
     assert found.state == ("still blank" if odd is half_filled else "not yet") and len(found.text) < 700, found
     if odd is forever:
@@ -352,7 +352,7 @@ def test_whatever_is_handed_over_gets_an_answer(key, odd, monkeypatch):
 
 @pytest.mark.versions
 def test_the_time_limit_leaves_nothing_behind(monkeypatch):
-    monkeypatch.setattr(asking, "SECONDS", 0.02)
+    monkeypatch.setattr(cases, "TIME_LIMIT", 0.02)
     before = threading.active_count()
     for pause in np.linspace(0.015, 0.025, 20):  # about as long as the limit
         found = exercises.verdict("01-3", lambda *arguments, pause=pause: threading.Event().wait(pause))
@@ -362,10 +362,10 @@ def test_the_time_limit_leaves_nothing_behind(monkeypatch):
 
 LIMITED = """
 import signal, sys, threading, time
-from course.practice import asking, exercises
+from course.practice import cases, exercises
 
 IGNORED
-asking.SECONDS = 0.2
+cases.TIME_LIMIT = 0.2
 exec("def stubborn(count, step, itemsize):\\n    " + sys.argv[1])
 
 
@@ -444,7 +444,7 @@ def test_a_method_that_never_ends_is_stopped(monkeypatch):
             while True:
                 pass
 
-    monkeypatch.setattr(asking, "SECONDS", 0.1)
+    monkeypatch.setattr(cases, "TIME_LIMIT", 0.1)
     assert "takes more than 0.1 s" in exercises.verdict("04-1", Scale).text
 
 
@@ -496,5 +496,5 @@ def test_solutions_stand_by_themselves():
             if isinstance(node, ast.FunctionDef | ast.ClassDef)
         }
         for function in module.SOLUTIONS.values():
-            for part in asking.written(function):
+            for part in cases.functions_in(function):
                 assert not defined & set(part.__code__.co_names) - {function.__name__}

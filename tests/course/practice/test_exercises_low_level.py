@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from course.practice import asking, exercises
-from course.practice.asking import low_level as questions
+from course.practice import cases, exercises
+from course.practice.cases import low_level as questions
 from course.practice.exercises import low_level as checks
 from levels_more.hardware import pool
 from levels_more.kernels import KINDS, PLANS
@@ -54,7 +54,7 @@ def test_walking_each_road_anew_takes_too_long(monkeypatch):
 
         return list({id(record): record for record in roads(target)}.values())
 
-    monkeypatch.setattr(asking, "SECONDS", 0.2)
+    monkeypatch.setattr(cases, "TIME_LIMIT", 0.2)
     found = exercises.verdict("03-5", every_road)
     assert "60 times u + u * 0.5 takes more than 0.2 s" in found.text
 
@@ -89,7 +89,7 @@ def test_a_graph_is_computed_as_it_stands():
     graph = trace(lambda x: (x * w - 1.0, x + x), (pool()["cpu:0"].spec((1, 2), "f8"),))[0]
     first, second = questions.values_of("", graph, [x], low_level.apply)
     assert first.tolist() == [[2.0, 7.0]] and second.tolist() == [[2.0, 4.0]]
-    with pytest.raises(asking.Wrong, match="reads a node that is not in the list"):
+    with pytest.raises(cases.Wrong, match="reads a node that is not in the list"):
         questions.values_of("", Graph(graph.nodes[::-1], graph.outputs, {}), [x], low_level.apply)
     nodes = [("input", [], 0), ("variable", [], None), ("multiply", [0, 1], None)]
     nodes += [("constant", [], 1.0), ("subtract", [2, 3], None), ("add", [0, 0], None)]
@@ -97,5 +97,5 @@ def test_a_graph_is_computed_as_it_stands():
     assert [[each.tolist() for each in told[0]], told[1]] == [[[[2.0, 7.0]], [[2.0, 4.0]]], 3]
     for op, read in (("exp", [0]), ("add", [0, 1]), ("add", [1, 2])):  # none of the four, too large, not yet there
         nodes = [("input", [], 0), ("constant", [], np.ones((200, 1))), (op, read, None)]
-        with pytest.raises((asking.Wrong, IndexError)):
+        with pytest.raises((cases.Wrong, IndexError)):
             checks.values_of("", (nodes, [2]), [x.numpy()], w.numpy())

@@ -19,8 +19,9 @@ import pytest
 
 from course import build
 from course.builder import blanks
-from course.practice import asking, exercises, grading
-from course.practice.confined import FILES, LIMITS, NETWORK, PROCESSES, SPACE
+from course.practice import cases, exercises
+from course.practice.grading import grade as grading
+from course.practice.sandbox.isolation import FILES, LIMITS, NETWORK, PROCESSES, SPACE
 from solutions import hardware, kernels
 from solutions.answers import ANSWERS
 
@@ -96,7 +97,7 @@ def test_what_is_written_on_the_trail_is_graded(tmp_path, name):
     blank = [cell for cell in made.cells if build.blank_in(cell.source)]
     stubs = [cell.source for cell in blank]
     keys = [f"{core[:2]}-{build.blank_in(stub)}" for stub in stubs]
-    assert keys and grading.keys_of(build.ROOT, path.stem) == sorted(keys, key=list(asking.CASES).index)
+    assert keys and grading.keys_of(build.ROOT, path.stem) == sorted(keys, key=list(cases.CASES).index)
 
     def states():
         nbformat.write(made, path)
@@ -472,7 +473,7 @@ def test_no_damage_is_done(damage, tmp_path):
 HOSTILE = {
     "01-1": """
 from course.practice import exercises
-from course.practice.asking import plain_data
+from course.practice.cases import plain_data
 import base64, functools, os, pickle
 
 class Marker:
@@ -487,14 +488,14 @@ plain_data.pack = lambda value: ["array", ["|O", [1], pickled]]
     "01-4": "import time\n\nplain_data.pack = lambda value: time.sleep(100)\n",
     "01-5": "import os, time\n\nplain_data.pack = lambda value: (os.closerange(0, 99), time.sleep(100))\n",
 }
-COMPUTED = 'from course.practice.asking import plain_data\n\nplain_data.pack = lambda value: ["plain", "=1+1 is right"]\n'  # by a spreadsheet
+COMPUTED = 'from course.practice.cases import plain_data\n\nplain_data.pack = lambda value: ["plain", "=1+1 is right"]\n'  # by a spreadsheet
 
 
 def test_no_answer_harms_who_asks(tmp_path):
     """Pickled, too deep, too long, none, the pipe closed, and one that a spreadsheet would compute."""
     solved = {}
     for key, code in HOSTILE.items():
-        code = "import functools\n\nfrom course.practice.asking import plain_data\n\n" + code.replace(
+        code = "import functools\n\nfrom course.practice.cases import plain_data\n\n" + code.replace(
             "PLACE", tmp_path.as_posix()
         )
         solved[key] = code + inspect.getsource(hardware.SOLUTIONS[key])
@@ -515,8 +516,8 @@ def test_no_answer_harms_who_asks(tmp_path):
 @pytest.mark.parametrize("answer", [5, [[[]], 3], [5, None]])
 def test_no_report_of_a_cell_harms_who_asks(answer, tmp_path):
     cells = [
-        "from course.practice import exercises\nfrom course.practice import attempt",
-        f"attempt.cell = lambda *_: {answer}",
+        "from course.practice import exercises\nfrom course.practice.sandbox import worker",
+        f"worker.cell = lambda *_: {answer}",
     ]
     cells += ["def lines_touched(*_):\n    return 0\n\nexercises.check('01-3', lines_touched)"]
     path = tmp_path / "01_hardware.ipynb"

@@ -179,7 +179,7 @@ def test_the_courses_table_has_a_row_for_each_level():
 
 
 def test_every_notebook_asks_four_questions_or_more_and_none_twice():
-    asked = {name: progress.asked(build.text_path(build.ROOT, name)) for name in build.all_in(build.ROOT)}
+    asked = {name: progress.questions_in(build.text_path(build.ROOT, name)) for name in build.all_in(build.ROOT)}
     assert min(len(asked[name]["predictions"]) for name in build.names_in(build.ROOT)) >= 4
     for kind in ("predictions", "exercises"):  # the trail may ask what its core asks: the first answer counts
         every = [

@@ -108,8 +108,7 @@ def test_every_public_name_has_its_place(site):
 def test_a_module_that_no_notebook_shows_leads_to_what_is_beneath_it_or_above():
     apart = names.taken_apart()
     leads = {
-        name: apart[f"levels_more.{name}"]
-        for name in ("compiler.fused.backend", "compiler.fused.gather", "missing")
+        name: apart[f"levels_more.{name}"] for name in ("compiler.fused.backend", "compiler.fused.gather", "missing")
     }
     words = "Taken apart", "What it stands on is taken apart", "What stands on it is taken apart"
     places = "more/03 fused", "more/03 fused", "more/05 tensorflow"
@@ -121,9 +120,14 @@ def test_a_module_that_no_notebook_shows_leads_to_what_is_beneath_it_or_above():
 def test_every_name_that_is_handed_on_is_told(site):
     """What stands in the fronts of the levels, and what the contents of levels_more add to them."""
     handed = set()
-    for front in (*ROOT.glob("levels/*/__init__.py"), *(ROOT / "levels_more" / level / "__init__.py" for level in LEVELS)):
+    for front in (
+        *ROOT.glob("levels/*/__init__.py"),
+        *(ROOT / "levels_more" / level / "__init__.py" for level in LEVELS),
+    ):
         for node in ast.parse(front.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ImportFrom) and (node.level or node.module.split(".")[:2] == ["levels_more", front.parent.name]):
+            if isinstance(node, ast.ImportFrom) and (
+                node.level or node.module.split(".")[:2] == ["levels_more", front.parent.name]
+            ):
                 handed |= {(f"levels.{front.parent.name}", each.name) for each in node.names}
     text = "".join(path.read_text(encoding="utf-8") for path in (site / "api").glob("*.html"))
     words = {*re.findall(r"\w+", re.sub(r"<[^>]*>", " ", text))}

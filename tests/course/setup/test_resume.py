@@ -9,7 +9,7 @@ import pytest
 
 from course import build
 from course.build import MINE
-from course.practice import resuming
+from course.practice.session import replay, resume, stops
 from course.setup import workspace
 
 LEVELS = list(map(build.level_of, build.names_in(build.ROOT)))
@@ -66,8 +66,8 @@ def test_the_state_comes_back_and_the_rest_runs_on(project, name, stop, tell):
     notebook = build.read_notebook(project, name, MINE)
     at = cell_with(notebook, stop)
     run(project, name, 0, at)
-    assert resuming.stopped(project)[:2] == (name, at)
-    told, opened = resuming.main(project)
+    assert stops.last_stop(project)[:2] == (name, at)
+    told, opened = resume.main(project)
     assert opened == name and told.startswith(f"You stopped in mine/{name}.ipynb, today at")
     ideas = {"trail/1_hardware": 0, "trail/3_low_level": 2, "04_mid_level": 3}  # of the stopping points up to there
     assert len(re.findall(r"^  - \S", told, re.MULTILINE)) == ideas[name] and ("What stands:" in told) == bool(
@@ -85,13 +85,13 @@ def test_the_state_comes_back_and_the_rest_runs_on(project, name, stop, tell):
     assert not [cell for cell in done.cells if any(o.output_type == "error" for o in cell.get("outputs", []))]
     if name.startswith("trail"):
         assert any("0x1.26b37bd4bf3c0p+3" in printed(cell) for cell in done.cells[at:]), "the record's bits"
-    assert resuming.main(project)[0].count("Run its first cell") == 1, "and it stopped anew, before the last cell"
+    assert resume.main(project)[0].count("Run its first cell") == 1, "and it stopped anew, before the last cell"
 
 
 def test_what_was_asked_for_comes_back_once(project):
     name = "trail/2_kernels"
     run(project, name, 0, cell_with(build.read_notebook(project, name, MINE), "def twice"))
-    resuming.main(project)
+    resume.main(project)
     assert "Brought back" in run(project, name, 10**6, 0)[1]
     assert run(project, name, 10**6, 0)[1] == "", "a kernel that is restarted starts as it always does"
 
@@ -101,11 +101,11 @@ def test_who_has_come_to_the_end_goes_on_with_the_next(project):
     ways |= {"05_high_level": "05_high_level", "more/01_numbers": "more/01_numbers"}
     for name, following in ways.items():
         last = [cell for cell in build.read_notebook(project, name, MINE).cells if cell.cell_type == "code"][-1]
-        (project / MINE / resuming.STOPPED).unlink(missing_ok=True)
-        resuming.note(name, last.id, last.source, project)
-        told, opened = resuming.main(project)
+        (project / MINE / stops.STOPPED).unlink(missing_ok=True)
+        stops.note_cell(name, last.id, last.source, project)
+        told, opened = resume.main(project)
         assert opened == following and "Run its first cell" not in told, name
-        next_one = resuming.next_step(project)
+        next_one = resume.next_step(project)
         if following == name:
             assert next_one.startswith(f"You have been through mine/{name}.ipynb; ")
         else:
@@ -115,15 +115,15 @@ def test_who_has_come_to_the_end_goes_on_with_the_next(project):
 def test_a_cell_is_found_by_what_it_says_where_its_number_is_another(project):
     name = "trail/1_hardware"
     cells = build.read_notebook(project, name, MINE).cells
-    resuming.note(name, "no such id", cells[-3].source + "\n", project)
-    assert resuming.stopped(project).cell == len(cells) - 3
+    stops.note_cell(name, "no such id", cells[-3].source + "\n", project)
+    assert stops.last_stop(project).cell == len(cells) - 3
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"trail/1_hardware": 3}', '{"x": {}}', '{"02_kernels": {"cell": 1}}'])
 def test_a_damaged_note_is_no_note(project, text):
-    (project / MINE / resuming.STOPPED).write_text(text)
-    assert resuming.stopped(project) is None
-    assert resuming.main(project) == ("No cell has run on your desk yet: here is the beginning.", "trail/1_hardware")
+    (project / MINE / stops.STOPPED).write_text(text)
+    assert stops.last_stop(project) is None
+    assert resume.main(project) == ("No cell has run on your desk yet: here is the beginning.", "trail/1_hardware")
 
 
 # What runs again.
@@ -146,14 +146,14 @@ def test_what_times_draws_or_asks_stays_out_but_for_names_that_are_read_later():
         "w = y",
         "def mine(x):\n    return x\n\n\nexercises.check('01-1', mine)",
     )
-    plan = dict(resuming.again(cells(*sources, "timeit.repeat(w)", "z = 2", "print(z)"), 7))
+    plan = dict(replay.cells_to_rerun(cells(*sources, "timeit.repeat(w)", "z = 2", "print(z)"), 7))
     assert plan == {1: "x = 1", 2: "import timeit", 3: "", 4: "", 5: "y = x + 1", 6: "w = y", 7: ""}
 
 
 def test_the_ideas_are_what_stands_at_the_stopping_points():
     """Whole sentences, as a terminal shows them; nothing of the prose around, which leans on its page."""
     markdown = nbformat.v4.new_markdown_cell
-    found = resuming.told(
+    found = resume.takeaways(
         [
             markdown("# Title\n\nA word of welcome."),
             markdown("## One (3 min)\n\nFirst. The second\nends here.\n\n- a list"),
@@ -170,7 +170,7 @@ def test_the_ideas_are_what_stands_at_the_stopping_points():
 def test_every_idea_of_the_course_is_whole():
     ways = build.trail_in(build.ROOT) + build.names_in(build.ROOT)
     for name in ways:
-        found = resuming.told(build.from_text(build.ROOT, name).cells)
+        found = resume.takeaways(build.from_text(build.ROOT, name).cells)
         assert len(found) >= (1 if name.startswith("trail") else 3), name
         for idea in found:
             assert idea[0].isupper() and idea.endswith(".") and idea.count("(") == idea.count(")"), idea
@@ -178,6 +178,6 @@ def test_every_idea_of_the_course_is_whole():
 
 
 def test_what_is_noted_is_small_and_on_the_desk(project):
-    resuming.note("trail/1_hardware", "abc", "x = 1", project)
-    noted = json.loads((project / MINE / resuming.STOPPED).read_text(encoding="utf-8"))
+    stops.note_cell("trail/1_hardware", "abc", "x = 1", project)
+    noted = json.loads((project / MINE / stops.STOPPED).read_text(encoding="utf-8"))
     assert noted["trail/1_hardware"]["cell"] == "abc" and len(noted["trail/1_hardware"]) == 3

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from course import tasks
 from course.build import ROOT, environment
-from course.figures import penguin_figures
+from course.figures import penguins as penguin_figures
 from levels_more.low_level import GradientTape, Variable, constant, function, reduce_sum
 from levels_more.mid_level import (
     SGD,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from course.figures import DATA, HUES, binary, farthest, host_caches, short
-from course.figures.great import hue, micro
+from course.figures.tour import hue, micro
 from course.setup import files
 
 WIDTH, HEIGHT, PITCH = 900, 640, 25  # px: of the card, and from row to row
@@ -88,7 +88,8 @@ def four_numbers(device, stairs):
 
 def svg(parts, text):
     """A picture with a name and a description for readers who cannot see it."""
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" style="max-width: 100%; height: auto"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    head += f' width="{WIDTH}" style="max-width: 100%; height: auto"'
     look = 'role="img" aria-labelledby="card-title card-text" font-family="system-ui, sans-serif"'
     told = f'<title id="card-title">My machine</title><desc id="card-text">{escape(text)}</desc>'
     return "\n".join([f"{head} {look}>", told, box(0, 0, WIDTH, HEIGHT, "white"), *parts, "</svg>"])

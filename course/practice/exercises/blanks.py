@@ -1,8 +1,9 @@
 """What a reader fills into a blank is tried beside the course's own: on the same cases, told by the first that differs.
 
-It is right if it gives what the course's own gives, up to rounding. If it gives that to the last bit, the reader's `levels` is
-built from it. If not, the reader is told which digits differ and what would give the same ones, and the course's own goes on.
-Nothing that is written in a cell stops the notebook here: no loop without end, no exception, no name misspelt.
+It is right if it gives what the course's own gives, up to rounding. If it gives that to the last bit, the reader's
+`levels` is built from it. If not, the reader is told which digits differ and what would give the same ones, and the
+course's own goes on. Nothing that is written in a cell stops the notebook here: no loop without end, no exception, no
+name misspelt.
 """
 
 import contextlib
@@ -11,12 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from course.builder import blanks
-from course.practice import asking, progress
-from course.practice.asking import Blank, Wrong
-from course.practice.asking.plain_data import Other, form, pack, unpack
-from course.practice.exercises.trying import equal
+from course.practice import progress
+from course.practice.cases import KEPT, Blank, CapturedOutput, Wrong, answer, short
+from course.practice.cases.plain_data import Other, describe, pack, unpack
+from course.practice.checks import brief
+from course.practice.exercises.judge import equal
 
-SAME_BITS = {  # "key of a blank": what gives the bits of the course's own; for each blank that can be right with others
+# {key of a blank: what gives the bits of the course's own}, for each blank that can be right with others
+SAME_BITS = {
     "01-line_slopes": "`g * error + g * error` for `de`, and an input times `de` for a weight",
     "01-through_relu": "`dot(d, row)`, and 0.0 where relu cut",
     "02-relu_grad": "`select(y <= 0.0, 0.0, dy)`: -0.0 is another number than 0.0",
@@ -44,8 +47,8 @@ def not_yet(why: str) -> Verdict:
 UNTOUCHED = Verdict("still blank", "not filled in, so the course's own goes on")
 
 
-def ran(source: str, notebook: str, key: str, success: bool) -> str:
-    """What to say when the cell of a blank has run: it is tried, and the course's own is put in place of what is not right.
+def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
+    """What to say when the cell of a blank has run: it is tried, and the course's own replaces what is not right.
 
     source: the cell; success: whether it ran without an error.
     """
@@ -58,7 +61,7 @@ def ran(source: str, notebook: str, key: str, success: bool) -> str:
         return f"{key}: {error}"
     made, name = {}, shell.compile.cache(course)  # so that its source can be shown, as that of a cell
     exec(compile(course, name, "exec"), shell.user_ns, made)  # its globals are the notebook's
-    heard = asking.Heard()
+    heard = CapturedOutput()
     found = verdict(source, notebook, key, shell.user_ns.get(key) if success else None, made[key], heard)
     with contextlib.suppress(blanks.Unfit):
         blanks.note(source, notebook, key, found.state == "right")
@@ -66,13 +69,13 @@ def ran(source: str, notebook: str, key: str, success: bool) -> str:
         progress.solved(f"{notebook[:2]}-{key}")
     if found.state != "right":
         shell.user_ns[key] = made[key]
-    return f"{key}: {found.text}" + told(heard.text)
+    return f"{key}: {found.text}" + printed_lines(heard.text)
 
 
 LINES = 10  # of what a function prints: enough to find a mistake, and a loop that prints does not fill the page
 
 
-def told(printed: str) -> str:
+def printed_lines(printed: str) -> str:
     """What a reader's function printed in the first case that was tried, to stand beneath the verdict."""
     lines = printed.splitlines()
     if not lines:
@@ -81,7 +84,7 @@ def told(printed: str) -> str:
     return "\nIn the first case that is tried it prints:" + "".join(f"\n  {line[:120]}" for line in shown)
 
 
-def verdict(source: str, notebook: str, key: str, function, own, heard: asking.Heard) -> Verdict:
+def verdict(source: str, notebook: str, key: str, function, own, heard: CapturedOutput) -> Verdict:
     """Try the function of a cell beside the course's own. `function` is None where the cell did not run.
 
     heard: takes what the reader's function prints.
@@ -98,20 +101,20 @@ def verdict(source: str, notebook: str, key: str, function, own, heard: asking.H
         return not_yet(f"It is {given}, and is called as {expected}")
     if function is None:
         return not_yet("Its cell raises an error")
-    return compared(f"{notebook[:2]}-{key}", asked(function, heard), asked(own, asking.Heard()))
+    return compare_answers(f"{notebook[:2]}-{key}", answers_of(function, heard), answers_of(own, CapturedOutput()))
 
 
-def asked(function, heard: asking.Heard):
+def answers_of(function, heard: CapturedOutput):
     """A function that answers as `compared` wants it, by packed data alone. What it prints is only heard."""
 
     def answers(name, inputs):
         with contextlib.redirect_stdout(heard):
-            return pack(asking.answer(function, name, unpack(inputs)))
+            return pack(answer(function, name, unpack(inputs)))
 
     return answers
 
 
-def compared(key: str, mine, own, seed: int = 0) -> Verdict:
+def compare_answers(key: str, mine, own, seed: int = 0) -> Verdict:
     """Compare the answers of a reader's function with those of the course's own, whoever hands them over."""
     inputs = pack([key, seed])
     try:
@@ -123,7 +126,7 @@ def compared(key: str, mine, own, seed: int = 0) -> Verdict:
     try:
         answers, failed = unpack(mine("filled", inputs))
         answers = [(str(said), str(name), str(kind), value) for said, name, kind, value in answers]
-        return found(key, cases, answers, str(failed)[:400] if failed else "")
+        return compare_rows(key, cases, answers, str(failed)[:400] if failed else "")
     except Blank:
         return UNTOUCHED
     except Wrong as wrong:
@@ -132,10 +135,10 @@ def compared(key: str, mine, own, seed: int = 0) -> Verdict:
         return not_yet(f"What it gives cannot be compared ({type(error).__name__}: {error})"[:400])
 
 
-def found(key: str, cases: list, answers: list, failed: str) -> Verdict:
+def compare_rows(key: str, cases: list, answers: list, failed: str) -> Verdict:
     """What comes of a comparison, row by row. failed: how the answers ended too early, or nothing."""
-    kept = [value for said, _, _, value in answers if said == asking.KEPT and value]
-    cases, answers = ([row for row in rows if row[0] != asking.KEPT] for rows in (cases, answers))
+    kept = [value for said, _, _, value in answers if said == KEPT and value]
+    cases, answers = ([row for row in rows if row[0] != KEPT] for rows in (cases, answers))
     other = ""
     for k, case in enumerate(cases):
         said = f"{case[0]}: {case[1]}".rstrip()
@@ -154,7 +157,8 @@ def found(key: str, cases: list, answers: list, failed: str) -> Verdict:
         return Verdict("other bits", f"{right}. {kept[0]} So the course's own goes on.")
     if other:
         same = f" The course's bits come from {SAME_BITS[key]}." if key in SAME_BITS else ""
-        text = f"{right}, but rounded in another way. {other}.{same} All levels must agree to the last bit, so the course's own goes on."
+        text = f"{right}, but rounded in another way. {other}.{same}"
+        text += " All levels must agree to the last bit, so the course's own goes on."
         return Verdict("other bits", text)
     bits = ", to the last bit" if any(map(has_digits, cases)) else ""
     return Verdict("right", f"right{bits} ({count} cases). Yours goes on, and into your levels.")
@@ -191,7 +195,7 @@ def difference(answer: tuple, right: tuple, same) -> str:
     (kind, value), (wanted, expected) = answer, right
     if type(value) is int and isinstance(expected, float):
         value = float(value)
-    if kind != wanted or form(value) != form(expected):
+    if kind != wanted or describe(value) != describe(expected):
         hint = " (is there a `return` in every case?)" if value is None else ""
         shapes = isinstance(value, np.ndarray) and isinstance(expected, np.ndarray) and value.dtype == expected.dtype
         if shapes and kind == wanted:
@@ -202,15 +206,15 @@ def difference(answer: tuple, right: tuple, same) -> str:
     at = ""
     if isinstance(expected, np.ndarray) and expected.ndim:
         place = next(place for place in np.ndindex(expected.shape) if not same(value[place], expected[place]))
-        at, value, expected = f"at {asking.brief(place)}: ", value[place], expected[place]
-    elif isinstance(expected, list | tuple) and len(asking.brief(expected)) > 40:
+        at, value, expected = f"at {brief(place)}: ", value[place], expected[place]
+    elif isinstance(expected, list | tuple) and len(brief(expected)) > 40:
         place = next(place for place in range(len(expected)) if not same(value[place], expected[place]))
         at, value, expected = f"at {place}: ", value[place], expected[place]
     return f"{at}{spelled(expected, value)}, yours {spelled(value, expected)}"
 
 
 def named(value) -> str:
-    return form(value) if isinstance(value, np.ndarray | list | tuple | Other) else asking.short(value)
+    return describe(value) if isinstance(value, np.ndarray | list | tuple | Other) else short(value)
 
 
 def spelled(value, beside) -> str:
@@ -218,4 +222,4 @@ def spelled(value, beside) -> str:
     if isinstance(value, float | np.floating) and isinstance(beside, float | np.floating):
         six = f"{value:.6g}"
         return six if six != f"{beside:.6g}" else repr(float(value))
-    return asking.brief(value)
+    return brief(value)

@@ -69,9 +69,11 @@ def places(root=ROOT):
             if marker := re.match(r"#\| export (\w+)", source):
                 built = home / "levels" / level / f"{marker[1]}.py"
                 text = built.read_text(encoding="utf-8") if built.exists() else ""
-                for name, around, start, end in named(source):
+                for name, around, start, end in definitions_in(source):
                     if around not in text:  # a blank: its function stands in the built file, the reader's own maybe
-                        around, start, end = next((its for n, *its in named(text) if n == name), (around, start, end))
+                        around, start, end = next(
+                            (its for n, *its in definitions_in(text) if n == name), (around, start, end)
+                        )
                     begin = text[: text.find(around)].count("\n") if around in text else None
                     lines = (0, 0) if begin is None else (begin + start + 1, begin + end)
                     what = "\n".join(around.split("\n")[start:end])
@@ -85,7 +87,8 @@ def places(root=ROOT):
 def places_of_more(root):
     """The Place of every name in the modules of `levels_more`, with the notebook that shows it, if one does.
 
-    A module adds to the level whose front its contents name; else to the highest that it, or one that it imports, imports.
+    A module adds to the level whose front its contents name; else to the highest that it, or one that it imports,
+    imports.
     """
     files = {path.relative_to(root / MORE).with_suffix(""): path for path in (root / MORE).rglob("[a-z]*.py")}
     own = sorted(module for module in files if module.parts[0] not in SPELLINGS)
@@ -99,10 +102,10 @@ def places_of_more(root):
         return max(heights + [height(name) for package, name in imported if package == MORE], default=0)
 
     found, shown = [], shown_by_notebooks(root)
-    fronts = {module: front.split(".")[1] for front, module in plugged(root) if front.startswith("levels.")}
+    fronts = {module: front.split(".")[1] for front, module in front_modules(root) if front.startswith("levels.")}
     for module, text in texts.items():
         adds_to, room = fronts.get(module) or LEVELS[height(module)], module.replace(".", "/")
-        for name, around, start, end in named(text):
+        for name, around, start, end in definitions_in(text):
             begin = text[: text.find(around)].count("\n")
             what = "\n".join(around.split("\n")[start:end])
             where = shown.get((module, name.split(".")[0]), ("", ""))
@@ -124,7 +127,7 @@ def shown_by_notebooks(root):
     return shown
 
 
-def plugged(root=ROOT):
+def front_modules(root=ROOT):
     """(level, module) for each module of `levels_more` from which the front of a level hands names on.
 
     Others are the rules of one framework, for its spelling.
@@ -138,7 +141,7 @@ def plugged(root=ROOT):
     return found
 
 
-def named(source):
+def definitions_in(source):
     """(name, the statement it stands in, its first line there, the line after) of all that a cell defines."""
     lines = source.split("\n")
     for statement in ast.parse(source).body:
@@ -166,7 +169,7 @@ def names_of(statement):
 
 
 def place_of(code, index):
-    """The Place of a function's code: by its line in a built file, or, in a notebook, by its name in the newest level."""
+    """The Place of a function's code: by its line in a built file or, in a notebook, its name in the newest level."""
     file = Path(code.co_filename).as_posix()
     built = [p for p in index if file.endswith(f"/{p.file}")]
     inside = [p for p in built if p.first <= code.co_firstlineno <= p.last]

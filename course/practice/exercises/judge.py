@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from course.practice import asking
-from course.practice.asking import Blank, Wrong
-from course.practice.asking.plain_data import form, pack, unpack
+from course.practice import cases
+from course.practice.cases import Blank, Wrong
+from course.practice.cases.plain_data import describe, pack, unpack
 from course.practice.checks import brief, plain
 
 EXERCISES = {}  # "01-3" -> Exercise
@@ -39,10 +39,10 @@ def exercise(key, lines):
 
 def verdict(key, function, seed=0) -> Verdict:
     """Try a solution on inputs drawn from a seed. Always returns. Raises LookupError for an unknown key."""
-    return judged(key, lambda name, inputs: pack(asking.answer(function, name, unpack(inputs))), seed)
+    return judge_answers(key, lambda name, inputs: pack(cases.answer(function, name, unpack(inputs))), seed)
 
 
-def judged(key, answer, seed) -> Verdict:
+def judge_answers(key, answer, seed) -> Verdict:
     """Try whoever answers: answer(name of a question, packed inputs) gives packed data, or raises Blank or Wrong.
 
     Always returns, whatever the answers are. Raises LookupError for an unknown key.
@@ -53,7 +53,7 @@ def judged(key, answer, seed) -> Verdict:
     mine = Candidate(answer)
     try:
         with np.errstate(all="ignore"):
-            mine.name = str(mine.ask(asking.name))[:80]
+            mine.name = str(mine.ask(cases.name))[:80]
             check(mine, np.random.default_rng(seed))
     except Blank:
         return Verdict("still blank", f"about {lines} lines")
@@ -71,18 +71,18 @@ class Candidate:
         self.answer, self.name, self.cases = answer, "it", 0
 
     def ask(self, question, *inputs):
-        """The answer to a question of `asking`. It may come from another process: believe nothing but data."""
+        """The answer to a question of `cases`. It may come from another process: believe nothing but data."""
         return unpack(self.answer(question.__name__, pack(inputs)))
 
     def spelled(self, arguments):
         """A call in words. An array of more than a dozen numbers is told by its dtype and shape."""
-        told = [form(x) if isinstance(x, np.ndarray) and x.size > 12 else in_words(x) for x in arguments]
+        told = [describe(x) if isinstance(x, np.ndarray) and x.size > 12 else in_words(x) for x in arguments]
         return f"{self.name}({', '.join(told)})"
 
     def gives(self, arguments, expected, mistakes=(), near=0.0):
         """Raise Wrong unless the function gives what is expected, and leaves its arguments alone."""
         said = self.spelled(arguments)
-        result, after = self.ask(asking.called, said, list(arguments))
+        result, after = self.ask(cases.called, said, list(arguments))
         self.kept(said, arguments, after)
         self.compare(said, result, expected, mistakes, near)
 
@@ -98,9 +98,9 @@ class Candidate:
         `mistakes` are {what comes of which mistake: the wrong result}, for the message.
         """
         self.cases += 1
-        if form(result) != form(expected):
+        if describe(result) != describe(expected):
             hint = ": is there a `return` in every case?" if result is None else ""
-            raise Wrong(f"{said} gives {form(result)}, expected {form(expected)}{hint}")
+            raise Wrong(f"{said} gives {describe(result)}, expected {describe(expected)}{hint}")
         if not equal(result, expected, near):
             looks = [mistake for mistake, wrong in dict(mistakes).items() if equal(result, wrong, near)]
             because = f". It looks as if {looks[0]}" if looks else ""

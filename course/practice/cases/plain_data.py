@@ -1,6 +1,7 @@
 """Answers as plain data: `pack` and `unpack` make what can cross a pipe.
 
-What `unpack` takes may come from anybody: it makes numbers, texts, lists and arrays of it, runs nothing, and calls no method of it.
+What `unpack` takes may come from anybody: it makes numbers, texts, lists and arrays of it, runs nothing, and calls no
+method of it.
 """
 
 import base64
@@ -22,7 +23,7 @@ class Other:
         return f"<{self.kind}>"
 
 
-def form(value):
+def describe(value):
     """What a value is, apart from its numbers: `float32[3, 4]`, `a list of 3`, `an int`."""
     if isinstance(value, np.ndarray) and value.ndim:
         return f"{value.dtype}{list(value.shape)}"
@@ -43,7 +44,7 @@ def pack(value):
         array = np.asarray(value)
         kind = "array" if isinstance(value, np.ndarray) else "number"
         return [kind, [array.dtype.str, list(array.shape), base64.b64encode(array.tobytes()).decode()]]
-    return ["other", form(value)]
+    return ["other", describe(value)]
 
 
 def unpack(packed):

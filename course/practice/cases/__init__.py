@@ -1,8 +1,8 @@
 """What a check asks of a reader's function or class, where that runs: questions, and answers that are plain data.
 
 A check (`exercises`) draws inputs, asks, and compares the answer with what is right. In a notebook one process does
-both. To grade, a student's code answers in a process of its own (`attempt`), which holds this package, and neither
-checks nor solutions: nothing in here knows what is right.
+both. To grade, a student's code answers in a process of its own (`sandbox.worker`), which holds this package, and
+neither checks nor solutions: nothing in here knows what is right.
 """
 
 import ctypes
@@ -16,10 +16,10 @@ import types
 
 import numpy as np
 
-from course.practice.asking.plain_data import form
+from course.practice.cases.plain_data import describe
 from course.practice.checks import brief, in_one_line
 
-SECONDS = 10  # that one call may take
+TIME_LIMIT = 10  # that one call may take
 QUESTIONS = {}  # name -> a function of a `Solution` and of plain data
 KEPT = "kept"  # the name of a row that says why a right answer does not go on, or ""
 CASES = {}  # "03-unbroadcast" -> a function of a `Solution` and a generator: the cases of a blank, one after another
@@ -33,8 +33,8 @@ class Wrong(Exception):
     """A mistake; its text is for the reader."""
 
 
-class Late(SystemExit):
-    """Raised inside a call that takes too long: no `except Exception` catches it, and no thread says that it ended so."""
+class Timeout(SystemExit):
+    """Raised inside a call that takes too long: no `except Exception` catches it, no thread says that it ended so."""
 
 
 def question(function):
@@ -46,7 +46,7 @@ def question(function):
 def answer(function, name, inputs):
     """What a reader's function or class answers to the question of that name. Raises Blank or Wrong."""
     mine = Solution(function)
-    return in_time(mine, lambda: QUESTIONS[name](mine, *inputs))
+    return with_time_limit(mine, lambda: QUESTIONS[name](mine, *inputs))
 
 
 @question
@@ -74,7 +74,7 @@ def cases(key):
     return enter
 
 
-class Heard(io.TextIOBase):
+class CapturedOutput(io.TextIOBase):
     """In place of `sys.stdout`: it keeps what a reader's function prints in the first case, and drops the rest."""
 
     def __init__(self):
@@ -88,12 +88,12 @@ class Heard(io.TextIOBase):
 
 @question
 def filled(mine, key, seed):
-    """[(a case in words, the name of a part or "", its class if it is no plain data, the part)], and what went wrong or None."""
+    """[(a case in words, the name of a part or "", its class if it is no plain data, the part)], what went wrong."""
     rows, draw = [], np.random.default_rng(seed)
     try:
         for said, value in CASES[key](mine, draw):
-            rows += [(said, *part) for part in parts_of(value)]
-            if isinstance(sys.stdout, Heard):
+            rows += [(said, *part) for part in flatten(value)]
+            if isinstance(sys.stdout, CapturedOutput):
                 sys.stdout.listens = False
     except Wrong as wrong:
         return rows, str(wrong)
@@ -104,12 +104,12 @@ def filled(mine, key, seed):
     return rows, None
 
 
-def parts_of(value, name=""):
+def flatten(value, name=""):
     """[(name, class, plain data)] of what a function gave: each entry of a dict, each array or tensor of a list."""
     if isinstance(value, dict):
-        return [part for key, each in value.items() for part in parts_of(each, str(key))]
+        return [part for key, each in value.items() for part in flatten(each, str(key))]
     if isinstance(value, list | tuple) and any(hasattr(each, "numpy") or getattr(each, "ndim", 0) for each in value):
-        return [part for k, each in enumerate(value) for part in parts_of(each, f"{name}[{k}]")]
+        return [part for k, each in enumerate(value) for part in flatten(each, f"{name}[{k}]")]
     if hasattr(value, "numpy"):
         return [(name, type(value).__name__, np.array(value.numpy()))]
     return [(name, "", value.copy() if isinstance(value, np.ndarray) else value)]
@@ -120,15 +120,17 @@ class Solution:
 
     def __init__(self, function):
         self.function = getattr(function, "py_func", function)  # of one that numba compiled: what was written
-        parts = written(self.function)
+        parts = functions_in(self.function)
         if not parts:
-            raise Wrong(f"expected a function, written with `def`, or a class with such methods, got {form(function)}")
+            raise Wrong(
+                f"expected a function, written with `def`, or a class with such methods, got {describe(function)}"
+            )
         if all(map(is_blank, parts)):
             raise Blank
         self.name = self.function.__name__
         self.first = parts[0]  # it tells where it was written, with which names
         self.said, self.deadline = "", math.inf  # of the call that runs
-        self.patience = 1  # how many times SECONDS a call may take: compiling takes its time on a busy machine
+        self.patience = 1  # how many times TIME_LIMIT a call may take: compiling takes its time on a busy machine
 
     def __getitem__(self, name):
         """A name of the notebook in which the function was written: its own Assembler, not that of a built level."""
@@ -151,16 +153,16 @@ class Solution:
         said = f"{self.name}({', '.join(map(repr, arguments))})"
         part = self.call(said, self.function, *arguments)
         if not isinstance(part, self[base]):
-            raise Wrong(f"{said} gives {form(part)}, expected an object of a class {self.name}({base})")
+            raise Wrong(f"{said} gives {describe(part)}, expected an object of a class {self.name}({base})")
         return part
 
     def call(self, said, function, *arguments, **named):
         """What the function gives; `said` is this call, in words."""
-        self.said, self.deadline = said, time.monotonic() + self.patience * SECONDS
+        self.said, self.deadline = said, time.monotonic() + self.patience * TIME_LIMIT
         try:
             with np.errstate(all="ignore"):
                 result = function(*arguments, **named)
-        except (Late, Wrong):
+        except (Timeout, Wrong):
             raise
         except (Exception, SystemExit) as error:
             if "ellipsis" in str(error).lower():  # of 2 * ...
@@ -173,7 +175,7 @@ class Solution:
         return result
 
 
-def written(solution):
+def functions_in(solution):
     """The functions in a solution: itself, or the methods of a class."""
     found = vars(solution).values() if isinstance(solution, type) else [solution]
     return [each for each in found if isinstance(each, types.FunctionType)]
@@ -186,8 +188,8 @@ def is_blank(function):
     return same and next(each.argval for each in code if "CONST" in each.opname) in (None, ...)
 
 
-def in_time(mine, run):
-    """What run() gives, unless one of its calls takes more than SECONDS.
+def with_time_limit(mine, run):
+    """What run() gives, unless one of its calls takes more than TIME_LIMIT.
 
     It runs in a thread of its own: the one that waits can stop it whatever signals are ignored, and nothing that is
     raised to stop it can arrive anywhere else.
@@ -206,25 +208,28 @@ def in_time(mine, run):
         while thread.is_alive():
             left = mine.deadline - time.monotonic()
             if left <= 0:
-                raise Wrong(f"{mine.said} takes more than {mine.patience * SECONDS} s: does its loop come to an end?")
-            thread.join(min(left, SECONDS))
+                raise Wrong(
+                    f"{mine.said} takes more than {mine.patience * TIME_LIMIT} s: does its loop come to an end?"
+                )
+            thread.join(min(left, TIME_LIMIT))
     finally:
-        stop(thread)
+        stop_thread(thread)
     result, error = outcome[0]
     if error:
         raise error
     return result
 
 
-def stop(thread):
-    """Raise Late in a thread until it ends: again and again, for the sake of a loop that catches everything.
+def stop_thread(thread):
+    """Raise Timeout in a thread until it ends: again and again, for the sake of a loop that catches everything.
 
-    Not at once again, and ever later: one that arrives while Python tidies up is only told of, and that takes its time; a
-    second one must not interrupt it. What even that cannot stop, a sleep or compiled code, is left alone after a second.
+    Not at once again, and ever later: one that arrives while Python tidies up is only told of, and that takes its time;
+    a second one must not interrupt it. What even that cannot stop, a sleep or compiled code, is left alone after a
+    second.
     """
     for pause in (0.1, 0.3, 0.6):
         if thread.is_alive():
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Late))
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Timeout))
             thread.join(pause)
 
 

@@ -16,9 +16,10 @@ def box(axes, x, y, color, text="", **style):
 
 @styled(height=4.4, left=0.01, right=0.99, bottom=0.01, top=0.92)
 def flow(figure, x, tiles, cycle):
-    """An array of weights in one cycle, from 0: the rows of x[m, k] pass it once for each of the `tiles` w[k, n], m >= k.
+    """An array of weights in one cycle, from 0: the rows of x[m, k] pass it once for each of `tiles`, w[k, n], m >= k.
 
-    To its left the x wait, skewed; in its cells are the weights and the sums so far; below it the finished sums collect.
+    To its left the x wait, skewed; in its cells are the weights and the sums so far; below it the finished sums
+    collect.
     """
     (m, k), n, axes = x.shape, tiles[0].shape[1], figure.subplots()
     right = n + (n + 0.6) * (len(tiles) - 1)
@@ -59,7 +60,7 @@ def useful(m, tiles, side):
 
 @styled(height=3.4)
 def utilisation(figure, side, counted):
-    """The useful share of the array's work over the batch: closed form, and what was counted, {(batch, tiles): share}."""
+    """The useful share of the array's work over the batch: as a formula, and as counted, {(batch, tiles): share}."""
     axes, m = figure.subplots(), np.geomspace(1, 10_000, 200)
     for tiles, color, marker in zip(sorted({t for _, t in counted}), (DATA, MODEL), "o^", strict=True):
         axes.semilogx(m, 100 * useful(m, tiles, side), color=color, zorder=1)
@@ -77,7 +78,8 @@ def utilisation(figure, side, counted):
     plain(axes.xaxis)
     axes.set(xlabel="rows in the batch", ylabel="% of the cells' work useful", ylim=(0, 100), xlim=(1, 10_000))
     axes.set_title(f"a batch of 10 uses {share:.1f} % of a {side} x {side} array")
-    return f"Utilisation over the batch size, with one tile of weights {share:.1f} % at batch 10; it nears 100 % at some thousand."
+    finding = f"with one tile of weights {share:.1f} % at batch 10"
+    return f"Utilisation over the batch size, {finding}; it nears 100 % at some thousand."
 
 
 @styled(height=2.9)

@@ -1,9 +1,12 @@
-"""`python -m course.practice.confined`: run `attempt` with no more than it needs, as far as this system can take the rest away.
+"""`python -m course.practice.sandbox.isolation`: run `worker` with no more than it needs.
 
-On Linux: no network, no process that outlives it, nothing to be read of the teacher's files and nothing to be written but a
-folder of its own, which vanishes. Two things of the kernel do it, both without a privilege: namespaces, where it is alone
-(https://man7.org/linux/man-pages/man7/namespaces.7.html), and Landlock (https://docs.kernel.org/userspace-api/landlock.html).
-A container may refuse the first, an old kernel the second. Elsewhere the limits of POSIX are left, where there are any.
+What else there is, this system takes away as far as it can.
+
+On Linux: no network, no process that outlives it, nothing to be read of the teacher's files and nothing to be written
+but a folder of its own, which vanishes. Two things of the kernel do it, both without a privilege: namespaces, where it
+is alone (https://man7.org/linux/man-pages/man7/namespaces.7.html), and Landlock
+(https://docs.kernel.org/userspace-api/landlock.html). A container may refuse the first, an old kernel the second.
+Elsewhere the limits of POSIX are left, where there are any.
 """
 
 import contextlib
@@ -22,20 +25,20 @@ PROTECTIONS = (NETWORK, FILES, PROCESSES, SPACE, LIMITS)
 
 
 def confine(home: str, readable: list[str]) -> list[str]:
-    """Give up what an attempt does not need, for good, and for all that it starts. Returns which PROTECTIONS that makes.
+    """Give up what a worker does not need, for good, and for all that it starts. Returns which PROTECTIONS that makes.
 
     On Linux it returns in a new process, a descendant, and others wait for its end.
     """
     found = []
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
-        if leave(libc):
-            found += [NETWORK, PROCESSES] + [SPACE] * tmpfs(libc, home)
-            guard()
+        if enter_namespaces(libc):
+            found += [NETWORK, PROCESSES] + [SPACE] * mount_tmpfs(libc, home)
+            guard_children()
         else:
             libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what loses its parent becomes the guard's
             found.append(PROCESSES)
-        guard()  # in a namespace it is process 1: when it ends, the kernel ends all others
+        guard_children()  # in a namespace it is process 1: when it ends, the kernel ends all others
         with contextlib.suppress(OSError):  # if the memory of the computer runs out, this is to go first
             Path("/proc/self/oom_score_adj").write_text("1000")
         os.chdir(home)
@@ -52,8 +55,8 @@ def confine(home: str, readable: list[str]) -> list[str]:
     return found
 
 
-def leave(libc) -> bool:
-    """Enter namespaces of its own, as the same user: of users, mounts, processes and messages, and one without a network."""
+def enter_namespaces(libc) -> bool:
+    """Enter namespaces of its own, as the same user: of users, mounts, processes, messages; one without a network."""
     user, group = os.getuid(), os.getgid()
     if libc.unshare(0x10000000 | 0x00020000 | 0x20000000 | 0x08000000 | 0x40000000):
         return False
@@ -62,13 +65,13 @@ def leave(libc) -> bool:
     return True
 
 
-def tmpfs(libc, home: str) -> bool:
+def mount_tmpfs(libc, home: str) -> bool:
     """Make the folder one in memory, of limited size: nobody else sees it, and it goes with the last process in it."""
     no_devices = 2 | 4  # MS_NOSUID, MS_NODEV
     return not libc.mount(b"tmpfs", os.fsencode(home), b"tmpfs", no_devices, f"size={DISK},mode=700".encode())
 
 
-def guard() -> None:
+def guard_children() -> None:
     """Go on in a child. The parent waits for its end, or for SIGTERM, and ends what is left."""
     child = os.fork()
     if not child:
@@ -120,12 +123,14 @@ def landlock(libc, home: str, readable: list[str]) -> bool:
 
 
 def main(level: str, home: str, *readable: str) -> None:
-    copy = Path(__file__).parents[2]  # setup put another project's folder on the path: the one with the solutions
+    copy = Path(__file__).parents[3]  # setup put another project's folder on the path: the one with the solutions
     sys.path[:] = [path for path in sys.path if path == str(copy) or not Path(path, "solutions").exists()]
     print(json.dumps(confine(home, list(readable))), flush=True)
-    from course.practice import attempt  # not before: what it imports may start threads, and a fork takes none along
+    from course.practice.sandbox import (
+        worker,  # not before: what it imports may start threads, and a fork takes none along
+    )
 
-    attempt.main(level)
+    worker.main(level)
 
 
 if __name__ == "__main__":

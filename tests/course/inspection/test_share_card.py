@@ -12,8 +12,8 @@ from matplotlib.textpath import TextToPath
 from matplotlib.transforms import Bbox
 
 from course import build, figures, reference, tasks
-from course.figures import great
-from course.inspection import card, compare
+from course.figures import tour
+from course.inspection import compare, share_card
 from levels_more.hardware import pool
 
 DIGITS = "aba007ec7ceeaf70"  # of all losses of the line and of the net: on every machine
@@ -39,11 +39,11 @@ def net():
 
 @pytest.fixture(scope="module")
 def mine(line, net):
-    return card.machine_card(pool()["cpu:0"], STAIRS, line, net)
+    return share_card.machine_card(pool()["cpu:0"], STAIRS, line, net)
 
 
 def test_the_digits_are_the_same_on_every_machine(line, net):
-    assert card.fingerprint(line, net) == DIGITS
+    assert share_card.fingerprint(line, net) == DIGITS
     assert DIGITS in (build.ROOT / "notebooks" / "more" / "text" / "05_cost.py").read_text(encoding="utf-8")
 
 
@@ -53,17 +53,17 @@ def with_losses(comparison, losses):
 
 def test_any_bit_of_any_loss_counts(line, net):
     losses = line.rows[0].losses
-    assert card.fingerprint(with_losses(line, losses), net) == DIGITS
+    assert share_card.fingerprint(with_losses(line, losses), net) == DIGITS
     for step in (0, 4000, 7999):
         other = losses.copy()
         other[step] = np.nextafter(other[step], 0.0)
-        assert card.fingerprint(with_losses(line, other), net) != DIGITS
-    assert card.fingerprint(net, line) != DIGITS
+        assert share_card.fingerprint(with_losses(line, other), net) != DIGITS
+    assert share_card.fingerprint(net, line) != DIGITS
 
 
 def test_the_card_is_a_picture_with_words(mine, line, net, tmp_path):
     root = ET.fromstring(mine.svg)
-    assert root.get("role") == "img" and root.get("viewBox") == f"0 0 {card.WIDTH} {card.HEIGHT}"
+    assert root.get("role") == "img" and root.get("viewBox") == f"0 0 {share_card.WIDTH} {share_card.HEIGHT}"
     assert root.get("aria-labelledby").split() == [root.find(f"{SVG}{tag}").get("id") for tag in ("title", "desc")]
     assert root.find(f"{SVG}desc").text == mine.text == repr(mine)
     assert mine._repr_mimebundle_() == {"image/svg+xml": mine.svg, "text/plain": mine.text}
@@ -71,8 +71,8 @@ def test_the_card_is_a_picture_with_words(mine, line, net, tmp_path):
     for comparison in (line, net):
         assert f"{comparison.title}, µs a step" in written
         for row in comparison.rows:
-            assert great.micro(row.measured).removesuffix(" µs") in written and row.name in written
-            assert f"{row.name} {great.micro(row.measured)}" in mine.text
+            assert tour.micro(row.measured).removesuffix(" µs") in written and row.name in written
+            assert f"{row.name} {tour.micro(row.measured)}" in mine.text
     cpu = pool()["cpu:0"]
     for number in (cpu.peak / 1e9, cpu.bandwidth / 1e9, cpu.launch_time * 1e6, STAIRS[2**28] * 1e9):
         assert figures.short(number) in written and f"{figures.short(number)} " in mine.text
@@ -88,14 +88,14 @@ def test_dots_stand_in_the_order_of_their_times(mine, line, net):
         times = [time for row in comparison.rows for time in (row.predicted, row.measured)]
         assert np.corrcoef(places, np.log(times))[0, 1] > 0.9999  # on one log scale
         fills = [dot.get("fill") for dot in dots[6 * k : 6 * k + 6]]
-        assert fills == [fill for row in comparison.rows for fill in ("white", great.hue(row))]
+        assert fills == [fill for row in comparison.rows for fill in ("white", tour.hue(row))]
 
 
 def test_the_staircase_rises_as_the_times_do(monkeypatch, line):
     cpu = pool()["cpu:0"]
     for caches in ({"L1": 2**15, "L2": 2**21, "L3": 2**25}, {"L3": 2**40}, {}):
-        monkeypatch.setattr(card, "host_caches", lambda: caches)  # noqa: B023 - called at once
-        drawn = card.machine_card(cpu, STAIRS, line)
+        monkeypatch.setattr(share_card, "host_caches", lambda: caches)  # noqa: B023 - called at once
+        drawn = share_card.machine_card(cpu, STAIRS, line)
         lines = ET.fromstring(drawn.svg).iter(f"{SVG}polyline")
         (steps,) = [each.get("points").split() for each in lines if each.get("stroke") == figures.DATA]
         x, y = np.array([point.split(",") for point in steps], float).T
@@ -118,7 +118,7 @@ def box_of(text):
 @pytest.mark.parametrize("scale", [0.001, 1.0, 40.0])
 def test_words_keep_apart(scale, line, net, monkeypatch):
     """On slow machines and on fast ones, with near caches and with large ones."""
-    monkeypatch.setattr(card, "host_caches", lambda: {"L1": 2**15, "L2": 2**19, "L3": 2**27})
+    monkeypatch.setattr(share_card, "host_caches", lambda: {"L1": 2**15, "L2": 2**19, "L3": 2**27})
     cpu = pool()["cpu:0"]
     device = SimpleNamespace(
         peak=cpu.peak / scale, bandwidth=cpu.bandwidth / scale, launch_time=cpu.launch_time * scale
@@ -132,11 +132,11 @@ def test_words_keep_apart(scale, line, net, monkeypatch):
         for comparison in (line, net)
     ]
     stairs = {size: seconds * scale for size, seconds in STAIRS.items()}
-    drawn = card.machine_card(device, stairs, *slower)
+    drawn = share_card.machine_card(device, stairs, *slower)
     texts = list(ET.fromstring(drawn.svg).iter(f"{SVG}text"))
     boxes = [box_of(text) for text in texts]
     for text, box in zip(texts, boxes, strict=True):
-        assert 0 <= box.x0 < box.x1 <= card.WIDTH and 0 <= box.y0 < box.y1 <= card.HEIGHT, text.text
+        assert 0 <= box.x0 < box.x1 <= share_card.WIDTH and 0 <= box.y0 < box.y1 <= share_card.HEIGHT, text.text
         met = [
             other.text for other, there in zip(texts, boxes, strict=True) if other is not text and box.overlaps(there)
         ]

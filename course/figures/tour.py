@@ -137,7 +137,8 @@ def five_levels(figure, comparison):
     times(sheet.axes(364, 572, top, top + pitch * len(rows)), rows, range(6))
 
     if len(rows[0].losses) > rows[0].own:
-        note = f"Rows 0, 2 and 3 eager take only the last {rows[0].own:,} steps, from the weights that level 1 has by then."
+        note = f"Rows 0, 2 and 3 eager take only the last {rows[0].own:,} steps,"
+        note += " from the weights that level 1 has by then."
         sheet.write(14, 356, note, color=GREY)
     finding = (
         f"{len(exact)} of {len(rows)} rows draw one curve: float64 losses differ by {short(double) if double else 0}"
@@ -201,4 +202,5 @@ def depth(figure, comparison, level):
         f" {micro(each.measured)}"
         for each in own
     )
-    return f"Level {level}, {LEVELS[level - 1]}, {row.lines} lines. {told}. Last loss {decimal_of(row)}{everywhere}; {row.score}."
+    head = f"Level {level}, {LEVELS[level - 1]}, {row.lines} lines"
+    return f"{head}. {told}. Last loss {decimal_of(row)}{everywhere}; {row.score}."

@@ -37,7 +37,7 @@ def messages(figure, nbytes, seconds, latency, bandwidth):
 
 @styled(height=3.0, left=0.11, right=0.8, bottom=0.18, top=0.86)
 def many(figure, machines, fixed, grown):
-    """How many rows a second, beside one machine: for a batch that stays, and one that grows. Both: seconds of a step's rows."""
+    """Rows a second, beside one machine: for a batch that stays, and one that grows. Both: seconds of a step's rows."""
     axes = figure.subplots()
     one = fixed(1)
     lines = {
@@ -57,4 +57,5 @@ def many(figure, machines, fixed, grown):
     plain(axes.yaxis)
     axes.set(xlabel="machines", ylabel="rows a second, beside one")
     axes.set_title(f"with the same batch, more than {machines[best]} machines are slower again")
-    return f"Of these numbers of machines, {machines[best]} are the quickest with the same batch; a larger batch pays further."
+    finding = f"{machines[best]} are the quickest with the same batch"
+    return f"Of these numbers of machines, {finding}; a larger batch pays further."

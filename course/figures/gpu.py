@@ -32,7 +32,7 @@ def segments(figure, transactions, warp=32):
 
 
 def reduction(numbers):
-    """What the shared cells hold after each barrier of the block's sum, and the stride that led there: [(stride, cells)]."""
+    """What the shared cells hold after each barrier of the block's sum, and the stride before it: [(stride, cells)]."""
     cells, stride = list(numbers), len(numbers) // 2
     moments = [(None, list(cells))]
     while stride > 0:
@@ -45,7 +45,7 @@ def reduction(numbers):
 
 @styled(height=2.9, left=0.02, right=0.98, bottom=0.04, top=0.86)
 def block_sum(figure, barrier, numbers=tuple(range(1, THREADS + 1))):
-    """The shared cells before and after the turn that ends at a barrier (from 1), and which thread read and wrote which."""
+    """The shared cells before and after the turn that ends at a barrier (from 1), and which thread read and wrote."""
     moments = reduction(numbers)
     (stride, after), (_, before) = moments[barrier - 1], moments[max(barrier - 2, 0)]
     active = stride or len(numbers)

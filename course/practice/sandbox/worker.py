@@ -1,11 +1,11 @@
 """One student's notebook, in a process of its own: it runs cells, answers questions, and never learns what is right.
 
-`grading` starts it by `confined`, in a copy of the project that holds neither checks nor solutions. Each line
+`grading` starts it by `isolation`, in a copy of the project that holds neither checks nor solutions. Each line
 that comes in is a request in JSON, [number, what, ...], and is answered by one line, [the same number, ...]:
 
-    cell SOURCE              -> the keys of the exercises that the cell hands to `exercises.check`, and how it failed, or null
+    cell SOURCE              -> the keys that the cell hands to `exercises.check`, and how it failed, or null
     imports SOURCES          -> null; of these cells only the imports are run
-    ask KEY QUESTION INPUTS  -> how a question of `asking` was answered, and the answer
+    ask KEY QUESTION INPUTS  -> how a question of `cases` was answered, and the answer
 
 What is written here can be written by a student's code as well. So nothing of it is believed but the data of an answer,
 which the other process compares.
@@ -21,8 +21,8 @@ import types
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from course.practice import asking
-from course.practice.asking import plain_data
+from course.practice import cases
+from course.practice.cases import plain_data
 
 
 class Shell(InteractiveShell):
@@ -42,7 +42,7 @@ def main(level: str) -> None:
     sys.modules["course.practice.exercises"] = types.ModuleType(
         "course.practice.exercises", "All that is left of them here: `begin` and `check`."
     )
-    importlib.import_module(f"course.practice.asking.{level}")  # which enters its questions
+    importlib.import_module(f"course.practice.cases.{level}")  # which enters its questions
     shell = Shell.instance()
     shell.run_cell(f"from levels.{level} import *\nfrom course.practice import exercises")
     for line in requests:
@@ -83,10 +83,10 @@ def imports(shell: Shell, handed: dict, sources: list[str]) -> None:
 def ask(shell: Shell, handed: dict, key: str, question: str, inputs) -> tuple:
     """("answer", packed data), ("wrong", what is wrong) or ("blank", null)"""
     try:
-        return "answer", plain_data.pack(asking.answer(handed[key], question, plain_data.unpack(inputs)))
-    except asking.Blank:
+        return "answer", plain_data.pack(cases.answer(handed[key], question, plain_data.unpack(inputs)))
+    except cases.Blank:
         return "blank", None
-    except asking.Wrong as wrong:
+    except cases.Wrong as wrong:
         return "wrong", str(wrong)[:1000]
     except BaseException as error:
         return "wrong", f"what it gives cannot be told ({type(error).__name__}: {error})"[:1000]

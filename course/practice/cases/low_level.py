@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from course.inspection.graphs import listed
-from course.practice.asking import Wrong, cases, question
-from course.practice.asking.plain_data import form
+from course.practice.cases import Wrong, cases, question
+from course.practice.cases.plain_data import describe
 
 
 @contextmanager
@@ -28,7 +28,9 @@ def interpreted():
 def numbers(mine, said, result):
     """The array in a result that must be a tensor."""
     if not isinstance(result, mine["Tensor"]):
-        raise Wrong(f"{said} gives {form(result)}, expected a tensor: only what passes the door can be differentiated")
+        raise Wrong(
+            f"{said} gives {describe(result)}, expected a tensor: only what passes the door can be differentiated"
+        )
     return result.numpy()
 
 
@@ -43,7 +45,7 @@ def rule_of_a_layer(mine, said, arrays):
     with mine["GradientTape"]() as tape:
         result = mine.call(said, mine.function, dy, y, x, w, b)
     if not isinstance(result, list | tuple) or len(result) != 3:
-        raise Wrong(f"{said} gives {form(result)}, expected dx, dw, db")
+        raise Wrong(f"{said} gives {describe(result)}, expected dx, dw, db")
     heard = {dy, *(record[3] for record in tape.records)}
     names = [f"{name}: {said}" for name in ("dx", "dw", "db")]
     return [(numbers(mine, name, g), g in heard) for name, g in zip(names, result, strict=True)]
@@ -123,7 +125,7 @@ def products(constant, w):
 @question
 @interpreted()
 def graph_passed(mine, said, program, shapes):
-    """The graph that a pass makes of a program's, as [(op, the numbers of its inputs, what a leaf holds)], and its outputs.
+    """The graph that a pass makes of a program's, as [(op, numbers of its inputs, what a leaf holds)], and its outputs.
 
     A leaf holds its number where it is an input, an array where it is a constant, and None where it is the variable w.
     """
@@ -132,7 +134,7 @@ def graph_passed(mine, said, program, shapes):
     graph, _, _ = mine["trace"](products(mine["constant"], w)[program], signature)
     before, result = listed(graph), mine.call(said, mine.function, graph)
     if not isinstance(result, mine["Graph"]):
-        raise Wrong(f"{said} gives {form(result)}, expected a Graph")
+        raise Wrong(f"{said} gives {describe(result)}, expected a Graph")
     if listed(graph) != before:
         raise Wrong(f"{said} changes the graph that it is given: make another one")
     known, told = {}, []
@@ -164,11 +166,11 @@ def records_ordered(mine, said, steps, target, order):
     records = tape.records
     result = mine.call(said, mine.function, {records[k][3]: records[k] for k in order}, values[target])
     if not isinstance(result, list | tuple):
-        raise Wrong(f"{said} gives {form(result)}, expected a list of records")
+        raise Wrong(f"{said} gives {describe(result)}, expected a list of records")
     known = {id(record): k for k, record in enumerate(records)}
     for record in result:
         if id(record) not in known:
-            raise Wrong(f"{said} gives {form(record)} among the records")
+            raise Wrong(f"{said} gives {describe(record)} among the records")
     return [known[id(record)] for record in result]
 
 
@@ -195,7 +197,8 @@ def heard(tape, said, result, *given):
     for each in made:
         if all(each is not known for known in (*given, *(record[3] for record in tape.records))):
             raise Wrong(
-                f"{said}: this was computed beside the door, so no tape heard of it, and in a program it has no numbers: "
+                f"{said}: this was computed beside the door, so no tape heard of it, "
+                "and in a program it has no numbers: "
                 "compute with the tensors' own operators and with functions such as `reduce_sum`"
             )
 
@@ -268,7 +271,10 @@ def needed_by(mine, draw):
     deep = graph(("x",), ("w",), ("a", "x", "w"), ("b", "a"), ("dead", "b"), ("c", "b", "a"), ("end", "c"))
     for nodes, wanted in ((four, ["mean"]), (four, []), (deep, ["end"]), (deep, ["c", "dead"]), (deep, ["w"])):
         told = f"of {', '.join(nodes)}, wanted {', '.join(wanted) or 'nothing'}: left are"
-        yield told, " ".join(getattr(each, "op", form(each)) for each in left_of(mine, told, nodes, wanted)) or "none"
+        yield (
+            told,
+            " ".join(getattr(each, "op", describe(each)) for each in left_of(mine, told, nodes, wanted)) or "none",
+        )
     long = [("x",), *((f"double {k}", f"double {k - 1}", f"double {k - 1}") for k in range(1, 2001))]
     nodes = graph(*[(name, *("x" if each == "double 0" else each for each in inputs)) for name, *inputs in long])
     told = "of x and 2,000 nodes, each the sum of the one before it and itself, wanted the last: how many are left"
@@ -276,12 +282,12 @@ def needed_by(mine, draw):
 
 
 def left_of(mine, told, nodes, wanted):
-    """The list of nodes that the function gives. Raises Wrong where it gives no list, or changes the lists that it got."""
+    """The list of nodes that the function gives. Raises Wrong where it gives none, or changes the lists that it got."""
     given = [*nodes.values()], [nodes[name] for name in wanted]
     before = [list(each) for each in given]
     _, left = mine.on(told, *given)
     if not isinstance(left, list):
-        raise Wrong(f"{told} {form(left)}, expected a list of nodes")
+        raise Wrong(f"{told} {describe(left)}, expected a list of nodes")
     for name, now, then in zip(("nodes", "wanted"), given, before, strict=True):
         if now != then:
             raise Wrong(f"{told} the right ones, but it changes the list `{name}` that it is given: work on a copy")

@@ -5,8 +5,8 @@ from functools import partial
 
 import numpy as np
 
-from course.practice.asking import KEPT, Wrong, cases, question
-from course.practice.asking.plain_data import form
+from course.practice.cases import KEPT, Wrong, cases, question
+from course.practice.cases.plain_data import describe
 
 
 @question
@@ -87,7 +87,9 @@ def line_slopes(mine, draw):
     for error, row, g in [(2.0, [1.0, 5.0], 0.1), *drawn]:
         said, (dw, de) = mine.on(error=error, row=row, g=g)
         if not isinstance(dw, list | tuple):
-            raise Wrong(f"{said} gives {form(dw)} first; expected a list with one number for each number of the row")
+            raise Wrong(
+                f"{said} gives {describe(dw)} first; expected a list with one number for each number of the row"
+            )
         yield said, {"de": de, "dw": list(dw)}
     error, row, g = (Register(0.3), [Register(0.7), Register(-1.1)], Register(0.7))
     said, (dw, de) = mine.on("on registers", error, row, g)

@@ -1,4 +1,4 @@
-"""An exercise can be opened alone: its cell runs in a new kernel, without the notebook before it, on the built levels."""
+"""An exercise can be opened alone: its cell runs in a new kernel, on the built levels, with nothing before it."""
 
 import ast
 import builtins
@@ -30,7 +30,8 @@ def begin(key):
             if homes[name].startswith((f"levels.{level}.", "levels_more.")):
                 del notebook[name]
     elif names:
-        of_the_core = WATCHED and not branches_off  # else the exercise stands alone, or in a notebook that imports levels_more
+        # Else the exercise stands alone, or in a notebook that imports levels_more.
+        of_the_core = WATCHED and not branches_off
         for each in (level, *reversed(beneath)):
             module = importlib.import_module(f"levels.{each}" if of_the_core else f"levels_more.{each}")
             for name in public(each) if of_the_core else module.__all__:
@@ -41,7 +42,7 @@ def begin(key):
 
 
 def public(level):
-    """What a built level hands on, none where it is not built. Read from its file: to import it enters rows in tables."""
+    """What a built level hands on, if it is built. Read from its file: to import it would enter rows in tables."""
     import levels
 
     front = Path(levels.__file__).parent / level / "__init__.py"
@@ -51,10 +52,14 @@ def public(level):
 
 
 def libraries(level):
-    """What the rooms of a level import of others, such as ("np", numpy), and of levels.support: its notebook does the same."""
+    """What the rooms of a level import of others, as ("np", numpy), and of levels.support: as in its notebook."""
     places = f"levels.{level}.", "levels.support."
     rooms = [module for name, module in list(sys.modules.items()) if name.startswith(places)]
     names = [(name, value) for room in rooms for name, value in vars(room).items()]
-    found = [(name, value) for name, value in names if (getattr(value, "__module__", None) or "").startswith("levels.support.")]
+    found = [
+        (name, value)
+        for name, value in names
+        if (getattr(value, "__module__", None) or "").startswith("levels.support.")
+    ]
     modules = [(name, value) for name, value in names if isinstance(value, ModuleType)]
     return found + [(name, value) for name, value in modules if not value.__name__.startswith("levels")]

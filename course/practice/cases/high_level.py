@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from course.practice.asking import Wrong, cases, question
+from course.practice.cases import Wrong, cases, question
 
 
 @question
 def fitted(mine, said, x, y, optimizer, rate, bound, most):
-    """How many epochs the function says, and the weights [w, b] that it leaves, which were 0. The optimizer is SGD or Adam."""
+    """How many epochs the function says, and the weights [w, b] that it leaves, from 0. The optimizer: SGD or Adam."""
     from levels import mid_level  # the parts of the level beneath, whichever of them the notebook has at hand
 
     model = mine["Sequential"]([mid_level.Dense(1)])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from course.practice.asking import Wrong, cases, question
+from course.practice.cases import Wrong, cases, question
 
 
 def compiler():
@@ -18,7 +18,7 @@ def compiler():
 
 @question
 def kernel_ran(mine, said, compiled, out, inputs):
-    """`out` and the inputs after kernel(out, *inputs), compiled for the dtype of `out`, and with every index checked, or not."""
+    """`out` and the inputs after kernel(out, *inputs), compiled for the dtype of `out`, every index checked or not."""
     function = mine.function
     if compiled:
         function = mine.call(said, compiler(), function, out.dtype, boundscheck=True)
@@ -54,7 +54,7 @@ def scalars_compiled(mine, said, x, y, out):
 
 @question
 def kinds_of_keys(mine, texts):
-    """For each text that defines a function f, the number of the first one whose f has an equal key, or None for a None.
+    """For each text that defines a function f, the number of the first whose f has an equal key, or None for a None.
 
     A text is run as a cell of a notebook is: its functions know their module, and their source is found.
     """
@@ -119,8 +119,8 @@ def in_a_program(mine, said, rows):
     return y
 
 
-class Watched(np.ndarray):
-    """An array that notes where the elements lie that are read from it, or from its rows: `places`, in numbers from its start."""
+class AccessRecorder(np.ndarray):
+    """An array that notes which elements are read, from it or its rows: `places`, in numbers from its start."""
 
     def __array_finalize__(self, base):
         self.places, self.start = getattr(base, "places", None), getattr(base, "start", 0)
@@ -134,15 +134,15 @@ class Watched(np.ndarray):
         return super().__getitem__(key)
 
 
-def watched(array):
-    result = array.view(Watched)
+def recorded(array):
+    result = array.view(AccessRecorder)
     result.places, result.start = [], array.__array_interface__["data"][0]
     return result
 
 
 @cases("02-matmul_ikj")
 def matmul_ikj(mine, draw):
-    """As Python, and compiled, with every index checked; and the order of the loops, by the numbers of x that are read."""
+    """As Python, and compiled, every index checked; and the order of the loops, by the numbers of x that are read."""
     x, w, out = np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]), np.array([[4.0]])
     mine.call("[[1, 2]] @ [[3], [4]], and out holds a 4", mine.function, out, x, w)
     yield "[[1, 2]] @ [[3], [4]], and out holds a 4", out
@@ -156,12 +156,14 @@ def matmul_ikj(mine, draw):
     mine.call(said, program, out, draw.normal(size=(3, 5)), draw.normal(size=(5, 4)))
     mine.patience = 1
     yield said, out
-    x = watched(draw.normal(size=(2, 3)))
+    x = recorded(draw.normal(size=(2, 3)))
     mine.call("x of shape (2, 3)", mine.function, np.zeros((2, 2)), x, draw.normal(size=(3, 2)))
     rows = [place // 3 for place in x.places]
     if rows != sorted(rows) or len(x.places) > len({*x.places}):  # a column at a time, or a row more than once
         order = ", ".join(map(str, x.places[:8]))
         raise Wrong(
-            f"its numbers are right, but its loops are in another order: of the six numbers of an x of shape (2, 3) it reads "
-            f"{order}, …. With `for i`, `for k` and, innermost, `for j`, it reads them one after the other, and walks along the rows of w"
+            "its numbers are right, but its loops are in another order: "
+            f"of the six numbers of an x of shape (2, 3) it reads {order}, …. "
+            "With `for i`, `for k` and, innermost, `for j`, it reads them one after the other, "
+            "and walks along the rows of w"
         )

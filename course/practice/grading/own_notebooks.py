@@ -9,7 +9,7 @@ from pathlib import Path
 from course.builder import blanks
 from course.builder.cells import MARKER, blank_in
 from course.builder.names import ROOT, all_in, level_of, names_in, text_path
-from course.practice.asking import CASES
+from course.practice.cases import CASES
 from course.practice.exercises import EXERCISES
 
 SEEN = "course", "data", "levels", "levels_more", "notebooks/text", "notebooks/more/text"  # by a student's code
@@ -55,7 +55,7 @@ def room_of(key: str) -> str:
     raise LookupError(f"no blank is called {key}")
 
 
-def own_of(key: str):
+def reference_solution(key: str):
     """The course's own function for a blank, with all names of its level at hand."""
     room = room_of(key)
     names = vars(importlib.import_module(room.rpartition(".")[0])) | vars(importlib.import_module(room))
@@ -91,7 +91,7 @@ def stubs(root: Path, name: str) -> set[str]:
     return {cell.strip() for cell in re.split(r"^# %%.*$", texts(root)[name], flags=re.MULTILINE)}
 
 
-def copied(root: Path, folder: Path) -> Path:
+def copy_without_solutions(root: Path, folder: Path) -> Path:
     """A copy of the project as students' code may see it: nothing in it knows what is right."""
     copy, unseen = folder / "course", shutil.ignore_patterns("__pycache__", "exercises", ".*")
     for part in SEEN:

@@ -1,11 +1,11 @@
-"""`python3 -m course grade FOLDER`: the blanks and exercises of every student, tried again on numbers drawn for that student.
+"""`python3 -m course grade FOLDER`: every student's blanks and exercises, tried again on numbers drawn for them.
 
 In FOLDER lies a folder for each student, with their notebooks somewhere inside, or notebooks named after them
-(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`attempt`), confined as far as the system can do it
-(`confined`), on the built levels of this course, in a copy of the project without checks and solutions. That process
-answers questions. This one asks and compares, and never runs a student's code: what is right is not known there, and
-what is found here cannot be written from there. No mistake of an earlier notebook, no endless loop and no crash costs
-more than its own exercise.
+(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`sandbox.worker`), confined as far as the system
+can do it (`sandbox.isolation`), on the built levels of this course, in a copy of the project without checks and
+solutions. That process answers questions. This one asks and compares, and never runs a student's code: what is right is
+not known there, and what is found here cannot be written from there. No mistake of an earlier notebook, no endless loop
+and no crash costs more than its own exercise.
 """
 
 import contextlib
@@ -22,13 +22,22 @@ from typing import NamedTuple
 
 from course.builder.cells import BuildError
 from course.builder.names import ROOT, level_of, names_in
-from course.practice.asking import Blank, Heard, Wrong
-from course.practice.confined import PROTECTIONS
+from course.practice.cases import Blank, CapturedOutput, Wrong
 from course.practice.exercises import EXERCISES
-from course.practice.exercises.trying import judged
-from course.practice.filling import asked, compared
-from course.practice.own_notebooks import CHECK, blanks_in, copied, keys_of, level_under, own_of, stubs, texts
-from course.practice.process import START, UNASKED, Ended, Process
+from course.practice.exercises.blanks import answers_of, compare_answers
+from course.practice.exercises.judge import judge_answers
+from course.practice.grading.own_notebooks import (
+    CHECK,
+    blanks_in,
+    copy_without_solutions,
+    keys_of,
+    level_under,
+    reference_solution,
+    stubs,
+    texts,
+)
+from course.practice.sandbox.isolation import PROTECTIONS
+from course.practice.sandbox.process import START_TIMEOUT, UNASKED, Process, ProcessEnded
 from course.setup.arguments import parser
 
 LARGEST = 50 << 20  # bytes of a notebook
@@ -92,11 +101,11 @@ class Unreadable(Exception):
 def grade(
     student: str, name: str, path: Path | None, keys: list[str], seconds: float, root: Path, hidden: Path
 ) -> list[Row]:
-    """Try these exercises of a student's notebook, by code that cannot look into `hidden`. Always returns, a row for each."""
+    """Try these exercises of a student's notebook, by code that cannot see `hidden`. Always returns a row for each."""
     found, seed = {}, seed_of(student)
     if path:
         try:
-            found = attempt(name, sources_of(path), keys, seed, seconds, root, hidden)
+            found = run_notebook(name, sources_of(path), keys, seed, seconds, root, hidden)
         except Unreadable as error:
             found = {"all": ("unreadable", str(error))}
     missing = ("missing", "no cell checks it" if path else f"{name}.ipynb was not handed in")
@@ -120,11 +129,12 @@ def sources_of(path: Path) -> list[tuple[str, str]]:
         raise Unreadable(f"the notebook cannot be read ({type(error).__name__}: {error})") from None
 
 
-def attempt(name: str, cells: list, keys: list[str], seed: int, seconds: float, root: Path, hidden: Path) -> dict:
+def run_notebook(name: str, cells: list, keys: list[str], seed: int, seconds: float, root: Path, hidden: Path) -> dict:
     """{exercise: (state, text)} of a notebook's cells, and under "all" what holds for exercises that were not come to.
 
-    Only blanks and the section Exercises are run, with the names of the built level and with the notebook's imports, so that a mistake
-    elsewhere costs no exercise. A process that ends or hangs in a cell is started again without that cell.
+    Only blanks and the section Exercises are run, with the names of the built level and with the notebook's imports, so
+    that a mistake elsewhere costs no exercise. A process that ends or hangs in a cell is started again without that
+    cell.
     """
     begin = next((n for n, (_, source) in enumerate(cells) if SECTION.search(source)), len(cells))
     code = {n: source for n, (kind, source) in enumerate(cells) if kind == "code"}
@@ -136,21 +146,21 @@ def attempt(name: str, cells: list, keys: list[str], seed: int, seconds: float, 
         return found | {key: ("still blank", f"about {EXERCISES[key].lines} lines") for key in keys if key in asked}
     tried, done = filled | tried, set()
     with tempfile.TemporaryDirectory(prefix="course-grade-", ignore_cleanup_errors=True) as folder:
-        copy = copied(root, Path(folder).resolve())
+        copy = copy_without_solutions(root, Path(folder).resolve())
         while True:
             process, at = Process(level_under(root, name), copy, hidden), None
             try:
-                process.ask(START, "imports", imports)
+                process.ask(START_TIMEOUT, "imports", imports)
                 for at, source in list(tried.items()):
                     match process.ask(seconds, "cell", source):
                         case [list() as handed, None | str() as failed] if at not in done:
                             for key in (key for key in keys if key in handed or key in CHECK.findall(source)):
-                                found[key] = told(process, seconds, key, key in handed, failed, seed)
+                                found[key] = state_of(process, seconds, key, key in handed, failed, seed)
                         case _ if at not in done:
-                            raise Ended(UNASKED)
+                            raise ProcessEnded(UNASKED)
                     done.add(at)  # if it is started again, this cell only runs for the sake of those after it
                 return found
-            except Ended as why:
+            except ProcessEnded as why:
                 if at is None:
                     return found | {"all": ("no answer", f"{why}, before the first exercise")}
                 found |= {key: ("no answer", str(why)) for key in CHECK.findall(tried.pop(at)) if key not in found}
@@ -158,7 +168,7 @@ def attempt(name: str, cells: list, keys: list[str], seed: int, seconds: float, 
                 process.end()
 
 
-def told(process, seconds: float, key: str, handed: bool, failed: str | None, seed: int) -> tuple[str, str]:
+def state_of(process, seconds: float, key: str, handed: bool, failed: str | None, seed: int) -> tuple[str, str]:
     """The state of an exercise whose cell has just run, and a text."""
     if not handed:
         return "error", f"the cell raises {failed}" if failed else "the check is not run"
@@ -172,12 +182,12 @@ def told(process, seconds: float, key: str, handed: bool, failed: str | None, se
                 raise Blank
             case ["wrong", str() as text]:
                 raise Wrong(text)
-        raise Ended(UNASKED)
+        raise ProcessEnded(UNASKED)
 
     if key not in EXERCISES:
-        found = compared(key, answer, asked(own_of(key), Heard()), seed)
+        found = compare_answers(key, answer, answers_of(reference_solution(key), CapturedOutput()), seed)
         return ("right" if found.state == "other bits" else found.state), found.text
-    return judged(key, answer, seed)
+    return judge_answers(key, answer, seed)
 
 
 # On the command line.
@@ -227,6 +237,6 @@ def main(argv: list[str], root: Path = ROOT) -> int:
 def protections(root: Path, hidden: Path) -> list[str]:
     """What this system keeps a student's code from: some of PROTECTIONS."""
     with tempfile.TemporaryDirectory(prefix="course-grade-") as folder:
-        process = Process(level_of(names_in(root)[0]), copied(root, Path(folder).resolve()), hidden)
+        process = Process(level_of(names_in(root)[0]), copy_without_solutions(root, Path(folder).resolve()), hidden)
         process.end()
     return process.protections

@@ -28,7 +28,8 @@ def latencies(figure, seconds, alone):
     axes.set(xlabel="from question to answer (ms)", ylabel="requests")
     axes.set_title(f"an answer takes {half / (1e3 * alone):,.0f} times as long as the model does")
     return (
-        f"A histogram of {len(times):,} requests. Half are answered within {number(half)}, 99 of 100 within {number(most)}. "
+        f"A histogram of {len(times):,} requests. "
+        f"Half are answered within {number(half)}, 99 of 100 within {number(most)}. "
         f"The model alone needs {number(1e3 * alone)}."
     )
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from course.practice.asking import Wrong, cases, question
-from course.practice.asking.low_level import interpreted
+from course.practice.cases import Wrong, cases, question
+from course.practice.cases.low_level import interpreted
 
 
 def numbers(result):
@@ -110,7 +110,8 @@ def check_slopes(mine, said, **arrays):
             tape.gradient(y, variable)
         except (TypeError, ValueError):  # it is no tensor, or does not depend on the variable
             raise Wrong(
-                f"{said}: its numbers are right, but `{name}` gets no gradient, for part of it was computed beside the door: "
+                f"{said}: its numbers are right, but `{name}` gets no gradient, "
+                "for part of it was computed beside the door: "
                 "use the operators of tensors (`+ - * / @`) and the functions of level 3, not those of NumPy"
             ) from None
 

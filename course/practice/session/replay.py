@@ -1,0 +1,144 @@
+"""The state of a notebook comes back: its first cell runs again what ran up to where the reader stopped, in silence.
+
+What only times, draws or asks is left out; of such a cell those statements run that give a name which is read later.
+"""
+
+import ast
+import time
+from pathlib import Path
+
+from course.builder.cells import blank_in, title
+from course.builder.names import MINE, ROOT, core_of
+from course.builder.notebooks import read_notebook
+from course.builder.session import RAN, WRITTEN
+from course.practice.session.stops import ASKED, heading, last_stop, read_json
+
+TIMED = "nbval-ignore-output"  # the tag of a cell whose output is another one each time
+LEFT_OUT = (
+    "figures.",
+    "widgets.",
+    "great.",
+    "tour.",
+    "drawing.",
+    "page.",
+    "compare.",
+    "checks.",
+    "exercises.",
+    "build.",
+    "trail.",
+    "timeit.",
+    "time.",
+)
+
+
+def restore_state(name: str, root: Path = ROOT) -> bool:
+    """If `course resume` asked for it: run what ran in this notebook, up to where the reader stopped, in silence.
+
+    Returns whether it did.
+    """
+    path = root / MINE / ASKED
+    if not path.exists() or read_json(path).get("name") != name:
+        return False
+    path.unlink(missing_ok=True)
+    stop = last_stop(root)
+    if stop is None or stop.name != name:
+        return False
+    from IPython import get_ipython
+    from IPython.utils.capture import capture_output
+
+    shell, cells, began = get_ipython(), read_notebook(root, name, MINE).cells, time.perf_counter()
+    ran, left = 0, 0
+    for number, source in cells_to_rerun(cells, stop.cell):
+        if not source:
+            left += 1
+            continue
+        cell = cells[number]
+        with capture_output():
+            error = run_silently(shell, name, cell, source)
+        if error:
+            print(f"{title(number + 1, cell.source)} fails ({type(error).__name__}: {error}): go on from there.")
+            return True
+        if cell.get("id"):
+            RAN[cell.id] = cell.source
+        ran += 1
+    seconds = time.perf_counter() - began
+    where = heading(cells, stop.cell)
+    print(f"Brought back in {seconds:.1f} s: {ran} cells, without {left} that only time, draw or ask.")
+    print(f"Go on in “{where}”, after {title(stop.cell + 1, cells[stop.cell].source)}.")
+    return True
+
+
+def run_silently(shell, name: str, cell, source: str) -> BaseException | None:
+    """Run a cell of this notebook again. Returns its error; of a blank none, for the course's own stands there then."""
+    result = shell.run_cell(source, silent=True)
+    if key := blank_in(cell.source):
+        from course.practice.exercises.blanks import try_blank
+
+        WRITTEN[key] = cell.source
+        try_blank(cell.source, core_of(name), key, result.success)
+        return result.error_before_exec
+    return result.error_before_exec or result.error_in_exec
+
+
+def cells_to_rerun(cells: list, last: int) -> list[tuple[int, str]]:
+    """(number, what to run again) of the code cells behind the first one, up to the last that ran; "" for nothing.
+
+    A name is needed if a later cell reads it before another one gives it anew.
+    """
+    code = [k for k, cell in enumerate(cells) if cell.cell_type == "code"][1:]
+    trees, needed, plan = {k: parsed(cells[k].source) for k in code}, set(), []
+    for k in reversed(code):
+        tree, part = trees[k], cells[k].source
+        if k <= last and tree is not None and is_left_out(cells[k], tree):
+            kept, inner = [], set(needed)
+            for statement in reversed(tree.body):
+                if names_assigned(statement) & inner:
+                    inner |= names_read(statement)
+                    kept.insert(0, statement)
+            part, tree = "\n".join(map(ast.unparse, kept)), ast.Module(kept, [])
+        if tree is not None:
+            needed = (needed - names_assigned(tree)) | names_read(tree)
+        if k <= last:
+            plan.insert(0, (k, part))
+    return plan
+
+
+def parsed(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except SyntaxError:  # a command of IPython, or a mistake that is shown
+        return None
+
+
+def is_left_out(cell, tree: ast.Module) -> bool:
+    """Whether a cell times, draws, asks or builds."""
+    calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    drawn = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("course.figures", "course.practice"))
+        for alias in node.names
+    }
+    return TIMED in cell.metadata.get("tags", []) or any(
+        call.startswith(LEFT_OUT) or call.split(".")[0] in drawn for call in calls
+    )
+
+
+def names_assigned(tree: ast.AST) -> set[str]:
+    """The names that a statement gives at the top level."""
+    found = set()
+    for node in tree.body if isinstance(tree, ast.Module) else [tree]:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+            continue
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+                found.add(each.id)
+            elif isinstance(each, ast.alias):
+                found.add((each.asname or each.name).split(".")[0])
+    return found
+
+
+def names_read(tree: ast.AST) -> set[str]:
+    """The names that a statement reads, inside functions too."""
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}

@@ -1,0 +1,100 @@
+"""`python3 -m course resume`: where a reader stopped, with three ideas of what stood there, and what comes next.
+
+It asks for the state, too: the next first cell of that notebook brings it back (`replay`).
+"""
+
+import json
+import re
+from datetime import datetime
+from pathlib import Path
+
+from course.builder.files import replace
+from course.builder.names import MINE, ROOT, names_in, trail_in
+from course.builder.notebooks import from_text, read_notebook
+from course.practice.session.stops import ASKED, Stop, heading, last_stop
+
+STOP = re.compile(r"\*\*A good place to stop\.\*\*\s+(.+?)(?:\n\s*\n|\Z)", re.DOTALL)
+
+
+def ideas(root: Path, stop: Stop) -> list[str]:
+    """Three sentences: what stood at the last stopping points, up to where the reader stopped."""
+    found = takeaways(read_notebook(root, stop.name, MINE).cells[: stop.cell + 1])
+    way = trail_in(root) if stop.name in trail_in(root) else names_in(root)
+    for name in reversed([each for each in way if each < core_under(root, stop.name)]):
+        if len(found) >= 3:
+            break
+        found = takeaways(from_text(root, name).cells) + found
+    return found[-3:]
+
+
+def core_under(root: Path, name: str) -> str:
+    """A notebook of the trail or of the five itself; of another one the core after the one it branches off from."""
+    if name in trail_in(root) + names_in(root):
+        return name
+    return name.split("/")[-1][:2] + "~"
+
+
+def takeaways(cells: list) -> list[str]:
+    """What stands at a notebook's stopping points, without the questions that lead on. Others lean on their page."""
+    found = [each for cell in cells if cell.cell_type == "markdown" for each in STOP.findall(cell.source)]
+    return [re.sub(r"(?<=[.!]) [^.!]*\?$", "", plain(" ".join(each.split()))) for each in found]
+
+
+def plain(text: str) -> str:
+    """Markdown as a terminal shows it: words without stars, links without addresses."""
+    text = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
+    return re.sub(r"(?<![\w*])(\*\*?)(?=\S)([^*`]+?)(?<=\S)\1(?![\w*])", r"\2", text)
+
+
+def follows(root: Path, name: str) -> str:
+    """The notebook after this one: the trail, then the five. After the last of them, and beside them, itself."""
+    way = trail_in(root) + names_in(root)
+    at = way.index(name) + 1 if name in way else len(way)
+    return way[at] if at < len(way) else name
+
+
+def next_step(root: Path) -> str:
+    """What the reader goes on with, in a line."""
+    stop = last_stop(root)
+    if stop is None:
+        return f"Next: {MINE}/{(trail_in(root) + names_in(root))[0]}.ipynb, with `python3 -m course lab --trail`."
+    if at_the_end(root, stop):
+        name = follows(root, stop.name)
+        if name == stop.name:
+            return f"You have been through {MINE}/{name}.ipynb; {MINE}/map.md shows what branches off."
+        return f"Next: {MINE}/{name}.ipynb, with `python3 -m course resume`."
+    return f"Next: on in {MINE}/{stop.name}.ipynb, with `python3 -m course resume`."
+
+
+def at_the_end(root: Path, stop: Stop) -> bool:
+    """Whether the cell that ran last is a notebook's last one."""
+    cells = read_notebook(root, stop.name, MINE).cells
+    return stop.cell == [k for k, cell in enumerate(cells) if cell.cell_type == "code"][-1]
+
+
+def main(root: Path = ROOT) -> tuple[str, str]:
+    """What to tell the reader who comes back, and the notebook to open. Asks for the state, if there is one."""
+    stop = last_stop(root)
+    path = root / MINE / ASKED
+    path.unlink(missing_ok=True)
+    if stop is None:
+        name = (trail_in(root) + names_in(root))[0]
+        return "No cell has run on your desk yet: here is the beginning.", name
+    cells = read_notebook(root, stop.name, MINE).cells
+    lines = [f"You stopped in {MINE}/{stop.name}.ipynb, {ago(stop.when)}, in “{heading(cells, stop.cell)}”:"]
+    found = ideas(root, stop)
+    lines.append(f"cell {stop.cell + 1} of {len(cells)}." + " What stands:" * bool(found))
+    lines += [f"  - {idea}" for idea in found]
+    if at_the_end(root, stop):
+        name = follows(root, stop.name)
+        news = "Next" if name != stop.name else "That was the last one"
+        return "\n".join([*lines, f"You have been through it. {news}: {MINE}/{name}.ipynb"]), name
+    replace(root, {path: json.dumps({"name": stop.name})})
+    lines.append("Run its first cell: what ran up to there runs again, without what times, draws or asks.")
+    return "\n".join(lines), stop.name
+
+
+def ago(when: datetime) -> str:
+    """How long ago that was, in words."""
+    days = (datetime.now().date() - when.date()).days
+    return f"{days} days ago" if days > 1 else "yesterday" if days == 1 else f"today at {when:%H:%M}"
