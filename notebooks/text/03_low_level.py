@@ -55,9 +55,9 @@ f(2 + 1e-20j).imag / 1e-20
 # calls**. (No need to follow it yet. [more/03_torch](more/03_torch.ipynb) runs it.)
 
 # %%
-from course.inspection import spellings
+from course.inspection import framework_programs
 
-spellings.here("torch", "low", "linear")
+framework_programs.here("torch", "low", "linear")
 
 # %% [markdown]
 # ## The door (8 min)
@@ -1876,7 +1876,7 @@ compare.side_by_side(line, net)
 # The line once more, in three spellings: `MODEL` and `BACKWARD` differ. (Theirs ran on the real libraries, 200 steps.)
 
 # %%
-spellings.beside(task, linear_regression)
+framework_programs.beside(task, linear_regression)
 
 # %% [markdown]
 # ## Where to go from here

@@ -1313,9 +1313,9 @@ compare.side_by_side(line, net)
 # real libraries. Both run here too, with one import changed: `more/03_torch`, `more/05_tensorflow`.)
 
 # %%
-from course.inspection import spellings
+from course.inspection import framework_programs
 
-spellings.beside(rings, dnn_classifier)
+framework_programs.beside(rings, dnn_classifier)
 
 # %% [markdown]
 # ## Exercises (10 min, optional)

@@ -995,8 +995,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %%
 from course import reference
-from course.figures import tour as great
-from course.figures import widgets
+from course.figures import tour, widgets
 
 levels = (hardware, kernels, low_level, mid_level)
 line_on_all = [reference.linear_regression, *(level.tasks.linear_regression for level in levels), linear_regression]
@@ -1047,7 +1046,7 @@ checks.predict(
 # a single step, tracing and assembling included.
 
 # %% tags=["nbval-ignore-output"]
-great.five_levels(line)
+tour.five_levels(line)
 
 # %% [markdown]
 # From level 1 on, time rises and falls again. On level 2 and in 3 eager we pay for each call by name, and nearly all of the time is
@@ -1060,7 +1059,7 @@ great.five_levels(line)
 # %% tags=["nbval-ignore-output"]
 tasks_measured = {"line": line, "net": net}
 widgets.explore(
-    lambda level, task: great.depth(tasks_measured[task], level),
+    lambda level, task: tour.depth(tasks_measured[task], level),
     level=range(1, 6),
     task=["line", "net"],
     start={"level": 5},
@@ -1078,9 +1077,9 @@ widgets.explore(
 # on the real libraries. In *more/05_tensorflow* they run here, with one import changed.)
 
 # %%
-from course.inspection import spellings
+from course.inspection import framework_programs
 
-spellings.beside(rings, dnn_classifier)
+framework_programs.beside(rings, dnn_classifier)
 
 # %% [markdown]
 # What is not in these programs:

@@ -17,7 +17,7 @@ TIMED = "nbval-ignore-output"  # the tag of a cell whose output is another one e
 LEFT_OUT = (
     "figures.",
     "widgets.",
-    "great.",
+    "tour.",
     "tour.",
     "drawing.",
     "page.",

@@ -10,7 +10,7 @@
 # %%
 from course import build, figures, programs
 from course.figures import page
-from course.inspection import spellings
+from course.inspection import framework_programs
 from course.practice import checks
 from levels_more.torch import recording
 
@@ -23,7 +23,7 @@ figures.you_are_here(3)
 # Notebook 03 began with this program, and it could not run there yet:
 
 # %%
-spellings.here("torch", "low", "linear")
+framework_programs.here("torch", "low", "linear")
 
 # %% [markdown]
 # Here it runs. Beside its losses stand those that PyTorch gave for the same data, the same starting weights and the same batches:

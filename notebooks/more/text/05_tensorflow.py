@@ -20,7 +20,7 @@ import numpy as np
 import course
 from course import programs
 from course.figures import page
-from course.inspection import spellings
+from course.inspection import framework_programs
 from course.practice import checks
 from levels_more.tensorflow import functions, keras_optimizers
 
@@ -31,7 +31,7 @@ from levels_more.tensorflow import functions, keras_optimizers
 # net of the two rings. This is the highest, as its users write it, with one import changed:
 
 # %%
-spellings.here("tf", "high", "rings")
+framework_programs.here("tf", "high", "rings")
 
 # %% [markdown]
 # All three run here. Beside each stands what TensorFlow itself gave for the same starting weights and the same batches:
@@ -47,7 +47,7 @@ for api in ("low", "mid", "high"):
 # And the three programs side by side, under the level of ours that each stands on:
 
 # %%
-spellings.three("tf", "Two rings", "rings")
+framework_programs.three("tf", "Two rings", "rings")
 
 # %% [markdown]
 # ## A name is a row (2 min)

@@ -7,8 +7,8 @@ import pytest
 
 from course import programs, tasks
 from course.builder.cells import code_of
-from course.inspection import marks, side_by_side, spellings
-from course.inspection.spellings import APIS, DIGITS, STEPS, TASKS
+from course.inspection import framework_programs, marks, side_by_side
+from course.inspection.framework_programs import APIS, DIGITS, STEPS, TASKS
 
 ALL = [(framework, api, task) for framework in ("tf", "torch") for api in APIS.values() for task in TASKS.values()]
 LAB = 828  # px: what JupyterLab gives an output in a window of 1280, its list of files open
@@ -21,7 +21,7 @@ LEVELS = "low_level", "mid_level", "high_level"
 def beside(request):
     level, name = request.param
     train = getattr(importlib.import_module(f"levels.{level}.tasks"), name)
-    return spellings.beside(tasks.FOR[name](), train)
+    return framework_programs.beside(tasks.FOR[name](), train)
 
 
 def test_all_three_give_the_digits_that_are_shown(beside):
@@ -61,7 +61,7 @@ def test_every_line_of_a_program_stands_once(framework, api, task):
 @pytest.mark.parametrize("framework, api, task", ALL)
 def test_what_runs_here_differs_in_its_imports(framework, api, task):
     program = programs.program(framework, api, task)
-    data = spellings.here(framework, api, task).data
+    data = framework_programs.here(framework, api, task).data
     shown = re.search(r"```python\n(.*)\n```", data, re.DOTALL)[1].splitlines()
     pairs = [(a, b) for a, b in zip(program.text.splitlines(), shown, strict=True) if a != b]
     assert pairs and all(
@@ -72,7 +72,7 @@ def test_what_runs_here_differs_in_its_imports(framework, api, task):
 
 @pytest.mark.quick
 def test_three_apis_of_a_framework():
-    three = spellings.three("tf", "Two rings", "rings")
+    three = framework_programs.three("tf", "Two rings", "rings")
     assert [row.level for row in three.rows] == [3, 4, 5] and [row.name for row in three.rows] == [
         "3 low",
         "4 mid",
@@ -85,7 +85,7 @@ def test_beneath_level_3_there_is_no_api():
     with pytest.raises(
         ValueError, match="linear_regression stands on level 2; TensorFlow and PyTorch have an API from level 3"
     ):
-        spellings.beside(tasks.linear(), train)
+        framework_programs.beside(tasks.linear(), train)
 
 
 def test_it_fits_beside_the_list_of_files(chromium, beside):

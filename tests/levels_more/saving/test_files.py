@@ -6,7 +6,7 @@ import pytest
 
 from course import tasks
 from course.data import pretrained
-from course.inspection import share_card, side_by_side, spellings, xray
+from course.inspection import framework_programs, share_card, side_by_side, xray
 from levels_more.high_level import Sequential
 from levels_more.mid_level import Dense
 from levels_more.saving import export_page, load_model
@@ -24,7 +24,7 @@ SAVES = {
     "a card": lambda: share_card.Card("<svg>" + "o" * 5000 + "</svg>", "").save,
     "an X-ray": lambda: opened().save,
     "a model to take home": lambda: lambda path: export_page(load_model(pretrained.MODELS / "rings"), path),
-    "levels on paper": lambda: lambda path: side_by_side.on_paper(path, spellings.three("tf", "Two rings", "rings")),
+    "levels on paper": lambda: lambda path: side_by_side.on_paper(path, framework_programs.three("tf", "Two rings", "rings")),
 }
 
 
