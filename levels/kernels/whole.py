@@ -44,7 +44,7 @@ def matmul_ikj(out, x, w):
 
 def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     """out[m, n] = x[m, k] @ w[k, n]; either may be given transposed, and is then read so, not copied."""
-    dtype = same_dtype(op, x, w)
+    dtype = same_dtype(op, x, w, kinds="fi")
     if len(x.shape) != 2 or len(w.shape) != 2:
         raise ValueError(f"{op}: x is {x.shape} and w is {w.shape}: both need two axes")
     turned = [flag(f"{op}: a transpose", t) for t in (transpose_x, transpose_w)]

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel
+from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel, same_dtype
 from levels_more.hardware.gpu.device import launch_kernel
 from levels_more.hardware.gpu.memory import cuda
 from levels_more.kernels.gpu_compiler import LAYOUTS, ceil_div, kernel_for, threads_for
@@ -108,6 +108,7 @@ def matmul_threads(out, x, w):
 
 def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
     """As the planner of a product, and raises as it does; in tiles, where the kernel is `matmul_threads`."""
+    same_dtype(op, x, w)  # floats: this device multiplies nothing else
     made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     m, n = made.spec.shape
 

@@ -115,7 +115,7 @@ def matmul_small(turned_x, turned_w, out, x, w):
 def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     """As the planner of a product; and where the kernel is the course's own, the same sums in tiles."""
     made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
-    if function is matmul_ikj:
+    if function is matmul_ikj and x.dtype.kind == "f":
         (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
         large = min(m, k, n) >= 16 and m * k * n >= WORTH_PACKING
         compiler = lowered(matmul_rows if large else matmul_small, x)

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 
-from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel
+from levels.kernels.registry import KERNELS, KINDS, PLANNERS, kernel, same_dtype
 from levels_more.kernels import layout  # noqa: F401 (how the CPU moves numbers)
 
 # A vector unit does what the lanes of a CPU do (Norrie et al., 2021, https://doi.org/10.1109/MM.2021.3058217), so this
@@ -20,6 +20,7 @@ def matmul_array(tpu, turned_x, turned_w, out, x, w):
 
 def plan_array(op, function, x, w, transpose_x=False, transpose_w=False):
     """As the planner of a product, and raises as it does; by the device's array, where the kernel is `matmul_array`."""
+    same_dtype(op, x, w)  # floats: this device multiplies nothing else
     made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     if function is matmul_array:
         made.lower = lambda: functools.partial(matmul_array, x.device, transpose_x, transpose_w)

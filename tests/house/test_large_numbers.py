@@ -64,3 +64,12 @@ def test_narrow_whole_numbers_are_what_they_were(dtype):
     assert [out(x) for x in Dataset.from_tensor_slices(array)] == array.tolist()
     assert [out(x) for x in tensorflow.data.Dataset.from_tensor_slices(array)] == array.tolist()
     assert torch.tensor(array).tolist() == array.tolist() == tensorflow.constant(array).numpy().tolist()
+
+
+@pytest.mark.parametrize("rows, inner", [(1, 1), (3, 5), (17, 40), (64, 40)])
+def test_a_product_of_whole_numbers_is_exact(rows, inner):
+    random = np.random.default_rng(0)
+    x, w = random.integers(-(2**40), 2**40, (rows, inner)), random.integers(-5, 5, (inner, rows))
+    for run in (lambda x, w: x @ w, low_level.function(lambda x, w: x @ w)):
+        assert np.array_equal(run(core.constant(x), core.constant(w)).numpy(), x @ w)
+    assert np.array_equal((torch.tensor(x) @ torch.tensor(w)).tolist(), x @ w)

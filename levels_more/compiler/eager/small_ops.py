@@ -117,11 +117,11 @@ def product_program(dtype, turned_x, turned_w):
 
 
 def _product_of(op, plan, inputs, attrs):
-    """As in _MAKERS, of a matrix product; None for a large one."""
+    """As in _MAKERS, of a matrix product; None for a large one, and for whole numbers."""
     (m, n), dtype, names = plan.spec.shape, plan.spec.dtype, ["out", "x", "w"]
     turned_x, turned_w = (bool(attrs.get(f"transpose_{name}")) for name in "xw")
     k = inputs[0].shape[0 if turned_x else 1]
-    if m * k * n > LITTLE_WORK:
+    if m * k * n > LITTLE_WORK or dtype.kind != "f":
         return None
     if n == 1 and dtype == np.float32 and not turned_x:
         return column_program("m", "k", dtype), names, {"m": m, "k": k}

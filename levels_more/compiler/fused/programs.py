@@ -98,6 +98,8 @@ def column_program(m, k, dtype):
 def product_of(node, parts=1):
     """The program of a matmul in parts, as in PARTS. Raises NoProgram for one that level 2 does quicker."""
     (x, w), (m, n), dtype = node.inputs, node.spec.shape, node.spec.dtype
+    if dtype.kind != "f":
+        raise NoProgram(f"{node!r}: a product of whole numbers is left to its kernel")
     lanes = all_lanes(dtype)
     turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
     k = x.spec.shape[0 if turned_x else 1]

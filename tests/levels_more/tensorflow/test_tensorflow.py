@@ -608,3 +608,10 @@ def test_a_step_of_data_says_how_it_is_written_here():
     model.compile("sgd", "mse")
     with pytest.raises(TypeError, match=r"write def train_step\(self, x, y\)"):
         model.fit(X, Y, verbose=0)
+
+
+def test_numbers_out_of_a_function_are_tensors_whether_it_is_traced_or_not():
+    untraced = tf.function(lambda x: 0 if x < 0 else 1)
+    traced = tf.function(lambda x: (x, 2.5))
+    assert untraced(tf.constant(-1.0)).numpy() == 0 and untraced(tf.constant(1.0)).numpy() == 1
+    assert traced(tf.constant(1.0))[1].numpy() == 2.5

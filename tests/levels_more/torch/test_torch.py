@@ -801,3 +801,15 @@ def test_numbers_of_numpy_leave_the_operator_to_the_tensor():
     x = leaf([1.0, 2.0])
     for y in (np.float64(2.0) * x, np.array([2.0, 2.0]) * x, x * np.float32(2.0)):
         assert isinstance(y, torch.Tensor) and y.requires_grad and y.tolist() == [2.0, 4.0]
+
+
+def test_a_backward_pass_refuses_weights_that_a_step_has_changed_since():
+    """As in PyTorch, which counts the versions of what a rule reads; a bias that only was added may change."""
+    weight, bias, x = (torch.tensor(value, requires_grad=True) for value in ([[2.0]], [1.0], [[3.0]]))
+    scores = x @ weight.T + bias
+    (scores.sum()).backward(retain_graph=True)
+    torch.optim.SGD([bias], lr=0.1).step()
+    scores.sum().backward(retain_graph=True)
+    torch.optim.SGD([weight], lr=0.1).step()
+    with pytest.raises(RuntimeError, match="matmul reads was modified since"):
+        scores.sum().backward()
