@@ -40,10 +40,10 @@ checks.predict(
 )
 
 # %% [markdown]
-# The folded cell reads three columns of the table, as arrays. Then we pick rows by a **mask**, a true or false for each row: an
+# This cell reads three columns of the table, as arrays. Then we pick rows by a **mask**, a true or false for each row: an
 # array in brackets keeps the rows that are true.
 
-# %% tags=["hide-input"]
+# %%
 import numpy as np
 
 birds = tasks.read("penguins.csv", ("species", "bill_depth_mm", "body_mass_g"), (str, str, str))
@@ -847,11 +847,11 @@ checks.predict(
 
 
 # %% [markdown]
-# The folded function fits a line from zero, with all rows in each step: the step from above, with an optimizer. It gives the
+# This function fits a line from zero, with all rows in each step: the step from above, with an optimizer. It gives the
 # losses, the path of (w, b), and the model.
 
 
-# %% tags=["hide-input"]
+# %%
 def run(optimizer, x, y, updates=1000):
     """Fit x @ w + b, from zero, all rows in each step. Returns losses, the path of (w, b) for one w, and the model."""
     model = Dense(1, kernel_initializer="zeros")
@@ -1278,7 +1278,7 @@ checks.predict(
     "level 3's, and one more, for the optimizer counts its steps.",
 )
 
-# %% tags=["hide-input", "nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"]
 from course import compare
 from levels.low_level import eager
 

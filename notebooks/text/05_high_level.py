@@ -659,11 +659,11 @@ print("at (1, 1):", line.predict([[1, 1]]))
 # `evaluate` and `predict`; Lightning asks for a class with a `training_step`. Both do around a module what we do here around
 # layers.
 #
-# The plainest model is the one of the first page. `Sequential` (folded) now keeps a list instead of being one, and inherits the
-# rest. (`tf.keras.Sequential` · `torch.nn.Sequential`.)
+# The plainest model is the one of the first page. `Sequential` now keeps a list instead of being one, and inherits the rest.
+# (`tf.keras.Sequential` · `torch.nn.Sequential`.)
 
 
-# %% tags=["hide-input"]
+# %%
 #| export models
 class Sequential(Model):
     """Layers in a row, each called on what the one before gave. Raises TypeError for what is no list of layers."""
