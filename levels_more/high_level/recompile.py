@@ -35,7 +35,7 @@ IGNORED_ATTRIBUTES = {
 }
 _OWN = [*map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__"))]
 _trained = attrgetter("trainable")
-_FIXED = "builtins", "abc"  # modules whose classes nobody changes
+_FIXED = "builtins", "abc"  # modules whose classes do not change
 
 
 def _entries_stay(place):
