@@ -54,9 +54,10 @@ class Model(high_level.Model, Layer):
 
     def run(self, x, training=None):
         """As of any layer; columns with names become tensors before."""
-        x = self.ordered(x) if isinstance(x, dict) else x
-        if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
-            x = column_tensors(self, x)
+        if not isinstance(x, (Operators, np.ndarray)):
+            x = self.ordered(x) if isinstance(x, dict) else x
+            if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
+                x = column_tensors(self, x)
         return super().run(x, training)
 
     def call(self, x):
