@@ -8,9 +8,7 @@ from types import ModuleType
 _NUMPY = "NumPy, on x.detach().numpy(); no gradient passes through it"
 _LEVELS = "levels_more.low_level, whose tensors have a function of that name"
 _TORCH = {  # what to use instead -> the names of PyTorch that are not here
-    _LEVELS: (
-        "elu erf gelu log1p logical_and logical_not logical_or mish one_hot relu6 selu silu softplus softsign take"
-    ),
+    _LEVELS: ("elu erf gelu log1p logical_and logical_not logical_or one_hot silu softplus take"),
     _NUMPY: (
         "acos acosh argsort argwhere asin asinh atan atan2 atanh bernoulli bincount bitwise_xor cartesian_prod "
         "cholesky corrcoef cosh cosine_similarity count_nonzero cov cummax cummin cumprod cumsum det diag diff eig "
@@ -52,9 +50,9 @@ _TORCH = {  # what to use instead -> the names of PyTorch that are not here
         "Bilinear"
     ),
     "nn.ReLU, or torch.relu, sigmoid, tanh in forward": (
-        "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LogSigmoid Mish PReLU ReLU6 SELU SiLU Softplus "
-        "Softshrink Softsign Tanhshrink Threshold celu glu hardshrink hardsigmoid hardswish hardtanh logsigmoid "
-        "prelu softshrink tanhshrink"
+        "log_sigmoid mish relu6 selu softsign CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh "
+        "LogSigmoid Mish PReLU ReLU6 SELU SiLU Softplus Softshrink Softsign Tanhshrink Threshold celu glu "
+        "hardshrink hardsigmoid hardswish hardtanh logsigmoid prelu softshrink tanhshrink"
     ),
     "nn.functional.leaky_relu": "LeakyReLU",
     "softmax(x, -1) or log_softmax(x, -1), in forward": "LogSoftmax Softmax Softmin softmin",
@@ -93,10 +91,7 @@ _TORCH = {  # what to use instead -> the names of PyTorch that are not here
 _RATES = "levels_more.mid_level, whose optimizers take a function of the step as their rate"
 _WORD = "the word for it, as in layers.Dense(4, kernel_initializer='he_normal'), or levels_more.mid_level"
 _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not here
-    _LEVELS: (
-        "broadcast_to elu erf floordiv gelu hard_sigmoid log1p log_sigmoid mish mod one_hot relu6 selu silu softplus "
-        "softsign swish trace"
-    ),
+    _LEVELS: ("broadcast_to elu erf floordiv gelu hard_sigmoid log1p mod one_hot silu softplus swish trace"),
     "NumPy, on x.numpy(); no gradient passes through it": (
         "acos acosh argsort asin asinh atan atan2 atanh bincount bitcast ceil "
         "confusion_matrix cosh cosine_similarity count_nonzero cumprod cumsum det diag diag_part eigh eigvalsh expm1 "
@@ -139,6 +134,7 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
     "levels_more.high_level.TensorBoard, a callback": "create_file_writer scalar",
     "model.save(folder) and tf.keras.models.load_model(folder)": "saved_model save_model",
     "layers.Dense: there are only dense nets here": "Conv1D Conv2D Embedding GRU LSTM MaxPooling2D SimpleRNN image",
+    "a function of yours as activation": "log_sigmoid mish relu6 selu softsign",
     "layers.Activation": "ELU LeakyReLU PReLU ReLU Softmax ThresholdedReLU hard_swish",
     "levels_more.mid_level, with levels_more.high_level.Sequential": (
         "Add Average DenseFeatures Lambda LayerNormalization Maximum Minimum Multiply Normalization R2Score "

@@ -69,6 +69,7 @@ GONE = {
     "norm, l2_normalize, cosine_similarity, reduce_logsumexp": "reduce_sum, sqrt, exp and log",
     "pick": "fancy_index",
     "reduce_prod, cumsum, diag": "NumPy's, on x.numpy(); no gradient passes through it",
+    "selu, mish, relu6, softsign, log_sigmoid": "a function of yours, made of exp, log and clip",
     "split, pieces, unstack": "slices, as in x[:, 2:4]",
     "to_categorical": "numpy.eye(classes)[y]",
 }

@@ -42,6 +42,7 @@ NAMES = """
     LightningModule = Model                     load = load_model
     Model.compile = Trainable.compile           KerasModel = Model
     cuda = device                               list_physical_devices = pool
+    state_dict = Module.get_weights             load_state_dict = Module.set_weights
 """
 ALIASES = dict(re.findall(r"(\S+) = (\S+)", NAMES))  # as TensorFlow, Keras, PyTorch or Lightning say it = as we do
 

@@ -22,7 +22,7 @@ from levels_more.high_level.progress import (
     ProgressMonitor,
     Validation,
     attach,
-    deferred_interrupts,
+    hold_interrupts,
     progress,
     shows_bars,
 )
@@ -65,7 +65,7 @@ def epochs_of(rows, layout, batch_size, steps, epochs, shuffle, seed, first):
     return data, LookAhead(rows, size, epochs) if epochs > 1 and steps is None else None
 
 
-def batches_to_predict(model, x, size, steps):
+def input_batches(model, x, size, steps):
     """Pairs (batch of inputs, its BatchLayout): of rows x, `size` at a time, or of the first `steps` of a Dataset."""
     if is_data(x):
         for element in as_data(x, steps, "steps", True):
@@ -93,7 +93,7 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
     callbacks, training = [] if callbacks is None else as_list(callbacks), model.training
     held = [] if validation is None else [Validation(model, validation)]
     lines = verbose == 2 or (verbose == 1 and not shows_bars())
-    with deferred_interrupts() as pressed, progress(data, epochs) if verbose and not lines else nullcontext() as bar:
+    with hold_interrupts() as pressed, progress(data, epochs) if verbose and not lines else nullcontext() as bar:
         if callbacks or held or training.metrics or GRAPH_TRANSFORM.change or DOOR.stands is not RUN:
             ahead = None
         training.watch = ProgressMonitor(pressed, bar, callbacks, ahead)

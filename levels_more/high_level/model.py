@@ -10,14 +10,7 @@ from levels.mid_level import Layer as CoreLayer
 from levels.support.checks import at_least, flag, positive
 from levels_more.checks import expect, several
 from levels_more.high_level.data_adapter import answers, as_list, column_tensors, given_batches, is_data, unwrap_single
-from levels_more.high_level.fit import (
-    batches_to_fit,
-    batches_to_predict,
-    epochs_of,
-    rows_to_fit,
-    run_training,
-    verbosity,
-)
+from levels_more.high_level.fit import batches_to_fit, epochs_of, input_batches, rows_to_fit, run_training, verbosity
 from levels_more.high_level.functional import Placeholder, dry_run, in_order
 from levels_more.high_level.training import Training
 from levels_more.mid_level.base_layer import Layer
@@ -61,9 +54,10 @@ class Model(high_level.Model, Layer):
 
     def run(self, x, training=None):
         """As of any layer; columns with names become tensors before."""
-        x = self.ordered(x) if isinstance(x, dict) else x
-        if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
-            x = column_tensors(self, x)
+        if not isinstance(x, (Operators, np.ndarray)):
+            x = self.ordered(x) if isinstance(x, dict) else x
+            if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
+                x = column_tensors(self, x)
         return super().run(x, training)
 
     def call(self, x):
@@ -146,7 +140,7 @@ class Model(high_level.Model, Layer):
 
         `verbose` is Keras': here nothing is shown.
         """
-        batches = batches_to_predict(self, x, at_least(1, "predict: batch_size", batch_size), steps)
+        batches = input_batches(self, x, at_least(1, "predict: batch_size", batch_size), steps)
         outputs = zip(*map(as_list, answers(self, batches)), strict=True)
         found = [[part.numpy() for part in parts] for parts in outputs]
         return unwrap_single([np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in found])

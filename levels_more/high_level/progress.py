@@ -111,7 +111,7 @@ def attach(callbacks, model):
 
 
 @contextmanager
-def deferred_interrupts():
+def hold_interrupts():
     """Inside this `with` block Ctrl-C only fills the list that it gives. (Only the main thread gets the signal.)"""
     pressed, heard = [], threading.current_thread() is threading.main_thread()
     before = heard and signal.signal(signal.SIGINT, lambda *_: pressed.append(True))

@@ -35,13 +35,13 @@ IGNORED_ATTRIBUTES = {
 }
 _OWN = [*map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__"))]
 _trained = attrgetter("trainable")
-_FIXED = "builtins", "abc"  # modules whose classes nobody changes
+_FIXED = "builtins", "abc"  # modules whose classes do not change
 
 
-def _entries_stay(place):
-    """Whether dicts have these names, in this order, apart from passing ones, and the same under each."""
-    dicts, passing, finds, names, row, values = place
-    if [*filterfalse(passing.__contains__, chain.from_iterable(dicts))] != row:
+def _entries_unchanged(place):
+    """Whether dicts have these names, in this order, apart from ignored ones, and the same under each."""
+    dicts, ignored, finds, names, row, values = place
+    if [*filterfalse(ignored.__contains__, chain.from_iterable(dicts))] != row:
         return False
     try:
         now = [*chain.from_iterable(map(map, finds, names))]
@@ -50,15 +50,15 @@ def _entries_stay(place):
     return all(map(is_, now, values)) or all(map(same, now, values))
 
 
-def _entries(dicts, passing=frozenset()):
+def _entries(dicts, ignored=frozenset()):
     """The place of these dicts."""
-    names = [[*filterfalse(passing.__contains__, entries)] for entries in dicts]
+    names = [[*filterfalse(ignored.__contains__, entries)] for entries in dicts]
     finds = [entries.__getitem__ for entries in dicts]
     values = [*chain.from_iterable(map(map, finds, names))]
-    return _entries_stay, (dicts, passing, finds, names, [*chain.from_iterable(names)], values), True
+    return _entries_unchanged, (dicts, ignored, finds, names, [*chain.from_iterable(names)], values), True
 
 
-def _members_stay(place):
+def _members_unchanged(place):
     """Whether classes have these names, all in one row, and the same under each."""
     members, held, names, values = place
     return [*chain.from_iterable(members)] == names and all(map(is_, chain.from_iterable(held), values))
@@ -73,7 +73,7 @@ def _members(kind):
     return within
 
 
-def _within(value, parts, dicts, passing):
+def _within(value, parts, dicts, ignored):
     """(the places in a value, the values to look into next). None for a value that is not understood.
 
     What stands by names is noted: attributes of a part in `parts`, entries in `dicts`.
@@ -85,7 +85,7 @@ def _within(value, parts, dicts, passing):
         parts.append(vars(value))
         return [(type, value, type(value))], [
             type(value),
-            *(x for k, x in dict(vars(value)).items() if k not in passing),
+            *(x for k, x in dict(vars(value)).items() if k not in ignored),
         ]
     if isinstance(value, list):
         places = [(len, value, len(value)), *((value.__getitem__, k, part) for k, part in enumerate(value))]
@@ -122,11 +122,11 @@ def places_of(value, unread=frozenset()):
     Attributes of these names are left out, where all that is met is ours: Python of the reader may read them.
     """
     found, parts, dicts, members, waiting, met = [], [], [], [], [value], {}
-    first, passing = value, IGNORED_ATTRIBUTES | unread
+    first, ignored = value, IGNORED_ATTRIBUTES | unread
     while waiting:
         value = waiting.pop()
         if id(value) not in met:
-            met[id(value)], within = value, _within(value, parts, dicts, passing)
+            met[id(value)], within = value, _within(value, parts, dicts, ignored)
             if within is None:
                 return [(id, value, None)]
             found += within[0]
@@ -141,8 +141,8 @@ def places_of(value, unread=frozenset()):
                 return places_of(first)
     held = [each.values() for each in members]  # which follow what changes there
     place = members, held, [*chain.from_iterable(members)], [*chain.from_iterable(held)]
-    named = [_entries(parts, passing), *([_entries(dicts)] if dicts else ())]
-    return [(_members_stay, place, True), *named, *found]
+    named = [_entries(parts, ignored), *([_entries(dicts)] if dicts else ())]
+    return [(_members_unchanged, place, True), *named, *found]
 
 
 class _GraphTransform(threading.local):

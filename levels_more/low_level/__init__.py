@@ -10,9 +10,7 @@ from levels.low_level import (
 from levels_more import compiler  # noqa: F401 (it adds passes and back ends)
 from levels_more.compiler.passes import constant_fold, cse
 from levels_more.low_level import nn, vjps  # noqa: F401 (the second adds rules)
-from levels_more.low_level.activations import (
-    hard_sigmoid, leaky_relu, log1p, log_sigmoid, mish, relu6, selu, softplus, softsign,
-)
+from levels_more.low_level.activations import hard_sigmoid, leaky_relu, log1p, softplus
 from levels_more.low_level.autodiff import backward, grad, stop_gradient
 from levels_more.low_level.creation import arange, ones, ones_like, range, tensor, zeros, zeros_like
 from levels_more.low_level.device import device, moved
@@ -37,14 +35,13 @@ __all__ = [
     "check_fits", "clip", "concat", "constant", "constant_fold", "cos", "cse", "dce", "device", "divide", "dnn",
     "dnn_classifier", "dot", "eager", "elu", "equal", "erf", "exp", "expand_dims", "eye", "fancy_index", "fill",
     "floor", "floordiv", "function", "gather", "gelu", "grad", "hand_on", "hard_sigmoid", "largest", "leaky_relu",
-    "linear_regression", "log", "log1p", "log_sigmoid", "log_softmax", "logical_and", "logical_not", "logical_or",
-    "made_from", "matmul", "maximum", "minimum", "mish", "mod", "moved", "needed_by", "nn", "normal", "one_hot", "ones",
-    "ones_like", "quickest_walk", "range", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min",
-    "reduce_std", "reduce_sum", "reduce_variance", "relu", "relu6", "reshape", "rounded", "row_parts", "selu",
-    "set_seed", "shuffle", "sides", "sigmoid", "sign", "silu", "sin", "slice_of", "smallest", "softmax", "softplus",
-    "softsign", "sqrt", "square", "squeeze", "stack", "stop_gradient", "swapaxes", "swish", "take", "take_along",
-    "tanh", "tasks", "tensor", "trace", "transpose", "unbroadcast", "uniform", "walk_back", "where", "zeros",
-    "zeros_like",
+    "linear_regression", "log", "log1p", "log_softmax", "logical_and", "logical_not", "logical_or", "made_from",
+    "matmul", "maximum", "minimum", "mod", "moved", "needed_by", "nn", "normal", "one_hot", "ones", "ones_like",
+    "quickest_walk", "range", "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min", "reduce_std",
+    "reduce_sum", "reduce_variance", "relu", "reshape", "rounded", "row_parts", "set_seed", "shuffle", "sides",
+    "sigmoid", "sign", "silu", "sin", "slice_of", "smallest", "softmax", "softplus", "sqrt", "square", "squeeze",
+    "stack", "stop_gradient", "swapaxes", "swish", "take", "take_along", "tanh", "tasks", "tensor", "trace",
+    "transpose", "unbroadcast", "uniform", "walk_back", "where", "zeros", "zeros_like",
 ]
 
 

@@ -113,7 +113,7 @@ def check_logits(loss, y_pred):
     op = y_pred.node.op if type(y_pred) is Symbol else ""
     if op in ("sigmoid", "softmax"):
         cure = "leave that activation away, or from_logits=True"
-        raise ValueError(f"{loss}: from_logits=True, but y_pred is a {op}, and would be bent twice; {cure}")
+        raise ValueError(f"{loss}: from_logits=True, but y_pred is a {op}, which would be applied twice; {cure}")
 
 
 def check_several(loss, y_pred):

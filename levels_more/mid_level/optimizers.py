@@ -156,8 +156,8 @@ class PolynomialDecay(Made):
 
     def __call__(self, step):
         left = 1.0 - minimum(step / float(self.decay_steps), 1.0)
-        bent = left if self.power == 1.0 else left**self.power
-        return (self.initial_learning_rate - self.end_learning_rate) * bent + self.end_learning_rate
+        curve = left if self.power == 1.0 else left**self.power
+        return (self.initial_learning_rate - self.end_learning_rate) * curve + self.end_learning_rate
 
 
 class CosineDecay(Made):

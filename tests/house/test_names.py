@@ -17,7 +17,6 @@ from levels_more import low_level, mid_level
 from levels_more.hardware import PLACE, pool
 from levels_more.low_level import (
     GradientTape,
-    Module,
     Variable,
     arange,
     constant,
@@ -342,44 +341,6 @@ def test_a_variable_steps_and_tapes_and_programs_hear_of_it():
     assert step(constant(np.array([1.0, 1.0]))).numpy().tolist() == v.numpy().tolist() == [0.25, 1.25]
     with pytest.raises(ValueError, match=r"assign: the variable is float64\[2\].*, the value float64\[3, 2\]"):
         v.assign_add(np.ones((3, 2)))
-
-
-class Net(Module):
-    def __init__(self):
-        self.parts = [Dense(3, dtype="float64"), Dense(1, dtype="float64")]
-        self.steps = Variable(np.array(0), trainable=False)
-
-    def __call__(self, x):
-        return self.parts[1](self.parts[0](x))
-
-
-def test_a_state_is_kept_by_name_and_given_back():
-    net, x = Net(), constant(np.ones((2, 2)))
-    before = net(x).numpy()
-    names = ["parts.0.kernel", "parts.0.bias", "parts.1.kernel", "parts.1.bias"]
-    assert [name for name, _ in net.named_parameters()] == names
-    assert [*net.parameters()] == [v for _, v in net.named_parameters()] == net.trainable_variables
-    state = net.state_dict()
-    assert [*state] == [*names, "steps"]
-    for variable in net.parameters():
-        variable.assign_add(1.0)
-    net.steps.assign_add(1)
-    assert (net(x).numpy() != before).any()
-    other = Net()
-    other(x)
-    for module in (net, other):
-        module.load_state_dict({name: state[name] for name in sorted(state)})
-        assert (module(x).numpy() == before).all() and int(module.steps) == 0
-    net.load_state_dict({name: value.numpy() for name, value in state.items()})
-    kept = net.get_weights()
-    for wrong, message in (
-        ({}, r"missing are \['parts.0.kernel', .*are all parts built\?"),
-        (state | {"more": 1.0}, r"missing are \[\], unknown \['more'\]"),
-        (state | {"parts.0.bias": np.ones((2, 3))}, r"parts.0.bias is float64\[1, 3\].*, the weight float64\[2, 3\]"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            net.load_state_dict(wrong)
-    assert all((a == b).all() for a, b in zip(kept, net.get_weights(), strict=True))
 
 
 # Level 4.

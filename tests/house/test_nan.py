@@ -39,15 +39,10 @@ TWO = {
 COMPOSED = {  # functions that are made of ops -> the same in NumPy, or its limit where that has none
     "log1p": np.log1p,
     "softplus": lambda x: np.logaddexp(0.0, x),
-    "log_sigmoid": lambda x: -np.logaddexp(0.0, -x),
-    "softsign": lambda x: np.where(np.isinf(x), np.sign(x), x / (1.0 + np.abs(x))),
     "swish": lambda x: np.where(x == -np.inf, 0.0, x / (1.0 + np.exp(-x))),
     "gelu": lambda x: np.where(x == -np.inf, 0.0, x * (0.5 + 0.5 * np.vectorize(math.erf)(x / math.sqrt(2.0)))),
-    "mish": lambda x: np.where(x == -np.inf, 0.0, x * np.tanh(np.logaddexp(0.0, x))),
-    "selu": lambda x: 1.0507009873554805 * np.where(x > 0.0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0.0))),
     "elu": lambda x: np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0))),
     "leaky_relu": lambda x: np.where(x > 0.0, x, 0.2 * x),
-    "relu6": lambda x: np.clip(x, 0.0, 6.0),
     "hard_sigmoid": lambda x: np.clip((x + 3.0) / 6.0, 0.0, 1.0),
 }
 ROWS = {  # of each row

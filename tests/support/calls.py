@@ -389,7 +389,6 @@ class Pair(L.Module):
 
 call("set_weights", lambda weights: Pair().set_weights(weights), weights=made(lambda: [ONES, np.ones(2, "f4")]))
 call("set_weights of", lambda weight: Pair().set_weights([weight, np.ones(2, "f4")]), weight=array(2, 3, takes="nans"))
-call("load_state_dict", lambda state: Pair().load_state_dict(state), state=made(lambda: Pair().state_dict()))
 call("named", lambda kind: Pair().named(kind), kind=right(L.Variable, "class"))
 tasks(L)
 

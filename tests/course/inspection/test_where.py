@@ -50,7 +50,7 @@ def read_once():
         ("tf.random.set_seed", "set_seed", "levels_more", "low_level/random"),
         ("torch.index_select", "take", "levels_more", "low_level/shape"),
         ("tf.argmax", "argmax", "levels_more", "low_level/ops"),
-        ("model.load_state_dict", "Module.load_state_dict", "levels_more", "low_level/module"),
+        ("model.load_state_dict", "Module.set_weights", "low_level", "module"),
         ("torch.nn.LayerNorm", "LayerNormalization", "levels_more", "mid_level/layers"),
         ("VJPS", "VJPS", "low_level", "autodiff"),
         ("subtract", "subtract", "kernels", "elementwise"),
