@@ -251,7 +251,8 @@ def test_the_launcher_says_what_to_do(tmp_path):
 
 def test_without_mpi_a_sentence_says_how_to_install_it():
     hidden = "import sys; sys.modules['mpi4py'] = None; "
-    alone = "from levels_more.distributed import DistributedDataParallel\nfrom levels_more.high_level import Sequential\n"
+    alone = "from levels_more.distributed import DistributedDataParallel\n"
+    alone += "from levels_more.high_level import Sequential\n"
     alone += "from levels_more.mid_level import Dense; m = DistributedDataParallel(Sequential([Dense(1)])); "
     alone += "m.compile('sgd', 'mse'); m.fit([[1.0], [2.0]], [[1.0], [2.0]], verbose=0); print(m)"
     here = {name: value for name, value in build.environment(build.ROOT).items() if name not in collectives.STARTED}
