@@ -54,7 +54,9 @@ def test_a_step(make, dtype, back_end):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("make", [SGD, Adam])
 def test_a_loop_op_by_op(make, dtype):
-    """The walk back is a fused program, so is the optimizer's step, and each small launch runs a program of the assembler."""
+    """The walk back is a fused program, so is the optimizer's step, and each small launch runs a program of the
+    assembler.
+    """
     backward._WALKS.clear(), PLANS.clear()
     optimizer = make()
     step, x, y = stepping(dtype, optimizer)

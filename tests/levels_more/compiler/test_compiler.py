@@ -323,7 +323,9 @@ class Program:
         return constant(self.x, self.dtype), constant(self.y, self.dtype)
 
     def slopes(self):
-        """How the loss changes along a random direction: what the tape says, and NumPy's losses a little before and behind."""
+        """How the loss changes along a random direction: what the tape says, and NumPy's losses a little before and
+        behind.
+        """
         x, y = self.x[self.batches[0]], self.y[self.batches[0]]
         w, ways = [*map(Variable, self.variables)], [self.rng.uniform(-1, 1, array.shape) for array in self.variables]
         with GradientTape() as tape:
@@ -363,7 +365,9 @@ def differences(ours, theirs, dtype):
 
 
 def lost(seed, expected):
-    """Where float32 has lost its digits: in float64 the same steps come elsewhere, so nothing can be said of a rounding more."""
+    """Where float32 has lost its digits: in float64 the same steps come elsewhere, so nothing can be said of a rounding
+    more.
+    """
     program = Program(seed)
     program.dtype = "f8"
     return differences(program.run(compiled=False)[0], expected, "f4")
@@ -452,7 +456,9 @@ def test_over_wants_one_number_of_a_step_op_by_op_too():
 
 @pytest.fixture
 def cpu():
-    """A device that counts the memory of one test alone: what others have left, threads and garbage, ends when it likes."""
+    """A device that counts the memory of one test alone: what others have left, threads and garbage, ends when it
+    likes.
+    """
     before, PLACE.device = PLACE.device, Device("cpu:9", None, simulated=True)
     yield PLACE.device
     PLACE.device = before

@@ -134,7 +134,9 @@ def graphs(seed):
 
 
 def count():
-    """Print ({back end: how many random graphs}, {why: how many are replayed, and not empty}). Programs are not compiled."""
+    """Print ({back end: how many random graphs}, {why: how many are replayed, and not empty}). Programs are not
+    compiled.
+    """
     small_ops.SMALL = 0
     program.machine_code = lambda text: (None, 1)  # so no program may run in this process
     found, why = collections.Counter(), collections.Counter()

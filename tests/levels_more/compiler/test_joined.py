@@ -1,4 +1,6 @@
-"""Several ops as one: the bits, the gradients and the errors of the several, and whatever replaces one of them is heard."""
+"""Several ops as one: the bits, the gradients and the errors of the several, and whatever replaces one of them is
+heard.
+"""
 
 import subprocess
 import sys
@@ -30,7 +32,9 @@ def layer_of(activation, dtype):
 
 
 def met(run, times=backward._SELDOM + 2):
-    """(the ops on the tape, the value, its gradients) of the first tape, walked op by op, and of a later one, by a program."""
+    """(the ops on the tape, the value, its gradients) of the first tape, walked op by op, and of a later one, by a
+    program.
+    """
     found = []
     for _ in range(times):
         with GradientTape() as tape:

@@ -324,7 +324,9 @@ def test_first_eager_steps_wait_for_no_numba(tmp_path):
 
 
 def test_a_copy_of_a_buffer_has_an_address_of_its_own():
-    """Launched, copied, given back and launched again: what reads the copy reads its numbers, wherever the first ones were."""
+    """Launched, copied, given back and launched again: what reads the copy reads its numbers, wherever the first ones
+    were.
+    """
     x = constant(np.arange(4.0))
     (x + x).numpy()
     for again in (copy.deepcopy, copy.copy, lambda tensor: pickle.loads(pickle.dumps(tensor))):

@@ -1,4 +1,6 @@
-"""A tape of a shape that was met before is walked back by one program: with the same bits, and as long as nothing has changed."""
+"""A tape of a shape that was met before is walked back by one program: with the same bits, and as long as nothing has
+changed.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Several processes, started for real: the same bits on any number of ranks, and what happens where one of them does not come."""
+"""Several processes, started for real: the same bits on any number of ranks, and what happens where one of them does
+not come.
+"""
 
 import hashlib
 import importlib.util
@@ -115,7 +117,11 @@ NETS = """
         x = x.astype(dtype) if x.dtype.kind == "f" else x
         net.build((None, *x.shape[1:]), dtype if x.dtype.kind == "f" else x.dtype)
         draw = np.random.default_rng(1)
-        net.set_weights([w if w.dtype.kind == "i" else draw.normal(0, w.shape[0] ** -0.5, w.shape).astype(w.dtype) if w.ndim == 2 else w for w in net.get_weights()])
+        weights = net.get_weights()
+        for k, w in enumerate(weights):
+            if w.dtype.kind != "i" and w.ndim == 2:
+                weights[k] = draw.normal(0, w.shape[0] ** -0.5, w.shape).astype(w.dtype)
+        net.set_weights(weights)
         model = model(net)
         model.compile(optimizer.again(), loss, metrics=["accuracy"])
         history = model.fit(x, y.astype(dtype), batch_size=batch, epochs=2, seed=5, verbose=0, validation_split=0.2)
@@ -245,8 +251,10 @@ def test_the_launcher_says_what_to_do(tmp_path):
 
 def test_without_mpi_a_sentence_says_how_to_install_it():
     hidden = "import sys; sys.modules['mpi4py'] = None; "
-    alone = "from levels_more.distributed import DistributedDataParallel as D; from levels_more.high_level import Sequential; from levels_more.mid_level import Dense; "
-    alone += "m = D(Sequential([Dense(1)])); m.compile('sgd', 'mse'); m.fit([[1.0], [2.0]], [[1.0], [2.0]], verbose=0); print(m)"
+    alone = "from levels_more.distributed import DistributedDataParallel\n"
+    alone += "from levels_more.high_level import Sequential\n"
+    alone += "from levels_more.mid_level import Dense; m = DistributedDataParallel(Sequential([Dense(1)])); "
+    alone += "m.compile('sgd', 'mse'); m.fit([[1.0], [2.0]], [[1.0], [2.0]], verbose=0); print(m)"
     here = {name: value for name, value in build.environment(build.ROOT).items() if name not in collectives.STARTED}
     for more, expected in (({}, "rank 0 of 1"), ({"PMI_RANK": "0"}, collectives.INSTALL)):
         command = [sys.executable, "-c", hidden + alone]
@@ -447,10 +455,15 @@ def test_an_interrupt_ends_all_ranks_behind_one_step_and_what_catches_it_goes_on
             model.fit(x, x, batch_size=3, epochs=1000, verbose=0, callbacks=[told])
         except KeyboardInterrupt:
             model.save(sys.argv[1])
-            print(f"caught {int(net.optimizer.iterations.numpy()) % 3000} {len(model.history.losses) % 3000}\\n", end="")
+            steps = int(net.optimizer.iterations.numpy())
+            print(f"caught {steps % 3000} {len(model.history.losses) % 3000}\\n", end="")
         """)
     )
-    command = [str(MPIEXEC), "-n", "3", sys.executable] if by == "mpiexec" else [sys.executable, "-m", "levels_more.distributed.launch", "3"]  # fmt: skip
+    command = (
+        [str(MPIEXEC), "-n", "3", sys.executable]
+        if by == "mpiexec"
+        else [sys.executable, "-m", "levels_more.distributed.launch", "3"]
+    )
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     here = build.environment(build.ROOT) | {"NUMBA_NUM_THREADS": "1"}
     process = subprocess.Popen(
@@ -519,7 +532,8 @@ def test_callbacks_on_rank_0_change_all_ranks(tmp_path):
         heard, x = [], np.linspace(-1.0, 1.0, 30)[:, None]
         model = DistributedDataParallel(Sequential([Dense(1)]))
         model.compile(Adam(0.1), "mse")
-        told = [Mine(), LearningRateScheduler(lambda epoch, rate: rate / 2), EarlyStopping("loss", mode="max", restore_best_weights=True)]
+        best = EarlyStopping("loss", mode="max", restore_best_weights=True)
+        told = [Mine(), LearningRateScheduler(lambda epoch, rate: rate / 2), best]
         history = model.fit(x, 3.0 * x, epochs=9, batch_size=10, verbose=1, seed=1, callbacks=told[:2])
         again = model.fit(x, 3.0 * x, epochs=9, batch_size=10, verbose=0, seed=1, callbacks=told[2:])
         model.trainable = False
@@ -556,7 +570,8 @@ def test_callbacks_on_rank_0_may_ask_the_model_and_the_others_may_have_none(tmp_
         x = np.linspace(-1.0, 1.0, 30)[:, None]
         model = DistributedDataParallel(Sequential([Dense(1)]))
         model.compile("adam", "mse")
-        told = [LambdaCallback(on_epoch_end=asks), EarlyStopping("loss", mode="max", patience=1, restore_best_weights=True)]
+        best = EarlyStopping("loss", mode="max", patience=1, restore_best_weights=True)
+        told = [LambdaCallback(on_epoch_end=asks), best]
         try:
             model.no_such_thing
         except AttributeError:  # an error that was caught before is no error of fit's
@@ -635,19 +650,33 @@ W = constant(np.ones((4, 3)))
     [
         (lambda x: x @ W, [("slice", (5, 4)), ("matmul", (5, 3)), ("all_gather", (10, 3))]),
         (lambda x: nn.softmax(x), [("slice", (5, 4)), ("softmax", (5, 4)), ("all_gather", (10, 4))]),
-        (lambda x: nn.softmax(reduce_sum(x, 1)), [("slice", (5, 4)), ("reduce_sum", (5,)), ("all_gather", (10,)), ("softmax", (10,))]),
+        (
+            lambda x: nn.softmax(reduce_sum(x, 1)),
+            [("slice", (5, 4)), ("reduce_sum", (5,)), ("all_gather", (10,)), ("softmax", (10,))],
+        ),
         (lambda x: reduce_sum(x, 0), [("reduce_sum", (4,))]),
-        (lambda x: reduce_sum(exp(x), 1), [("slice", (5, 4)), ("exp", (5, 4)), ("reduce_sum", (5,)), ("all_gather", (10,))]),
+        (
+            lambda x: reduce_sum(exp(x), 1),
+            [("slice", (5, 4)), ("exp", (5, 4)), ("reduce_sum", (5,)), ("all_gather", (10,))],
+        ),
         (lambda x: transpose(x), [("transpose", (4, 10))]),
-        (lambda x: concat([x, constant(X)], 1), [("slice", (5, 4)), ("slice", (5, 4)), ("concat", (5, 8)), ("all_gather", (10, 8))]),
+        (
+            lambda x: concat([x, constant(X)], 1),
+            [("slice", (5, 4)), ("slice", (5, 4)), ("concat", (5, 8)), ("all_gather", (10, 8))],
+        ),
         (lambda x: transpose(x) @ constant(np.ones((10, 10))), [("transpose", (4, 10)), ("matmul", (4, 10))]),
-        (lambda x: x @ constant(X.T) @ constant(np.ones((10, 2))),
-         [("slice", (5, 4)), ("matmul", (5, 10)), ("matmul", (5, 2)), ("all_gather", (10, 2))]),
+        (
+            lambda x: x @ constant(X.T) @ constant(np.ones((10, 2))),
+            [("slice", (5, 4)), ("matmul", (5, 10)), ("matmul", (5, 2)), ("all_gather", (10, 2))],
+        ),
         (lambda x: x + constant(X), [("slice", (5, 4)), ("slice", (5, 4)), ("add", (5, 4)), ("all_gather", (10, 4))]),
-        (lambda x: reshape(exp(x), (40,)), [("slice", (5, 4)), ("exp", (5, 4)), ("all_gather", (10, 4)), ("reshape", (40,))]),
+        (
+            lambda x: reshape(exp(x), (40,)),
+            [("slice", (5, 4)), ("exp", (5, 4)), ("all_gather", (10, 4)), ("reshape", (40,))],
+        ),
     ],
     ids=lambda x: "",
-)  # fmt: skip
+)
 def test_what_goes_row_by_row_is_shared_and_all_else_is_done_whole(step, expected):
     assert spread_out(step, X) == expected
 
@@ -721,18 +750,24 @@ def test_one_rank_is_its_own_world():
     "call, told",
     [
         (lambda: all_gather(1.0), "all_gather: x is .*; expected an array with rows"),
-        (lambda: apply("all_gather", X, rows=(3, 4)), r"x is \(10, 4\) and rows are \(3, 4\); expected the rows of each rank"),
+        (
+            lambda: apply("all_gather", X, rows=(3, 4)),
+            r"x is \(10, 4\) and rows are \(3, 4\); expected the rows of each rank",
+        ),
         (lambda: apply("all_gather", X, rows=(10, 10)), "here is rank 0 of 1"),
         (lambda: broadcast(X, 1), "root is 1; there are the ranks 0 to 0"),
         (lambda: all_reduce(X > 0), "has no kernel for bool"),
         (lambda: time_limit("long"), "time_limit: seconds is 'long'; expected a number"),
         (lambda: DistributedDataParallel(Dense(1)), "model is .*; expected a model, such as Sequential"),
         (lambda: DistributedDataParallel(Sequential([Dense(1)])).nothing, "no attribute 'nothing'"),
-        (lambda: Dataset.from_tensor_slices((X,)).shard(2, 2), "shard: index is 2; expected one of the 2 parts, 0 to 1"),
+        (
+            lambda: Dataset.from_tensor_slices((X,)).shard(2, 2),
+            "shard: index is 2; expected one of the 2 parts, 0 to 1",
+        ),
         (lambda: Dataset.from_tensor_slices((X,)).shard(0, 0), "num_shards is 0"),
     ],
     ids=lambda x: "",
-)  # fmt: skip
+)
 def test_a_wrong_call_is_told(call, told):
     with pytest.raises((TypeError, ValueError, AttributeError), match=told):
         call()

@@ -1,4 +1,6 @@
-"""levels_more's columns for GPU and TPU in level 2's table, and both tasks on every kind of device, on every level that has kernels."""
+"""levels_more's columns for GPU and TPU in level 2's table, and both tasks on every kind of device, on every level that
+has kernels.
+"""
 
 import gc
 import importlib

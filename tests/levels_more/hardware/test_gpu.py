@@ -1,4 +1,6 @@
-"""The GPU of level 1: right kernels are right in any order, wrong ones are caught in every order, and errors name the place."""
+"""The GPU of level 1: right kernels are right in any order, wrong ones are caught in every order, and errors name the
+place.
+"""
 
 import gc
 import importlib.util

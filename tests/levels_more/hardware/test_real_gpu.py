@@ -1,7 +1,8 @@
 """The real GPU: every kernel, both tasks, memory, errors, speed. Without one, two stand-ins take a share of it.
 
 numba's own simulator runs some of these very tests (arrays of numba, threads of Python), and numba's compiler for GPUs,
-where it is installed, compiles every kernel, for which it needs no GPU. `pytest -s tests/levels_more/hardware/test_real_gpu.py` shows speeds.
+where it is installed, compiles every kernel, for which it needs no GPU. `pytest -s
+tests/levels_more/hardware/test_real_gpu.py` shows speeds.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ import pytest
 
 from course import build, tasks
 from levels_more.hardware import GpuError, RealGpu, cuda, placed_on, pool, real_cuda
-from levels_more.kernels import KERNELS, cases_of, drawn, elementwise, kernel_of, launch, layout, outcome, reductions  # noqa: F401 (all ops enter the tables)
+from levels_more.kernels import KERNELS, cases_of, drawn, kernel_of, launch, outcome
 from levels_more.low_level import GradientTape, Variable, constant, device, function, reduce_mean, reshape
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0"  # by numba, whose threads take a millisecond
@@ -257,7 +258,8 @@ def test_numbas_simulator_passes_for_a_real_gpu():
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) == len(FEW) + 5
 
 
-# Every kernel that a trial launches, compiled for a GPU of compute capability 9.0. Prints those with float64 arithmetic.
+# Every kernel that a trial launches, compiled for a GPU of compute capability 9.0. Prints those with float64
+# arithmetic.
 COMPILE = r"""
 import re, sys
 from types import SimpleNamespace
@@ -268,7 +270,7 @@ from numba import cuda
 from levels_more.hardware import pool
 from levels_more.kernels import KERNELS, drawn, outcome, cases_of
 from levels_more.hardware.gpu import device as gpu
-from levels_more.kernels import elementwise, gpu as gpu_kernels, gpu_compiler, layout, random as random_numbers, reductions
+from levels_more.kernels import gpu as gpu_kernels, gpu_compiler
 
 pool()  # as long as devices are what they are; from here on there is one that a compiler can ask about
 for module in [m for name, m in sys.modules.items() if "cuda" in name and hasattr(m, "get_current_device")]:

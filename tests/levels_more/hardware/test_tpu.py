@@ -87,7 +87,8 @@ def test_bfloat16_keeps_every_nan():
 
 
 def clocked(xs, ws):
-    """An array of registers, cell by cell: xs and ws one behind the other, each cell changing its weight with the wavefront.
+    """An array of registers, cell by cell: xs and ws one behind the other, each cell changing its weight with the
+    wavefront.
 
     Returns the sums of each product and the number of cycles to the last of them.
     """
@@ -243,11 +244,29 @@ READ, TWO = ReadWeights("w", 0, 0), [ReadWeights("w", 0, 0), Multiply("x")]
         (LookupError, 0, r"w is \(3, 2\), and has no such tile of 128 x 128", [ReadWeights("w", 1, 0)], {}),
         (LookupError, 0, r"w is \(200, 2\)", [ReadWeights("w", -1, 0)], dict(w=np.ones((200, 2), "f4"))),
         (ValueError, 1, r"ReadWeights.* still waits in the cells; put a Multiply", [READ, READ], {}),
-        (ValueError, 1, r"x is \(4, 5\) and w is \(3, 2\): inner sizes 5 and 3 differ", TWO, dict(x=np.ones((4, 5), "f4"))),
-        (ValueError, 1, "inner sizes 256 and 200 differ", TWO, dict(x=np.ones((1, 256), "f4"), w=np.ones((200, 1), "f4"))),
+        (
+            ValueError,
+            1,
+            r"x is \(4, 5\) and w is \(3, 2\): inner sizes 5 and 3 differ",
+            TWO,
+            dict(x=np.ones((4, 5), "f4")),
+        ),
+        (
+            ValueError,
+            1,
+            "inner sizes 256 and 200 differ",
+            TWO,
+            dict(x=np.ones((1, 256), "f4"), w=np.ones((200, 1), "f4")),
+        ),
         (ValueError, 3, r"Activate those first", [*TWO, READ, Multiply("z")], dict(z=np.ones((1, 3), "f4"))),
         (LookupError, 0, "sums of column 0 were never written; put a Multiply", [Activate(0, "relu", None, "y")], {}),
-        (LookupError, 2, "there is no activation 'gelu'; there are identity, relu, s", [*TWO, Activate(0, "gelu", None, "y")], {}),
+        (
+            LookupError,
+            2,
+            "there is no activation 'gelu'; there are identity, relu, s",
+            [*TWO, Activate(0, "gelu", None, "y")],
+            {},
+        ),
         (LookupError, 2, "c was never written", [*TWO, Activate(0, "relu", "c", "y")], {}),
         (ValueError, 2, r"x is \(4, 3\); expected \(1, 2\)", [*TWO, Activate(0, "relu", "x", "y")], {}),
         (ValueError, 5, "y has 1 columns of tiles", 2 * [*TWO, Activate(0, "relu", "b", "y")], {}),
@@ -255,15 +274,16 @@ READ, TWO = ReadWeights("w", 0, 0), [ReadWeights("w", 0, 0), Multiply("x")]
         (TypeError, 1, "expected ReadWeights, Multiply, Activate or Write", [READ, "multiply"], {}),
         (TypeError, 0, "expected ReadWeights, Multiply", [("w", 0, 0)], {}),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_instruction_is_named(error, number, words, program, arrays):
     with pytest.raises(error, match=rf"^tpu:0, instruction {number}, .*{words}"):
         Tpu("tpu:0").run(program, **ONES | arrays)
 
 
 @pytest.mark.parametrize(
-    "x", [np.ones((2, 3)), np.ones(3, "f4"), np.ones((2, 3, 1), "f4"), [[1.0]], np.ones((0, 3), "f4"), np.ones((2, 3), int)]
-)  # fmt: skip
+    "x",
+    [np.ones((2, 3)), np.ones(3, "f4"), np.ones((2, 3, 1), "f4"), [[1.0]], np.ones((0, 3), "f4"), np.ones((2, 3), int)],
+)
 def test_only_matrices_of_float32_enter(x):
     good = np.ones((3, 3), "f4")
     for name, pair in (("x", (x, good)), ("w", (good, x))):

@@ -1,4 +1,6 @@
-"""exp, log, sin and cos: one source, the same bits on Python's floats, in programs and in kernels, and close to the truth."""
+"""exp, log, sin and cos: one source, the same bits on Python's floats, in programs and in kernels, and close to the
+truth.
+"""
 
 import math
 

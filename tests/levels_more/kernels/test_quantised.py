@@ -1,4 +1,6 @@
-"""Eight bits instead of 32, by onnxruntime's quantiser, on what `export` writes: a small net grows, a large one shrinks to a quarter."""
+"""Eight bits instead of 32, by onnxruntime's quantiser, on what `export` writes: a small net grows, a large one shrinks
+to a quarter.
+"""
 
 import logging
 

@@ -1,4 +1,5 @@
-"""A model put on a hub and fetched again, over the loopback; what is missing or broken is told; and no code is loaded."""
+"""A model put on a hub and fetched again, over the loopback; what is missing or broken is told; and no code is loaded.
+"""
 
 import os
 import subprocess

@@ -1,4 +1,6 @@
-"""The source of a function on a page; and a model as one: in a real browser, from its file, it computes what `predict` says."""
+"""The source of a function on a page; and a model as one: in a real browser, from its file, it computes what `predict`
+says.
+"""
 
 import functools
 import json
@@ -79,7 +81,11 @@ def predicted(tab, x):
 def size_and_times(tab, x):
     """A line: what the page weighs, how long it took to open, and what a prediction takes. Call it first."""
     opened = tab.evaluate("performance.now()")
-    loop = "async rows => { const start = performance.now(); for (const row of rows) await predict([row]); return performance.now() - start; }"
+    loop = """async rows => {
+        const start = performance.now();
+        for (const row of rows) await predict([row]);
+        return performance.now() - start;
+    }"""
     took = tab.evaluate(loop, np.resize(x, (500, x.shape[1])).tolist())
     return (
         f"{len(tab.content()) / 1e3:,.0f} kB, opens in {opened:,.0f} ms, then {1e3 * took / 500:,.0f} µs a prediction"
@@ -170,7 +176,8 @@ def test_the_regions_are_those_of_the_model(opened, rings):
     """Blue where it says 0, orange where it says 1."""
     pixels = opened(rings, **RINGS).evaluate(
         """() => {
-            const all = document.querySelector("canvas").getContext("2d"), places = [...Array(44)].map((_, k) => 5 * k + 2);
+            const all = document.querySelector("canvas").getContext("2d");
+            const places = [...Array(44)].map((_, k) => 5 * k + 2);
             return places.map(y => places.map(x => [...all.getImageData(x, y, 1, 1).data]));
         }"""
     )

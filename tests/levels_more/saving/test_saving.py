@@ -418,7 +418,8 @@ CONFIG, WEIGHTS, MEMORY = "config.json", "weights.safetensors", "optimizer.safet
 
 
 def apart(folder):
-    """Make a model's one file the three that it once was. They have no checksum, so a stranger changes them with ease."""
+    """Make a model's one file the three that it once was. They have no checksum, so a stranger changes them with ease.
+    """
     arrays = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
     memory = {name: arrays.pop(name) for name in [*arrays] if name.startswith("/optimizer/")}
     (folder / CONFIG).write_bytes(arrays.pop("/config").tobytes())
@@ -429,7 +430,8 @@ def apart(folder):
 
 
 def together(folder):
-    """And make one of the three, whatever is in them, with a checksum that is right. False where they cannot be read."""
+    """And make one of the three, whatever is in them, with a checksum that is right. False where they cannot be read.
+    """
     try:
         arrays = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
         arrays["/config"] = np.array(list((folder / CONFIG).read_bytes()), "u1")

@@ -219,9 +219,9 @@ from pathlib import Path
 made = model(30)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past the limit is an error then
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
-for act in (lambda: made.save(folder + "/m"), lambda: made.save(folder + "/new"), lambda: made.export(folder + "/m.onnx")):
+for write, name in ((made.save, "/m"), (made.save, "/new"), (made.export, "/m.onnx")):
     try:
-        act()
+        write(folder + name)
     except OSError as error:
         print(error.errno)
 """

@@ -276,9 +276,12 @@ AGREE = {  # what PyTorch says, and what NumPy makes of it
     "floor": (lambda x: x // 0.3, np.floor_divide(X, 0.3)),
     "rest": (lambda x: x % 0.3, np.remainder(X, 0.3)),
     "bits": (lambda x: torch.tensor([5, 6]) & 3, [1, 2]),
-    "over two axes": (lambda x: x.view(3, 2, 2).sum(dim=[0, 2]) + x.view(3, 2, 2).mean((0, 2), keepdim=True).view(2), X.reshape(3, 2, 2).sum((0, 2)) + X.reshape(3, 2, 2).mean((0, 2))),
+    "over two axes": (
+        lambda x: x.view(3, 2, 2).sum(dim=[0, 2]) + x.view(3, 2, 2).mean((0, 2), keepdim=True).view(2),
+        X.reshape(3, 2, 2).sum((0, 2)) + X.reshape(3, 2, 2).mean((0, 2)),
+    ),
     "input=": (lambda x: torch.sum(input=x, dim=0), X.sum(0)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", AGREE)
@@ -326,11 +329,21 @@ LOSSES = {
     "bce": (nn.BCELoss(), P, T, BINARY.mean()),
     "bce at 0": (nn.BCELoss(reduction="none"), np.array([0.0, 1.0]), np.array([1.0, 1.0]), [100.0, 0.0]),
     "logits": (nn.BCEWithLogitsLoss(), Z, T, BINARY.mean()),
-    "pos_weight": (nn.BCEWithLogitsLoss(pos_weight=torch.tensor(3.0, dtype=torch.float64)), Z, T, (BINARY - 2 * T * np.log(P)).mean()),
+    "pos_weight": (
+        nn.BCEWithLogitsLoss(pos_weight=torch.tensor(3.0, dtype=torch.float64)),
+        Z,
+        T,
+        (BINARY - 2 * T * np.log(P)).mean(),
+    ),
     "classes": (nn.CrossEntropyLoss(), X, C, -LOGS[range(3), C].mean()),
-    "weights": (nn.CrossEntropyLoss(weight=torch.tensor(WEIGHTS)), X, C, -(LOGS[range(3), C] * WEIGHTS[C]).sum() / WEIGHTS[C].sum()),
+    "weights": (
+        nn.CrossEntropyLoss(weight=torch.tensor(WEIGHTS)),
+        X,
+        C,
+        -(LOGS[range(3), C] * WEIGHTS[C]).sum() / WEIGHTS[C].sum(),
+    ),
     "shares": (nn.CrossEntropyLoss(), X, np.exp(LOGS), -(np.exp(LOGS) * LOGS).sum(1).mean()),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -340,10 +353,16 @@ def test_losses(name):
 
 
 SURE = {  # (probability, label) -> the slope of the loss, and its slope, as PyTorch 2.13 gives them in float64
-    (0.0, 0.0): (0.0, 0.0), (0.0, 1.0): (-1e12, 1e24), (0.0, 0.25): (-0.25e12, 0.25e24),
-    (1.0, 1.0): (0.0, 0.0), (1.0, 0.0): (1e12, 1e24), (1.0, 0.25): (0.75e12, 0.75e24),
-    (1e-13, 1.0): (-1e12, 8.26446280990083e23), (1e-300, 1.0): (-1e12, 1e24), (0.5, 1.0): (-2.0, 4.0),
-}  # fmt: skip
+    (0.0, 0.0): (0.0, 0.0),
+    (0.0, 1.0): (-1e12, 1e24),
+    (0.0, 0.25): (-0.25e12, 0.25e24),
+    (1.0, 1.0): (0.0, 0.0),
+    (1.0, 0.0): (1e12, 1e24),
+    (1.0, 0.25): (0.75e12, 0.75e24),
+    (1e-13, 1.0): (-1e12, 8.26446280990083e23),
+    (1e-300, 1.0): (-1e12, 1e24),
+    (0.5, 1.0): (-2.0, 4.0),
+}
 
 
 @pytest.mark.parametrize("p, y", SURE)
@@ -636,7 +655,7 @@ PRINTED = {  # PyTorch 2.15's texts
     "tensor([1.0050e+02, 1.0000e-03])": [100.5, 0.001],
     "tensor(123456.7891)": 123456.789,
     "tensor([[[0., 0.],\n         [0., 0.]],\n\n        [[0., 0.],\n         [0., 0.]]])": np.zeros((2, 2, 2), "f4"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", PRINTED)

@@ -1,4 +1,6 @@
-"""torchkeras' spelling: the loop of a net and its table, with numbers worked out by NumPy; and Lightning's and torchmetrics'."""
+"""torchkeras' spelling: the loop of a net and its table, with numbers worked out by NumPy; and Lightning's and
+torchmetrics'.
+"""
 
 import importlib
 import pkgutil
@@ -131,7 +133,9 @@ def test_a_light_model_is_trained_by_a_trainer(tmp_path, capsys):
 
 
 def test_the_best_is_kept_and_enough_is_enough(tmp_path):
-    """On held-out rows that lie half the way: training ends `patience` epochs after the best, and not before `min_epochs`."""
+    """On held-out rows that lie half the way: training ends `patience` epochs after the best, and not before
+    `min_epochs`.
+    """
     half = (X[:4] @ W.T + B + Y[:4]) / 2.0
     halfway = DataLoader(TensorDataset(torch.tensor(X[:4]), torch.tensor(half)), batch_size=4)
     best = pl.callbacks.ModelCheckpoint(monitor="val_loss", mode="min", save_top_k=1)
@@ -235,7 +239,8 @@ def test_all_places_that_readers_import_are_spelled():
 
 @pytest.mark.parametrize("name", spelled())
 def test_a_name_that_is_not_there_is_refused_in_words(name):
-    """By each module, where it is asked for and where it is imported: which name, of what, and what is there instead."""
+    """By each module, where it is asked for and where it is imported: which name, of what, and what is there instead.
+    """
     module = importlib.import_module(f"levels_more.{name}")
     told = rf"{name} has no 'no_such_name'.*(here is|here are|lists|nearest) "
     assert not hasattr(module, "no_such_name")
