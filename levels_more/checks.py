@@ -63,7 +63,7 @@ def dtype_of(name, value, allowed="float32 float64 int64 bool"):
 
 
 def as_int64(array):
-    """An array of whole numbers, bools or whole floats as int64. Raises OverflowError for a number that is too large."""
+    """An array of whole numbers, bools or whole floats as int64. OverflowError: a number is too large."""
     numbers = array.astype(np.float64) if array.dtype.kind == "f" else array
     largest = np.uint64(2**63 - 1) if array.dtype.kind == "u" else 2.0**63 - 1024  # the largest float64 below 2^63
     if array.dtype.kind in "uf" and (beyond := numbers[abs(numbers) > largest]).size:
@@ -79,7 +79,7 @@ def as_tuple(value):
 
 
 def sizes(name, value):
-    """A shape as a tuple of whole numbers from 0 on: Python's, NumPy's or tensors. One number is a shape of one axis."""
+    """A shape as a tuple of whole numbers from 0 on: Python's, NumPy's, tensors. One number is a shape of one axis."""
     value = as_tuple(value)
     try:
         found = tuple(map(operator.index, value if isinstance(value, tuple | list) else (value,)))

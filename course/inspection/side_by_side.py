@@ -1,9 +1,9 @@
 """The levels side by side: for each part of a step the code of all levels, as a page, on paper and as text.
 
-What is shown is one or more compare.Comparison, or a framework_programs.Spellings. The page is made of plain tables, `<pre>` and
-`<details>`, so it can be read where styles and scripts are stripped, as on GitHub. Which columns stand beside each
-other is decided in side_by_side.css. `python -m course.practice.teaching pictures side_by_side` takes the picture that
-README.md shows.
+What is shown is one or more compare.Comparison, or a framework_programs.Spellings. The page is made of plain tables,
+`<pre>` and `<details>`, so it can be read where styles and scripts are stripped, as on GitHub. Which columns stand beside
+each other is decided in side_by_side.css. `python -m course.practice.teaching pictures side_by_side` takes the picture
+that README.md shows.
 """
 
 import html

@@ -206,7 +206,7 @@ class LambdaCallback(Callback):
 class CSVLogger(Callback):
     """Writes the numbers of each epoch to a file: a header, then a line for each.
 
-    The header has the names of the first epoch. Where a later one has others, these are left out, and missing ones empty.
+    The header has the names of the first epoch. What a later one has besides is left out, what it lacks stays empty.
     """
 
     def __init__(self, filename):

@@ -85,8 +85,8 @@ def input_batches(model, x, size, steps):
 def run_training(model, data, epochs, verbose, callbacks, validation=None, first=0, ahead=None):
     """Train for so many epochs, with a bar; Ctrl-C waits for the end of a piece. Returns the History.
 
-    data, validation: Datasets of batches, the second or None; verbose: 1 shows the bar, 2, and 1 where no bar can move, a
-    line for each epoch; first: the number of the first epoch, for callbacks; ahead: a `LookAhead`, where an epoch may
+    data, validation: Datasets of batches, the second or None; verbose: 1 shows the bar, 2, and 1 where no bar can move,
+    a line for each epoch; first: the number of the first epoch, for callbacks; ahead: a `LookAhead`, where an epoch may
     be done before the loop begins it. Raises KeyboardInterrupt, with the weights of the last whole step, and TypeError
     for no callbacks.
     """

@@ -123,7 +123,7 @@ def hold_interrupts():
 
 
 def shows_bars():
-    """Whether a bar can move here: in a terminal, or in a notebook. In a file it would leave nothing that one can read."""
+    """Whether a bar can move here: in a terminal, or in a notebook. In a file it would leave nothing to read."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 

@@ -59,7 +59,8 @@ class EagerStep(ShortFunction):
             self.renew()
             self.read, self.renewed = read, self.renewed + 1
             self.ours = all(map(of_levels, (type(optimizer), optimizer.update, type(optimizer.rate))))
-        if not (ACCELERATION.on and self.ours and self.renewed <= _OFTEN and at_once() and len(variables) == len(self.variables)):
+        quick = ACCELERATION.on and self.ours and self.renewed <= _OFTEN and at_once()
+        if not quick or len(variables) != len(self.variables):
             return False
         specs = [dw.spec if type(dw) is Tensor else None for dw in gradients]
         if specs != self.specs or not all(map(is_, variables, self.variables)):

@@ -151,7 +151,7 @@ class Function(low_level.Function):
         return _unflatten(result, iter(program.run([form, *tensors])))
 
     def at_each_call(self, args, options):
-        """What the function gives, op by op; from now on always. Numbers in it become tensors, as where it is traced."""
+        """What the function gives, op by op; from now on always. Numbers become tensors, as where it is traced."""
         result, tensors = self.whole(*args, **options), []
         self.eager = True
         form = _flatten(result, tensors, results=True)
