@@ -96,7 +96,7 @@ from levels.support.compiled import STANDS, compile_cpu, for_types
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`, a `dict` that prints as
 # a table (its class is folded). Beside it, `KINDS` holds a `Backend` for each kind of device: how it compiles, and what it does in
-# its own way. There is one kind so far, `cpu`; what its fields mean, we shall see one by one.
+# its own way. There is one kind so far, `cpu`.
 
 # %% tags=["hide-input"]
 #| export registry
@@ -598,7 +598,7 @@ def element_loop(function, x, places, numbers=()):
 
 
 # %% [markdown]
-# Dtypes do not mix on this level, so most planners begin by asking for the one dtype of their inputs:
+# Dtypes do not mix on this level. Most planners ask first for the one dtype of their inputs:
 
 
 # %%
@@ -615,8 +615,7 @@ def same_dtype(op, *inputs, kinds="f"):
 
 
 # %% [markdown]
-# The planner of all elementwise ops is folded. It asks: do dtypes, arrays and numbers fit the op, what is the common shape, and so
-# which loop is it?
+# The planner of all elementwise ops is folded. It asks what fits the op, and what the common shape is: so which loop is it?
 
 # %% tags=["hide-input"]
 #| export elementwise
@@ -1394,8 +1393,7 @@ checks.predict(
 )
 
 # %% [markdown]
-# What does one launch cost, however small? We time an addition of two single numbers, and predict the step from it. (A row's 16
-# operations were counted on level 1.)
+# What does one launch cost, however small? We time an addition of two single numbers, and predict the step from it.
 
 # %% tags=["nbval-ignore-output"]
 one, out = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8")
@@ -1411,9 +1409,8 @@ compare.cost(linear_regression, task, launches, nbytes, predicted)
 compare.by_op(linear_regression, short)
 
 # %% [markdown]
-# We had timed about the cheapest launch there is: one number, into an `out` that stood ready. The step's launches make new
-# buffers, and a product or a sum does more. The rest is Python between the launches, and looking at the clock. That is the price of
-# calling ops by name, one after the other. Level 3 will first add to it, and then win it back.
+# We had timed the cheapest launch: one number, into an `out` that stood ready. The step's launches make new buffers, and a
+# product does more. The rest is Python and the clock. Level 3 will first add to that, and then win it back.
 #
 # ### Side by side with level 1
 #
@@ -1426,7 +1423,7 @@ net = compare.measure(rings, hardware.tasks.dnn_classifier, dnn_classifier, last
 compare.side_by_side(line, net)
 
 # %% [markdown]
-# Level 1 walks over the rows and keeps its sums in registers. Each kernel of level 2 reads and writes whole buffers.
+# Level 1 keeps its sums in registers. Each kernel of level 2 reads and writes whole buffers.
 #
 # Who else has such a table? (From notebook 03 on their programs run on yours.)
 #

@@ -19,7 +19,7 @@ figures.you_are_here(4)
 # variables inside it. In the house of five levels, ops were the bricks. Now they become walls: a wall stands by itself, and
 # whoever builds with it need not count its bricks.
 #
-# ## A surprise to begin with (2 min)
+# ## A surprise to begin with (3 min)
 #
 # Do penguins with deeper bills weigh more? We fit a line through all 342 of them, mass over bill depth. Then we do the same
 # for the Adelies alone, for the Chinstraps and for the Gentoos.
@@ -828,7 +828,7 @@ for gradient in (1e-6, 1e6):
 # For SGD the rate is a factor. For Adam it is a distance, about as far as a weight moves in one step. So the two need rates of
 # their own, and one must not be judged at the other's.
 #
-# ## The race (5 min)
+# ## The race (7 min)
 #
 # Which optimizer is the faster, and does it matter? We begin with the plainer one and real numbers: the mass of 342
 # penguins in kg from the depth of their bills in mm.
@@ -1264,7 +1264,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% [markdown]
 # Nine in ten, where the commoner answer alone would be right in about half of all cases.
 #
-# ## What this level cost (2 min)
+# ## What this level cost (4 min)
 #
 # Layers, losses and optimizers are objects, and a step calls some of them. What do they cost?
 

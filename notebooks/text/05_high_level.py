@@ -446,7 +446,7 @@ print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losse
 #
 # **A good place to stop.** The loop is whole: it trains anything that has a step.
 #
-# ## A model (22 min)
+# ## A model (24 min)
 #
 # What is left is ease. Our student was put together by hand, and its step speaks of one layer, by its name. A **model** brings
 # its own `training` and `train_step`. It is a layer, so it has variables, and can be called. It comes in two steps: first a layer

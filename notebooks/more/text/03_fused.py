@@ -128,7 +128,7 @@ print(*[line for line in program.text.splitlines() if " = f" in line], sep="\n")
 # The op's own scalar function wrote each of these lines, the one that the kernel of level 2 is made from. Lanes hold neighbours
 # that never meet in a sum, so they reorder nothing, and float64 has them too.
 #
-# ## Products and sums (6 min)
+# ## Products and sums (5 min)
 #
 # Which programs are missing? The product of matrices is the one that counts, and it is the tile of
 # [more/02_matmul](02_matmul.ipynb) again. Neighbours in a row of the result are the lanes of a register. Up to sixteen such rows

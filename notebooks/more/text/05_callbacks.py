@@ -42,7 +42,7 @@ place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
 folder = Path(place.name)
 
 # %% [markdown]
-# ## Callbacks (21 min)
+# ## Callbacks (18 min)
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
 # If the loop knew all of it, nobody could read it. So it only tells its callbacks what happened. Here is one that

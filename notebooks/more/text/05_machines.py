@@ -168,7 +168,7 @@ print("alone ", *map(float.hex, tape.gradient(loss, w).numpy().ravel().tolist())
 # graph. We only have to go through it once:
 
 # %%
-page.source(partition.Cut.enter)
+page.source(partition.Partitioner.enter)
 
 # %% [markdown]
 # The table `BY_ROWS` says of each op when it goes row by row. An op that nobody entered there is done whole: slow, never

@@ -25,7 +25,7 @@ from levels_more.high_level.sklearn import DNNClassifier, DNNRegressor, Estimato
 task = tasks.linear()
 
 # %% [markdown]
-# ## In the company of scikit-learn (21 min)
+# ## In the company of scikit-learn (23 min)
 #
 # scikit-learn is the other great library of the field: its pipelines, searches and scores work with every
 # **estimator**, a class with `fit`, `predict` and a few rules. The rules are written down as tests. If a class of ours
