@@ -219,7 +219,7 @@ def same_dtype(op, *inputs, kinds="f"):
     dtypes, dtype = sorted({str(x.dtype) for x in inputs}), inputs[0].dtype
     if len(dtypes) > 1:
         given = " and ".join(f"{x.dtype}{list(x.shape)}" for x in inputs)
-        raise TypeError(f"{op}: dtypes {' and '.join(dtypes)} do not mix: its inputs are {given}; cast one of them")
+        raise TypeError(f"{op}: {given}: dtypes {' and '.join(dtypes)} do not mix; cast one")
     if dtype.kind not in kinds or dtype.itemsize not in (1, 4, 8):
         raise TypeError(f"{op}: has no kernel for {dtype}; cast it, to float32 for example")
     return dtype
