@@ -163,9 +163,8 @@ def cache_key(x):
         return type(x), *map(cache_key, x)
     if isinstance(x, (float, complex, np.inexact)):
         return type(x), repr(x)
-    if type(x).__eq__ is object.__eq__:  # equal to itself alone
-        return type(x), x
-    return type(x), x, repr(x)  # equal ones may hold 0.0 and -0.0
+    alone = type(x).__eq__ is object.__eq__  # equal to itself only; equal ones of others may hold 0.0 and -0.0
+    return (type(x), x) if alone else (type(x), x, repr(x))
 
 
 def even(batches):

@@ -1,7 +1,7 @@
 """From a program's text to bytes that this very processor runs. The work is LLVM's."""
 
-import functools
 import os
+import weakref
 from pathlib import Path
 
 import llvmlite
@@ -41,20 +41,32 @@ def optimised(text, target):
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = options.loop_unrolling = False  # loops run as written
     passes = llvm.create_pass_builder(target, options)
-    passes.getModulePassManager().run(module, passes)
+    manager = passes.getModulePassManager()
+    manager.run(module, passes)
+    # its own `close` finds an empty method before this one, and would keep all that the passes know (llvmlite 0.50)
+    llvm.newpassmanagers.NewPassManager._dispose(manager)
+    manager.detach()
     return module
 
 
-@functools.lru_cache(maxsize=256)
+_ENGINES = weakref.WeakValueDictionary()  # the text of a program -> its engine, as long as a program holds that
+
+
 def machine_code(text):
     """A program, ready to run: the engine that owns its code, and the address at which it begins."""
+    engine = _ENGINES.get(text) or _ENGINES.setdefault(text, _engine_of(text))
+    return engine, engine.get_function_address("program")
+
+
+def _engine_of(text):
+    """A new engine that holds a program's code, kept from another process or compiled now."""
     target = target_machine()
     cpu = target.triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     key = "\n".join((text, *cpu, llvmlite.__version__, repr(optimised.__code__.co_code)))
     if (code := kept(key)) is None:
         code = target.emit_object(optimised(text, target))
         keep(key, code)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())  # not the one that is full of writing
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return engine, engine.get_function_address("program")
+    return engine
