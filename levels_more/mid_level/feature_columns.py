@@ -30,7 +30,7 @@ class FeatureColumn(Made):
 def values_of(features, key):
     """The values under that name in a dict, as an array [batch]; a list may mix words, numbers and None.
 
-    Raises TypeError for what is no dict and for a masked array, ValueError for another shape than [batch].
+    Raises TypeError for what is no dict and for a masked array, ValueError for another shape than [batch] or [batch, 1].
     """
     if not hasattr(features, "keys"):
         raise TypeError(f"feature columns read a dict of columns, not a {type(features).__name__}")
@@ -40,6 +40,7 @@ def values_of(features, key):
     elif hasattr(values, "isna") and values.isna().any():
         values = values.to_numpy(np.float64, na_value=np.nan)
     values = np.asarray(without_mask(values), object if isinstance(values, (list, tuple)) else None)
+    values = values[:, 0] if values.shape[1:] == (1,) else values
     if values.ndim != 1 or len(values) != len(features[first]):
         told = f"column {key}: shape {values.shape}; expected one value a row, as many as in {first}"
         raise ValueError(f"{told}; got {reprlib.repr(features[key])}")

@@ -265,7 +265,7 @@ def encoded(column, **features):
 vocabulary, hashed = categorical_column_with_vocabulary_list, categorical_column_with_hash_bucket
 x = numeric_column("x")
 ERRORS = {
-    "misspelled": (encoded(x, xx=[1]), "no column is called 'x'; did you mean 'xx'"),
+    "misspelled": (encoded(x, xx=[1]), "no column is called 'x'; there are xx"),
     "no column at all": (encoded(x), "no column is called 'x'"),
     "no dict": (lambda: DenseFeatures([x])(np.ones((3, 1))), "read a dict of columns, not a ndarray"),
     "one number": (encoded(x, x=3.0), r"column x: shape \(\); expected one value a row"),
@@ -346,3 +346,10 @@ def test_the_sign_of_bill_depth_turns_when_the_species_enters():
     assert figure.axes[0].get_title() == "one line over all: -192 g per mm; told the species: +257"
     assert "-192 g per mm" in text and "three parallel lines of +257 g per mm" in text
     assert [label.get_text() for label in figure.axes[0].texts] == [*WORDS, "all penguins"]
+
+
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_a_column_may_be_one_of_a_matrix(kind):
+    given = {"flat": kind([1.0, 2.0]), "tall": kind([[3.0], [4.0]])}
+    columns = [numeric_column("flat"), numeric_column("tall")]
+    assert DenseFeatures(columns)(given).numpy().tolist() == [[1.0, 3.0], [2.0, 4.0]]
