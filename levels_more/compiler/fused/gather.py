@@ -10,7 +10,7 @@ from levels.hardware import Value
 from levels.low_level import NoProgram
 from levels_more.compiler.fused.programs import PARTS, check_small, single_part
 from levels_more.compiler.typed_assembler import all_lanes, assembler
-from levels_more.hardware.locks import once
+from levels_more.hardware.locks import while_held
 from levels_more.kernels.layout import as_slices
 
 ROWS = {  # op -> function(node) -> the node of its row numbers, how many rows there are, and what a number is called
@@ -56,7 +56,7 @@ def check_rows(limits, args, batches=None):
             raise IndexError(f"a {name} number is out of range: {told}")
 
 
-@once
+@while_held
 def gather_program(count, limit, width, dtype, checked=False):
     """out[count, width] = x[rows[i]] for each of `count` rows.
 
@@ -77,7 +77,7 @@ def gather_program(count, limit, width, dtype, checked=False):
     return a.assemble()
 
 
-@once
+@while_held
 def scatter_program(count, limit, width, dtype):
     """out[rows[i]] = Σ x[i], in the order of i, on zeros."""
     a = assembler("scatter_add", dtype, all_lanes(dtype))
@@ -92,7 +92,7 @@ def scatter_program(count, limit, width, dtype):
     return a.assemble()
 
 
-@once
+@while_held
 def one_hot_program(count, depth, dtype):
     """out[i, rows[i]] = 1, all others 0."""
     a = assembler("one_hot", dtype, all_lanes(dtype))

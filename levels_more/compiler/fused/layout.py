@@ -10,7 +10,7 @@ from levels.kernels import KERNELS, reduced
 from levels.low_level import NoProgram
 from levels_more.compiler.fused.programs import PARTS, check_small, single_part
 from levels_more.compiler.typed_assembler import Word, all_lanes, array_like, assembler, stored
-from levels_more.hardware.locks import once
+from levels_more.hardware.locks import while_held
 from levels_more.kernels.layout import as_slices
 from levels_more.kernels.random import ELEVEN, HIGH, LOW, philox
 
@@ -25,7 +25,7 @@ def _along(a, i, start, step, size):
     return Index(a, register if step == 1 else None, size, each)  # with another step the lanes lie apart
 
 
-@once
+@while_held
 def moves_program(shape, shapes, moves, dtype):
     """out[to] = x_k[source], of arrays in these shapes, for each of `moves`: (k, the sizes of its loops, to, source).
 
@@ -94,7 +94,7 @@ def _concat(node):
 LANES_IN_ONE = {"reduce_max": ("fmaximum", "smax"), "reduce_min": ("fminimum", "smin")}
 
 
-@once
+@while_held
 def extreme_program(op, before, within, after, dtype):
     """out[before, after] = the largest (or smallest) of x[before, within, after] over its middle."""
     last, a = after == 1, assembler("extreme", dtype, all_lanes(dtype))
@@ -124,7 +124,7 @@ def _extreme(node):
     return extreme_program(node.op, before, within, after, node.spec.dtype), [node, *node.inputs]
 
 
-@once
+@while_held
 def place_program(op, before, within, after, dtype):
     """out[before, after] = the first place in its middle of the largest (or smallest) of x[before, within, after]."""
     a = Assembler("place", dtype, 1 if after == 1 else all_lanes(dtype))
@@ -154,7 +154,7 @@ def _place(node):
     return place_program(node.op, before, within, after, x.spec.dtype), [node, x]
 
 
-@once
+@while_held
 def uniform_program(count, dtype):
     """out[i] = number i of the uniform ones in [0, 1) that follow `state`, two words: key and counter."""
     a, steps = Assembler("random_uniform", np.float64, all_lanes(np.dtype("f8"))), 2.0 ** (24 if dtype == "f4" else 53)

@@ -15,7 +15,7 @@ from levels.kernels import KERNELS, reduced
 from levels.low_level import NoProgram
 from levels_more.compiler.fused.threads import grid, shares
 from levels_more.compiler.typed_assembler import all_lanes, assembler
-from levels_more.hardware.locks import once
+from levels_more.hardware.locks import while_held
 from levels_more.kernels.matmul import WORTH_PACKING
 from levels_more.kernels.micro_kernel import TILE_ROWS, TILE_VECTORS
 
@@ -76,13 +76,13 @@ class _ProductWriter:
         write_sums(self.a, self.out, self.x, w, self.k, rows, j, column, self.turned_x)
 
 
-@once
+@while_held
 def product_program(m, k, n, dtype, turned_x, turned_w, rows=None, columns=None):
     """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns; its array `panel` is memory for k in each lane."""
     return _ProductWriter(m, k, n, dtype, turned_x, turned_w, rows or m, columns or n).a.assemble()
 
 
-@once
+@while_held
 def column_program(m, k, dtype):
     """out[m] = x[m, k] @ w[k], each a sum over the lanes."""
     a = Assembler("column", dtype)
@@ -119,7 +119,7 @@ def product_of(node, parts=1):
     return found
 
 
-@once
+@while_held
 def sum_program(before, within, after, mean, dtype, rows, columns, in_order=False):
     """out[before, after] = the sum, or mean, of x[before, within, after] over its middle; its first rows and columns.
 
@@ -150,7 +150,7 @@ def sum_of(node, parts=1, mean=False):
     return found
 
 
-@once
+@while_held
 def rows_program(function, inputs, rows, width, dtype):
     """out[rows, width] = this kernel of so many inputs: the rows side by side, a row written out."""
     a = Assembler("rows", dtype, all_lanes(dtype))
@@ -176,7 +176,7 @@ def row_kernel_of(node, parts=1):
     return found
 
 
-@once
+@while_held
 def fetch_program(batch, width, dtype, count):
     """out[i] = the row of x whose number is batches[now, i], for the first i."""
     a = assembler("fetch", dtype, all_lanes(dtype))
@@ -189,7 +189,7 @@ def fetch_program(batch, width, dtype, count):
     return a.assemble()
 
 
-@once
+@while_held
 def copy_program(count, dtype):
     """out = x"""
     a = assembler("copy", dtype, all_lanes(dtype))
@@ -199,7 +199,7 @@ def copy_program(count, dtype):
     return a.assemble()
 
 
-@once
+@while_held
 def keep_program(dtype):
     """out[now] = x[0]: what a step gives is kept in the place of that step."""
     a = assembler("keep", dtype, 1)
