@@ -54,8 +54,8 @@ def test_off_each_op_is_launched_alone_and_the_bits_are_the_same(switch):
 
 def test_each_piece_asks_the_switch(switch):
     switch.on = False
-    assert not composite_ops.joins("affine", constant(X))
-    assert multi_epoch.Ahead([0], 1, 2).single
+    assert not composite_ops.fuses("affine", constant(X))
+    assert multi_epoch.LookAhead([0], 1, 2).single
     optimizer, w = SGD(0.1), Variable(np.ones(3))
     optimizer.build([w])
     step = update_program.EagerStep(optimizer, optimizer.update)
