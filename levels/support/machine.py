@@ -53,20 +53,22 @@ _ENGINES = weakref.WeakValueDictionary()  # the text of a program -> its engine,
 
 
 def machine_code(text):
-    """A program, ready to run: the engine that owns its code, and the address at which it begins."""
-    engine = _ENGINES.get(text) or _ENGINES.setdefault(text, _engine_of(text))
-    return engine, engine.get_function_address("program")
+    """A program, ready to run: what owns its code, and the address at which it begins."""
+    held = _ENGINES.get(text) or _ENGINES.setdefault(text, _Engine(text))
+    return held, held.engine.get_function_address("program")
 
 
-def _engine_of(text):
-    """A new engine that holds a program's code, kept from another process or compiled now."""
-    target = target_machine()
-    cpu = target.triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    key = "\n".join((text, *cpu, llvmlite.__version__, repr(optimised.__code__.co_code)))
-    if (code := kept(key)) is None:
-        code = target.emit_object(optimised(text, target))
-        keep(key, code)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())  # not the one that is full of writing
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine
+class _Engine:
+    """Holds the code of a program. (In the `__del__` of LLVM's engine a thread could still find it; this has none.)"""
+
+    def __init__(self, text):
+        target = target_machine()
+        cpu = target.triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        key = "\n".join((text, *cpu, llvmlite.__version__, repr(optimised.__code__.co_code)))
+        if (code := kept(key)) is None:
+            code = target.emit_object(optimised(text, target))
+            keep(key, code)
+        # a target of its own: that one still holds all that it has written
+        self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+        self.engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self.engine.finalize_object()
