@@ -52,7 +52,7 @@ def flag(name, value):
 
 
 def meant(name, names):
-    """The one of these names that this one is a slip of, or None. Short words differ in a letter: mae, mse, rmse."""
+    """The name of these that a mistyped one stands for, or None. Short words are alike without a slip: mae, mse."""
     near = [*difflib.get_close_matches(name, names, 1), ""][0]
     slip = len(name) > 4 or sorted(near) == sorted(name)
     return near if slip and near[:1] == name[:1] else None

@@ -8,7 +8,7 @@ FILES = "cache", "calls", "checks", "compiled", "locks", "machine", "operators",
 
 
 def absent(front):
-    """A module's `__getattr__` (PEP 562) for the level `front`: its error says where the name is, or who has more.
+    """A module's `__getattr__` (PEP 562) for the level `front`: its error says where the name is, or where more is.
 
     An AttributeError, so that `hasattr` is false; in a `from … import …`, where Python drops its text, an ImportError.
     """

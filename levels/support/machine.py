@@ -43,7 +43,7 @@ def optimised(text, target):
     passes = llvm.create_pass_builder(target, options)
     manager = passes.getModulePassManager()
     manager.run(module, passes)
-    # its own `close` finds an empty method before this one, and would keep all that the passes know (llvmlite 0.50)
+    # the manager's `close` does nothing in llvmlite 0.50: without this line all passes would stay in memory
     llvm.newpassmanagers.NewPassManager._dispose(manager)
     manager.detach()
     return module
@@ -59,7 +59,7 @@ def machine_code(text):
 
 
 class _Engine:
-    """Holds the code of a program. (In the `__del__` of LLVM's engine a thread could still find it; this has none.)"""
+    """Owns the code of a program. (It has no `__del__`: during one, a weak reference would still lead to it.)"""
 
     def __init__(self, text):
         target = target_machine()
@@ -68,7 +68,7 @@ class _Engine:
         if (code := kept(key)) is None:
             code = target.emit_object(optimised(text, target))
             keep(key, code)
-        # a target of its own: that one still holds all that it has written
+        # a new target: the first one still holds what it made while it emitted the code
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
         self.engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self.engine.finalize_object()
