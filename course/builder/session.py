@@ -61,13 +61,13 @@ def remember(result) -> None:
     if cell_id:  # Lab sends it; nbclient and nbval do not, and run the saved file anyway
         RAN[cell_id] = source
     if key := blank_in(source):
-        # It needs more than this module may ask of who only builds.
+        # It needs more than a build may need: so it is imported only here.
         from course.practice.exercises.blanks import try_blank
 
         WRITTEN[key] = source
         print(try_blank(source, core_of(WATCHED[0]), key, result.success))
     if HOME[0] == ROOT / MINE:
-        from course.practice.session import replay, stops  # whether the reader has just come back, and where he is
+        from course.practice.session import replay, stops  # whether the reader has just come back, and to which cell
 
         if source.strip() and not replay.restore_state(WATCHED[0]):
             stops.note_cell(WATCHED[0], cell_id, source)

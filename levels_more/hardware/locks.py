@@ -33,5 +33,5 @@ def once(make):
 
 
 def while_held(make):
-    """The same for programs of certain sizes: one is kept as long as somebody refers to it, and then given back."""
+    """The same for programs of certain sizes: one is kept as long as something refers to it, and then given back."""
     return _by_one_thread(make, weakref.WeakValueDictionary())

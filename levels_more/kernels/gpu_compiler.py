@@ -1,4 +1,4 @@
-"""The compiler of a GPU: who calls a scalar function there, and what it has for the functions of level 1."""
+"""The compiler of a GPU: the threads that call a scalar function, and what stands for the functions of level 1."""
 
 import functools
 import inspect

@@ -45,7 +45,7 @@ _WORKERS = _Workers()
 
 
 def _worker():
-    """A greenlet that runs threads of the block at work while there are fresh ones, and returns to who calls here."""
+    """A greenlet that runs threads of the block at work while there are fresh ones, and returns to its caller."""
     runner = _WORKERS.idle.pop() if _WORKERS.idle else greenlet(_work)
     runner.parent = getcurrent()
     return runner
