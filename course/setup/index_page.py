@@ -38,7 +38,7 @@ def entry(root: Path, name: str) -> Entry:
 
 def counted(root: Path, name: str) -> int:
     """The minutes of a notebook by the rule, without what is optional; the headings round each section by itself."""
-    return round(minutes.total(minutes.sections(from_text(root, name).cells, root)))
+    return round(minutes.total(minutes.sections(from_text(root, name).cells, root, name)))
 
 
 def rows(root: Path, names: list[str], folder: str = "") -> str:

@@ -19,7 +19,7 @@ build.watch("01_hardware")  # so that the last cell can tell which cells are not
 figures.you_are_here(1)
 
 # %% [markdown]
-# ## A surprise to begin with (2 min)
+# ## A surprise to begin with (3 min)
 #
 # Here are 2²⁵ ones, as 32-bit numbers. We add them up twice: with `sum`, and with `cumsum`, whose last entry is the sum
 # of everything. Before a surprise this course asks what you expect: run the grey line, choose, commit, then run the next cell.
@@ -52,7 +52,7 @@ print(f"cumsum {x.cumsum()[-1]:.0f}")
 # levels will agree to the last bit.
 
 # %% [markdown]
-# ## The line, in plain Python (9 min)
+# ## The line, in plain Python (10 min)
 #
 # Four hundred points. Each has two inputs `x1`, `x2` and one answer `y`, made as `2·x1 - 3·x2 + 3` plus noise of
 # standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for them. We call this task *the line*. A
@@ -179,7 +179,7 @@ print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
 # rest of this notebook does the same work without Python: in instructions for the machine.
 
 # %% [markdown]
-# ## One instruction (12 min)
+# ## One instruction (14 min)
 #
 # A processor's instructions know nothing of lists or loops. A **register** is a place for one number inside the processor,
 # an **address** a place in memory. A program **loads** a number from memory into a register, does **arithmetic** between
@@ -331,7 +331,7 @@ z
 # **A good place to stop.** You can write an instruction, and the record says what the line's program must answer.
 
 # %% [markdown]
-# ## A loop (7 min)
+# ## A loop (8 min)
 #
 # Four zeros asked for it: the program ran once, for the first number. A loop is made of blocks, and of jumps between them. A
 # block begins with a name that one can jump to:
@@ -424,7 +424,7 @@ print("y", y, " x", x)
 # notebook would be gone. So memory needs shapes, and the assembler must know them.
 
 # %% [markdown]
-# ## Buffers that know their end (11 min)
+# ## Buffers that know their end (32 min)
 #
 # Each device, a CPU or a GPU, has memory of its own. What we must know of a piece of it is its device, its shape and its dtype: its
 # **Spec**. Shape and dtype say how many bytes it takes.
@@ -1112,7 +1112,7 @@ except ValueError as error:
 # **A good place to stop.** An assembler stands that writes loops, and lets no address leave its array.
 
 # %% [markdown]
-# ## The line as a program (21 min)
+# ## The line as a program (26 min)
 #
 # First a small piece: the loss of ten rows. Two things are new.
 #
@@ -1389,7 +1389,7 @@ figures.regression(penguins, penguin_fit)
 # **A good place to stop.** The line is trained by your own instructions, to the last bit.
 
 # %% [markdown]
-# ## Lanes (1 min)
+# ## Lanes (2 min)
 #
 # Most processors have wider registers, too: one instruction adds 4, 8 or 16 pairs of float32 at once. Each place in such a
 # register is a **lane**, a way of working called *SIMD*; with one lane it is *scalar*.
@@ -1419,7 +1419,7 @@ print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]
 # The same to these three digits. What the lanes gain, we measure below.
 
 # %% [markdown]
-# ## A net (17 min)
+# ## A net (25 min)
 #
 # Two rings of points, one inside the other. No line parts them. A small deep neural network (DNN) does. It has three **dense
 # layers**; each is several lines side by side, its **units**:
@@ -1786,7 +1786,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # **A good place to stop.** Both tasks are trained by your own instructions; what remains is what they cost.
 
 # %% [markdown]
-# ## What a step costs (7 min)
+# ## What a step costs (10 min)
 #
 # Three numbers tell the speed of a machine. Its **peak** is how many operations on numbers (**flops**) a core does in a
 # second. Its **bandwidth** is how many bytes it reads from memory in a second. And a **launch**, one call of a program,
@@ -1926,7 +1926,7 @@ widgets.explore(
 # when they "fill the machine". One large program hides it, too: that is what a compiler does, on level 3.
 
 # %% [markdown]
-# ## Side by side with plain Python (1 min)
+# ## Side by side with plain Python (6 min)
 #
 # Below this level there is only plain Python, number 0: `course/reference.py`. Here are both, mark by mark; a click on *Two rings*
 # shows the net. **"5 more lines" opens what a line calls**, and a click on a level's name tells what a step of it is made of. In

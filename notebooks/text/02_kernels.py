@@ -19,7 +19,7 @@ build.watch("02_kernels")
 figures.you_are_here(2)
 
 # %% [markdown]
-# ## A surprise to begin with (2 min)
+# ## A surprise to begin with (3 min)
 #
 # We add an array to itself: once with 1 number in it, once with 1,000.
 
@@ -92,7 +92,7 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 from levels.support.compiled import STANDS, compile_cpu, for_types
 
 # %% [markdown]
-# ## A name and a table (8 min)
+# ## A name and a table (10 min)
 #
 # An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`, a `dict` that prints as
 # a table (its class is folded). Beside it, `KINDS` holds a `Backend` for each kind of device: how it compiles, and what it does in
@@ -222,7 +222,7 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 # `out` of two numbers it would write three. But which program it is, and which `out` is right, follow from shapes and dtypes
 # alone. So both can be settled once.
 #
-# ## A plan, made once (14 min)
+# ## A plan, made once (19 min)
 #
 # What a call with these shapes and dtypes will do is a **plan**. It holds the Spec of the result, how many bytes are moved, and
 # the program. Plans are kept, and the way of a launch is this:
@@ -496,7 +496,7 @@ counted(lambda: [launch("twice", None, three) for _ in range(2)])
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
 # %% [markdown]
-# ## One scalar function, one loop (16 min)
+# ## One scalar function, one loop (21 min)
 #
 # Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write the
 # loop around it, as a text. Two arrays of one shape need one loop, over all their numbers as over one long row:
@@ -768,7 +768,7 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #
 # **A good place to stop.** Seventeen ops stand in the table: a scalar function each, one loop for all.
 #
-# ## Many numbers become one (8 min)
+# ## Many numbers become one (11 min)
 #
 # A sum is not elementwise: many numbers become one. A loop begins at a number, `start`, and takes in one more with a function,
 # `combine`. So an op needs no loop of its own. It gives the number and the function, and gets the loop:
@@ -918,7 +918,7 @@ kernel("reshape", planner=plan_reshape)(lambda x: x)
 float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 
 # %% [markdown]
-# ## Rows by number (3 min)
+# ## Rows by number (4 min)
 #
 # A batch is rows of the data picked by number. A wrong number must not read somebody else's memory. Its planner sees any array
 # as a matrix, through `views`. And of `x` only the picked rows are read, so it counts the bytes itself.
@@ -961,7 +961,7 @@ table = cpu.put(np.arange(6.0).reshape(3, 2))
 launch("gather", None, table, cpu.put(np.array([2, 0, 2]))).numpy().tolist()
 
 # %% [markdown]
-# ## The product, and the order of its loops (13 min)
+# ## The product, and the order of its loops (15 min)
 #
 # The matrix product has three loops, over the rows `i` and the columns `j` of the result and over `k`. For each result the sum
 # runs over `k` upwards from 0.0; that is the record's order. Here is the definition, as it stands in books:
@@ -1089,7 +1089,7 @@ KERNELS
 # %% [markdown]
 # **A good place to stop.** All kernels of both tasks are in the table.
 #
-# ## Your own kernel (6 min)
+# ## Your own kernel (8 min)
 #
 # A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, with no branch. Put it into the table, and
 # every level above runs it. The door for that is `use`, a *context manager*: what stands before `yield` runs when the `with`
@@ -1166,7 +1166,7 @@ print(KERNELS["relu", "cpu"] is mine)
 # The course's own relu is `select(x <= 0.0, 0.0, x)`, which also works where no number is known yet, in notebook 01's programs. `mine`
 # asks with `if`, so with it the levels above run op by op: the same numbers, more slowly. Level 3 says so.
 #
-# ## The two tasks on this level (12 min)
+# ## The two tasks on this level (16 min)
 #
 # ### Data
 #
@@ -1370,7 +1370,7 @@ with use("relu", "cpu", mine):
 print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 
 # %% [markdown]
-# ## What this level cost (4 min)
+# ## What this level cost (9 min)
 #
 # As on level 1 we count first. A thousand steps are launched, and each launch adds to its plan:
 

@@ -22,7 +22,7 @@ figures.you_are_here(3)
 # derivatives](more/03_second_derivatives.ipynb), [several devices](more/03_devices.ipynb), [passes](more/03_passes.ipynb),
 # [guards](more/03_guards.ipynb), [fused programs](more/03_fused.ipynb).
 #
-# ## A surprise to begin with (2 min)
+# ## A surprise to begin with (3 min)
 #
 # The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit. (In
 # Python, `1e-20j` is an imaginary number: 1e-20 times the root of -1.)
@@ -60,7 +60,7 @@ from course.inspection import framework_programs
 framework_programs.here("torch", "low", "linear")
 
 # %% [markdown]
-# ## The door (8 min)
+# ## The door (10 min)
 #
 # On level 2 we launched kernels by name. Let a type of our own do that. Python hands `x * w` to the type of `x`, and this one
 # hands the *name* of the op on, to one function: the door. It takes notes. (`None`: launch finds memory for the result.)
@@ -218,7 +218,7 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay (4 min)
+# ## Numbers come in, variables stay (8 min)
 #
 # `constant` makes a tensor of numbers, and `as_tensor` of whatever comes: in `x * 2.0` the 2.0 takes the dtype of `x`. (Folded. The
 # heart is level 1's `put`; the rest says which dtype.)
@@ -430,7 +430,7 @@ def sigmoid(x):
 #
 # By hand it is exact, and takes a person. Notebook 01's nudge takes no person, but rounds. We want it exact, and no person.
 #
-# ## The tape (6 min)
+# ## The tape (7 min)
 #
 # The second guest comes in a `with` block. He passes each op on to `below`, who stood there before him, and writes down a record:
 # the op's name, its inputs, its attributes, its result. (He notes variables, too, for a check.)
@@ -501,7 +501,7 @@ VJPS = {  # op -> for each input (dy, y, *inputs, **attrs) -> its gradient; None
 # %% [markdown]
 # **A good place to stop.** Tensors pass a door, a tape has written four ops down, and each op knows its way back.
 #
-# ## The walk back (9 min)
+# ## The walk back (10 min)
 #
 # It starts with the loss, whose gradient is 1. At each record the rules of the op hand the result's gradient on to the inputs.
 # `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor that the tape wrote down for `w`.)
@@ -581,7 +581,7 @@ widgets.explore(
 )
 
 # %% [markdown]
-# ## Ten rows (11 min)
+# ## Ten rows (15 min)
 #
 # A batch of ten rows, and a bias of shape (1, 4) that all of them share:
 
@@ -778,7 +778,7 @@ dw, db = tape.gradient(loss, [w, b])
 print(f"w gets {float(dw)}, b gets {float(db)}")
 
 # %% [markdown]
-# ## Every rule meets a nudge (2 min)
+# ## Every rule meets a nudge (3 min)
 #
 # A rule is easily wrong, and nothing complains. So nudge one number of a matrix up and down, and ask the tape for the same slope:
 
@@ -812,7 +812,7 @@ print(f"by a wrong tape {by_tape(constant(start)):.6f}")
 VJPS["multiply"] = right
 
 # %% [markdown]
-# ## A train step (4 min)
+# ## A train step (7 min)
 #
 # Who trains a model needs a list of all its variables. A **module** (`Module`, folded) finds them in its attributes, and gives and
 # takes them as NumPy arrays, its **weights**.
@@ -929,7 +929,7 @@ print(f"a step {t_step:.0f} µs")
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
-# ## Written down, not run (15 min)
+# ## Written down, not run (18 min)
 #
 # The third guest computes nothing. A plan tells the result's shape before any number is known. So he writes each op down, and
 # gives back a tensor that has a shape and no numbers (it names a `source`, and so gets no memory). In the smallest form:
@@ -1187,7 +1187,7 @@ dce(before)
 # %% [markdown]
 # Such a **pass** takes a graph and gives one that computes the same with less. (Our own step had nothing to drop.)
 #
-# ## Replay (4 min)
+# ## Replay (5 min)
 #
 # The easiest way to run a graph is to run its ops in order. The plans are found once. (`renamed`: the same numbers, as another
 # tensor. `over`, for many steps, comes later.)
@@ -1259,7 +1259,7 @@ print(hundred(lambda *args: replay.run(args)[0]) == losses[:100])
 # %% [markdown]
 # The same losses, and nothing of the step's Python. But each op is still a launch.
 #
-# ## The program by rows (4 min)
+# ## The program by rows (13 min)
 #
 # No row of the batch asks another one. Then the rows are added up, and then the variables change. A map over rows, sums over
 # rows, an update: that is the program that you wrote by hand in notebook 01. Let the same assembler write it.
@@ -1541,7 +1541,7 @@ print(len(program.program.text.splitlines()), "lines of LLVM's language")
 #
 # **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
 #
-# ## `function` (5 min)
+# ## `function` (11 min)
 #
 # What is left is to do all of that once: trace, make smaller, write the program, keep it. In its smallest form:
 
@@ -1749,7 +1749,7 @@ print(f"µs a step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.1f
 # With all steps in one call there is no Python between them, and a step costs about what level 1's did. (A function with
 # `if x > 0.0:` in it is refused: while it is traced, nobody knows. `where`, in [more ops](more/03_more_ops.ipynb), chooses instead.)
 #
-# ## The two tasks on this level (5 min)
+# ## The two tasks on this level (7 min)
 #
 # The step is what it was. `@function` stands above it, and the loop over the batches is one call, `over`.
 
@@ -1844,7 +1844,7 @@ print("losses equal: ", bool((ring_fit.losses == below.losses).all()))
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# ## What this level cost (2 min)
+# ## What this level cost (7 min)
 #
 # A step of the net has some fifty launches. In the program an op is an instruction or a few:
 

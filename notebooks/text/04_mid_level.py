@@ -19,7 +19,7 @@ figures.you_are_here(4)
 # variables inside it. In the house of five levels, ops were the bricks. Now they become walls: a wall stands by itself, and
 # whoever builds with it need not count its bricks.
 #
-# ## A surprise to begin with (3 min)
+# ## A surprise to begin with (4 min)
 #
 # Do penguins with deeper bills weigh more? We fit a line through all 342 of them, mass over bill depth. Then we do the same
 # for the Adelies alone, for the Chinstraps and for the Gentoos.
@@ -65,7 +65,7 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
 # A model is only as good as the columns it is given, and real models take many columns. So they are made of parts, and each
 # part has to look after its own weights.
 #
-# ## A part owns its variables (26 min)
+# ## A part owns its variables (31 min)
 #
 # On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
 # What it computes is the formula of both tasks, for any number of **units**. A unit is one column of the kernel, and makes one
@@ -384,7 +384,7 @@ twice
 #
 # **A good place to stop.** A layer makes its own weights, and no two units are twins.
 #
-# ## What is wrong: losses (13 min)
+# ## What is wrong: losses (16 min)
 #
 # A **loss** says in one number how wrong a prediction is. The square of the error is yours: take the difference and multiply it by
 # itself, for each number of y. The mean comes later.
@@ -584,7 +584,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 #
 # **A good place to stop.** Layers stand, and two losses that say in one number how wrong they are.
 #
-# ## What to do about it: optimizers (16 min)
+# ## What to do about it: optimizers (21 min)
 #
 # An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of
 # it that is called the **rate**. This one is yours:
@@ -828,7 +828,7 @@ for gradient in (1e-6, 1e6):
 # For SGD the rate is a factor. For Adam it is a distance, about as far as a weight moves in one step. So the two need rates of
 # their own, and one must not be judged at the other's.
 #
-# ## The race (7 min)
+# ## The race (10 min)
 #
 # Which optimizer is the faster, and does it matter? We begin with the plainer one and real numbers: the mass of 342
 # penguins in kg from the depth of their bills in mm.
@@ -938,7 +938,7 @@ race.fewest(run, {"SGD": SGD, "Adam": Adam}, inputs, kilograms, RATES)
 #
 # **A good place to stop.** Layers, losses and optimizers stand, and scaling has beaten both optimizers.
 #
-# ## Data that arrives in batches (5 min)
+# ## Data that arrives in batches (9 min)
 #
 # A step wants its rows in batches, in another order each time. Rows lie in memory, so a batch is a few row numbers. We could
 # write them with a generator. It has one flaw:
@@ -1099,7 +1099,7 @@ one_by_one = [float(mean(x, y)) for x, y in in_batches()]
 print(batches.shape, mean.over(*arrays, batches).numpy().tolist() == one_by_one)
 
 # %% [markdown]
-# ## The surprise, explained (2 min)
+# ## The surprise, explained (3 min)
 #
 # The lines at the beginning could not know the species: a species is a word. What number should stand for it? Not 0, 1, 2: that
 # would say that Chinstraps stand half-way between Adelies and Gentoos. A name is no size. So each species gets a column of its
@@ -1131,7 +1131,7 @@ penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 # The sign has turned. 257 lies between the three slopes of the beginning: this model may lift the line for a species, not tilt
 # it. (The lines of Adelies and Chinstraps lie on each other.) The weight of a column answers for all that the model was not told.
 #
-# ## The two tasks on this level (10 min)
+# ## The two tasks on this level (11 min)
 #
 # ### Data
 
@@ -1264,7 +1264,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% [markdown]
 # Nine in ten, where the commoner answer alone would be right in about half of all cases.
 #
-# ## What this level cost (4 min)
+# ## What this level cost (9 min)
 #
 # Layers, losses and optimizers are objects, and a step calls some of them. What do they cost?
 

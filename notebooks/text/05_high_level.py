@@ -18,7 +18,7 @@ figures.you_are_here(5)
 # **row number** says which row of an array is meant, and a **dataset** hands out batches: for each step, the rows of a few row
 # numbers.
 #
-# ## A surprise to begin with (6 min)
+# ## A surprise to begin with (8 min)
 #
 # In Keras a model is made and trained in four lines:
 #
@@ -106,7 +106,7 @@ for level in (hardware, kernels, low_level, mid_level):
 # Each of these is one small piece. We write them one by one, put them into one loop, and the loop into a model. The third is
 # yours, in three blanks.
 #
-# ## The loop, taken apart (29 min)
+# ## The loop, taken apart (33 min)
 #
 # ### 1 · Speed: a pass is one call
 #
@@ -446,7 +446,7 @@ print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losse
 #
 # **A good place to stop.** The loop is whole: it trains anything that has a step.
 #
-# ## A model (24 min)
+# ## A model (29 min)
 #
 # What is left is ease. Our student was put together by hand, and its step speaks of one layer, by its name. A **model** brings
 # its own `training` and `train_step`. It is a layer, so it has variables, and can be called. It comes in two steps: first a layer
@@ -751,7 +751,7 @@ for wrong in (lambda: model.compile("adm"), lambda: model.fit(task.x, task.y[:30
 # %% [markdown]
 # **A good place to stop.** You have a model with `compile`, `fit`, `evaluate` and `predict`.
 #
-# ## A callback (8 min)
+# ## A callback (10 min)
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
 # If the loop knew all of it, nobody could read it. So it only tells its callbacks what happens, in the order of their list. They may
@@ -851,7 +851,7 @@ figures.by_heart(by_heart.history.history, patient.best_epoch, patient.patience)
 # Eight callbacks like Keras', `EarlyStopping` and `ModelCheckpoint` among them, stand in *more/05_callbacks*.
 
 # %% [markdown]
-# ## The two tasks on this level (10 min)
+# ## The two tasks on this level (12 min)
 #
 # ### Data
 
@@ -983,7 +983,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # **A good place to stop.** Five levels train both tasks, to one answer.
 #
-# ## The five side by side (4 min)
+# ## The five side by side (9 min)
 #
 # Here is the course on one screen: the columns that you know, for all five levels. The upper levels stand above the lower ones,
 # as in the house.
@@ -1026,7 +1026,7 @@ compare.side_by_side(line, net)
 # whole training where a compiler has been at work.
 
 # %% [markdown]
-# ## What this level cost (5 min)
+# ## What this level cost (6 min)
 #
 # The losses are equal, so only the time can tell the levels apart.
 

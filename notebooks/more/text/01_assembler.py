@@ -36,7 +36,7 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (10 min)
+# ## Lanes (11 min)
 #
 # A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. What is one number, such as a learning
 # rate, `spread` repeats in every lane. LLVM takes two instructions for it: put it into lane 0, then copy lane 0 everywhere.
@@ -69,7 +69,7 @@ page.source(Loops.loop, Loops.counters)
 page.source(Assembler.load)
 
 # %% [markdown]
-# ## What is checked at a call (9 min)
+# ## What is checked at a call (10 min)
 #
 # A program reads and writes memory, and nobody looks after it while it runs. So all is looked at before: each buffer's dtype and
 # shape, each index that may leave its array, each row number.
@@ -101,7 +101,7 @@ except IndexError as error:
 # Row 10 would lie behind the last of the ten, and the call says so.
 
 # %% [markdown]
-# ## A call (3 min)
+# ## A call (4 min)
 #
 # `bind` writes a block of 64-bit words: addresses, sizes, and numbers as their bits. The machine code gets one argument, the
 # address of that block, so every program is called in the same way.
@@ -147,7 +147,7 @@ with a.loop("rows") as i:
 print(listing(a.assemble()))
 
 # %% [markdown]
-# ## An instruction of your own (1 min)
+# ## An instruction of your own (2 min)
 #
 # LLVM has more instructions than operators. They are called by name, like functions: `named("sqrt", v)` writes the square
 # root. Here is the hypotenuse, in lanes:

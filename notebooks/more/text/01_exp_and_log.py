@@ -33,7 +33,7 @@ figures.you_are_here(1)
 page.source(select, rint)
 
 # %% [markdown]
-# ## The exponent, in the bits (4 min)
+# ## The exponent, in the bits (5 min)
 #
 # A whole number n, plus the bias of the format, *is* the exponent of 2ⁿ once it is shifted to its place. Read the first half of
 # each function: it is for Python's floats. The second half writes the same as instructions. `scaled` goes in two steps, because 2ⁿ
@@ -56,7 +56,7 @@ page.source(exponent)
 exponent(12.0)
 
 # %% [markdown]
-# ## eˣ (3 min)
+# ## eˣ (4 min)
 #
 # 12 is 2⁴ · 0.75, and 0.75 lies between √½ and √2. Now eˣ. Write x = n·log 2 + r with a whole number n and a small r. Then eˣ
 # = 2ⁿ·eʳ, and for a small r a polynomial is as exact as the format. `log 2` is split into a short number and a rest, so that
@@ -80,7 +80,7 @@ print(f"       exp: {EXP[elementary._DOUBLE](1.0):.15f}   math.e {math.e:.15f}")
 # %% [markdown]
 # Each term adds digits, until the format has no more.
 #
-# ## log x (5 min)
+# ## log x (6 min)
 #
 # For log x the way back: x = 2ᵉ·(1 + f), so log x = e·log 2 + log(1 + f), and a polynomial in s = f/(2 + f) does the rest. It is
 # cut into two, the even powers and the odd ones, so that a processor can run both at once. Scheme and float64 numbers:

@@ -27,7 +27,7 @@ from levels_more.hardware.gpu.device import GpuError, cuda, launch_kernel
 from levels_more.hardware.gpu.scheduler import count_traffic
 
 # %% [markdown]
-# ## A hundred thousand threads (3 min)
+# ## A hundred thousand threads (4 min)
 #
 # A CPU core hides the distance to memory behind caches. A **GPU** (graphics processing unit) hides it behind other work. It
 # holds very many threads, each with its registers ready. When one waits for memory, another one goes on. How many does it
@@ -64,7 +64,7 @@ def add_vectors(x, y, out):
 # and on a large GPU. Within a block, 32 threads with neighbouring numbers form a **warp**: they go in step, one instruction
 # for all ([Lindholm and others, 2008](https://doi.org/10.1109/MM.2008.31)).
 #
-# ## A machine to practise on (10 min)
+# ## A machine to practise on (12 min)
 #
 # You may have no such machine here, and a real one is a poor teacher. A thread that reads past the end of an array gets some
 # number. Two threads that disturb each other do so once in a thousand runs. So there is a simulator. It runs the very same
@@ -124,7 +124,7 @@ page.source(gpu_memory.note)
 page.source(scheduler.SimulatedLaunch.block)
 
 # %% [markdown]
-# ## A warp goes to memory together (4 min)
+# ## A warp goes to memory together (5 min)
 #
 # The threads of a warp reach an instruction at the same time. What they ask for is fetched in pieces of 128 bytes
 # ([CUDA programming guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/); newer GPUs can leave out quarters of a
@@ -171,7 +171,7 @@ scheduler.SEGMENT = 128
 # %% [markdown]
 # Quarters help those whose neighbours lie far apart, up to four times. They help nobody else.
 #
-# ## Shared memory, and the barrier (9 min)
+# ## Shared memory, and the barrier (11 min)
 #
 # A block adds up its numbers. Each thread puts one into **shared memory**, which all threads of the block can read and write.
 # Then half of the threads add a second number to theirs, then a quarter, until thread 0 has it all: 5 steps for 32 numbers.
@@ -255,7 +255,7 @@ def wait_in_a_branch(x):
 tell(wait_in_a_branch, 1, 32, terms)
 
 # %% [markdown]
-# ## A matrix product in tiles (6 min)
+# ## A matrix product in tiles (7 min)
 #
 # One thread for each element of the output: it walks along a row of `a` and down a column of `b`. All threads of a row read
 # the same row of `a`, each for itself. Shared memory ends that. The block loads a **tile** of each matrix, every thread one
@@ -311,7 +311,7 @@ for multiply in (matmul_plain, matmul_tiled):
 # %% [markdown]
 # Of the two barriers of `matmul_tiled`, the second one is easily forgotten. Take it away, and see what is named.
 #
-# ## The device (2 min)
+# ## The device (3 min)
 #
 # A GPU joins the pool when `levels_more.hardware` is imported: its module enters `make_gpu` in `MAKERS`, beside the CPU's. What is
 # real about it depends on your computer. If a driver can be loaded, numba's CUDA is asked. Its buffers are then numba's arrays, and the kernel is compiled for it: `cuda` in it becomes numba's `cuda`, and every function
@@ -335,7 +335,7 @@ for attempt in (
         print(error)
 
 # %% [markdown]
-# ## The task, on a GPU (7 min)
+# ## The task, on a GPU (8 min)
 #
 # The linear regression again, in float32. One block, a thread for each row of the batch. Each computes its error and its part
 # of the gradients. The parts are added up in shared memory, in pairs, and four threads update what there is to update.

@@ -31,7 +31,7 @@ figures.you_are_here(1)
 page.source(seconds)
 
 # %% [markdown]
-# ## How far away is memory? (8 min)
+# ## How far away is memory? (10 min)
 #
 # To find out how long one load takes, each load must wait for the one before. So we make a chain: every element holds
 # the number of the next one. The chain visits one element in every cache line. The order is random, so that nothing can
@@ -86,7 +86,7 @@ print(f"by rows {by_rows * 1e3:.0f} ms, by columns {by_columns * 1e3:.0f} ms: {b
 del x
 
 # %% [markdown]
-# ## How much can it read? (3 min)
+# ## How much can it read? (4 min)
 #
 # Loads that do not wait for each other overlap. So another number tells how fast a program can stream through memory: the
 # **bandwidth**. This program reads everything, 16 lanes at a time or however many there are, in eight independent sums.
@@ -101,7 +101,7 @@ figures.bandwidths(sizes, [measure_reading(cpu, size) for size in sizes], figure
 # (The core asks NumPy's `max` for its bandwidth, which reads each number once: one line, and about as quick.)
 
 # %% [markdown]
-# ## How fast does it compute? (5 min)
+# ## How fast does it compute? (6 min)
 #
 # An addition takes a few turns of the processor's clock, but a core can begin one or two in every turn, if they do not need
 # each other's results. So the speed depends on how many sums the program keeps going at once. This one does nothing but
@@ -147,7 +147,7 @@ print(f"a step of the line takes    {1e6 * compare.step_time(line, tasks.linear(
 Pool(pool())
 
 # %% [markdown]
-# ## The roofline (5 min)
+# ## The roofline (6 min)
 #
 # How fast *can* a program be? If it does many operations on each byte, the peak bounds it; if few, the bandwidth.
 # Operations per byte on one axis, operations per second on the other: the bound looks like a roof. We put two programs

@@ -48,7 +48,7 @@ from levels_more.hardware.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloa
 # 1982](https://doi.org/10.1109/MC.1982.1653825)). The weight stays in its cell, and numbers flow past it, from
 # neighbour to neighbour, over wires that are as short as wires can be. Nothing is loaded or stored on the way.
 #
-# ## One cell, then many (6 min)
+# ## One cell, then many (8 min)
 #
 # In each cycle a cell does three things:
 #
@@ -96,7 +96,7 @@ print(systolic(flow_x, flow_w))
 print("equal to x @ w:", bool((systolic(flow_x, flow_w) == flow_x @ flow_w).all()))
 
 # %% [markdown]
-# ## bfloat16 (3 min)
+# ## bfloat16 (4 min)
 #
 # Half the bits are half the wires, and a multiplier's area grows with the square of the bits it multiplies. So the x and the
 # weights enter in **bfloat16**, the upper half of a float32: eight bits of exponent, eight significant bits
@@ -127,7 +127,7 @@ for number in (1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8, 0.1, 3.4e38, -0.0, np.nan):
 # 1 + 2⁻⁸ is a tie between 1 and 1 + 2⁻⁷, and so is 1 + 3·2⁻⁸ between 1 + 2⁻⁷ and 1 + 2⁻⁶. The largest float32 are too large
 # for bfloat16.
 #
-# ## Instructions (10 min)
+# ## Instructions (11 min)
 #
 # A TPU has four **units** that work side by side. One slides a tile of 128 x 128 weights into the cells; one is the array;
 # one adds the bias and applies the activation; one writes results to memory. A program is a list of instructions, each for one
@@ -170,7 +170,7 @@ dense_program(inputs=200, units=100, function="relu", b="b")
 # **A good place to stop.** A layer is a short program for the array, and you can count its cycles.
 
 # %% [markdown]
-# ## The device (4 min)
+# ## The device (5 min)
 #
 # A TPU v2 chip has two cores, and each has one such array. Our device is one core: a `Device` as all others in the pool, with
 # memory and dtypes of its own. What it has no number for, it refuses. Its speed is not measured, since there is nothing to
@@ -213,7 +213,7 @@ print(f"largest error {np.abs(product - tall_x @ tall_w).max():.2f}, of numbers 
 # last row of the first has entered and not when its last sum has left. The error is that of bfloat16: up to one part in 256 for
 # each x and each weight.
 #
-# ## How many cycles? (4 min)
+# ## How many cycles? (5 min)
 #
 # One tile takes m + 2·128 - 2 cycles from the first x to the last sum: 254 of them only to fill the array and to drain it.
 
@@ -265,7 +265,7 @@ machine.SIDE = SIDE
 # %% [markdown]
 # It cannot be small for one net and large for the next. Who builds a machine for one thing decides on one size.
 #
-# ## No gap between tiles (4 min)
+# ## No gap between tiles (5 min)
 #
 # Why may the next tile follow at once? The weights do not all change at one moment. Each cell takes its new weight when the first
 # row of the new product reaches it. So the change travels through the array as a **wavefront**, down and to the right, together
@@ -320,7 +320,7 @@ print("without overlap it would be", 4 * (256 + 2 * 128 - 2))
 # 2. [Jouppi et al., "In-datacenter performance analysis of a tensor processing unit", 2017](https://doi.org/10.1145/3079856.3080246)
 # 3. [Norrie et al., "The design process for Google's training chips: TPUv2 and TPUv3", 2021](https://doi.org/10.1109/MM.2021.3058217)
 #
-# ## The net, forward (3 min)
+# ## The net, forward (4 min)
 #
 # The three layers of the net are one program. What a layer makes, the next one multiplies, without a way through the host.
 
@@ -350,7 +350,7 @@ print(
 # %% [markdown]
 # One point in 170 changes sides: those that lie on the edge anyway. For an answer of yes or no, eight bits are enough.
 #
-# ## The line, trained (6 min)
+# ## The line, trained (7 min)
 #
 # A step of training has two products of matrices: forward x @ w, backward xᵀ @ de. Both go through the array. The update does
 # not.

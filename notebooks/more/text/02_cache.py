@@ -22,7 +22,7 @@ from levels_more.compiler import dependencies
 w1 = 2.0
 
 # %% [markdown]
-# ## What a program is made from (6 min)
+# ## What a program is made from (7 min)
 #
 # A program is made from more than its own lines. It reads **globals**: names that stand outside it, such as functions that it
 # calls. Python can list them.
@@ -63,7 +63,7 @@ def double(x):  # noqa: F811
 print("another description:", described(four_times) != before)
 
 # %% [markdown]
-# ## A copy, compiled (10 min)
+# ## A copy, compiled (11 min)
 #
 # To compile a function, we copy it first. In the copy each function that it calls is compiled, too. And each float constant
 # has the dtype of the arrays. Otherwise numba takes the constant `1.0` for a float64, and with it `1.0 / x`, where x is float32.
@@ -96,7 +96,7 @@ print(halved(np.float32(3.0)), again is halved)
 # %% [markdown]
 # What cannot be put in words, such as a setting in some module, is not kept at all.
 #
-# ## While a notebook runs (3 min)
+# ## While a notebook runs (4 min)
 #
 # And within a running notebook, the next launch has to notice when you define again a function that its kernel calls, or a
 # number that it reads:

@@ -55,7 +55,7 @@ print(loop_source("add", places, around=KINDS["gpu"].nest))
 page.source(gpu_compiler.each_row)
 
 # %% [markdown]
-# ## A compiler for the GPU (3 min)
+# ## A compiler for the GPU (4 min)
 #
 # Compiling means: the floats of a kernel get the dtype of its arrays, as on the CPU, and what stands for `rint`, `exponent` and
 # `scaled` is what a GPU has. The simulator runs the result as Python, and a real GPU through numba. A kernel that reads `cuda`
@@ -83,7 +83,7 @@ for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
 # ([Norrie et al., 2021](https://doi.org/10.1109/MM.2021.3058217)). A vector unit does what the lanes of a CPU do, so ours borrows
 # the CPU's programs. Their cycles are not counted.
 #
-# ## Sums on a GPU (6 min)
+# ## Sums on a GPU (7 min)
 #
 # A long row is a block's work, as in notebook 01. Of 64 threads each takes in every 64th number, then the halves
 # meet. The order of such a sum is fixed, but it is another one than the CPU's. Of columns, each has a thread that goes down.
@@ -117,7 +117,7 @@ gpu_kernels.BLOCK_THREADS = 256
 PLANS.clear()
 
 # %% [markdown]
-# ## Products on three machines (4 min)
+# ## Products on three machines (5 min)
 #
 # The plain kernel gives each number of the result a thread; a block with tiles in shared memory reads each number
 # from far memory once instead of once for each row or column. On the TPU the array does it, with inputs rounded to bfloat16.
@@ -146,7 +146,7 @@ page.source(gpu_kernels.mover)
 print(launch("transpose", None, gpu.put(numbers)).numpy().tolist())
 
 # %% [markdown]
-# ## Rows by number (3 min)
+# ## Rows by number (4 min)
 #
 # Rows are copied number by number. Where rows are added up, two threads might add to the same number at once. A GPU
 # has atomic additions for this, but their order changes from run to run, and so do the last bits. Here each thread owns a column.
@@ -173,7 +173,7 @@ KERNELS
 #
 # **A good place to stop.** Each op has a kernel for each of the three kinds of device.
 #
-# ## The two tasks, on three machines (5 min)
+# ## The two tasks, on three machines (6 min)
 #
 # Now the same two tasks run on three kinds of device, and not one of their lines knows where. (Simulated
 # devices are slow, so these are 40 steps of the one and 4 of the other.)

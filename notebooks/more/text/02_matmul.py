@@ -30,7 +30,7 @@ from levels_more.kernels.micro_kernel import TILE_ROWS, TILE_VECTORS, VECTOR_BYT
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## A matrix product at the machine's peak (4 min)
+# ## A matrix product at the machine's peak (5 min)
 #
 # For the small matrices of our two tasks three loops are enough. For large ones they are not. How far are they from the peak
 # that level 1 measured? We climb a ladder of six rungs. In float64 each must give the same bits. The speed we measure in float32, at
@@ -80,7 +80,7 @@ def matmul_tiled(out, x, w):
 
 
 # %% [markdown]
-# ## Sums that stay in registers (10 min)
+# ## Sums that stay in registers (12 min)
 #
 # The fifth rung keeps a **tile** of `out`, a block of its rows and columns, in registers over a long stretch of k:
 #
@@ -138,7 +138,7 @@ page.source(micro_kernel.write_tile)
 page.source(products.matmul_rows)
 
 # %% [markdown]
-# ## Threads (5 min)
+# ## Threads (6 min)
 #
 # The sixth rung is threads. Rows of `out` do not depend on each other, so each thread takes some. The sums are the same sums
 # in the same order, so the bits are the same.
@@ -158,7 +158,7 @@ page.source(products.plan_tiles)
 # **A good place to stop.** All six rungs stand; what each of them is worth is measured next.
 
 # %% [markdown]
-# ## How fast is each rung? (5 min)
+# ## How fast is each rung? (6 min)
 #
 # First, is each right? The second to the fifth against plain Python, bit by bit in float64:
 
@@ -216,7 +216,7 @@ for threads in (1, numba.config.NUMBA_NUM_THREADS):
     print(f"{threads} thread{'s' * (threads > 1)}: {times[threads] * 1e3:.2f} ms")
 
 # %% [markdown]
-# ## The same bits on any number of threads (4 min)
+# ## The same bits on any number of threads (5 min)
 #
 # The threads above share the *rows* of the result. They could have shared the sum over k as well: each adds up its part, and the
 # parts are added at the end.

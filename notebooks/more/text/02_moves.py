@@ -40,7 +40,7 @@ page.source(ops.small_tanh, ops.tanh)
 launch("tanh", None, cpu.put(np.array([-20.0, 0.0, 0.5]))).numpy().round(4).tolist()
 
 # %% [markdown]
-# ## Another order (12 min)
+# ## Another order (14 min)
 #
 # A transpose is a copy of an array seen with its axes in another order. A slice and arrays joined end to end are copies as
 # well: only the views differ, that of the result and those of the inputs. So one planner serves all. (A change of shape needs

@@ -22,7 +22,7 @@ from levels_more.kernels.random import philox
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## A counter and a key (9 min)
+# ## A counter and a key (10 min)
 #
 # A generator that steps from one number to the next cannot be shared among threads without changing the numbers. A
 # *counter-based* generator has no such state. It mixes a counter with a key until nothing of either can be recognised, so

@@ -22,7 +22,7 @@ cpu = pool()["cpu:0"]
 table = cpu.put(np.arange(6.0).reshape(3, 2))
 
 # %% [markdown]
-# ## The largest (5 min)
+# ## The largest (6 min)
 #
 # A reduction needs one function, how one more number is taken in, and a number to start at: 0.0 for a sum, minus infinity for
 # the largest. `maximum` is level 1's, like `exp`. In kernels of floats LLVM's own stands for it. They agree to the bit: of 0.0 and -0.0 the
@@ -47,7 +47,7 @@ page.source(reductions.plan_arg_max, reductions.arg_max)
 launch("arg_max", None, table, axis=0).numpy().tolist()
 
 # %% [markdown]
-# ## Softmax (7 min)
+# ## Softmax (8 min)
 #
 # Softmax makes probabilities of a row of numbers: exp of each, divided by their sum. The largest is subtracted first. That
 # changes nothing but keeps exp from overflowing.

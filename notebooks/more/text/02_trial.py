@@ -19,7 +19,7 @@ from levels_more.kernels import KERNELS, use, verify
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## What it is tried on (4 min)
+# ## What it is tried on (5 min)
 #
 # In notebook 02 a relu without a branch gave NaN where it should have given 0. So a new kernel is tried first: on random numbers and
 # on special ones (0.0 and -0.0, infinities, NaN), with every index checked, its own and those of the functions it calls. What an op
@@ -36,7 +36,7 @@ page.source(verify.cases_of, verify.drawn)
 page.source(verify.outcome)
 
 # %% [markdown]
-# ## Right or refused (8 min)
+# ## Right or refused (9 min)
 #
 # All trials are made in both dtypes. The present kernel goes first, and its results are what is expected. Yours must agree with them
 # to 12 digits in float64 and to 5 in float32. So a kernel that adds in another order is allowed; then the losses may differ in their

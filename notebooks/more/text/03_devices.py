@@ -24,7 +24,7 @@ from levels_more.low_level import GradientTape, Variable, constant, device, gath
 task = tasks.linear()
 
 # %% [markdown]
-# ## The same source, anywhere (1 min)
+# ## The same source, anywhere (2 min)
 #
 # Nothing in a tensor's code asks what kind of device it lies on. So a function of tensors runs wherever its inputs are. Here
 # are 20 steps of the linear regression on each kind: the losses of three of them, and the weights. (A simulated GPU is slow: each
@@ -42,7 +42,7 @@ for name in ("cpu:0", "gpu:0", "tpu:0"):
 # digits printed. Those of the TPU agree in three: its array rounds its inputs to bfloat16, which keeps 8 significant bits
 # (`more/01_tpu`).
 #
-# ## Data parallel (6 min)
+# ## Data parallel (8 min)
 #
 # Two devices can share one step. Each has a copy of the weights and half of the batch. Each computes the
 # gradients of its half, then the two are added, and both make the same update. PyTorch calls this `DistributedDataParallel`

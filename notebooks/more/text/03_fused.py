@@ -48,7 +48,7 @@ from levels_more.low_level import (
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## Too much to write out (3 min)
+# ## Too much to write out (4 min)
 #
 # The program by rows writes out each number of a row. For a layer of 64 units that is too much. Here is one, with its gradient
 # and its update:
@@ -85,7 +85,7 @@ except Exception as why:
 # loop, written with the assembler too: the values stay in registers, where a launch for each would write and read them all. This
 # is **fusion**.
 #
-# ## Which ops share a loop? (5 min)
+# ## Which ops share a loop? (6 min)
 #
 # We go through them in order. One that reads a **unit** of its own shape joins it, and makes one of several. A unit that anybody
 # else reads is closed, for it must have run by then; so the last ops of the units give an order in which they can run. (Units
@@ -109,7 +109,7 @@ for unit in units:
     print(unit)
 
 # %% [markdown]
-# ## A loop as a program (3 min)
+# ## A loop as a program (4 min)
 #
 # Each number is loaded once and stored once, whatever is done to it in between. The nest has as many loops as there are axes
 # that the inputs own in different ways. A bias has no rows: it is loaded for each column, a lone number before all loops.
@@ -128,7 +128,7 @@ print(*[line for line in program.text.splitlines() if " = f" in line], sep="\n")
 # The op's own scalar function wrote each of these lines, the one that the kernel of level 2 is made from. Lanes hold neighbours
 # that never meet in a sum, so they reorder nothing, and float64 has them too.
 #
-# ## Products and sums (5 min)
+# ## Products and sums (6 min)
 #
 # Which programs are missing? The product of matrices is the one that counts, and it is the tile of
 # [more/02_matmul](02_matmul.ipynb) again. Neighbours in a row of the result are the lanes of a register. Up to sixteen such rows
@@ -166,7 +166,7 @@ print(*fused_parts.PARTS)
 # **A good place to stop.** Each op of the graph is a program, and a table says which.
 
 # %% [markdown]
-# ## No Python in between (6 min)
+# ## No Python in between (7 min)
 #
 # To call a program from Python takes a microsecond or two; the arithmetic of a small net takes less. Can the whole list run
 # without Python? A program can call another by its address. So one more goes down a table of addresses, as often as there are
@@ -192,7 +192,7 @@ print("written over the old value:", [variable.name for variable in backend.over
 print(f"{len(places)} values pass between units, in {len({id(b) for b in places.values()})} buffers")
 
 # %% [markdown]
-# ## What it brings (4 min)
+# ## What it brings (5 min)
 #
 # Our layer op by op, and as a list. The same numbers, to the last bit:
 
@@ -227,7 +227,7 @@ print(
 # The same programs do the same sums. What is gone is Python between them, and level 2's own loops for all that the assembler
 # can write.
 #
-# ## Several threads (3 min)
+# ## Several threads (4 min)
 #
 # A large net has work for more than one core. Then each large program of the list is cut into parts: a product, for example, into
 # blocks of its result. Every thread takes the next part that is free, as soon as the parts are done that it needs. No sum is cut,
@@ -256,7 +256,7 @@ print("different results:", len(results))
 # As many cores as are free share the work. Where another program has them, the first thread takes nearly all parts itself, and
 # little is lost: it never waits for a thread, only for a part that has begun.
 #
-# ## A single launch (9 min)
+# ## A single launch (10 min)
 #
 # Why should only lists run such programs? A launch of level 2 could, too. Two things speak against it. The program would be written
 # anew for each shape. And Python calls what numba compiles more quickly than it calls a program through `ctypes`.

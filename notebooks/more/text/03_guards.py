@@ -20,7 +20,7 @@ build.watch("more/03_guards")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## A rate that changes (5 min)
+# ## A rate that changes (6 min)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -57,7 +57,7 @@ for _, key, value in dependencies.read_by([scaled_sum.python], guards.of_the_rea
 page.source(dependencies.changed)
 
 # %% [markdown]
-# ## What is not watched (2 min)
+# ## What is not watched (3 min)
 #
 # Only names are. What is reached through an attribute or from a list, such as `self.rate`, is read once, while tracing, as
 # `tf.function` does with all of Python's values; `torch.compile` guards these too. Make it a variable, or an argument. Or say
@@ -85,7 +85,7 @@ for value in (0.1, 0.2, 0.3):
 print("traces: ", by_argument.traces, "by argument,", by_variable.traces, "by variable")
 
 # %% [markdown]
-# ## Who asks for a number (1 min)
+# ## Who asks for a number (2 min)
 #
 # While a function is traced there is no number to ask for. It gets an error that says what to do instead:
 

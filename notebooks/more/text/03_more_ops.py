@@ -59,7 +59,7 @@ from levels_more.low_level import (
 # | join | `tf.concat` | `torch.cat` | `concat`, `cat` |
 # | place | `with tf.device("…")` | `.to("…")` | `with device("…")`, `.to("…")` |
 # | compile | `@tf.function(jit_compile=True)` | `@torch.compile` | `@function` |
-# ## Functions (13 min)
+# ## Functions (15 min)
 #
 # Each is a call at the door, with what it needs in the right form:
 
@@ -113,7 +113,7 @@ except TypeError as error:
     print(error)
 
 # %% [markdown]
-# ## Their rules (4 min)
+# ## Their rules (5 min)
 #
 # Most are one line. Where a number passes unchanged, its gradient does; where something was chosen, the other gets nothing:
 
@@ -152,7 +152,7 @@ print(*(g.numpy() for g in tape.gradient(y, [a, b])))
 # %% [markdown]
 # **A good place to stop.** Tensors are joined, cut and chosen, and you have seen the rules behind it. *Are these rules right?*
 #
-# ## All of them meet a nudge (8 min)
+# ## All of them meet a nudge (9 min)
 
 
 # %%

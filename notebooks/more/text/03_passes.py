@@ -23,7 +23,7 @@ cpu = pool()["cpu:0"]
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## Done twice, done once (5 min)
+# ## Done twice, done once (7 min)
 #
 # A **pass** takes a graph and gives a graph that computes the same with less. Here is a program with something for each pass:
 
@@ -65,7 +65,7 @@ print(len(before.ops), "ops traced,", len(dce(before).ops), "needed,", len(once.
 # A key must tell apart what gives other numbers. `clip(x, 0.0, 1.0)` and `clip(x, -0.0, 1.0)` are two ops, but 0.0 == -0.0; so
 # the key holds the attributes as text.
 #
-# ## Known now, computed now (5 min)
+# ## Known now, computed now (7 min)
 #
 # What depends on constants alone can be computed before the program runs: *constant folding*. Ours does so for elementwise ops, in
 # Python's floats; a kernel would have to be compiled for one number.

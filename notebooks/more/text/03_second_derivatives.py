@@ -21,7 +21,7 @@ build.watch("more/03_second_derivatives")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## Tapes in tapes (3 min)
+# ## Tapes in tapes (4 min)
 #
 # The rules are made of ops, which pass the door as well. So a second tape around the first writes down the walk, and can be
 # read for the second derivative.
@@ -71,7 +71,7 @@ with GradientTape() as tape:
 print(float(tape.gradient(y, x)), "and not", float(2 * x))
 
 # %% [markdown]
-# ## The rules of rules (5 min)
+# ## The rules of rules (6 min)
 #
 # The rule of `relu` is an op, `relu_grad`, with a kernel of its own. For a second derivative it needs a rule as well; so do those
 # of sigmoid, clip and softmax. Here they are. Which of their two inputs should have a rule, and do these have one?
@@ -143,7 +143,7 @@ for n in range(6):
 # one vector costs only a few gradients: differentiate the gradient times that vector. Methods that use curvature in large nets
 # need no more ([Pearlmutter, 1994](https://doi.org/10.1162/neco.1994.6.1.147)).
 #
-# ## Two other spellings (4 min)
+# ## Two other spellings (5 min)
 #
 # PyTorch always records; here the innermost open tape does. `grad` returns the gradients. `loss.backward()` names no variables:
 # it asks for all that the loss was made from, and leaves each its gradient as `.grad`. Where one lies there already, the two are

@@ -18,7 +18,7 @@ build.watch("more/03_torch")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## The program at the door of 03 (1 min)
+# ## The program at the door of 03 (2 min)
 #
 # Notebook 03 began with this program, and it could not run there yet:
 
@@ -38,7 +38,7 @@ for step in (1, 100, 200):
 # Look for the tape in it. There is no `with` block around the forward pass, no list of variables in `backward()`, and the
 # gradients lie in the weights afterwards. So somebody writes down all the time. Who, and where does he keep it?
 #
-# ## A tape that nobody closes (3 min)
+# ## A tape that nobody closes (4 min)
 #
 # The shortest way to a graph that is always recorded: open a tape, and leave it open.
 
@@ -74,7 +74,7 @@ print(len(always.records), "records")
 always.__exit__()  # what `with` calls at its end
 
 # %% [markdown]
-# ## Each result keeps its piece (5 min)
+# ## Each result keeps its piece (6 min)
 #
 # So cut the tape. Each function gets a tape of its own, closed as soon as it returns, and its *result* keeps the piece that was
 # written: the records, and the numbers that the function was called with. If nobody needs the result any more, Python forgets
@@ -140,7 +140,7 @@ print(f"dw {float(dw)}, db {float(db)}")
 # The same four ops in the same order, and 12. **A graph that is always recording is a tape that is always open**, cut into
 # pieces that lie with the results. The walk back is the one of notebook 03; it never hears of the cuts.
 #
-# ## Nobody names the weights (4 min)
+# ## Nobody names the weights (5 min)
 #
 # `loss.backward()` gets no list of variables. So a tensor says itself that it wants a gradient, `requires_grad`. What was made
 # from such a tensor remembers, what was made from others need not, and the gradient is left in `grad`, where one lies already
@@ -190,7 +190,7 @@ error = x * w + b - y
 float(w.grad)
 
 # %% [markdown]
-# ## A step is no part of the loss (5 min)
+# ## A step is no part of the loss (6 min)
 #
 # Now train: `w` minus a little of its gradient. Written like any other line, the step is recorded, too:
 
@@ -247,7 +247,7 @@ for step in range(3):
 #
 # **A good place to stop.** A graph is always recorded, walked back when somebody asks, and trains.
 #
-# ## The kept one (5 min)
+# ## The kept one (6 min)
 #
 # `levels_more/torch/recording.py` is these lines, hardened. Our `recorded` is called `record_function` there, a piece is a `Node`,
 # and the
@@ -285,7 +285,7 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown]
-# ## Two tensors, one memory (2 min)
+# ## Two tensors, one memory (3 min)
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -309,7 +309,7 @@ a
 # Level 3 pays nothing for that, because it never changes a tensor: an assignment names another one. (TensorFlow made the same
 # choice. JAX, too.)
 #
-# ## What else differs (2 min)
+# ## What else differs (3 min)
 #
 # | | PyTorch, and its spelling here | level 3 |
 # |---|---|---|

@@ -39,7 +39,7 @@ from levels_more.mid_level.feature_columns import (
 from levels_more.mid_level.hashing import bucket_of, fingerprint
 
 # %% [markdown]
-# ## What becomes of a column (25 min)
+# ## What becomes of a column (30 min)
 #
 # A species is a word. A model wants one matrix of numbers, and people collect tables of numbers, words and gaps. Who says what
 # becomes of each column? (The names are those of `tf.feature_column`, since [moved into
@@ -164,7 +164,7 @@ features({"bill_depth_mm": [18.5, 13.0, 19.5, 20.0], "species": ["Adelie", "Gent
 # Four birds, four rows: the depth minus 17, then a number for each of the three species. The Emperor, in the last row, has a depth
 # and three zeros.
 #
-# ## What the words are worth (8 min)
+# ## What the words are worth (10 min)
 #
 # A model of these four numbers is a line over the depth of the bill, at another height for each species. We train two models,
 # one that is not told the species and one that is, until nothing moves any more. The step is the ordinary one. It takes the
@@ -255,7 +255,7 @@ for told, columns in {"nothing": [], "island": words[1:], "species": words[:1], 
 # In this split, three zeros and ones explain two fifths of what the measures left open. The island adds nothing to them: a
 # column is worth what it says beyond the others.
 #
-# ## More columns (9 min)
+# ## More columns (11 min)
 #
 # What becomes of gaps and of strangers, in one table. An id of -1 is a row of zeros, in an indicator and in an embedding.
 #

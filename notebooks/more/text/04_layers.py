@@ -48,7 +48,7 @@ for name in ("glorot_uniform", "glorot_normal", "he_normal", "truncated_normal")
 # %% [markdown]
 # Cut off, 0.05 has a standard deviation of 0.044; Glorot's and He's allow for that.
 #
-# ## Penalties (2 min)
+# ## Penalties (3 min)
 #
 # A penalty for large weights: a loss that looks at a variable. Give one to a layer as its `kernel_regularizer`.
 
@@ -63,7 +63,7 @@ heavy.losses
 # %% [markdown]
 # 0.1 · (1 + 1 + 1) is to be added to the loss. (It is 0.3 as float32 has it.)
 #
-# ## Layers without variables (3 min)
+# ## Layers without variables (4 min)
 #
 # Many layers need no variable, and are a line or two:
 
@@ -75,7 +75,7 @@ block = np.arange(8.0).reshape(2, 2, 2)
 print(Flatten()(block).shape, Concatenate()([block, block]).shape, Activation("relu")([-1.0, 1.0]).numpy())
 
 # %% [markdown]
-# ## A layer that forgets (2 min)
+# ## A layer that forgets (3 min)
 #
 # **Dropout** ([Srivastava et al., 2014](https://jmlr.org/papers/v15/srivastava14a.html)) needs a variable, the state of its random
 # numbers, so that a compiled step draws new ones each time.
@@ -110,7 +110,7 @@ print(*(v.numpy().round(3) for v in normal.moving))
 # The columns of the batch have mean 0 now. The moving means have gone one hundredth of the way from 0 to 185 and 3.8, the moving
 # variances as far from 1.
 #
-# ## A layer that looks up (2 min)
+# ## A layer that looks up (3 min)
 #
 # The last layer looks up: for each whole number a row of a table. The rows are trained like any weights.
 

@@ -27,7 +27,7 @@ from levels_more.mid_level.losses import (
 )
 
 # %% [markdown]
-# ## The worst mistake has to teach (3 min)
+# ## The worst mistake has to teach (4 min)
 #
 # The cross-entropy of notebook 04 keeps p within 1e-7 and 1 - 1e-7. So the loss stays finite ([PyTorch's documentation of
 # `BCELoss`](https://docs.pytorch.org/docs/stable/generated/torch.nn.BCELoss.html) gives the same reason for a limit). But look at
@@ -60,7 +60,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 # %% [markdown]
 # At z = -50 the model is as wrong as before. The loss is 50, and the gradient -1: each unit more of z takes one off the loss.
 #
-# ## A weight for each sample (2 min)
+# ## A weight for each sample (3 min)
 #
 # Some samples count more than others. What each sample gives is multiplied by its weight, before the mean:
 
@@ -77,7 +77,7 @@ print(
 # The squares are 0.25 and 4, and their mean is 2.125. Without the 4 the mean is 0.125, and not 0.25: it is still one over two
 # samples. (The `reshape` made [2, 1] of the weights [2], so that each goes with a row and not with a column.)
 #
-# ## Errors and classes (7 min)
+# ## Errors and classes (8 min)
 #
 # The absolute error counts a large mistake less than its square does. And for more than two classes there is one probability for
 # each. The truth is then one of two things. It may be a row that says how much of each class it is:

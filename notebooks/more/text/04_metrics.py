@@ -33,7 +33,7 @@ from levels_more.mid_level.metrics import (
 )
 
 # %% [markdown]
-# ## How good is it? (16 min)
+# ## How good is it? (19 min)
 #
 # A loss is made for its gradient. People ask another thing: how many are right? That is the **accuracy**. Nothing could be
 # trained on it, for it does not change when a weight changes a little, and so its gradient is 0.
@@ -102,7 +102,7 @@ print(f"accuracy {accuracy.result():.3f}")
 # **A good place to stop.** A metric adds up over batches, and divides at the end.
 
 # %% [markdown]
-# ## The same pattern again (18 min)
+# ## The same pattern again (21 min)
 #
 # The same pattern again. `Mean` adds up what it is given. And every loss can be a metric: its mean over all samples, however
 # they came in batches.

@@ -19,7 +19,7 @@ from levels_more.mid_level import SGD, Adam, Dense, MeanSquaredError, Optimizer,
 from levels_more.mid_level.optimizers import AdamW, ExponentialDecay, PiecewiseConstantDecay, RMSprop, shortened
 
 # %% [markdown]
-# ## Momentum (3 min)
+# ## Momentum (4 min)
 #
 # With **momentum** an optimizer keeps a part of its last step: steps that agree add up, to 1 / (1 - momentum) times their length,
 # and steps that go to and fro cancel ([Polyak, 1964](https://doi.org/10.1016/0041-5553%2864%2990137-5)). (Here the rate is part
@@ -41,7 +41,7 @@ for _ in range(3):
 # The lines above minimise w². The first step is plain SGD's, 0.1 · 2. The second would be 0.1 · 1.6, and half of the first
 # comes on top: 0.26. In the third the gradient is smaller, and the velocity begins to fade.
 #
-# ## How fast can anybody be? (6 min)
+# ## How fast can anybody be? (8 min)
 #
 # In notebook 04 the loss was a parabola over one weight, and its curvature c said which rates converge: below 2/c. Now to all
 # directions at once. The penguins' masses from three measures, in mm as they stand in the table:
@@ -120,7 +120,7 @@ for title, columns in {"three measures": three, "bill depth alone": depths}.item
 # weights see hundreds of millimetres, and no measure is near zero, so that a larger weight is nearly undone by a
 # smaller bias. Standardising takes both reasons away.
 #
-# ## On the map (9 min)
+# ## On the map (11 min)
 #
 # A bowl over one weight and one bias can be drawn. We take the depth of the bill: we know from notebook
 # 04 that the best slope is -192 g per mm. All rows go into each step, so nothing is random. Beside each loss, `run` keeps
@@ -208,7 +208,7 @@ print(f"formula {formula:,.0f}, measured {race.arrival(run(SGD(0.002), depth, ki
 #
 # **A good place to stop.** Momentum and Adam are quick in a long valley, and scaling makes the valley round.
 #
-# ## More optimizers, schedules, clipping (9 min)
+# ## More optimizers, schedules, clipping (11 min)
 #
 # RMSprop ([Hinton, 2012](https://www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pdf)) is Adam without the mean
 # of the gradient and without the correction. AdamW ([Loshchilov and Hutter, 2019](https://arxiv.org/abs/1711.05101)) also lets

@@ -34,7 +34,7 @@ from levels_more.mid_level.stages import (
 )
 
 # %% [markdown]
-# ## Shuffled, but in how much memory? (4 min)
+# ## Shuffled, but in how much memory? (5 min)
 #
 # How does one shuffle what does not fit into memory? With a buffer. It takes in the first few elements. Then it gives out one
 # of them, drawn at random, and puts the next element in its place. That is what
@@ -73,7 +73,7 @@ for size in (1, 3, 20):
 # With a buffer of three no number comes more than two places early, though one may wait long: 11 comes seven places late. Only a
 # buffer for all rows shuffles them all.
 #
-# ## Cut into batches (8 min)
+# ## Cut into batches (10 min)
 #
 # An **element** is an array, or a tuple or a dict of elements, as in `({"depth": …, "species": …}, mass)`. What is done to an
 # element is done to its arrays, wherever they are in it:
@@ -113,7 +113,7 @@ for value in ([18.7, 17.4], "Gentoo"):
     print(array.dtype, "comes out as", type(as_element(array)).__name__)
 
 # %% [markdown]
-# ## A function in the pipeline (6 min)
+# ## A function in the pipeline (7 min)
 #
 # Text has to be read, pictures have to be turned. A `map` calls a function of the reader's, and this may fail in the thousandth
 # element. So the error says where:
@@ -146,7 +146,7 @@ print(*repeated(lambda: cached(lambda: multiples, kept), range(2)))
 # %% [markdown]
 # The multiples come twice, though the generator in the middle can be walked only once: the second pass found them in the cache.
 #
-# ## Fetched while you compute (6 min)
+# ## Fetched while you compute (8 min)
 #
 # Where a step waits for the disk, and then the disk for the step, each is idle while the other works.
 # `prefetch` lets another **thread** run the pipeline. `submit` puts a call into the thread's queue and gives a **future**, a
@@ -238,7 +238,7 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# ## From a file, from a generator (8 min)
+# ## From a file, from a generator (9 min)
 #
 # Most data comes as a file of columns. The first cell of a column that is not missing decides: it is
 # a number, or else the column is text. Numbers become int64, if all are whole and none is missing, else float32, with NaN where

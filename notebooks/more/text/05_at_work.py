@@ -45,7 +45,7 @@ folder = Path(place.name)
 data = tasks.rings()
 
 # %% [markdown]
-# ## Behind an address (5 min)
+# ## Behind an address (6 min)
 #
 # A shop wants to ask our net about a point. The shop's program is written in another language, and runs on another computer. What
 # must the two agree on? On an address, and on how a question and an answer are written. There is a standard for that, the
@@ -127,7 +127,7 @@ try_to_ask(np.ones((2_000_000, 2)))
 # (JSON has no word for "not a number"; Python writes one all the same.) A test of the course asks 300 questions, each wrong in a
 # way of its own: cut off, far too long, a hundred thousand brackets, a shape of ten to the thirty. None of them gets a 500.
 #
-# ## Under load (5 min)
+# ## Under load (6 min)
 #
 # `onnxruntime` needs a few microseconds for a row. Now eight clients ask, 2,000 questions in all, one row each.
 
@@ -238,7 +238,7 @@ print(serving.ORDER.read_text(encoding="utf-8"))
 print("ended with status", server.stop())
 
 # %% [markdown]
-# ## Eight bits (6 min)
+# ## Eight bits (8 min)
 #
 # A telephone has little memory, and moving bytes costs time and battery. A float32 has 32 bits. **Quantised**, a weight is a whole
 # number from -128 to 127, times one scale for the whole layer. *Dynamic* quantisation looks at each input for its scale, while it runs;
@@ -343,7 +343,7 @@ for page in ("digits.html", "penguins.html"):
 # millisecond. For a larger net, or other layers, `export_page` puts [onnxruntime-web](https://onnxruntime.ai/docs/tutorials/web/)
 # into the page, 5 MB of it, which take a second to unpack. It must be there first: `npm install onnxruntime-web`.
 #
-# ## On a hub (2 min)
+# ## On a hub (3 min)
 #
 # The last way out is the one that most models take: a repository that anybody can fetch from. It holds the file of `save`, the ONNX file, and a
 # **card**: what it was trained on, how well it does, who may use it. Whoever finds a model knows no more of it than the card says.

@@ -42,7 +42,7 @@ place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
 folder = Path(place.name)
 
 # %% [markdown]
-# ## Callbacks (18 min)
+# ## Callbacks (22 min)
 #
 # Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
 # If the loop knew all of it, nobody could read it. So it only tells its callbacks what happened. Here is one that
@@ -165,7 +165,7 @@ print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {mov
 # **A good place to stop.** A callback listens to a training, ends it in time and takes the best weights back.
 
 # %% [markdown]
-# ## More callbacks (23 min)
+# ## More callbacks (27 min)
 #
 # `ModelCheckpoint` saves the model after each epoch, or after each that was the best so far. The name of the folder may
 # hold the epoch, counted from 1, and its numbers.

@@ -33,7 +33,7 @@ line_on_all = [reference.linear_regression, *(level.tasks.linear_regression for 
 net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level in levels)]
 
 # %% [markdown]
-# ## One step, opened (6 min)
+# ## One step, opened (8 min)
 #
 # The numbers above count launches. Which ones are they, and who asks for each? We take an X-ray of one step. No level is changed
 # for it: Python calls us whenever a function is called or returns
@@ -121,7 +121,7 @@ except LookupError as error:
     print(error)
 
 # %% [markdown]
-# ## Beside other libraries (3 min)
+# ## Beside other libraries (4 min)
 #
 # How good is our number? The rings once more, in batches of 100 with Adam and float32, as other libraries write them: shuffle,
 # gather, step, on one thread. Each of them first had to show that it ends at the same weights. Then they took turns. The times
@@ -183,7 +183,7 @@ tour.five_levels(net)
 side_by_side.on_paper("side_by_side.html", line, net).name
 
 # %% [markdown]
-# ## Your machine's card (3 min)
+# ## Your machine's card (4 min)
 #
 # The course has met your machine from two sides: from below, with programs that only load or only add, and from above, with
 # whole trainings. Both sides fit on one card.

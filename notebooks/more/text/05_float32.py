@@ -24,7 +24,7 @@ from levels_more.mid_level import SGD, Dense
 rings = tasks.rings()
 
 # %% [markdown]
-# ## Where float32 parts from float64 (3 min)
+# ## Where float32 parts from float64 (4 min)
 #
 # In float32 the levels need not agree to the last bit: a program with lanes adds in another order. From the course's
 # own start the losses stay within 1/10,000 of those in float64 over the first 2,000 steps. From some other starts they

@@ -24,7 +24,7 @@ from levels_more.mid_level import RANDOM, Adam, Dense, Layer
 task = tasks.linear()
 
 # %% [markdown]
-# ## Three ways to a model (15 min)
+# ## Three ways to a model (17 min)
 #
 # The first way is `Sequential`, a row of layers. It is not enough for a model with two inputs, or with a path around a layer. So
 # say what flows where, with something that stands for the numbers to come: an `Input`. A layer that is called on it notes the call

@@ -53,7 +53,7 @@ def digest(arrays):
 
 
 # %% [markdown]
-# ## One program, run twice (2 min)
+# ## One program, run twice (3 min)
 #
 # A computer has one memory, a cluster has many. Processes that share no memory are the same case, so two of them on your own
 # computer can stand for two machines. **MPI** (message passing interface, [1994](https://www.mpi-forum.org/docs/)) is how
@@ -89,7 +89,7 @@ print(*ranks.apply_sync(meet), sep="\n")
 # Both came with a number of their own, both left with the sum. Such an op is a **collective**: all ranks call it, and
 # it ends when all have come.
 #
-# ## A collective is a kernel (3 min)
+# ## A collective is a kernel (4 min)
 #
 # What is new in our house? A row of the table, on level 2:
 
@@ -109,7 +109,7 @@ print(VJPS["all_reduce"][0](7.0, None, None))  # dy, y, x -> the gradient of x
 page.source(collectives.rows_back)
 
 # %% [markdown]
-# ## A step by hand (4 min)
+# ## A step by hand (6 min)
 #
 # Two ranks, a line, and ten rows. Each rank takes five of them (`shard`, as in tf.data, deals them out like cards), works out its
 # gradient, and the gradients are added up. A mean over ten rows is half the sum of two means over five.
@@ -157,7 +157,7 @@ print("alone ", *map(float.hex, tape.gradient(loss, w).numpy().ravel().tolist())
 # of ranks is now part of the result: train on four instead of two, and you get another net. A bug that shows on
 # eight machines may not show on one.
 #
-# ## Gather rows, not gradients (5 min)
+# ## Gather rows, not gradients (6 min)
 #
 # Can it be had without? A gradient is a sum over rows. If every rank has *all rows* of what is added, and adds them in
 # their order, the number of ranks leaves no trace. The rows, in turn, are cheap to split: what happens to one row in a matrix
@@ -199,7 +199,7 @@ print(listed(partition.spread(graph, 10, World(0, 2))))
 #
 # All of a stage that has to travel travels in one message, for a message costs more than its bytes, as we shall see.
 #
-# ## fit, on any number of ranks (5 min)
+# ## fit, on any number of ranks (6 min)
 #
 # On level 5 all this is one line. `DistributedDataParallel` is PyTorch's name; `compile` and `fit` stay as they are. All ranks
 # are given all rows, without `shard`: of each batch, `fit` takes a rank's share. (Ranks that were given different rows are told so.)
@@ -250,7 +250,7 @@ print("the same accuracies: ", ranks["history"][1].history["accuracy"] == alone[
 #
 # **A good place to stop.** Several processes give the bits of one.
 #
-# ## What a message costs (11 min)
+# ## What a message costs (13 min)
 #
 # So far nobody asked whether it pays. On level 1 we measured what a load costs: some time before it starts, then so many
 # bytes a second. A message is the same, with larger numbers.
@@ -365,7 +365,7 @@ for widths in ([2, 4, 8, 1], [784, 512, 512, 10]):
 #
 # What two ranks on one computer are good for is to try, at your desk, what will run on a hundred machines.
 #
-# ## A rank dies (7 min)
+# ## A rank dies (9 min)
 #
 # On a thousand machines, one fails every day. What then? First a training that saves itself after each epoch, with a little
 # pause so that we can come between.
@@ -447,7 +447,7 @@ print("alone ", digest(net.get_weights()))
 # %% [markdown]
 # Two ranks began, one was killed, three went on, and it cannot be seen in a single bit.
 #
-# ## A thousand machines, on paper (3 min)
+# ## A thousand machines, on paper (4 min)
 #
 # The formula needs only other numbers. Let a machine take 0.1 s for its step, 10 million weights be 40 MB, and
 # a network have 20 µs and 10 GB/s. We leave the batch as it is, 8,192 rows, and share it out:

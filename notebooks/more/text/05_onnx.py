@@ -52,7 +52,7 @@ model.compile(Adam(0.02), "binary_crossentropy")
 model.fit(data.x, data.y, batch_size=100, epochs=5, seed=1, verbose=0)
 
 # %% [markdown]
-# ## To where there is no `levels` (18 min)
+# ## To where there is no `levels` (22 min)
 #
 # The folder of `model.save` needs our layers. TensorFlow's SavedModel goes further: it holds the traced graph, and runs where the
 # Python classes are missing. But it needs TensorFlow. There is an open standard for such graphs,
@@ -161,7 +161,7 @@ except ValueError as error:
 # **A good place to stop.** Your net runs in a process that has never heard of `levels`.
 
 # %% [markdown]
-# ## More rows for ONNX (3 min)
+# ## More rows for ONNX (4 min)
 #
 # What each op takes is written in [ONNX's list](https://onnx.ai/onnx/operators/). Most of our attributes are theirs,
 # under another name. A reduction names its axes, and None stands for all of them. (In opset 17 the sum is the only one
@@ -184,7 +184,7 @@ for node in onnx_graph(Model(x, Flatten()(x))).node:
     print(node.op_type, *node.input)
 
 # %% [markdown]
-# ## Take it home (3 min)
+# ## Take it home (4 min)
 #
 # The model of the rings has 61 numbers, and you know what happens to them. So they can go where there is no Python. Every
 # browser speaks JavaScript, and this is all that it must know of our net. (The other functions of the page

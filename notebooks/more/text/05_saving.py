@@ -47,7 +47,7 @@ net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
 net.build((None, 2), "float64")
 
 # %% [markdown]
-# ## A model that leaves the house (2 min)
+# ## A model that leaves the house (3 min)
 #
 # A trained model is worth keeping, and worth giving away. What must be in the file, so that others can run it? Python
 # has an answer for any object, `pickle`. Suppose somebody sends us one:
@@ -81,7 +81,7 @@ pickle.loads(present)
 # unpickle data that you trust. So our file holds **data and no code**: what the layers are called, what they were made
 # with, and their numbers. Whoever reads it brings the code along.
 #
-# ## The architecture, as data (6 min)
+# ## The architecture, as data (8 min)
 #
 # Since level 4 each part remembers how it was made, in `part.again`. So a part can be written as the name of its class
 # and its arguments, and these are numbers, texts, lists, or parts again. JSON, which everybody can read, has a place
@@ -108,7 +108,7 @@ print(text.replace('{"class": "Call"', '\n  {"class": "Call"'))
 # One input, number 1, and one layer, which is called on what it gave: `middle(middle(start))`. A functional model needs
 # nothing more: a `Call` is a part like any other, made with a layer and what that was called on.
 #
-# ## And back (5 min)
+# ## And back (6 min)
 #
 # `json.loads` builds lists and dicts from the inside out. It hands each dict to a function of ours, the **object
 # hook**, and puts in its place what that returns. So when a part is read, its arguments are there already. A name in
@@ -130,7 +130,7 @@ except NameError as error:
 # Two calls of one layer, as it was; and a class that stands in no table is not looked for anywhere else. (The three names
 # `class`, `def` and `is` are words of Python's own, so no argument can be called like that.)
 #
-# ## The numbers (3 min)
+# ## The numbers (4 min)
 #
 # For the weights there is an open format, [safetensors](https://huggingface.co/docs/safetensors): a length, a header in
 # JSON with the name, dtype and shape of each array, then the bytes. No code either. Level 3's `named` gives each
@@ -161,7 +161,7 @@ for value in (1.0, np.nextafter(1.0, 2.0)):  # they differ in the last of 64 bit
     print(value, *checksum({"b": np.array(value)})[:8], "…")
 
 # %% [markdown]
-# ## Written aside, then put in place (11 min)
+# ## Written aside, then put in place (13 min)
 #
 # The disk may be full, the program may be stopped, another may be reading. Whoever looks should find a whole model, the old one or
 # the new one. Every system can give a file the name of another in one step. So a model is **one file**, written beside the old one:
@@ -215,7 +215,7 @@ print({file.name: file.stat().st_size for file in (folder / "net").iterdir()}, "
 print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 
 # %% [markdown]
-# ## Taken from a stranger (12 min)
+# ## Taken from a stranger (14 min)
 #
 # (You may skip the code of this part. It ends with `load_model(path)`, which makes the model again from its folder, and runs no
 # code that it finds there.)
@@ -244,7 +244,7 @@ page.source(load_model)
 # %% [markdown]
 # Its `fill` is strict: the names in the file and the names of the variables must be the same, none missing and none left over.
 #
-# ## The same model again (3 min)
+# ## The same model again (4 min)
 #
 # The model comes back from its folder. Does it predict the same, and, trained on, does it learn the same?
 
@@ -278,7 +278,7 @@ for old, new in (("Dense", "Dence"), ("8", "1000000000000"), ('"relu"', '"rule"'
     tried()
 
 # %% [markdown]
-# ## Two models that are already trained (1 min)
+# ## Two models that are already trained (2 min)
 #
 # Now we are those who receive. Two models came with the course. One takes a point, and gives the probability that it is
 # in the outer ring. The other takes a penguin as it is measured, bill length, bill depth and flipper length in

@@ -25,7 +25,7 @@ from levels_more.high_level.sklearn import DNNClassifier, DNNRegressor, Estimato
 task = tasks.linear()
 
 # %% [markdown]
-# ## In the company of scikit-learn (23 min)
+# ## In the company of scikit-learn (27 min)
 #
 # scikit-learn is the other great library of the field: its pipelines, searches and scores work with every
 # **estimator**, a class with `fit`, `predict` and a few rules. The rules are written down as tests. If a class of ours
@@ -81,7 +81,7 @@ for kind in (LinearRegressor, DNNClassifier, DNNRegressor):
 # %% [markdown]
 # **A good place to stop.** Three estimators keep all the rules; what they are worth, their scores will say.
 #
-# ## Beside theirs (8 min)
+# ## Beside theirs (10 min)
 #
 # So now ours stand beside theirs. scikit-learn's `LinearRegression` solves the equations; ours goes downhill, and
 # arrives at the same place. R² is the share of the variance of y that the prediction explains; 1 would be all.

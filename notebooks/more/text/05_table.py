@@ -36,7 +36,7 @@ from levels_more.saving import load_model
 path = DATA / "penguins.csv"
 
 # %% [markdown]
-# ## The table, and the question (3 min)
+# ## The table, and the question (4 min)
 #
 # Most tables are read with [pandas](https://pandas.pydata.org). What it gives is a `DataFrame`: columns with
 # names, each of one kind. Here are the first four of 344 penguins.
@@ -84,7 +84,7 @@ x, x_valid, y, y_valid = train_test_split(x, y, test_size=58, stratify=y, random
 print(len(x), "to train on,", len(x_valid), "to stop by,", len(x_test), "for the end")
 
 # %% [markdown]
-# ## The model (4 min)
+# ## The model (5 min)
 #
 # One feature column for each column of the table. A missing number becomes the mean of the rows to train on. A
 # missing word becomes zeros. Neither looks at a row that is kept for the end.
@@ -136,7 +136,7 @@ plain, history = trained()
 print(f"stopped after {len(history.history['loss'])} epochs, at a loss of {min(history.history['val_loss']):.2f}")
 
 # %% [markdown]
-# ## What a mistake costs (3 min)
+# ## What a mistake costs (4 min)
 #
 # How good is it on penguins that it has not seen? **Recall** is the share of the Chinstraps that it finds,
 # **precision** the share of those that it names that are some.
@@ -174,7 +174,7 @@ show("weighted", weighted)
 # the better one: only who pays for the mistakes can choose. (The loss of the rows to stop by has no weights, as
 # in Keras.)
 #
-# ## Out of the house (7 min)
+# ## Out of the house (9 min)
 #
 # `save` makes a folder of data: the numbers, and how the model is made, its columns and their words among it.
 

@@ -50,7 +50,7 @@ for api in ("low", "mid", "high"):
 framework_programs.three("tf", "Two rings", "rings")
 
 # %% [markdown]
-# ## A name is a row (2 min)
+# ## A name is a row (3 min)
 #
 # What is there to write, when the levels stand? Mostly names. `levels` took those of TensorFlow from the beginning, wherever
 # there was one, so much of the spelling is a list. Other names are another word for the same:
@@ -77,7 +77,7 @@ page.source(functions.spelled)
 course.where("tf.keras.layers.Dense")
 
 # %% [markdown]
-# ## Eager, and as a graph (4 min)
+# ## Eager, and as a graph (5 min)
 #
 # Since its version 2 TensorFlow runs each op at once, as level 3 does. `tf.function` makes a graph of them, as our `function`
 # does: Python runs once, on symbols, and what it wrote down runs from then on.
@@ -135,7 +135,7 @@ def magnitude(x):
 print([float(magnitude(tf.constant(value))) for value in (-2.0, 3.0)])
 
 # %% [markdown]
-# ## The same word, another number (6 min)
+# ## The same word, another number (7 min)
 #
 # A program that is translated name by name from TensorFlow to PyTorch runs, and trains a little differently. What nobody wrote
 # down is different: the **defaults**. Both spellings keep those of their framework.
@@ -197,7 +197,7 @@ page.source(keras_optimizers.Adam)
 # | log of 0 | p is cut off at 1e-7 | the logarithm is cut off at -100 |
 # | training or not | `layer(x, training=True)` | `layer.train()`, `layer.eval()` |
 #
-# ## torchkeras (4 min)
+# ## torchkeras (5 min)
 #
 # PyTorch has no `fit`: the loop is yours. torchkeras wraps a module, a loss and an optimizer into a model that has one. It keeps the
 # best weights in a file, and hands out its history as a table:

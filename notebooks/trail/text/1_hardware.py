@@ -18,7 +18,7 @@ build.watch("trail/1_hardware")
 figures.you_are_here(1)
 
 # %% [markdown]
-# ## A surprise to begin with (2 min)
+# ## A surprise to begin with (3 min)
 #
 # Here are 2²⁵ ones, as 32-bit numbers. `sum` adds them up. So does `cumsum`: its last entry is the sum of everything. What do
 # you expect? Run the grey line, which asks you; choose, commit, then run the next cell.
@@ -45,7 +45,7 @@ print(f"cumsum {x.cumsum()[-1]:.0f}")
 # loops, and five programs will agree to the last bit.
 
 # %% [markdown]
-# ## The line (5 min)
+# ## The line (6 min)
 #
 # Four hundred points. Each has two inputs and one answer `y`, made as `2·x1 - 3·x2 + 3` plus noise. We pretend not to know
 # the 2, the -3 and the 3.
@@ -92,7 +92,7 @@ def line_slopes(error, row, g):
 line_slopes(2.0, [1.0, 5.0], 0.1)
 
 # %% [markdown]
-# ## One instruction (7 min)
+# ## One instruction (10 min)
 #
 # Your processor knows nothing of lists. A program **loads** a number from memory into a **register**, does **arithmetic**
 # between registers, and **stores** a register back. So let us write Python that writes such a program, line by line. A `Register`
@@ -182,7 +182,7 @@ run(x, y, z)
 print("5 - 3 =", z[0])
 
 # %% [markdown]
-# ## The line, in instructions (11 min)
+# ## The line, in instructions (16 min)
 #
 # `levels` is the package that the course builds, and its `Assembler` is those lines grown up: its arrays know their shapes,
 # its loops jump, and a **sum** is a place that outlives the turns of a loop. One piece is left: the step itself.

@@ -15,7 +15,7 @@ build.watch("trail/2_kernels")
 figures.you_are_here(2)
 
 # %% [markdown]
-# ## A surprise to begin with (2 min)
+# ## A surprise to begin with (4 min)
 #
 # We add an array to itself: once with 1 number in it, once with 1,000.
 
@@ -41,7 +41,7 @@ print(f"1 number {one * 1e9:.0f} ns, 1,000 numbers {thousand * 1e9:.0f} ns: {tho
 # mind: we are about to make many small calls.
 
 # %% [markdown]
-# ## A name and a table (8 min)
+# ## A name and a table (11 min)
 #
 # A **kernel** is a small compiled program that does one operation on whole arrays. You need not write its instructions any
 # more: [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) writes them from a Python loop, through the same LLVM.
@@ -135,7 +135,7 @@ print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms: {slow / fast:.0f} time
 # The same products, added in the same order, so the same bits. Only the visits to memory have another order.
 
 # %% [markdown]
-# ## The line, launch by launch (5 min)
+# ## The line, launch by launch (8 min)
 #
 # The table of `levels` is `KERNELS`, and its `launch` finds the place for a result where you say `None`. Here is the line
 # again. Fourteen launches are a step: the rows, the prediction, the error, the loss, and the way back, with gradients by
@@ -191,7 +191,7 @@ print(f"a step {seconds * 1e6:.0f} µs; 14 launches of {one * 1e6:.1f} µs make 
 # The price was predicted before it was measured: launches times the time of one. Level 3 will buy it back.
 
 # %% [markdown]
-# ## Your kernel, every level follows (2 min)
+# ## Your kernel, every level follows (4 min)
 #
 # Now use the table. Inside `with use(…)` your `matmul_ikj` is the kernel of `matmul`. Level 5 knows nothing of it, and does
 # not have to: its `fit` goes down to this table like everybody else.

@@ -17,7 +17,7 @@ build.watch("trail/3_low_level")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## A surprise to begin with (2 min)
+# ## A surprise to begin with (3 min)
 #
 # The derivative of x³ at 2 is 12. Here is a way to it without a formula and without a limit. (In Python, `1e-20j` is an imaginary
 # number: 1e-20 times the root of -1.)
@@ -46,7 +46,7 @@ f(2 + 1e-20j).imag / 1e-20
 # it along. They will write down what happens, and we read it backwards.
 
 # %% [markdown]
-# ## One door (3 min)
+# ## One door (5 min)
 #
 # A type of our own: Python hands `x * w` to the type of `x`, and this one hands the *name* of the op on, to one function.
 
@@ -93,7 +93,7 @@ print(f"loss {loss.buffer.numpy()};", *[op for op, _, _ in notes])
 # The error is 3·2 + 1 - 5 = 2, its square is 4. By hand, the slope in w is 2·error·x = 12. The tape should say so, too.
 
 # %% [markdown]
-# ## Read it backwards (7 min)
+# ## Read it backwards (11 min)
 #
 # Each op must know one thing. If the loss changes by `dy` for each unit of the op's *result*, by how much does it change for
 # each unit of each *input*? Of a sum, both get dy as it is. Take a product, `y = a·b`. A unit of `a` moves `y` by `b`, and
@@ -173,7 +173,7 @@ print("w gets", walk(written, loss, hand_on)[w].buffer.numpy())
 # gradient of every weight, be there two or a million.
 
 # %% [markdown]
-# ## The line, by tape (6 min)
+# ## The line, by tape (9 min)
 #
 # The `GradientTape` of `levels` is this one, for arrays of any shape. A `Variable` is a tensor that can be assigned anew. Of the
 # fourteen launches the formula is left, and one line for all gradients:

@@ -14,7 +14,7 @@ build.watch("trail/4_mid_level")
 figures.you_are_here(4)
 
 # %% [markdown]
-# ## A surprise to begin with (3 min)
+# ## A surprise to begin with (5 min)
 #
 # Do penguins with deeper bills weigh more? We fit a line through all 342 of them, mass over bill depth. Then we do the same
 # for the Adelies alone, for the Chinstraps and for the Gentoos.
@@ -51,7 +51,7 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
 # weight. So let us first have parts that look after their own weights.
 
 # %% [markdown]
-# ## A layer (5 min)
+# ## A layer (7 min)
 #
 # A **layer** computes the formula of the line, for any number of **units**: a unit is one column of the `kernel`, and makes one number
 # of all that go in. Rows times columns, and the bias last:
@@ -103,7 +103,7 @@ print(layer(line.x[:3]).numpy().ravel(), layer.kernel.shape)
 # (Zeros will do for a line. Units that start equal stay equal for ever: the layers of a net draw their weights at random.)
 
 # %% [markdown]
-# ## A loss and an optimizer (8 min)
+# ## A loss and an optimizer (11 min)
 #
 # A **loss** says how wrong: here the mean of the squared errors. Take the difference, and multiply it by itself, number by number.
 
@@ -171,7 +171,7 @@ print(f"last loss {losses[-1]:.4g} ({float(losses[-1]).hex()})")
 # Three parts, three lines of yours, and the same bits for the fourth time.
 
 # %% [markdown]
-# ## The penguins, told (3 min)
+# ## The penguins, told (5 min)
 #
 # A species is a word. It gets a column of its own, which is 1 in the rows of its birds and else 0. Here is a layer over the depth
 # alone, and one over the depth and three such columns:

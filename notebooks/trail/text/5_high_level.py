@@ -14,7 +14,7 @@ build.watch("trail/5_high_level")
 figures.you_are_here(5)
 
 # %% [markdown]
-# ## A surprise to begin with (4 min)
+# ## A surprise to begin with (6 min)
 #
 # Here are `fit`'s four lines, and the task of the line as each level has it: instructions, launches, a tape, layers, `fit`.
 
@@ -60,7 +60,7 @@ for level in (hardware, kernels, low_level, mid_level, high_level):
 # next to nothing, because below them stands a compiler that ends in your kind of instructions.
 
 # %% [markdown]
-# ## The loop (7 min)
+# ## The loop (9 min)
 #
 # An **epoch** shows the model every row once. Each step gives the mean loss over its rows, and the last batch may be shorter than the
 # others. What is the mean over all rows? Write it with `np.dot`, which multiplies two lists number by number and adds the products up.
@@ -129,7 +129,7 @@ def run_epochs(epochs, tell, one_pass, ended):
 run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 
 # %% [markdown]
-# ## A model that owns it (4 min)
+# ## A model that owns it (6 min)
 #
 # With the parts of level 4 and a compiled step, `fit` is a screen of code. Who wants to hear what happens gives a **callback**.
 
@@ -200,7 +200,7 @@ print(f"{len(rings.batches):,} steps, {right:.1%} of the test points right")
 figures.classifier(rings, high_level.tasks.Fit(net.history.losses, net.get_weights(), net.predict))
 
 # %% [markdown]
-# ## The five side by side (2 min)
+# ## The five side by side (8 min)
 #
 # Here are both tasks as each level has them. The upper levels stand above the lower ones, as in the house. The rows are the five
 # parts of a step; on level 5 one line, the call of `fit`, does the work of four. A click on *Two rings* shows the net, and **a

@@ -1,4 +1,4 @@
-"""How long the notebooks take: no core over 90 minutes, none of the trail over 30, no other over 45, and each heading says what is counted."""
+"""How long the notebooks take: no core over 100 minutes, none of the trail over 40, no other over 55, and each heading says what is counted."""
 
 import functools
 
@@ -10,10 +10,10 @@ from course.builder import minutes
 from course.builder.cells import BuildError, code_of
 
 NAMES = build.all_in(build.ROOT)
-LIMIT = {"more": 45, "trail": 30}  # minutes, by the folder
-CORE = 90
+LIMIT = {"more": 55, "trail": 40}  # minutes, by the folder
+CORE = 100
 FOLDED, LONGEST = 250, 25  # lines: folded in a notebook, shown in a cell
-AT_ONCE = 27  # minutes to the next place where one may stop: 20 to 25, and a thought to its end
+AT_ONCE = 32  # minutes to the next place where one may stop: 25 to 30, and a thought to its end
 STOP = "**A good place to stop.** "
 MISSES = {"01_hardware": 515, "03_low_level": 464}  # lines folded where there are more; they may only shrink
 
@@ -25,7 +25,7 @@ def cells_of(name):
 
 @functools.cache
 def sections_of(name):
-    return minutes.sections(cells_of(name), build.ROOT)
+    return minutes.sections(cells_of(name), build.ROOT, name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,8 +101,8 @@ def test_words_lines_questions_figures_and_blanks_are_counted():
         "widgets.explore(f)",
         "#| export room blank f\ndef f():\n    ...",
     )
-    assert found[3:] == (9, 5, 2, 1, 0)
-    assert found.minutes == 9 / 200 + 5 / 7 + 2 + 3 and found.rounded == 6
+    assert found[3:] == (9, 5, 2, 1, 0, 0, 1.0)
+    assert found.minutes == 9 / 150 + 5 / 6 + 2 * 1.5 + 3 and found.rounded == 7
 
 
 def test_a_wide_line_counts_twice():
