@@ -63,11 +63,11 @@ def dtype_of(name, value, allowed="float32 float64 int64 bool"):
 
 
 def as_int64(array):
-    """An array of whole numbers, bools or whole floats as int64. OverflowError: a number is too large."""
+    """An array of numbers as int64, with floats cut off behind the point. OverflowError: NaN, or a number too large."""
     numbers = array.astype(np.float64) if array.dtype.kind == "f" else array
     largest = np.uint64(2**63 - 1) if array.dtype.kind == "u" else 2.0**63 - 1024  # the largest float64 below 2^63
-    if array.dtype.kind in "uf" and (beyond := numbers[abs(numbers) > largest]).size:
-        raise OverflowError(f"{beyond.flat[0]} is too large for int64, the dtype of whole numbers; give it as a float")
+    if array.dtype.kind in "uf" and (beyond := numbers[~(abs(numbers) <= largest)]).size:
+        raise OverflowError(f"{beyond.flat[0]} has no place in int64, the dtype of whole numbers; give it as a float")
     return array.astype(np.int64)
 
 

@@ -48,8 +48,9 @@ def mod(x, y):
     count = floordiv(x, y)
     with np.errstate(invalid="ignore"):
         rest = numpy_op(np.mod, x, y.numpy())
-    nothing = stop_gradient(x) - x + count * (y - stop_gradient(y))  # 0, or NaN of infinities, but with both slopes
-    return rest - where(nothing == 0, nothing, 0)
+    nothing = [stop_gradient(x) - x, count * (y - stop_gradient(y))]  # 0 with a slope, or NaN of infinities
+    of_x, of_y = (where(each == 0, each, 0) for each in nothing)
+    return rest - (of_x + of_y)
 
 
 OPERATORS["%"] = mod

@@ -22,7 +22,6 @@ def _rows(names, row):
     return {name: row(name) for name in names.split()}
 
 
-_divide = without_gradient(np.floor_divide)
 _maximum, _minimum = both(shared_at_ties(low.maximum)), both(shared_at_ties(low.minimum))
 PLAIN = {  # functions of `levels` and of NumPy, before they remember
     **_rows("exp log sqrt sin cos tanh sigmoid", lambda name: lambda x: getattr(low, name)(floats(x))),
@@ -39,8 +38,8 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     "mul": of_kinds(operator.mul, low.logical_and),
     "neg": operator.neg,
     "pow": op_arguments.power,
-    "floor_divide": both(_divide),
-    "remainder": both(lambda x, y: x - y * _divide(x, y)),
+    "floor_divide": both(low.floordiv),
+    "remainder": both(low.mod),
     "matmul": product,
     "maximum": _maximum,
     "minimum": _minimum,
@@ -91,7 +90,9 @@ ASKED = {  # methods that are no functions of `levels`
     "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim],
     "is_floating_point": lambda x: x.dtype.is_floating_point,
     "is_tensor": lambda x: isinstance(x, Tensor),
-    "allclose": lambda x, y, rtol=1e-5, atol=1e-8: np.allclose(x.detach(), y.detach(), rtol, atol),
+    "allclose": lambda x, y, rtol=1e-5, atol=1e-8, equal_nan=False: np.allclose(
+        x.detach(), y.detach(), rtol, atol, equal_nan
+    ),
 }
 
 FUNCTIONS.update({name: recorded(name, spelled(f)) for name, f in PLAIN.items()}, **MAKERS, **ASKED)

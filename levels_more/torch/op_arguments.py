@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from levels_more import low_level as low
+from levels_more.checks import expect
 from levels_more.low_level.numpy_functions import without_gradient
 from levels_more.low_level.promotion import beside, floats
 
@@ -102,13 +103,17 @@ def where(mask, *pair):
 
 
 def power(x, y):
-    """x[…] to the power of y, numbers or tensors; whole numbers remain so. Raises ValueError for 1 / a whole number."""
+    """x[…] to the power of y, numbers or tensors; whole numbers remain so.
+
+    Raises ValueError for 1 / a whole number, TypeError for two bools.
+    """
     if isinstance(y, int) and y == 2:
         return x * x
     x, y = beside(x, y)
     arrays = [z.numpy() if hasattr(z, "shape") else np.asarray(z) for z in (x, y)]
     if any(array.dtype.kind == "f" for array in arrays):
         return x**y
+    expect(arrays[0].dtype.kind == "i", "pow: the dtype", arrays[0].dtype, "numbers; make numbers of bools first")
     if (arrays[1] < 0).any():
         raise ValueError("pow: whole numbers to a power below 0; make floats of them first")
     return without_gradient(np.power)(x, y)

@@ -2,7 +2,7 @@
 
 import math
 
-from levels_more.checks import as_python
+from levels_more.checks import as_python, sizes
 from levels_more.torch import reduced_losses as losses
 from levels_more.torch.functions import FUNCTIONS
 from levels_more.torch.recorded_modules import Module, Parameter
@@ -31,10 +31,11 @@ class Linear(Module):
 
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
-        self.in_features, self.out_features = as_python((in_features, out_features))
-        limit = 1.0 / math.sqrt(in_features)
-        self.weight = Parameter(FUNCTIONS["zeros"](out_features, in_features, dtype=dtype).uniform_(-limit, limit))
-        self.bias = Parameter(FUNCTIONS["zeros"](out_features, dtype=dtype).uniform_(-limit, limit)) if bias else None
+        (self.in_features,) = sizes("Linear: in_features", in_features)
+        (self.out_features,) = sizes("Linear: out_features", out_features)
+        limit = 1.0 / math.sqrt(max(1, self.in_features))
+        self.weight = Parameter(FUNCTIONS["zeros"](self.out_features, self.in_features, dtype=dtype).uniform_(-limit, limit))
+        self.bias = Parameter(FUNCTIONS["zeros"](self.out_features, dtype=dtype).uniform_(-limit, limit)) if bias else None
 
     def forward(self, x):
         """x[…, in] -> […, out]"""
@@ -115,7 +116,7 @@ class BCEWithLogitsLoss(Calling):
 class CrossEntropyLoss(Calling):
     """Calls `cross_entropy`."""
 
-    function, options = losses.cross_entropy, {"weight": None, "reduction": "mean"}
+    function, options = losses.cross_entropy, {"weight": None, "reduction": "mean", "ignore_index": -100}
 
 
 class Dropout(Calling):

@@ -26,17 +26,37 @@ KINDS = {
 
 def tensor(data, dtype=None, requires_grad=False, device=None):
     """Numbers as a tensor: floats of Python in the default dtype, whole numbers as int64, arrays as they are."""
-    first = data
-    while isinstance(first, list | tuple) and first:
-        first = first[0]
-    if isinstance(data, list | tuple):
-        data = [x.tolist() if isinstance(x, Tensor) else x for x in data]
-    array = np.asarray(data.held if isinstance(data, Tensor) else data)
-    own = array.dtype if hasattr(first, "dtype") or array.dtype.kind != "f" else NUMBERS[float]
-    wanted = np.dtype(dtype or (ORDER[1] if own.kind in "iu" else own))
-    array = as_int64(array) if wanted.kind == "i" and array.dtype.kind == "u" else array.astype(wanted)
-    made = low_level.constant(array)
+    own = max({_kind_of(x) for x in _leaves(data)}, key=ORDER.index, default=NUMBERS[float])
+    array = np.asarray(data.held if isinstance(data, Tensor) else _plain(data))
+    wanted = np.dtype(dtype or own)
+    if wanted.kind == "i" and array.dtype.kind in "uf":
+        array = as_int64(array)
+    made = low_level.constant(array.astype(wanted) if array.dtype.kind in "biuf" else array)
     return Tensor(made, requires_grad=requires_grad).to(device)
+
+
+def _leaves(data):
+    """What lists of lists hold in the end: numbers, tensors and arrays."""
+    if not isinstance(data, list | tuple):
+        yield data
+        return
+    for each in data:
+        yield from _leaves(each)
+
+
+def _kind_of(x):
+    """The dtype that one number, a tensor or an array asks for; float64 where it is no number."""
+    kind = getattr(x, "dtype", NUMBERS.get(type(x), ORDER[3]))
+    if kind.kind in "iu":
+        return ORDER[1]
+    return ORDER[2] if kind.kind == "f" and kind.itemsize < 8 else np.dtype(kind)
+
+
+def _plain(data):
+    """Lists of lists with each tensor's numbers in its place."""
+    if isinstance(data, list | tuple):
+        return [_plain(each) for each in data]
+    return data.tolist() if isinstance(data, Tensor) else data
 
 
 def of_kind(kind):
@@ -86,11 +106,18 @@ def whole(dtype, generator, *given, low=0, high=None, size=None):
     """Whole numbers below `high`, from `low` on or from 0: randint(high, size), or randint(low, high, size)."""
     *bounds, size = (x for x in (*given, high, size) if x is not None)
     start, end = (low, *bounds)[-2:]
+    if start >= end:
+        raise ValueError(f"randint: low is {start!r}, high {end!r}; expected low below high, which is not drawn")
     return start + np.floor(drawn("uniform", size, generator).numpy() * (end - start))
 
 
 def normal(mean=0.0, std=1.0, size=None, generator=None):
-    """Normal numbers of that mean and deviation: numbers, with a `size`, or tensors of one shape."""
+    """Normal numbers of that mean and deviation: numbers, with a `size`, or tensors of one shape.
+
+    Raises ValueError for a deviation below 0.
+    """
+    if np.any(np.asarray(std) < 0):
+        raise ValueError(f"normal: std is {std!r:.60}; expected a deviation from 0 on")
     size = np.broadcast_shapes(np.shape(mean), np.shape(std)) if size is None else size
     return FUNCTIONS["randn"](size, generator=generator) * std + mean
 

@@ -44,20 +44,30 @@ def of_logits(input, target, pos_weight=None):
     return (1.0 - target) * input + (1.0 + (pos_weight - 1.0) * target) * nn.softplus(-input)
 
 
-def of_classes(input, target, weight=None, reduction="mean"):
+def of_classes(input, target, weight=None, reduction="mean", ignore_index=-100):
     """Minus log_softmax(input[batch, classes]) at target[batch], a class; or of target[batch, classes], probabilities.
 
-    A mean counts each row by the weight of its class. Raises ValueError for a target of another shape.
+    A mean counts each row by the weight of its class. A row whose class is `ignore_index` counts nothing. Raises
+    ValueError for a target of another shape, IndexError for a class that is not there.
     """
     logs = nn.log_softmax(input)
-    if target.dtype.kind != "i":
+    shape = tuple(logs.shape)
+    if target.dtype.kind == "f" and tuple(target.shape) == shape:
         each = low.apply("multiply_no_nan", logs, target)
         return reduced(-low.reduce_sum(each * (1.0 if weight is None else weight), 1), reduction)
-    if tuple(target.shape) != tuple(logs.shape[:1]) or len(logs.shape) != 2:
-        raise ValueError(f"target is {tuple(target.shape)}; expected a class for each row of {tuple(logs.shape)}")
-    weight = low.ones_like(logs[0]) if weight is None else weight
-    each = -low.squeeze(low.take_along(logs * weight, low.expand_dims(target, 1), 1), 1)
-    return reduced(each, reduction, low.reduce_sum(low.gather(weight, target)))
+    if target.dtype.kind != "i" or tuple(target.shape) != shape[:1] or len(shape) != 2:
+        given = f"target is {target.dtype}, {tuple(target.shape)}; input is {shape}"
+        raise ValueError(f"{given}: expected a class (int64) for each row, or a probability (a float) for each number")
+    counts = target != ignore_index
+    target = low.where(counts, target, 0)
+    numbers = target.numpy()
+    if (wrong := numbers[(numbers < 0) | (numbers >= shape[1])]).size:
+        raise IndexError(f"target holds class {wrong[0]}; input {shape} has the classes 0 to {shape[1] - 1}")
+    weight = low.ones(shape[1], logs.dtype) if weight is None else weight
+    each_weight = low.where(counts, low.gather(weight, target), 0.0)
+    each = low.squeeze(low.take_along(logs, low.expand_dims(target, 1), 1), 1)
+    each = -low.where(counts, each, 0.0) * each_weight
+    return reduced(each, reduction, low.reduce_sum(each_weight))
 
 
 mse_loss = loss("mse_loss", lambda x, y: squared_error(y, x))
