@@ -1,5 +1,6 @@
 """The training loop with a bar, Ctrl-C, callbacks and rows to validate, and the rows that it goes through."""
 
+import math
 from contextlib import nullcontext
 
 from levels.high_level import loops
@@ -97,13 +98,14 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
         if callbacks or held or training.metrics or GRAPH_TRANSFORM.change or DOOR.stands is not RUN:
             ahead = None
         training.watch = ProgressMonitor(pressed, bar, callbacks, ahead)
-        attach(callbacks, model)
+        params = {"verbose": verbose, "epochs": first + epochs, "steps": None if math.isnan(data.length) else len(data)}
+        attach(callbacks, model, params)
         told = [CallbackList(model, callbacks, first)] if callbacks else []
         try:
             return loops.run_training(model, data, epochs, [*held, *told, training.watch], lines)
         finally:
             if ahead:
                 ahead.tell(model.history)
-            model.history.params = {"epochs": first + epochs, "verbose": verbose}
+            model.history.params = params
             model.history.epoch = [*range(first, first + len(model.history.epochs))]  # Keras' numbers of them
             training.watch = None

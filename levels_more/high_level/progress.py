@@ -98,16 +98,20 @@ class ProgressMonitor(Callback):
         self.check_interrupt()
 
 
-def attach(callbacks, model):
-    """Give each callback its model. Raises TypeError for what is no callback, and for a method that is never called."""
+def attach(callbacks, model, params):
+    """Give each callback its model and Keras' `params`.
+
+    Raises TypeError for what is no callback, and for a method that is never called.
+    """
     for callback in callbacks:
         if not isinstance(callback, Callback):
             raise TypeError(f"callbacks hold {callback!r}; expected objects, such as EarlyStopping()")
         for name in dir(callback):
             if name.startswith("on_") and not hasattr(Callback, name) and name != BEGIN:
                 heard = ", ".join(each for each in dir(Callback) if each.startswith("on_"))
-                raise TypeError(f"{type(callback).__name__}: nobody calls {name}; a callback hears {heard}")
+                raise TypeError(f"{type(callback).__name__}: {name} is never called; these are: {heard}")
         callback.model = model
+        callback.params = params
 
 
 @contextmanager

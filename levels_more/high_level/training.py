@@ -179,6 +179,18 @@ class Training(loops.Training):
         """Set the length of a call: so many steps took the time since then."""
         self.steps_per_call = max(1, int(PIECE_SECONDS * steps / (time.perf_counter() - begun)))
 
+    def check_steps(self):
+        """Raise OverflowError where a schedule's count of steps no longer grows: 2²⁴ + 1 is 2²⁴ in float32."""
+        steps = getattr(self.optimizer, "iterations", None)
+        if (
+            steps is not None
+            and callable(self.optimizer.rate)
+            and float(steps) == 2.0**24
+            and steps.dtype == np.float32
+        ):
+            cure = "train in float64, or let the learning rate be a number"
+            raise OverflowError(f"the optimizer has taken {2**24:,} steps, and float32 counts no further: {cure}")
+
     def one_pass(self, step, data, history=None):
         """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
         losses, sizes, watch = [], [], self.watch
@@ -199,6 +211,8 @@ class Training(loops.Training):
                 break
         if not sizes:
             raise ValueError("the dataset gave no batch")
+        if history is not None:
+            self.check_steps()
         if len(losses) > 1:  # added up here: the same, however it was cut into pieces
             losses, sizes = [np.concatenate(losses)], [[*chain(*sizes)]]
         loss = epoch_loss(losses[0], sizes[0])

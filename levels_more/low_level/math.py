@@ -34,7 +34,7 @@ def floordiv(x, y):
     expect(x.dtype == y.dtype and x.dtype.kind in "fi", "floordiv: x and y", (x.spec, y.spec), "numbers of one dtype")
     if x.dtype.kind == "i" and not y.numpy().all():
         raise ZeroDivisionError(f"whole numbers divided by 0, in {y!r:.60}")
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         return numpy_op(np.floor_divide, x, y.numpy())
 
 

@@ -204,7 +204,11 @@ def dot(x, w):
     if not x.spec.shape or len(w.spec.shape) not in (1, 2) or x.spec.shape[-1] != w.spec.shape[0]:
         raise ValueError(f"dot: x is {x.spec.shape} and w {w.spec.shape}; expected [..., k] and [k, n], or [k]")
     shape = (*x.spec.shape[:-1], *w.spec.shape[1:])
-    y = apply("matmul", reshape(x, (math.prod(x.spec.shape[:-1]), x.spec.shape[-1])), w if len(w.spec.shape) == 2 else reshape(w, (-1, 1)))
+    y = apply(
+        "matmul",
+        reshape(x, (math.prod(x.spec.shape[:-1]), x.spec.shape[-1])),
+        w if len(w.spec.shape) == 2 else reshape(w, (-1, 1)),
+    )
     return y if y.spec.shape == shape else reshape(y, shape)
 
 

@@ -34,8 +34,12 @@ class Linear(Module):
         (self.in_features,) = sizes("Linear: in_features", in_features)
         (self.out_features,) = sizes("Linear: out_features", out_features)
         limit = 1.0 / math.sqrt(max(1, self.in_features))
-        self.weight = Parameter(FUNCTIONS["zeros"](self.out_features, self.in_features, dtype=dtype).uniform_(-limit, limit))
-        self.bias = Parameter(FUNCTIONS["zeros"](self.out_features, dtype=dtype).uniform_(-limit, limit)) if bias else None
+        self.weight = Parameter(
+            FUNCTIONS["zeros"](self.out_features, self.in_features, dtype=dtype).uniform_(-limit, limit)
+        )
+        self.bias = (
+            Parameter(FUNCTIONS["zeros"](self.out_features, dtype=dtype).uniform_(-limit, limit)) if bias else None
+        )
 
     def forward(self, x):
         """x[…, in] -> […, out]"""

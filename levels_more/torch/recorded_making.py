@@ -103,7 +103,10 @@ def like(make):
 
 
 def whole(dtype, generator, *given, low=0, high=None, size=None):
-    """Whole numbers below `high`, from `low` on or from 0: randint(high, size), or randint(low, high, size)."""
+    """Whole numbers below `high`, from `low` on or from 0: randint(high, size), or randint(low, high, size).
+
+    Raises ValueError where none lies between them.
+    """
     *bounds, size = (x for x in (*given, high, size) if x is not None)
     start, end = (low, *bounds)[-2:]
     if start >= end:

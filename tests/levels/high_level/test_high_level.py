@@ -516,7 +516,7 @@ def test_a_hook_that_nobody_calls_is_refused():
 
     net = Sequential([Dense(1)])
     net.compile("sgd", "mse")
-    with pytest.raises(TypeError, match="nobody calls on_batch_end"):
+    with pytest.raises(TypeError, match="on_batch_end is never called"):
         net.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0, callbacks=[Listener()])
 
 

@@ -480,8 +480,30 @@ def test_a_csv_log_has_the_columns_of_its_first_epoch(tmp_path):
     assert [line.count(",") for line in path.read_text().splitlines()] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("rows, share, held", [(100, 0.29, 29), (100, 0.57, 57), (10, 0.25, 3), (344, 0.2, 69), (4, 0.1, 1)])
+@pytest.mark.parametrize(
+    "rows, share, held", [(100, 0.29, 29), (100, 0.57, 57), (10, 0.25, 3), (344, 0.2, 69), (4, 0.1, 1)]
+)
 def test_so_many_rows_are_held_out_as_by_keras(rows, share, held):
     """Keras trains on the first int(rows · (1 - share))."""
     kept, last = parted(Dataset.from_tensor_slices(np.arange(rows)), share)
     assert (len(kept), len(last)) == (rows - held, held)
+
+
+def test_a_callback_knows_how_long_the_training_is():
+    class Asks(Callback):
+        def on_train_begin(self, logs=None):
+            self.told = dict(self.params)
+
+    asks = Asks()
+    fit(asks, epochs=2)
+    assert asks.told == {"verbose": 0, "epochs": 2, "steps": 4}
+
+
+def test_a_schedule_whose_count_stands_still_is_refused():
+    small = Sequential([Dense(1)])
+    small.compile(SGD(ExponentialDecay(1e-4, 10, 0.9)), "mse")
+    x, y = X.astype("f4"), Y.astype("f4")
+    small.fit(x, y, verbose=0)
+    small.optimizer.iterations.assign(np.float32(2**24 - 1))
+    with pytest.raises(OverflowError, match="16,777,216 steps, and float32 counts no further"):
+        small.fit(x, y, batch_size=2, verbose=0)

@@ -832,3 +832,71 @@ def test_a_backward_pass_refuses_weights_that_a_step_has_changed_since():
     torch.optim.SGD([weight], lr=0.1).step()
     with pytest.raises(RuntimeError, match="matmul reads was modified since"):
         scores.sum().backward()
+
+
+L = [[1.0, 2.0, 0.5], [0.0, -1.0, 3.0]]
+MEASURED = {  # what PyTorch 2.15 gave
+    "a list of tensors keeps their dtype": (lambda: torch.tensor([torch.tensor(1.0), 2.0]).dtype, torch.float32),
+    "the widest of a list": (lambda: torch.tensor([np.float64(1), 2.0]).dtype, torch.float64),
+    "whole numbers beside floats": (lambda: torch.tensor([np.int64(1), 2.5]).dtype, torch.float32),
+    "a large quotient": (
+        lambda: (torch.tensor([1e30, -7.0, 5.0, -5.0]) % torch.tensor([3.0, 3.0, np.inf, np.inf])).tolist(),
+        [0.0, 2.0, 5.0, np.inf],
+    ),
+    "a row that is ignored": (
+        lambda: F.cross_entropy(torch.tensor(L), torch.tensor([-100, 1])).item(),
+        pytest.approx(4.0659, abs=1e-4),
+    ),
+    "an ignored class, weighted": (
+        lambda: F.cross_entropy(
+            torch.tensor(L), torch.tensor([2, 1]), torch.tensor([1.0, 2.0, 3.0]), ignore_index=1
+        ).item(),
+        pytest.approx(1.9644, abs=1e-4),
+    ),
+    "all rows ignored": (
+        lambda: np.isnan(F.cross_entropy(torch.tensor(L), torch.tensor([-100, -100])).item()),
+        True,
+    ),
+    "no rows": (lambda: np.isnan(F.cross_entropy(torch.zeros(0, 2), torch.zeros(0).long()).item()), True),
+    "equal_nan": (
+        lambda: torch.allclose(torch.tensor([np.nan]), torch.tensor([np.nan]), equal_nan=True),
+        True,
+    ),
+    "a product over nothing": (lambda: (torch.ones(2, 0) @ torch.ones(0, 2)).tolist(), [[0.0, 0.0], [0.0, 0.0]]),
+}
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_it_gives_what_pytorch_gave(name):
+    call, expected = MEASURED[name]
+    assert call() == expected
+
+
+def test_the_rest_of_a_division_has_both_slopes_where_the_quotient_is_huge():
+    x, y = (torch.tensor(numbers, requires_grad=True) for numbers in ([5.0, -7.5, 3e38], [3.0, 2.0, 0.5]))
+    (x % y).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0] and y.grad.tolist()[:2] == [-1.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "wrong, told",
+    [
+        (lambda: torch.tensor([3]) // 0, "whole numbers divided by 0"),
+        (lambda: torch.tensor([3]) % 0, "whole numbers divided by 0"),
+        (lambda: torch.randint(3, 3, (2,)), "low is 3, high 3"),
+        (lambda: torch.normal(0.0, -1.0, (2,)), "std is -1.0; expected a deviation from 0 on"),
+        (lambda: nn.Linear(3.5, 2), "in_features is 3.5"),
+        (lambda: nn.Linear(2, -1), "out_features is -1"),
+        (
+            lambda: F.cross_entropy(torch.tensor(L), torch.tensor([0, 3])),
+            r"class 3; input \(2, 3\) has the classes 0 to 2",
+        ),
+        (lambda: F.cross_entropy(torch.tensor(L), torch.tensor([0, -1])), "target holds class -1"),
+        (lambda: F.cross_entropy(torch.tensor(L), torch.tensor([0.0, 1.0])), "expected a class"),
+        (lambda: torch.tensor([np.nan], dtype=torch.long), "nan has no place in int64"),
+        (lambda: torch.tensor([True]) ** torch.tensor([True]), "make numbers of bools first"),
+    ],
+)
+def test_what_pytorch_refuses_is_refused(wrong, told):
+    with pytest.raises((ArithmeticError, LookupError, TypeError, ValueError), match=told):
+        wrong()
