@@ -8,18 +8,26 @@ from levels.low_level import constant
 from levels.support.checks import positive
 from levels_more import mid_level
 from levels_more.checks import as_python, expect
+from levels_more.missing import TORCH, refusing
 from levels_more.torch.recorded import FUNCTIONS, Tensor
 from levels_more.torch.recording import grad_mode, set_grad_enabled
+
+_SAVED = "levels_more.high_level, whose save keeps an optimizer's memory, or start it anew"
+LACKING = TORCH | {"state_dict": _SAVED, "load_state_dict": _SAVED}
 
 
 class Optimizer:
     """Parameters, or groups of them with options of their own. Write `update(options, t, dw, w, state)` -> the new w.
 
-    Raises ValueError where there is no parameter, and what `add_param_group` raises.
+    Raises ValueError where there is no parameter, TypeError for a tensor alone, and what `add_param_group` raises.
     """
 
+    __getattr__ = refusing("an optimizer", LACKING)
+
     def __init__(self, params, defaults):
-        params, kind = list(params), type(self).__name__
+        kind = type(self).__name__
+        expect(not isinstance(params, Tensor), f"{kind}: params", params, "a list of tensors, as model.parameters()")
+        params = list(params)
         self.defaults = {name: _option(f"{kind}: {name}", value) for name, value in defaults.items()}
         self.state, self.param_groups = {}, []
         for group in params if params and isinstance(params[0], dict) else [{"params": params}]:
@@ -59,6 +67,8 @@ class Optimizer:
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
+                    if p.grad.shape != p.shape:
+                        raise ValueError(f"step: a gradient is {p.grad.shape}, its parameter {p.shape}")
                     state = self.state.setdefault(p, {"step": 0})
                     state["step"] += 1
                     how = types.SimpleNamespace(**{name: as_python(x) for name, x in group.items() if name != "params"})

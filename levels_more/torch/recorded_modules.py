@@ -19,6 +19,9 @@ class Parameter(Tensor):
         return f"Parameter containing:\n{super().__repr__()}"
 
 
+Keys = collections.namedtuple("Keys", "missing_keys unexpected_keys")  # what a state lacked, and what it had too much
+
+
 class Module(LevelModule):
     """Write `forward`, and put parameters and other modules into attributes, not into lists."""
 
@@ -97,7 +100,10 @@ class Module(LevelModule):
         return collections.OrderedDict((name, x.detach()) for name, x in self._state().items())
 
     def load_state_dict(self, state, strict=True):
-        """Take these numbers over. Raises RuntimeError, changing nothing, unless names (if `strict`) and shapes fit."""
+        """Take these numbers over; returns (missing_keys, unexpected_keys).
+
+        Raises RuntimeError, changing nothing, unless names (if `strict`) and shapes fit.
+        """
         own = self._state()
         missing, unknown = [n for n in own if n not in state], [n for n in state if n not in own]
         other = [n for n in own if n in state and tuple(own[n].shape) != tuple(state[n].shape)]
@@ -107,6 +113,7 @@ class Module(LevelModule):
             raise RuntimeError(f"load_state_dict: {told}")
         for name in own.keys() & state.keys():
             own[name].write(state[name].to(own[name].dtype).held)
+        return Keys(missing, unknown)
 
     def train(self, mode=True):
         """Set the mode of this and of all modules inside: training, or not."""

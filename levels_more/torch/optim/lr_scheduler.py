@@ -1,11 +1,14 @@
 """`torch.optim.lr_scheduler`: rates that depend on how often `step` was called, once an epoch."""
 
 from levels_more.checks import as_python
-from levels_more.missing import room
+from levels_more.missing import refusing, room
+from levels_more.torch.optimizers import LACKING
 
 
 class LambdaLR:
     """The rate that each group began with, times `lr_lambda(epoch)`."""
+
+    __getattr__ = refusing("a scheduler", LACKING)
 
     def __init__(self, optimizer, lr_lambda):
         groups = optimizer.param_groups
@@ -29,11 +32,16 @@ class LambdaLR:
 
 
 class StepLR(LambdaLR):
-    """The rate times `gamma` after every `step_size` epochs."""
+    """The rate as it stands, times `gamma` after every `step_size` epochs: others may change it, too."""
 
     def __init__(self, optimizer, step_size, gamma=0.1):
-        step_size, gamma = as_python((step_size, gamma))
-        super().__init__(optimizer, lambda epoch: gamma ** (epoch // step_size))
+        self.step_size, self.gamma = as_python((step_size, gamma))
+        super().__init__(optimizer, None)
+
+    def _set(self):
+        if self.last_epoch and self.last_epoch % self.step_size == 0:
+            for group in self.optimizer.param_groups:
+                group["lr"] *= self.gamma
 
 
 __getattr__, __dir__ = room("torch.optim.lr_scheduler", globals())

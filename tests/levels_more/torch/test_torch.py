@@ -900,3 +900,43 @@ def test_the_rest_of_a_division_has_both_slopes_where_the_quotient_is_huge():
 def test_what_pytorch_refuses_is_refused(wrong, told):
     with pytest.raises((ArithmeticError, LookupError, TypeError, ValueError), match=told):
         wrong()
+
+
+def test_schedulers_in_a_row_and_a_rate_set_by_hand():
+    """The rates are those of PyTorch 2.15, in which StepLR multiplies the rate as it stands."""
+    layer = nn.Linear(1, 1)
+    both = torch.optim.SGD(layer.parameters(), lr=1.0)
+    first, second = optim.lr_scheduler.StepLR(both, 2, 0.5), optim.lr_scheduler.StepLR(both, 3, 0.1)
+    rates = []
+    for _ in range(7):
+        both.step()
+        first.step()
+        second.step()
+        rates.append(both.param_groups[0]["lr"])
+    assert rates == pytest.approx([1.0, 0.5, 0.05, 0.025, 0.025, 0.00125, 0.00125])
+    both.param_groups[0]["lr"] = 8.0
+    first.step()
+    assert both.param_groups[0]["lr"] == 4.0
+
+
+def test_a_state_that_fits_in_part_says_what_was_left_out():
+    layer = nn.Linear(2, 1)
+    state = layer.state_dict() | {"more": torch.zeros(1)}
+    state.pop("bias")
+    assert layer.load_state_dict(state, strict=False) == (["bias"], ["more"])
+
+
+@pytest.mark.parametrize(
+    "wrong, told",
+    [
+        (lambda o: o.state_dict(), "an optimizer has no 'state_dict' here; use levels_more.high_level"),
+        (lambda o: optim.lr_scheduler.StepLR(o, 2).state_dict(), "a scheduler has no 'state_dict' here"),
+        (lambda o: torch.optim.SGD(torch.tensor([1.0]), lr=0.1), "expected a list of tensors"),
+        (lambda o: o.step(), r"a gradient is torch.Size\(\[2\]\), its parameter torch.Size\(\[1\]\)"),
+    ],
+)
+def test_an_optimizer_says_what_it_lacks_or_cannot_take(wrong, told):
+    weight = torch.tensor([1.0], requires_grad=True)
+    weight.grad = torch.tensor([1.0, 2.0])
+    with pytest.raises((AttributeError, TypeError, ValueError), match=told):
+        wrong(torch.optim.SGD([weight], lr=0.1))
