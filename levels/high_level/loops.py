@@ -15,8 +15,7 @@ class History:
     """What happened during `fit`: the `losses` of all steps, and `history`, {name: [one number per epoch]}."""
 
     def __init__(self):
-        self.passes = []  # an array of losses per pass
-        self.epochs = []  # {name: number} per epoch
+        self.passes, self.epochs = [], []  # an array of losses per pass; logs per epoch
 
     losses = property(lambda self: np.concatenate(self.passes) if self.passes else np.empty(0))
 
@@ -58,7 +57,7 @@ class Callback:
     """Methods that `fit` calls; self.model.stop_training = True ends the training. logs: {"loss": …}"""
 
     model = None
-    on_train_batch_end = None  # (self, step, logs) where `fit` of `levels_more.high_level` is to call it
+    on_train_batch_end = None  # a method (self, step, logs): only levels_more calls it
 
     def on_train_begin(self): ...
     def on_epoch_begin(self, epoch): ...

@@ -21,11 +21,7 @@ def dtype_for(model, x):
 
 
 def prepared(model, x, y):
-    """The rows x and their targets y as tensors (x, y) of the model's dtype.
-
-    Where the model gives [rows, 1], targets of shape [rows] become [rows, 1]. Raises ValueError for a NaN, and for
-    targets that do not fit the loss or the model's output.
-    """
+    """(x, y) as tensors of the model's dtype; y [rows] becomes [rows, 1] if the model gives that. Raises ValueError."""
     dtype, loss = dtype_for(model, x), model.training.losses[0]
     x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # refuses unequal lengths
     check_finite("x", x.numpy())

@@ -81,8 +81,9 @@ print(f"fit                last loss {float(loss):.4g} ({float(loss).hex()})")
 # %%
 from levels import hardware, kernels, low_level, mid_level
 
+levels = hardware, kernels, low_level, mid_level
 given = task.x, task.y, task.weights, task.batches, task.learning_rate
-for level in (hardware, kernels, low_level, mid_level):
+for level in levels:
     fit = level.tasks.linear_regression(*given)
     print(f"{level.__name__:18} last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
@@ -107,7 +108,7 @@ print(f"equal losses: {(turned.losses == fit.losses).sum():,} of {len(fit.losses
 print(f"largest relative difference: {abs(turned.losses / fit.losses - 1).max():.0e}")
 
 # %% [markdown]
-# So our class is already a `fit`, and an exact one. What does it lack?
+# So our class already has an exact `fit`. What does it lack?
 #
 # - **Speed.** It spends nearly all of its time in Python, on the way to the kernels.
 # - **A memory.** It makes 8,000 losses, and returns only the last one.
@@ -118,7 +119,7 @@ print(f"largest relative difference: {abs(turned.losses / fit.losses - 1).max():
 # We write a small piece of code for each of these. Then we put the pieces into one loop, and the loop into a model. You write
 # the epochs, in three blanks.
 #
-# ## The loop, taken apart (33 min)
+# ## The loop, taken apart (32 min)
 #
 # ### Speed: a pass is one call
 #
@@ -178,8 +179,7 @@ class History:
     """What happened during `fit`: the `losses` of all steps, and `history`, {name: [one number per epoch]}."""
 
     def __init__(self):
-        self.passes = []  # an array of losses per pass
-        self.epochs = []  # {name: number} per epoch
+        self.passes, self.epochs = [], []  # an array of losses per pass; logs per epoch
 
     losses = property(lambda self: np.concatenate(self.passes) if self.passes else np.empty(0))
 
@@ -344,7 +344,7 @@ class Callback:
     """Methods that `fit` calls; self.model.stop_training = True ends the training. logs: {"loss": …}"""
 
     model = None
-    on_train_batch_end = None  # (self, step, logs) where `fit` of `levels_more.high_level` is to call it
+    on_train_batch_end = None  # a method (self, step, logs): only levels_more calls it
 
     def on_train_begin(self): ...
     def on_epoch_begin(self, epoch): ...
@@ -484,11 +484,7 @@ def dtype_for(model, x):
 
 
 def prepared(model, x, y):
-    """The rows x and their targets y as tensors (x, y) of the model's dtype.
-
-    Where the model gives [rows, 1], targets of shape [rows] become [rows, 1]. Raises ValueError for a NaN, and for
-    targets that do not fit the loss or the model's output.
-    """
+    """(x, y) as tensors of the model's dtype; y [rows] becomes [rows, 1] if the model gives that. Raises ValueError."""
     dtype, loss = dtype_for(model, x), model.training.losses[0]
     x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # refuses unequal lengths
     check_finite("x", x.numpy())
@@ -716,7 +712,7 @@ model.fit(Dataset.from_batches(task.x, task.y, task.batches))
 print(f"fit                last loss {model.history.losses[-1]:.4g} ({float(model.history.losses[-1]).hex()})")
 
 # %% [markdown]
-# The bits are the same. (For `fit`, one pass through a Dataset is an epoch. Here it has 8,000 batches.)
+# The bits are the same. (For `fit`, one pass through a Dataset is an epoch, here of 8,000 batches.)
 #
 # Now we make a model from the beginning, as one usually does. Its starting weights and the order of its rows are drawn at random,
 # from `RANDOM` of level 4. With a seed, each run of the cell draws the same numbers.
@@ -856,14 +852,11 @@ for net in (by_heart, stopped):
 figures.by_heart(by_heart.history.history, patient.best_epoch, patient.patience)
 
 # %% [markdown]
-# Left of *best* the net learns about penguins. Right of it the net learns only about these sixty. The stopped net has the weights
-# of *stop*. There is a catch: we chose the epoch by the held-out penguins, so their loss is no longer a fair test. To report a
-# number, keep a third group of rows that no choice depends on.
+# Left of *best* the net learns about penguins. Right of it the net learns only about these sixty. The stopped net keeps the
+# weights that it has at *stop*. There is a catch: the held-out penguins chose the epoch, so their loss is no longer a fair test.
+# To report a number, keep a third group of rows that no choice depends on.
 #
-# (Level 3 prints a note above: this step is too wide for its program by rows, so it replays the ops one by one.)
-#
-# Eight callbacks of Keras, `EarlyStopping` and `ModelCheckpoint` among them, are in
-# [more/05_callbacks](more/05_callbacks.ipynb).
+# (The note above comes from level 3. The step is too wide for its program by rows, so its ops are replayed one by one.)
 
 # %% [markdown]
 # ## The two tasks on this level (12 min)
@@ -954,11 +947,11 @@ dnn_classifier(*rings[:2], *rings[4:7])
 print(f"{time.perf_counter() - began:.1f} s for {len(rings.batches):,} steps")
 
 # %%
-trainers = [level.tasks.dnn_classifier for level in (hardware, kernels, low_level, mid_level)] + [dnn_classifier]
+trainers = [*(level.tasks.dnn_classifier for level in levels), dnn_classifier]
 fits = {level: train_net(*rings[:2], *rings[4:7]) for level, train_net in zip(figures.LEVELS, trainers)}
 for level, fit in fits.items():
     same = all((p == q).all() for p, q in zip(fit.weights, fits["hardware"].weights))
-    print(f"{level:10} last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})   equal weights: {same}")
+    print(f"{level:10} last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})   weights of level 1: {same}")
 
 # %%
 figures.five_curves(fits)
@@ -1009,23 +1002,19 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # The points spread further around the grey line than before: three measures do not determine the mass. Of 73 penguins that the
 # net has not seen, it takes seven for the other sex.
 #
-# ## The five side by side (9 min)
+# ## The five side by side (8 min)
 #
-# Here is the course on one screen: the columns of the earlier notebooks, now for all five levels. The upper levels stand above
-# the lower ones.
+# Here is the course on one screen, with a column for each of the five levels. The upper levels stand above the lower ones.
 #
 # We train each task in eight versions. One is plain Python, `course/reference.py`, which defines the arithmetic of all levels.
 # Level 1 has two versions: float64, one number at a time, and float32 with lanes (SIMD). Level 3 also has two: op by op (eager),
 # and compiled. For the net, the versions that go op by op do only the last hundred steps, and start from level 1's weights.
-# Plain Python would take about a minute for all 24,000.
 
 # %%
 from course import reference
 from course.figures import tour, widgets
 
-levels = (hardware, kernels, low_level, mid_level)
-line_on_all = [reference.linear_regression, *(level.tasks.linear_regression for level in levels), linear_regression]
-net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level in levels), dnn_classifier]
+regressions = [*(level.tasks.linear_regression for level in levels), linear_regression]
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -1039,12 +1028,12 @@ checks.predict(
 )
 
 # %%
-line = compare.measure(task, *line_on_all)
-net = compare.measure(rings, *net_on_all, last=100, repeats=1)
+line = compare.measure(task, reference.linear_regression, *regressions)
+net = compare.measure(rings, reference.dnn_classifier, *trainers, last=100, repeats=1)
 compare.side_by_side(line, net)
 
 # %% [markdown]
-# Read one row, *update*: each level says the same in its own words. On level 5 one line, the call of `fit`, does the work of
+# Read one row, *update*: each level does the same in its own terms. On level 5 one line, the call of `fit`, does the work of
 # four rows. **A click on the names of two levels shows these two side by side**, and says what a step of each consists of.
 #
 # Seven versions end on the same loss, so it is shown once. **Lines** counts the lines of the task function and of everything that
@@ -1140,7 +1129,7 @@ framework_programs.beside(rings, dnn_classifier)
 # | [more/05_onnx](more/05_onnx.ipynb) | a model runs where there is no `levels`: as an ONNX file, and as a page in any browser |
 # | [more/05_at_work](more/05_at_work.ipynb) | a model behind a web address, with eight-bit weights, on a page where you draw, and on a hub |
 # | [more/05_table](more/05_table.ipynb) | from a file of numbers, words and gaps to a model that answers requests |
-# | [more/05_scikit_learn](more/05_scikit_learn.ipynb) | an estimator that works with all of scikit-learn, and the fifty rules for it |
+# | [more/05_scikit_learn](more/05_scikit_learn.ipynb) | estimators that pass scikit-learn's tests, and work with all of scikit-learn |
 # | [more/05_float32](more/05_float32.ipynb) | where float32 and float64 part, and relus that no longer learn |
 # | [more/05_cost](more/05_cost.ipynb) | the parts of one step, the times of the net, other libraries, and a summary of your machine |
 # | [more/05_machines](more/05_machines.ipynb) | any number of processes train one net, and end on the same bits |
