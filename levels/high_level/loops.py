@@ -2,7 +2,6 @@
 
 # Built from 05_high_level.ipynb: edit there, then run its last cell.
 
-import functools
 import math
 
 import numpy as np
@@ -13,16 +12,16 @@ from levels.support.checks import known
 
 
 class History:
-    """What happened during `fit`: the `losses` of all steps, and `history`, {name: [a number for each epoch]}."""
+    """What happened during `fit`: the `losses` of all steps, and `history`, {name: [one number per epoch]}."""
 
     def __init__(self):
-        self.passes, self.epochs = [], []  # arrays of losses; {name: number} of each epoch
+        self.passes, self.epochs = [], []  # an array of losses per pass; logs per epoch
 
     losses = property(lambda self: np.concatenate(self.passes) if self.passes else np.empty(0))
 
     @property
     def history(self):
-        """{"loss": [a number for each epoch], …}"""
+        """{"loss": [one number per epoch], …}"""
         names = dict.fromkeys(name for logs in self.epochs for name in logs)
         return {name: [logs[name] for logs in self.epochs if name in logs] for name in names}
 
@@ -32,12 +31,12 @@ class History:
 
 
 def epoch_loss(losses, rows):
-    """The mean over all rows: step k had the mean losses[k] over rows[k] rows."""
+    """The mean over all rows, where step k had a mean loss of losses[k] over rows[k] rows."""
     return float(np.dot(losses, rows)) / sum(rows)
 
 
 def run_epochs(epochs, tell, one_pass, ended):
-    """Up to so many epochs: tell that it begins, go through the data, tell that it ends and with which numbers."""
+    """For each epoch: tell that it begins, go through the data, tell that it ends with its logs, stop if it ended."""
     for epoch in range(epochs):
         tell("on_epoch_begin", epoch)
         logs = one_pass()
@@ -47,7 +46,7 @@ def run_epochs(epochs, tell, one_pass, ended):
 
 
 def ended(model, epoch, logs):
-    """Whether this epoch was the last: somebody said so. Raises FloatingPointError for a loss that is not finite."""
+    """Whether `model.stop_training` is set. If not, raises FloatingPointError for a loss that is not finite."""
     if not model.stop_training and not math.isfinite(logs["loss"]):
         told = f"fit: the loss is {logs['loss']} after epoch {epoch}"
         raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")
@@ -55,10 +54,10 @@ def ended(model, epoch, logs):
 
 
 class Callback:
-    """Listens to the training of `self.model`, and ends it by `self.model.stop_training = True`. logs: {"loss": …}"""
+    """Methods that `fit` calls; self.model.stop_training = True ends the training. logs: {"loss": …}"""
 
     model = None
-    on_train_batch_end = None  # on_train_batch_end(self, step, logs): the `fit` of `levels_more.high_level` tells it
+    on_train_batch_end = None  # a method (self, step, logs): only levels_more calls it
 
     def on_train_begin(self): ...
     def on_epoch_begin(self, epoch): ...
@@ -70,9 +69,10 @@ class Training(Made):
     """What `compile` chose, and how to go through data with it. Raises NotImplementedError for metrics."""
 
     def __init__(self, optimizer, loss, metrics=()):
-        optimizer, loss = known("optimizer", OPTIMIZERS, optimizer), known("loss", LOSSES, loss)
+        optimizer = known("optimizer", OPTIMIZERS, optimizer)
         self.optimizer = optimizer() if isinstance(optimizer, type) else optimizer
-        self.losses = [loss() if isinstance(loss, type) else loss]  # functions, one for each output; here there is one
+        loss = known("loss", LOSSES, loss)
+        self.losses = [loss() if isinstance(loss, type) else loss]  # one per output; here there is one
         if metrics:
             raise NotImplementedError("compile: metrics are for the models of levels_more.high_level")
 
@@ -108,7 +108,7 @@ def run_training(model, data, epochs, callbacks=(), verbose=0):
 
     tell("on_train_begin")
     try:
-        run_epochs(epochs, tell, one_pass, functools.partial(ended, model))
+        run_epochs(epochs, tell, one_pass, lambda epoch, logs: ended(model, epoch, logs))
     finally:
         tell("on_train_end")
     return history

@@ -14,72 +14,22 @@ from levels.support.checks import at_least, check_finite, flag
 from .loops import Training, run_training
 
 
-class _Whole(Layer):
-    """Made of layers, which are looked at before the first training."""
-
-    looked = False
-
-    def check_parts(self):
-        """Raise TypeError where one of its layers would not do what it says in this model."""
-        for part in self.named(Layer).values():
-            part.check_model(self)
-
-    def run(self, x, training=None):
-        """What `call` gives. Before the first training, see `check_parts`."""
-        if training and not self.looked:
-            self.check_parts()
-            self.looked = True
-        return super().run(x, training)
-
-
-class Trainable(_Whole):
-    """A layer that knows how it is to be trained."""
-
-    def __init__(self, name=None):
-        super().__init__(name)
-        self.built = True  # there is nothing to make but its layers
-        self.chosen = self.history = None
-
-    def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
-        """Choose how to train, by names or objects; None is no metric."""
-        self.chosen = Training(optimizer, loss, metrics)
-
-    @property
-    def training(self):
-        """What `compile` chose. Raises RuntimeError where nothing was chosen."""
-        if self.chosen is None:
-            raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
-        return self.chosen
-
-    optimizer = property(lambda self: self.training.optimizer)
-
-    def train_step(self, x, y):
-        """Forward, loss, backward, update on a batch -> loss. Yours to override. Raises ValueError for no variables."""
-        with GradientTape() as tape:
-            loss = self.training.loss(self, y, self(x, training=True))
-        variables = self.trainable_variables
-        if not variables:
-            raise ValueError(f"{self.name} has no variable to train")
-        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
-        return loss
-
-
 def dtype_for(model, x):
-    """The dtype of the model's numbers; of a model that has none yet that of x, if x is of floats, else float32."""
+    """The dtype of the model's numbers. A model without any takes that of x if x holds floats, otherwise float32."""
     found = [getattr(part, "dtype", None) for part in (*model.named((Variable, Layer)).values(), x)]
     return next((dtype for dtype in found if dtype in ("float32", "float64")), np.dtype("float32"))
 
 
 def prepared(model, x, y):
-    """Rows x, y as tensors of the model's dtype; y [rows] as [rows, 1] where the model is so. Raises ValueError."""
+    """(x, y) as tensors of the model's dtype; y [rows] becomes [rows, 1] if the model gives that. Raises ValueError."""
     dtype, loss = dtype_for(model, x), model.training.losses[0]
-    x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # as many rows in each
+    x, y = Dataset.from_tensor_slices((constant(x, dtype), constant(y, dtype))).arrays  # refuses unequal lengths
     check_finite("x", x.numpy())
     check_finite("y", y.numpy())
     given = model(x.numpy()[:32])
     if (*y.shape, 1) == (*y.shape[:1], *given.shape[1:]):
         y = constant(y.numpy()[:, None])
-    if isinstance(loss, Loss):  # all targets; and what the model gives for the first rows
+    if isinstance(loss, Loss):  # look at all targets, and at the model's output for the first rows
         loss.check(y, y)
         loss.check(constant(y.numpy()[:32]), given)
     return x, y
@@ -98,6 +48,56 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
     return (rows.shuffle(len(rows)) if shuffle else rows).batch(batch_size)
 
 
+class _Whole(Layer):
+    """A layer made of layers. Before its first training it checks that they work in it."""
+
+    looked = False  # whether it has checked them
+
+    def check_parts(self):
+        """Raise TypeError for a layer that would not work in this model."""
+        for part in self.named(Layer).values():
+            part.check_model(self)
+
+    def run(self, x, training=None):
+        """What `call` gives. Before the first training the layers are checked."""
+        if training and not self.looked:
+            self.check_parts()
+            self.looked = True
+        return super().run(x, training)
+
+
+class Trainable(_Whole):
+    """A layer that can be trained: `compile` chooses how, and `train_step` does one step."""
+
+    def __init__(self, name=None):
+        super().__init__(name)
+        self.built = True  # its variables are those of the layers inside
+        self.chosen = self.history = None
+
+    def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
+        """Choose how to train: an optimizer and a loss, each a name or an object. None stands for no metric."""
+        self.chosen = Training(optimizer, loss, metrics)
+
+    @property
+    def training(self):
+        """What `compile` chose. Raises RuntimeError before `compile`."""
+        if self.chosen is None:
+            raise RuntimeError(f"{self.name} is not compiled; call model.compile(optimizer, loss) first")
+        return self.chosen
+
+    optimizer = property(lambda self: self.training.optimizer)
+
+    def train_step(self, x, y):
+        """Forward, loss, backward, update on a batch -> loss. Override it for a step of your own. Raises ValueError."""
+        with GradientTape() as tape:
+            loss = self.training.loss(self, y, self(x, training=True))
+        variables = self.trainable_variables
+        if not variables:
+            raise ValueError(f"{self.name} has no variable to train")
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        return loss
+
+
 class Model(Trainable):
     """A layer that trains itself: write `call(x)`."""
 
@@ -108,11 +108,11 @@ class Model(Trainable):
         return self.training.one_pass(step, batches_of(self, x, y, batch_size))["loss"]
 
     def predict(self, x):
-        """What it gives for all rows of x, as a NumPy array."""
+        """What the model gives for all rows of x, as a NumPy array."""
         return function(lambda rows: self(rows))(constant(x, dtype_for(self, x))).numpy()
 
     def build(self, input_shape, dtype="float32"):
-        """Make all variables: a row of this shape [rows, …] goes through, without numbers. Raises TypeError."""
+        """Make all variables: the model is called on a row of this shape [rows, …], without numbers. Raises TypeError."""
         if not isinstance(input_shape, (list, tuple)):
             raise TypeError(f"build: shape is {input_shape!r:.60}; expected [rows, …]")
         trace(self, [PLACE.device.spec((1, *input_shape[1:]), dtype)])
@@ -120,16 +120,14 @@ class Model(Trainable):
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, *, shuffle=True):
         """Train on arrays x, y or a Dataset of batches -> a History. Raises NotImplementedError for batch callbacks."""
         if any(callback.on_train_batch_end for callback in callbacks or ()):
-            raise NotImplementedError(
-                "on_train_batch_end: single steps are told by the models of levels_more.high_level"
-            )
+            raise NotImplementedError("on_train_batch_end is called only by the models of levels_more.high_level")
         self.check_parts()
         data = batches_of(self, x, y, batch_size, flag("fit: shuffle", shuffle))
         return run_training(self, data, at_least(0, "epochs", epochs), callbacks or (), verbose)
 
 
 class Sequential(Model):
-    """Layers in a row, each called on what the one before gave. Raises TypeError for what is no list of layers."""
+    """Layers in a row, each called on the output of the one before. Raises TypeError for anything but layers."""
 
     def __init__(self, layers=(), name=None):
         super().__init__(name=name)
@@ -140,7 +138,7 @@ class Sequential(Model):
             self.add(layer)
 
     def add(self, layer):
-        """One more layer at the end. Raises TypeError for what is none, and for one that would not work here."""
+        """One more layer at the end. Raises TypeError for what is no layer, and for one that would not work here."""
         if not isinstance(layer, Layer):
             raise TypeError(f"Sequential: {layer!r:.60} is no layer of this level")
         layer.check_model(self)

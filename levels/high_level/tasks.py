@@ -10,7 +10,7 @@ from .models import Sequential
 
 
 def _train(model, x, y, weights, batches):
-    """A compiled model from given starting weights: one step for each batch."""
+    """Train a compiled model from given starting weights, with one step per batch."""
     model.build(x.shape, x.dtype)
     model.set_weights(weights)
     losses = model.fit(Dataset.from_batches(x, y, batches), verbose=0).losses  # forward, loss, backward, update

@@ -2,12 +2,12 @@
 
 
 def epoch_loss(losses, rows):
-    """The mean over all rows: step k had the mean losses[k] over rows[k] rows."""
+    """The mean over all rows, where step k had a mean loss of losses[k] over rows[k] rows."""
     return float(np.dot(losses, rows)) / sum(rows)
 
 
 def run_epochs(epochs, tell, one_pass, ended):
-    """Up to so many epochs: tell that it begins, go through the data, tell that it ends and with which numbers."""
+    """For each epoch: tell that it begins, go through the data, tell that it ends with its logs, stop if it ended."""
     for epoch in range(epochs):
         tell("on_epoch_begin", epoch)
         logs = one_pass()
@@ -17,7 +17,7 @@ def run_epochs(epochs, tell, one_pass, ended):
 
 
 def ended(model, epoch, logs):
-    """Whether this epoch was the last: somebody said so. Raises FloatingPointError for a loss that is not finite."""
+    """Whether `model.stop_training` is set. If not, raises FloatingPointError for a loss that is not finite."""
     if not model.stop_training and not math.isfinite(logs["loss"]):
         told = f"fit: the loss is {logs['loss']} after epoch {epoch}"
         raise FloatingPointError(f"{told}; try a lower learning rate, and look for NaN in the data")

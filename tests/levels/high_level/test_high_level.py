@@ -584,7 +584,7 @@ def test_the_core_alone_refuses_what_it_cannot_do():
         (
             "ValueError BinaryCrossentropy: y_pred holds 7; expected probabilities",
             "ValueError y is not a finite number in row 0",
-            "NotImplementedError on_train_batch_end: single steps are told by the models of levels_more.high_level",
+            "NotImplementedError on_train_batch_end is called only by the models of levels_more.high_level",
             "TypeError Model.fit() got an unexpected keyword argument 'validation_split'",
             "NotImplementedError compile: metrics are for the models of levels_more.high_level",
             "ValueError no loss is called 'mae'",
