@@ -12,16 +12,18 @@ from .losses import BinaryCrossentropy, MeanSquaredError
 from .optimizers import SGD
 
 
-def _train(layers, loss_of, sgd, data, weights):
-    """Layers in a row from given starting weights: one step for each batch of the data."""
+def _train(layers, loss_of, x, y, weights, batches, learning_rate):
+    """Train layers in a row from these starting weights, with one step for each batch."""
+    check_task(x, y, weights, batches, learning_rate, units=[layer.units for layer in layers])
+    sgd = SGD(learning_rate)
+    arrays, batches = Dataset.from_batches(x, y, batches).rows()
 
     def model(rows):
         for layer in layers:
             rows = layer(rows)
         return rows
 
-    (x, y), batches = data.rows()
-    model(x.numpy()[:1])  # makes the variables
+    model(x[:1])  # makes the variables
     for layer, *start in zip(layers, weights[::2], weights[1::2]):
         layer.set_weights(start)
     variables = [variable for layer in layers for variable in layer.trainable_variables]
@@ -35,7 +37,7 @@ def _train(layers, loss_of, sgd, data, weights):
         sgd.apply_gradients(zip(gradients, variables))  # update
         return loss
 
-    losses = step.over(x, y, batches).numpy()
+    losses = step.over(*arrays, batches).numpy()
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
@@ -46,21 +48,15 @@ def _train(layers, loss_of, sgd, data, weights):
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
-    check_task(x, y, weights, batches, learning_rate, units=[1])
     layers = [Dense(1)]  # model
     loss_of = MeanSquaredError()
-    sgd = SGD(learning_rate)
-    data = Dataset.from_batches(x, y, batches)
 
-    return _train(layers, loss_of, sgd, data, weights)
+    return _train(layers, loss_of, x, y, weights, batches, learning_rate)
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit` and `check_task` for the shapes."""
-    check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()
-    sgd = SGD(learning_rate)
-    data = Dataset.from_batches(x, y, batches)
 
-    return _train(layers, loss_of, sgd, data, weights)
+    return _train(layers, loss_of, x, y, weights, batches, learning_rate)
