@@ -65,7 +65,7 @@ class _Part(Made, Module):
         return self.run(x, training)
 
     def build_for(self, shape, dtype):
-        """Call `build` once. The layer takes this dtype if it is a float dtype and none was given. Threads wait."""
+        """Call `build` once. The layer takes this dtype if it is a float dtype and none was given."""
         with MAKING:
             if not self.built:
                 self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")

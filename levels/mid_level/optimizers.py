@@ -63,7 +63,7 @@ class _Rated(Made, Module):
 
 
 class Optimizer(_Rated):
-    """Owns what it remembers. Write `update(rate, dw, w, *memory)` -> the new w and the new memory."""
+    """Owns its slots. Write `update(rate, dw, w, *slots)` -> the new w and the new slots."""
 
     memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
 

@@ -21,7 +21,7 @@ figures.you_are_here(4)
 # - `function` compiles a step, and its method `over` runs the step once per batch of row numbers.
 # - A `Module` finds the variables in its attributes.
 #
-# In the house of five levels, ops were the bricks. Layers are the walls, and nobody counts the bricks in a wall.
+# In the house of five levels, ops were the bricks, and parts are the walls.
 #
 # ## A surprise to begin with (4 min)
 #
@@ -105,7 +105,8 @@ def affine(x, kernel, bias):
 # </details>
 
 # %%
-two_rows, kernel = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
+two_rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+kernel = np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
 affine(two_rows, kernel, np.array([[0.5, 0.0, 0.0]]))
 
 # %% [markdown]
@@ -124,7 +125,8 @@ class FirstLayer:
 
     def __call__(self, x):
         if not self.built:
-            self.kernel, self.bias = Variable(np.zeros((x.shape[1], self.units))), Variable(np.zeros((1, self.units)))
+            self.kernel = Variable(np.zeros((x.shape[1], self.units)))
+            self.bias = Variable(np.zeros((1, self.units)))
             self.built = True
         return affine(x, self.kernel, self.bias)
 
@@ -250,7 +252,7 @@ class _Part(Made, Module):
         return self.run(x, training)
 
     def build_for(self, shape, dtype):
-        """Call `build` once. The layer takes this dtype if it is a float dtype and none was given. Threads wait."""
+        """Call `build` once. The layer takes this dtype if it is a float dtype and none was given."""
         with MAKING:
             if not self.built:
                 self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
@@ -291,7 +293,7 @@ class _Part(Made, Module):
 # ## A layer, built by its first call (6 min)
 #
 # Here is the second version of a layer. From its base class `_Part` it has a name, a dtype, and `build_for`, which calls `build`
-# once. Each kind of layer writes its own `build` and `call`, and `build` makes variables with `add_weight`. In `run` you find
+# once. Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. In `run` you find
 # the `if not self.built` of `FirstLayer` again.
 
 
@@ -317,8 +319,8 @@ class Layer(_Part):
 
 
 # %% [markdown]
-# `Dense` is the layer of both tasks. Its `build` makes two variables, and its `call` is one line that uses your `affine`.
-# In Keras it is `tf.keras.layers.Dense(2)`. In PyTorch it is `torch.nn.Linear(4, 2)`, which needs the number of inputs, too, and
+# `Dense` is the layer of both tasks. Its `build` makes two variables, and its `call` is one line that uses your `affine`. (`known`
+# finds the activation by its name, and `at_least` checks the number of units.) In Keras it is `tf.keras.layers.Dense(2)`. In PyTorch it is `torch.nn.Linear(4, 2)`, which needs the number of inputs, too, and
 # stores its `weight` as [out, in].
 
 
@@ -395,7 +397,7 @@ twice
 #| export losses
 """Losses: one number that says how wrong a prediction is."""
 
-from levels.low_level import log  # noqa: F401 (for the blank below)
+from levels.low_level import Tensor, log, reduce_mean  # noqa: F401 (log is for the blank below)
 
 
 # %%
@@ -430,16 +432,13 @@ print(squared_error(truth, guess).ravel(), squared_error(truth, guess).mean())
 squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
-# NumPy broadcasts both to 100 by 100 errors: each prediction is compared with every label. The training would run, and learn the
-# wrong thing, without an error. So every loss first checks that labels and predictions have the same shape. The method `checked`
-# does that. For a loss of probabilities it also checks that all numbers lie between 0 and 1.
+# NumPy broadcasts both to 100 by 100 errors: each prediction is compared with every label. A training would run without an error
+# and learn only the mean of all labels. So every loss first checks that labels and predictions have the same shape. For
+# probabilities it also checks that they lie between 0 and 1. The method `checked` does that:
 
 
 # %% tags=["hide-input"]
 #| export losses
-from levels.low_level import Tensor, reduce_mean
-
-
 # The checks that all losses share: labels and predictions must fit each other. You may skip how they are written.
 class _Checked(Made):
     probabilities = classes = False  # whether both are probabilities; whether y_true holds the numbers of classes
@@ -480,8 +479,8 @@ class _Checked(Made):
 
 
 # %% [markdown]
-# A loss ends with the mean. In between stands `call`, which each kind of loss writes for itself. In the first one it is your
-# function. (`tf.keras.losses.MeanSquaredError()` · `torch.nn.MSELoss()`, which takes the prediction first.)
+# After the check a loss calls its own `call`, and then it takes the mean. The `call` of the first loss is your function. (In Keras
+# it is `tf.keras.losses.MeanSquaredError()`. In PyTorch it is `torch.nn.MSELoss()`, which takes the prediction first.)
 
 
 # %%
@@ -582,11 +581,11 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 
 # %% [markdown]
 # The loss is finite, but the gradient is 0. Where p is clipped, the loss no longer depends on it: the worst mistake of all
-# teaches nothing. The form `from_logits` of this loss has no such flaw, see `more/04_losses`.
+# teaches nothing. With the option `from_logits` the loss has no such flaw, see `more/04_losses`.
 #
 # **A good place to stop.** You have layers, and two losses that say how wrong their predictions are.
 #
-# ## What to do about it: optimizers (20 min)
+# ## What to do about it: optimizers (7 min)
 #
 # An **optimizer** says how a variable changes, given its gradient. The oldest rule, gradient descent, subtracts the gradient times
 # a number, the **rate**. Write that rule:
@@ -627,7 +626,7 @@ for _ in range(3):
 
 # %% [markdown]
 # Each step takes a fifth of w away, and w² falls. Now we change all variables of a model at once. It is the line of notebooks
-# 1 to 3, with ten of its 400 points per step. `line.batches` holds the **row numbers**: ten for each of 8,000 steps.
+# 1 to 3, with ten of its 400 points per step. `line.batches` holds the **row numbers** of these points for 8,000 steps.
 
 # %%
 from levels.low_level import function
@@ -654,8 +653,13 @@ print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}, w and b", *(w.numpy().ravel()
 # - The rate is a number in the code. To change it, you would have to compile the step again.
 # - Many optimizers remember numbers for each variable from step to step. These numbers are called its **slots**.
 #
-# So an optimizer owns variables, too: one for the rate, and one for each slot. The next cell makes them: for each variable of the
-# model, one slot of zeros per name in `memory`. It also checks the pairs of gradient and variable.
+# So an optimizer owns variables, too: one for the rate, one for the number of steps, and one for each slot.
+#
+# ## How an optimizer keeps its variables (3 min, optional)
+#
+# Run this cell, and skip it if you like. The setter of `learning_rate` assigns a new rate to the variable. `_owned` checks the pairs
+# of gradient and variable. `build` makes the variables: for each variable of the model, one slot of zeros per name in `memory`. The
+# rate may also be a **schedule**, a function of the step, see `more/04_optimizers`.
 
 
 # %% tags=["hide-input"]
@@ -705,14 +709,17 @@ class _Rated(Made, Module):
 
 
 # %% [markdown]
-# Only the update itself is left. `apply_gradients` takes pairs of gradient and variable. For each pair it asks `update` for the new
-# numbers of the variable and of its slots, and assigns them.
+# ## SGD and Adam (11 min)
+#
+# Here is the update itself. `apply_gradients` takes pairs of gradient and variable. For each pair it asks `update` for the new
+# numbers of the variable and of its slots, and assigns them. (`_owned` checks the pairs, and on the first call it makes the slots:
+# one of zeros per name in `memory`.)
 
 
 # %%
 #| export optimizers
 class Optimizer(_Rated):
-    """Owns what it remembers. Write `update(rate, dw, w, *memory)` -> the new w and the new memory."""
+    """Owns its slots. Write `update(rate, dw, w, *slots)` -> the new w and the new slots."""
 
     memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
 
@@ -848,7 +855,7 @@ checks.predict(
 
 # %%
 def run(optimizer, x, y, updates=1000):
-    """Fit x @ w + b, from zero, all rows in each step. Returns losses, the path of (w, b) for one w, and the model."""
+    """Fit x @ w + b, from zero, all rows in each step. Returns losses, the path of (w, b) if x has one column, the model."""
     model = Dense(1, kernel_initializer="zeros")
     model(x)
 
@@ -871,9 +878,8 @@ losses, *_ = run(SGD(0.01), millimetres, kilograms, 200)
 print(*(f"{loss:.3g}" for loss in losses[:5]), "…", f"{losses[-1]:.3g}")
 
 # %% [markdown]
-# Each step makes the loss about 25 times as large. Nothing is wrong with SGD. As a function of one weight, the mean squared
-# error is a parabola. Its slope is the distance d to the lowest point times a number, the **curvature**. Here the curvature is
-# twice the mean of x².
+# Each step makes the loss about 25 times as large. As a function of one weight, the mean squared error is a parabola. Its slope
+# is the distance d to the lowest point times a number, the **curvature**. Here the curvature is twice the mean of x².
 
 # %%
 curvature = 2 * (millimetres**2).mean()
@@ -928,7 +934,7 @@ widgets.explore(
 race.fewest(run, {"SGD": SGD, "Adam": Adam}, inputs, kilograms, RATES)
 
 # %% [markdown]
-# On raw millimetres Adam needs 328 updates, and SGD does not arrive in 1,000. On the standardised column SGD needs one.
+# On raw millimetres Adam needs 328 updates, and SGD does not arrive in 1,000. On the standardised column SGD needs 1.
 # **Scaling was the cure, not Adam.** But the inputs of the inner layers of a deep net cannot be scaled beforehand, and there
 # Adam helps. (`more/04_optimizers` adds momentum to the race.)
 #
@@ -951,7 +957,7 @@ print(len(list(order)), len(list(order)))
 
 # %%
 class Recipe:
-    """Row numbers, made anew for each pass."""
+    """Makes the row numbers again for each pass."""
 
     def __init__(self, make):
         self.make = make
@@ -1106,9 +1112,9 @@ indicators = (species[:, None] == names).astype(float)
 print(indicators[[0, 200, 300]], *species[[0, 200, 300]])
 
 # %% [markdown]
-# These columns are called **indicators**. A model of bill depth and three indicators is one slope, with a line at its own height
-# for each species. With `run` from the race we train a model without the species and one with it. We subtract 17 mm, a middling
-# depth, from all depths. Otherwise the rate would have to be tiny, as the race showed.
+# These columns are called **indicators**. A model of bill depth and three indicators has one slope, but for each species its line
+# has its own height. With `run` from the race we train a model without the species and one with it. First we subtract 17 mm, a
+# middling depth, from all depths. Otherwise the rate would have to be tiny, as the race showed.
 
 # %%
 centred, masses = depth[:, None] - 17.0, {}
@@ -1123,9 +1129,9 @@ from course.figures import penguins as penguin_figures
 penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 
 # %% [markdown]
-# The sign has changed. This model can move its line up or down for each species, but it has only one slope for all three: 257, which
-# lies between the three slopes of the beginning. (The lines of Adelies and Chinstraps nearly coincide.) A weight stands for
-# everything that varies with its column and has no column of its own.
+# The sign has changed. The slope of 257 lies between the three slopes of the beginning, because the model has only one slope for
+# all species. (The lines of Adelies and Chinstraps nearly coincide.) A weight also stands for everything that varies with its
+# column and has no column of its own.
 #
 # ## The two tasks on this level (11 min)
 #
@@ -1201,8 +1207,8 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 # %%
 from levels import hardware, low_level
 
-fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
-below = low_level.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+fit = linear_regression(*task[:2], *task[4:7])  # x, y, weights, batches, learning rate
+below = low_level.tasks.linear_regression(*task[:2], *task[4:7])
 print("losses equal: ", bool((fit.losses == below.losses).all()))
 print("weights equal:", all((p == q).all() for p, q in zip(fit.weights, below.weights)))
 print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
@@ -1277,10 +1283,11 @@ from levels.low_level import eager
 # 200,000 steps, so that the time for tracing does not count
 long = task._replace(batches=np.tile(task.batches, (25, 1)))
 print("µs per step   eager   compiled")
-for level, train_it in {"3": low_level.tasks.linear_regression, "4": linear_regression}.items():
+for level, train in {"3": low_level.tasks.linear_regression, "4": linear_regression}.items():
     with eager():
-        op_by_op = compare.microseconds(train_it, task)
-    print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
+        op_by_op = compare.microseconds(train, task)
+    compiled = compare.microseconds(train, long, steps=200_000, repeats=3)
+    print(f"{level}       {op_by_op:11.3g} {compiled:10.3g}")
 
 # %% [markdown]
 # An eager step takes longer on level 4, because the calls are added to its launches. A compiled step makes no calls.
@@ -1376,7 +1383,7 @@ exercises.check("04-5", standardised)
 # (100,) against (100, 1) broadcasts without an error. You scale the inputs before you change the optimizer, and you compare
 # optimizers at the best rate of each. You check that a new model can overfit ten rows before you train it on all. You know that
 # random starting weights are there to make units differ. And you save an optimizer's slots with the weights, because otherwise
-# Adam restarts from zero.
+# Adam's running means begin at zero again.
 #
 # ## Where to go from here
 #
