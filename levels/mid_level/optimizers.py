@@ -18,7 +18,7 @@ def descend(rate, dw, w):
     return w - rate * dw
 
 
-# What all optimizers share: the rate, a number or a function of the step; the slots; the checks. You may skip how it is written.
+# What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
 class _Rated(Made, Module):
     apart = True  # the optimizer's variables do not belong to a model that keeps the optimizer
 

@@ -12,18 +12,16 @@ from .losses import BinaryCrossentropy, MeanSquaredError
 from .optimizers import SGD
 
 
-def _train(layers, loss_of, x, y, weights, batches, learning_rate):
-    """Train layers in a row from these starting weights, with one step for each batch."""
-    check_task(x, y, weights, batches, learning_rate, units=[layer.units for layer in layers])
-    sgd = SGD(learning_rate)
-    arrays, batches = Dataset.from_batches(x, y, batches).rows()
+def _train(layers, loss_of, sgd, data, weights):
+    """Train layers in a row from these starting weights, with one step for each batch of the data."""
 
     def model(rows):
         for layer in layers:
             rows = layer(rows)
         return rows
 
-    model(x[:1])  # makes the variables
+    (x, y), batches = data.rows()
+    model(x.numpy()[:1])  # makes the variables
     for layer, *start in zip(layers, weights[::2], weights[1::2]):
         layer.set_weights(start)
     variables = [variable for layer in layers for variable in layer.trainable_variables]
@@ -37,7 +35,7 @@ def _train(layers, loss_of, x, y, weights, batches, learning_rate):
         sgd.apply_gradients(zip(gradients, variables))  # update
         return loss
 
-    losses = step.over(*arrays, batches).numpy()
+    losses = step.over(x, y, batches).numpy()
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
@@ -48,15 +46,17 @@ def _train(layers, loss_of, x, y, weights, batches, learning_rate):
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    check_task(x, y, weights, batches, learning_rate, units=[1])
     layers = [Dense(1)]  # model
     loss_of = MeanSquaredError()
 
-    return _train(layers, loss_of, x, y, weights, batches, learning_rate)
+    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit` and `check_task` for the shapes."""
+    check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()
 
-    return _train(layers, loss_of, x, y, weights, batches, learning_rate)
+    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)

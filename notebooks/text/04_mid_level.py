@@ -664,7 +664,7 @@ print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}, w and b", *(w.numpy().ravel()
 
 # %% tags=["hide-input"]
 #| export optimizers
-# What all optimizers share: the rate, a number or a function of the step; the slots; the checks. You may skip how it is written.
+# What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
 class _Rated(Made, Module):
     apart = True  # the optimizer's variables do not belong to a model that keeps the optimizer
 
@@ -1156,18 +1156,16 @@ from levels.hardware.tasks import Fit
 from levels.support.checks import check_inputs, check_task
 
 
-def _train(layers, loss_of, x, y, weights, batches, learning_rate):
-    """Train layers in a row from these starting weights, with one step for each batch."""
-    check_task(x, y, weights, batches, learning_rate, units=[layer.units for layer in layers])
-    sgd = SGD(learning_rate)
-    arrays, batches = Dataset.from_batches(x, y, batches).rows()
+def _train(layers, loss_of, sgd, data, weights):
+    """Train layers in a row from these starting weights, with one step for each batch of the data."""
 
     def model(rows):
         for layer in layers:
             rows = layer(rows)
         return rows
 
-    model(x[:1])  # makes the variables
+    (x, y), batches = data.rows()
+    model(x.numpy()[:1])  # makes the variables
     for layer, *start in zip(layers, weights[::2], weights[1::2]):
         layer.set_weights(start)
     variables = [variable for layer in layers for variable in layer.trainable_variables]
@@ -1181,7 +1179,7 @@ def _train(layers, loss_of, x, y, weights, batches, learning_rate):
         sgd.apply_gradients(zip(gradients, variables))  # update
         return loss
 
-    losses = step.over(*arrays, batches).numpy()
+    losses = step.over(x, y, batches).numpy()
 
     def predict(x):
         check_inputs(x, weights[0].dtype, len(weights[0]))
@@ -1191,17 +1189,18 @@ def _train(layers, loss_of, x, y, weights, batches, learning_rate):
 
 
 # %% [markdown]
-# The first task only has to choose its layers and its loss:
+# The first task only has to choose its parts: the layers, the loss, the optimizer and the data.
 
 
 # %%
 #| export tasks
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
+    check_task(x, y, weights, batches, learning_rate, units=[1])
     layers = [Dense(1)]  # model
     loss_of = MeanSquaredError()
 
-    return _train(layers, loss_of, x, y, weights, batches, learning_rate)
+    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
 
 
 # %%
@@ -1237,10 +1236,11 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 #| export tasks
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit` and `check_task` for the shapes."""
+    check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()
 
-    return _train(layers, loss_of, x, y, weights, batches, learning_rate)
+    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
 
 
 # %%
