@@ -290,7 +290,7 @@ class _Part(Made, Module):
 
 
 # %% [markdown]
-# ## A layer, built by its first call (6 min)
+# ## A layer that builds itself (6 min)
 #
 # Here is the second version of a layer. From its base class `_Part` it has a name, a dtype, and `build_for`, which calls `build`
 # once. Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. In `run` you find
