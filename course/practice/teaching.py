@@ -60,6 +60,7 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
             "A surprise to begin with",
             "The race",
             "Data that arrives in batches",
+            "Two rings in batches",
             "The surprise, explained",
             "The same in TensorFlow and PyTorch",
         ),

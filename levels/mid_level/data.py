@@ -14,15 +14,12 @@ from .layers import RANDOM, Made
 
 
 class Dataset(Made):
-    """Rows of a tuple of `arrays`, shuffled and in batches, as in `tf.data`.
-
-    `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list.
-    """
+    """Rows of a tuple of `arrays`, as in `tf.data`. `make()` gives row numbers: [rows], or batches of them."""
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
         self.stage, self.make, self.length = stage, make, length
         self.arrays, self.batches = arrays, batches
-        self.stages = [*before, self]  # the way from the source to here
+        self.stages = [*before, self]  # all stages from the source to this one
 
     def __len__(self):
         return self.length
@@ -32,7 +29,7 @@ class Dataset(Made):
             yield tuple(gather(x, constant(rows, np.int64)) for x in self.arrays)
 
     def rows(self):
-        """A new pass for `function(step).over(*arrays, batches)`. Raises TypeError without batches."""
+        """The arrays and the row numbers of a new pass, for `function(step).over`. Raises TypeError without batches."""
         if not self.batches:
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         return self.arrays, self.make()
@@ -42,7 +39,7 @@ class Dataset(Made):
 
     @classmethod
     def from_tensor_slices(cls, arrays):
-        """The rows of the arrays of a tuple. Raises TypeError for no tuple, ValueError for arrays of unequal length."""
+        """The rows of these arrays. Raises TypeError if they are not in a tuple, ValueError for unequal lengths."""
         if not isinstance(arrays, tuple):
             raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
         counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
@@ -58,20 +55,20 @@ class Dataset(Made):
         return cls("from_batches", lambda: rows, len(rows), source.arrays, True)
 
     def shuffle(self, buffer_size, seed=None):
-        """All rows in random order, another one in each pass; a seed repeats them, pass by pass."""
+        """All rows in random order, a new one for each pass. The same seed gives the same orders."""
         n = at_least(self.length, "shuffle: buffer_size", buffer_size)
         seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
         passes = itertools.count()
 
         def make():
-            rows, number = self.make(), next(passes)
-            permutation = np.random.RandomState(np.random.PCG64([seed, number])).permutation
-            return permutation(rows) if isinstance(rows, np.ndarray) else [rows[k] for k in permutation(len(rows))]
+            rows = self.make()
+            order = np.random.RandomState(np.random.PCG64([seed, next(passes)])).permutation(len(rows))
+            return rows[order] if isinstance(rows, np.ndarray) else [rows[k] for k in order]
 
         return type(self)(f"shuffle({n})", make, self.length, self.arrays, self.batches, self.stages)
 
     def batch(self, batch_size):
-        """So many rows at a time; the last batch may be shorter. Raises ValueError where these are batches already."""
+        """Batches of that many rows; the last one may be shorter. Raises ValueError for a dataset of batches."""
         n = at_least(1, "batch: batch_size", batch_size)
         if self.batches:
             raise ValueError(f"batch: {self.length} batches make no batch of {n}")

@@ -46,14 +46,11 @@ class Made:
         return f"{type(self).__name__}({', '.join(given)})"
 
 
-class _Named(Made, Module):
-    """What has a name and a dtype, and is called.
-
-    Raises NotImplementedError for a call(x, training): nobody here would tell it.
-    """
-
-    hears_training = False  # whether `call` may ask for `training`
+# What all layers share: a name, a dtype, a build on the first call, `trainable`. You may skip how it is written.
+class _Part(Made, Module):
+    hears_training = False  # whether `call` may have an argument `training`
     building = False  # whether `build_for` is at work
+    changes = True  # see `trainable`
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
@@ -64,35 +61,30 @@ class _Named(Made, Module):
             raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
     def __call__(self, x, training=None):
-        """What `call` gives, after `build` on the first call. (Layers of `levels_more` hear of a training.)"""
+        """What `call` gives, after `build` on the first call. Only the layers of `levels_more` use `training`."""
         return self.run(x, training)
 
     def build_for(self, shape, dtype):
-        """`build`, in this dtype if it is of floats and none was said. One thread does it, and the others wait."""
+        """Call `build` once. The layer takes this dtype if it is a float dtype and none was given."""
         with MAKING:
-            if self.built:
-                return
-            self.dtype, self.building = self.dtype or (dtype if dtype.kind == "f" else "float32"), True
-            try:
-                self.build(shape)
-            finally:
-                self.building = False
-            self.built = True
+            if not self.built:
+                self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
+                self.building = True
+                try:
+                    self.build(shape)
+                finally:
+                    self.building = False
+                self.built = True
 
-    def __repr__(self):
-        sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
-        return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
+    def starting(self, initializer, shape):
+        """The numbers that an initializer gives for this shape, in the layer's dtype."""
+        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # raises if shape or dtype is wrong
+        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
 
+    def check_model(self, model):
+        """Raise TypeError if this layer would not work in that model. All layers of this level work in any model."""
 
-class _Part(_Named):
-    """What may stay as it is while a model is trained."""
-
-    changes = True  # see `trainable`
-
-    @property
-    def trainable(self):
-        """Whether its variables may change. Set it, and all parts inside are told."""
-        return self.changes
+    trainable = property(lambda self: self.changes, doc="Whether its variables, and those inside it, may change.")
 
     @trainable.setter
     def trainable(self, value):
@@ -105,28 +97,24 @@ class _Part(_Named):
         still = {v for part in self.named(_Part).values() if not part.changes for v in part.variables}
         return [v for v in super().trainable_variables if v not in still]
 
+    def __repr__(self):
+        sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
+        return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
+
 
 class Layer(_Part):
-    """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
+    """A part of a model: write `call(x)`, and `build(shape)` if it needs variables."""
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
-        """A new variable of this shape, in the layer's dtype. (`name` is for Keras' users.)"""
-        self.built = not self.building  # else there may be more to make
+        """A new variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
+        self.built = not self.building  # `build` may make more weights
         return Variable(self.starting(initializer, shape), trainable=trainable)
 
-    def starting(self, initializer, shape):
-        """The numbers of an initializer, [*shape], in its dtype."""
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
-        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
-
-    def check_model(self, model):
-        """Raise TypeError where this layer would not do in that model what it says. All of this level do."""
-
     def run(self, x, training=None):
-        """What `call` gives, after `build` on the first call. Layers of this level do the same in a training."""
+        """What `call` gives, after `build` on the first call."""
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)

@@ -15,16 +15,15 @@ def squared_error(y_true, y_pred):
     return error * error
 
 
+# The checks that all losses share: labels and predictions must fit each other. You may skip how they are written.
 class _Checked(Made):
-    """Looks whether two belong together before it is computed how far they are apart."""
-
-    probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
+    probabilities = classes = False  # whether both are probabilities; whether y_true holds the numbers of classes
 
     def __init__(self):
-        """No arguments; without this line Python would take any."""
+        """Without this method Python would accept any arguments."""
 
     def checked(self, y_true, y_pred):
-        """Both as tensors. Raises ValueError, see `check`, and TypeError for labels that are no floats."""
+        """Both as tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
@@ -34,18 +33,17 @@ class _Checked(Made):
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
-        """Raise ValueError where the two do not belong together."""
+        """Raise ValueError if the two have different shapes, or if one holds numbers that are not probabilities."""
         if y_true.spec.shape != y_pred.spec.shape:
-            cure = "equal shapes"
-            if (*y_true.spec.shape, 1) == y_pred.spec.shape:
-                cure += "; write y[:, None]"
-            raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected {cure}")
+            cure = "; write y[:, None]" if (*y_true.spec.shape, 1) == y_pred.spec.shape else ""
+            given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
+            raise ValueError(f"{self}: {given}; expected equal shapes{cure}")
         if self.probabilities:
             self.check_probabilities("y_true", y_true)
             self.check_probabilities("y_pred", y_pred)
 
     def check_probabilities(self, name, x):
-        """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
+        """Raise ValueError for numbers outside [0, 1]. While a function is traced there are no numbers to check."""
         p = x.numpy() if type(x) is Tensor else np.empty(0)
         beyond = p[(p < 0.0) | (p > 1.0)]
         if beyond.size:
@@ -60,7 +58,7 @@ class Loss(_Checked):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together, NotImplementedError for a weight."""
+        """The loss, one number. For what it raises see `checked`; NotImplementedError for weights of samples."""
         if sample_weight is not None:
             raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
         return reduce_mean(self.call(*self.checked(y_true, y_pred)))
@@ -79,7 +77,7 @@ def cross_entropy(y_true, p):
 
 
 class BinaryCrossentropy(Loss):
-    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7]."""
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred clipped to [1e-7, 1 - 1e-7]."""
 
     probabilities = True
 

@@ -18,10 +18,9 @@ def descend(rate, dw, w):
     return w - rate * dw
 
 
+# What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
 class _Rated(Made, Module):
-    """Has a `learning_rate`: a number, or a function of the step. Compiled steps hear of a change."""
-
-    apart = True  # a model may hold its optimizer: the optimizer's variables are none of the model's
+    apart = True  # the optimizer's variables do not belong to a model that keeps the optimizer
 
     def __init__(self, learning_rate=0.01):
         self.owners = self.rate = None  # owners: a dict whose keys are the variables it was built for
@@ -31,7 +30,7 @@ class _Rated(Made, Module):
 
     @learning_rate.setter
     def learning_rate(self, value):
-        first = value(constant(0.0)) if callable(value) else value  # of a function only the first number is known
+        first = value(constant(0.0)) if callable(value) else value  # a schedule can be checked only at step 0
         first = float(first) if isinstance(first, Operators) else first
         first = positive(f"{type(self).__name__}: learning_rate", first, zero=True)
         value = value if callable(value) else first
@@ -41,7 +40,7 @@ class _Rated(Made, Module):
             self.rate = value
 
     def _owned(self, grads_and_vars):
-        """The gradients and the variables of these pairs: those that it was built for, now or before."""
+        """The gradients and the variables of these pairs. The first call builds the optimizer for the variables."""
         pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
         if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
             raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
@@ -54,22 +53,22 @@ class _Rated(Made, Module):
         return gradients, variables
 
     def build(self, variables):
-        """Make the memory for these variables. The first `apply_gradients` does so itself."""
+        """Make the slots for these variables. The first `apply_gradients` calls this."""
         dtype = variables[0].dtype
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
         self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
         zeros = [np.zeros(v.shape, v.dtype) for v in variables]
         self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
-        self.owners = dict.fromkeys(variables)  # last: now it is built
+        self.owners = dict.fromkeys(variables)  # set last: now the optimizer is built
 
 
 class Optimizer(_Rated):
-    """Owns what it remembers. Write `update(rate, dw, w, *memory)` -> the new w and the new memory."""
+    """Owns its slots. Write `update(rate, dw, w, *slots)` -> the new w and the new slots."""
 
-    memory = ()  # names of what it remembers of each variable: as many numbers, 0 at first
+    memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
 
     def apply_gradients(self, grads_and_vars):
-        """Update by pairs (gradient, variable). Raises TypeError for others, ValueError if the variables change."""
+        """Update by pairs (gradient, variable). Raises TypeError for anything else, ValueError for other variables."""
         gradients, variables = self._owned(grads_and_vars)
         rate = self.rate(self.iterations) if callable(self.rate) else self.rate
         self.iterations.assign(self.iterations + 1.0)
@@ -89,7 +88,7 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²; w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
 
-    Kingma and Ba, 2015, Algorithm 1. (Keras adds its ε to √v before the correction, which makes it larger at first.)
+    Kingma and Ba, 2015, Algorithm 1. (Keras adds ε to √v before the correction, which makes it larger at first.)
     """
 
     memory = "m", "v"

@@ -13,7 +13,7 @@ from .optimizers import SGD
 
 
 def _train(layers, loss_of, sgd, data, weights):
-    """Layers in a row from given starting weights: one step for each batch of the data."""
+    """Train layers in a row from these starting weights, with one step for each batch of the data."""
 
     def model(rows):
         for layer in layers:
@@ -49,10 +49,8 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     check_task(x, y, weights, batches, learning_rate, units=[1])
     layers = [Dense(1)]  # model
     loss_of = MeanSquaredError()
-    sgd = SGD(learning_rate)
-    data = Dataset.from_batches(x, y, batches)
 
-    return _train(layers, loss_of, sgd, data, weights)
+    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
@@ -60,7 +58,5 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()
-    sgd = SGD(learning_rate)
-    data = Dataset.from_batches(x, y, batches)
 
-    return _train(layers, loss_of, sgd, data, weights)
+    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)

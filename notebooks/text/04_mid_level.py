@@ -3,8 +3,8 @@
 #
 # **In this notebook a part owns its variables, and a model becomes a list of parts.**
 #
-# This is the level of `tf.keras.layers` and `torch.nn`, of losses, optimizers and datasets. Four kinds of part come one after
-# the other, each first in a few lines. Then both tasks are put together from them.
+# This is the level of `tf.keras.layers` and `torch.nn`. You build four kinds of part: layers, losses, optimizers and datasets.
+# Each starts as a few lines of code. At the end both tasks are put together from these parts.
 
 # %%
 from course import build, figures, tasks
@@ -14,20 +14,24 @@ build.watch("04_mid_level")
 figures.you_are_here(4)
 
 # %% [markdown]
-# From level 3 we take: a `Variable` is a tensor that can be assigned anew; a `GradientTape` writes down ops and walks back
-# through them; `function` compiles a step, and its `over` runs it for each row of a list of row numbers; a `Module` finds the
-# variables inside it. In the house of five levels, ops were the bricks. Now they become walls: a wall stands by itself, and
-# whoever builds with it need not count its bricks.
+# Four things come from level 3:
+#
+# - A `Variable` is a tensor that can be assigned a new value.
+# - A `GradientTape` records ops, and walks back through them to find gradients.
+# - `function` compiles a step, and its method `over` runs the step once per batch of row numbers.
+# - A `Module` finds the variables in its attributes.
+#
+# In the house of five levels, ops were the bricks, and parts are the walls.
 #
 # ## A surprise to begin with (4 min)
 #
-# Do penguins with deeper bills weigh more? We fit a line through all 342 of them, mass over bill depth. Then we do the same
-# for the Adelies alone, for the Chinstraps and for the Gentoos.
+# Do penguins with deeper bills weigh more? We fit a line of mass over bill depth to all 342 penguins. Then we fit one line to
+# each species: Adelies, Chinstraps and Gentoos.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "Which signs have the slopes?",
+    "What signs do the four slopes have?",
     choices=[
         "plus for all penguins, plus in each species",
         "plus for all penguins, minus in some species",
@@ -35,13 +39,13 @@ checks.predict(
         "minus for all penguins, minus in some species",
     ],
     answer="minus for all penguins, plus in each species",
-    because="Within a species a larger bird has a larger bill. But Gentoos, the heaviest of the three, have the shallowest "
-    "bills, and a line through all penguins runs down from them to the others.",
+    because="Within a species, a larger bird has a larger bill. But Gentoos are the heaviest species and have the shallowest "
+    "bills, so the line through all penguins runs down from them to the other two.",
 )
 
 # %% [markdown]
-# This cell reads three columns of the table, as arrays. Then we pick rows by a **mask**, a true or false for each row: an
-# array in brackets keeps the rows that are true.
+# The first cell reads three columns of the table as arrays. The second selects rows with a **mask**, an array with one true or
+# false per row: `depth[mask]` keeps the rows where the mask is true.
 
 # %%
 import numpy as np
@@ -58,20 +62,20 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
     print(f"{group:10} {slope:7.1f} g per mm of bill depth")
 
 # %% [markdown]
-# Not one of the three groups does what they do together ([Simpson's
-# paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x)). A model that is not told the species takes its effect for one
-# of the bill. Towards the end we tell it, and see the sign turn.
+# In each species the slope is positive, and over all penguins it is negative. This is [Simpson's
+# paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x). A model that does not know the species attributes the species'
+# effect to the bill. Near the end of this notebook we add the species to the model and look at the sign again.
 #
-# A model is only as good as the columns it is given, and real models take many columns. So they are made of parts, and each
-# part has to look after its own weights.
+# A model is only as good as its columns, and a real model has many columns and many weights. To keep order among them, we
+# build the model from parts, and each part keeps its own weights.
 #
-# ## A part owns its variables (31 min)
+# ## A part owns its variables (12 min)
 #
-# On level 3 the weights were loose variables, and every function had to be handed all of them. A **layer** keeps its own.
-# What it computes is the formula of both tasks, for any number of **units**. A unit is one column of the kernel, and makes one
-# number out of all that go in.
+# On level 3 the weights were loose variables, and every function took all of them as arguments. A **layer** keeps its own
+# weights. It computes the formula of both tasks, x · kernel + bias, for any number of **units**. A unit is one column of the
+# kernel, and it makes one number from all inputs.
 #
-# This one is yours:
+# The formula is yours to write:
 
 # %%
 #| export layers
@@ -89,8 +93,8 @@ def affine(x, kernel, bias):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>Rows times columns: one operator of Python stands for the matrix product.</details>
-# <details><summary>Second hint</summary><code>x @ kernel</code>, and the bias last: it is repeated for each row.</details>
+# <details><summary>Hint</summary>Python has one operator for the matrix product.</details>
+# <details><summary>Second hint</summary>Begin with <code>x @ kernel</code> and add the bias last. NumPy adds it to every row.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -101,12 +105,13 @@ def affine(x, kernel, bias):
 # </details>
 
 # %%
-two_rows, kernel = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
+two_rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+kernel = np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
 affine(two_rows, kernel, np.array([[0.5, 0.0, 0.0]]))
 
 # %% [markdown]
-# Two rows of two numbers, three units: three numbers for each row. Now let a layer own `kernel` and `bias`. It makes them when
-# it first sees an input, because only then is their size known:
+# The input has two rows of two numbers, and there are three units, so each row gives three numbers. Now a layer shall own
+# `kernel` and `bias`. It makes them on its first call, because only the input tells their size:
 
 # %%
 from levels.low_level import Variable
@@ -120,7 +125,8 @@ class FirstLayer:
 
     def __call__(self, x):
         if not self.built:
-            self.kernel, self.bias = Variable(np.zeros((x.shape[1], self.units))), Variable(np.zeros((1, self.units)))
+            self.kernel = Variable(np.zeros((x.shape[1], self.units)))
+            self.bias = Variable(np.zeros((1, self.units)))
             self.built = True
         return affine(x, self.kernel, self.bias)
 
@@ -130,8 +136,11 @@ first = FirstLayer(1)
 print(first(line.x[:3]).numpy().ravel(), first.kernel.shape)
 
 # %% [markdown]
-# That is a layer: built by its first call, and from then on it runs. Nobody else has to know its weights. But see what becomes
-# of two units side by side, and one on top of them, after two steps down a loss (in the first, only the top one learns):
+# That is a layer: the first call builds it, and no other code has to know its weights. All weights start at zero, though. Put
+# two such units side by side and a third one on top of them, and take two gradient steps. What are the weights of the lower two?
+#
+# In the first step only the top unit learns. The gradient reaches the lower units multiplied by the top unit's weights, and
+# these are still zero. In the second step the lower units learn too:
 
 # %%
 from levels.low_level import GradientTape, nn, reduce_sum
@@ -150,10 +159,12 @@ def after_two_steps(hidden, top):
 after_two_steps(FirstLayer(2), FirstLayer(1))
 
 # %% [markdown]
-# Both columns are equal. Units that start equal get equal gradients, and stay equal for ever. So weights are drawn at random.
-# From which range? Too large weights make the numbers larger from layer to layer, and too small ones make them fade. [Glorot and
-# Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html), take how many numbers go in and come out, and give a range
-# between the two:
+# Each column holds the weights of one unit, and the two columns are equal. Units that start equal get equal gradients, so they
+# stay equal for ever, and two units can do no more than one. So weights must start at random.
+#
+# The range matters. If weights are too large, the numbers grow from layer to layer. If they are too small, the numbers fade.
+# [Glorot and Bengio, 2010](https://proceedings.mlr.press/v9/glorot10a.html), derive a range from the number of inputs and the
+# number of units:
 
 # %%
 #| export layers
@@ -175,14 +186,20 @@ ACTIVATIONS = {"linear": as_tensor, "relu": nn.relu, "sigmoid": nn.sigmoid}
 print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 
 # %% [markdown]
-# Eight weights, none beyond √(6 / 6) = 1. A function that makes starting weights is an **initializer**; an **activation** is
-# the function that a layer puts on its result, such as relu. Both have names, as in Keras, and stand in a table each.
+# With two inputs and four units the limit is √(6 / 6) = 1. A function that makes starting weights is an **initializer**. An
+# **activation** is the function that a layer applies to its result, such as relu. The two tables find both by name, as Keras
+# does.
 #
-# **A good place to stop.** A layer keeps its own weights, and they are drawn at random.
+# **A good place to stop.** A layer keeps its own weights, and they start at random.
 #
-# Three things have nothing to do with learning, and all parts share them. First, each remembers how it was made: `again()` makes
-# another one. (From `levels/support` come `known`, which looks a name up in such a table, and `at_least` and `positive`, which refuse a
-# number out of range.)
+# ## What all parts share (6 min, optional)
+#
+# The two classes of this section are not about learning. Run the cells, and skip them if you like. The next section begins with
+# what you need to know of them.
+#
+# `Made` remembers the arguments that a part was made with, and `again()` makes another part from them. The helpers come from
+# `levels/support`: `known` looks up a name in a table, `at_least` and `positive` refuse a number out of range, and `flag`
+# refuses what is neither True nor False.
 
 # %%
 #| export layers
@@ -209,20 +226,18 @@ class Made:
 
 
 # %% [markdown]
-# Second, a part has a name and a dtype. A call of it goes to `run`. `build_for` calls `build` once, in the dtype of the first input:
-# of two threads that call a new layer, one builds it, and the other waits behind the lock `MAKING`, of `levels/support`.
+# `_Part` is what every layer is built on. A part has a name and a dtype. Its call goes to `run`. On the first call `build_for`
+# calls `build`, with the dtype of the input. If two threads call a new layer at once, one builds it while the other waits for
+# the lock `MAKING`. A part whose `trainable` is False keeps its variables while a model is trained, and so do all parts inside it.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export layers
-class _Named(Made, Module):
-    """What has a name and a dtype, and is called.
-
-    Raises NotImplementedError for a call(x, training): nobody here would tell it.
-    """
-
-    hears_training = False  # whether `call` may ask for `training`
+# What all layers share: a name, a dtype, a build on the first call, `trainable`. You may skip how it is written.
+class _Part(Made, Module):
+    hears_training = False  # whether `call` may have an argument `training`
     building = False  # whether `build_for` is at work
+    changes = True  # see `trainable`
 
     def __init__(self, name=None, dtype=None):
         self.name = type(self).__name__.lower() if name is None else name
@@ -233,41 +248,30 @@ class _Named(Made, Module):
             raise NotImplementedError(f"{self.name}: call(…, training) is for the Layer of levels_more.mid_level")
 
     def __call__(self, x, training=None):
-        """What `call` gives, after `build` on the first call. (Layers of `levels_more` hear of a training.)"""
+        """What `call` gives, after `build` on the first call. Only the layers of `levels_more` use `training`."""
         return self.run(x, training)
 
     def build_for(self, shape, dtype):
-        """`build`, in this dtype if it is of floats and none was said. One thread does it, and the others wait."""
+        """Call `build` once. The layer takes this dtype if it is a float dtype and none was given."""
         with MAKING:
-            if self.built:
-                return
-            self.dtype, self.building = self.dtype or (dtype if dtype.kind == "f" else "float32"), True
-            try:
-                self.build(shape)
-            finally:
-                self.building = False
-            self.built = True
+            if not self.built:
+                self.dtype = self.dtype or (dtype if dtype.kind == "f" else "float32")
+                self.building = True
+                try:
+                    self.build(shape)
+                finally:
+                    self.building = False
+                self.built = True
 
-    def __repr__(self):
-        sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
-        return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
+    def starting(self, initializer, shape):
+        """The numbers that an initializer gives for this shape, in the layer's dtype."""
+        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # raises if shape or dtype is wrong
+        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
 
+    def check_model(self, model):
+        """Raise TypeError if this layer would not work in that model. All layers of this level work in any model."""
 
-# %% [markdown]
-# Third, a part may stay as it is while a model is trained, with all parts inside it:
-
-
-# %%
-#| export layers
-class _Part(_Named):
-    """What may stay as it is while a model is trained."""
-
-    changes = True  # see `trainable`
-
-    @property
-    def trainable(self):
-        """Whether its variables may change. Set it, and all parts inside are told."""
-        return self.changes
+    trainable = property(lambda self: self.changes, doc="Whether its variables, and those inside it, may change.")
 
     @trainable.setter
     def trainable(self, value):
@@ -280,36 +284,34 @@ class _Part(_Named):
         still = {v for part in self.named(_Part).values() if not part.changes for v in part.variables}
         return [v for v in super().trainable_variables if v not in still]
 
+    def __repr__(self):
+        sizes = [f"{name} {list(v.shape)}" for name, v in self.named(Variable).items()]
+        return f"{self.name}: {', '.join(sizes) or 'no variables yet'}"
+
 
 # %% [markdown]
-# Now the second version of a layer. Each kind of layer writes its own `build` and `call`. `add_weight` makes a variable, of the
-# numbers that an initializer gives (`starting`). In `run` you find the `if not self.built` from above: the first input says the shape
-# and the dtype, and `build_for` calls `build`.
+# ## A layer that builds itself (6 min)
+#
+# Here is the second version of a layer. From its base class `_Part` it has a name, a dtype, and `build_for`, which calls `build`
+# once. Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. In `run` you find
+# the `if not self.built` of `FirstLayer` again.
 
 
 # %%
 #| export layers
 class Layer(_Part):
-    """A part of a model: write `call(x)`, and `build(shape)` where it needs variables."""
+    """A part of a model: write `call(x)`, and `build(shape)` if it needs variables."""
 
     def build(self, shape):
         """Make the variables for inputs of this shape."""
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
-        """A new variable of this shape, in the layer's dtype. (`name` is for Keras' users.)"""
-        self.built = not self.building  # else there may be more to make
+        """A new variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
+        self.built = not self.building  # `build` may make more weights
         return Variable(self.starting(initializer, shape), trainable=trainable)
 
-    def starting(self, initializer, shape):
-        """The numbers of an initializer, [*shape], in its dtype."""
-        spec = PLACE.device.alloc(shape, self.dtype or "float32").spec  # says what is wrong with them
-        return np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape).astype(spec.dtype)
-
-    def check_model(self, model):
-        """Raise TypeError where this layer would not do in that model what it says. All of this level do."""
-
     def run(self, x, training=None):
-        """What `call` gives, after `build` on the first call. Layers of this level do the same in a training."""
+        """What `call` gives, after `build` on the first call."""
         x = as_tensor(x)
         if not self.built:
             self.build_for(x.spec.shape, x.dtype)
@@ -317,8 +319,9 @@ class Layer(_Part):
 
 
 # %% [markdown]
-# And the layer of both tasks. `build` makes two variables, and `call` is one line, with your `affine`.
-# (`tf.keras.layers.Dense(2)` · `torch.nn.Linear(4, 2)`, which is told its inputs, and whose `weight` is [out, in].)
+# `Dense` is the layer of both tasks. Its `build` makes two variables, and its `call` is one line that uses your `affine`. (`known`
+# finds the activation by its name, and `at_least` checks the number of units.) In Keras it is `tf.keras.layers.Dense(2)`. In PyTorch it is `torch.nn.Linear(4, 2)`, which needs the number of inputs, too, and
+# stores its `weight` as [out, in].
 
 
 # %%
@@ -348,8 +351,8 @@ print(dense(np.ones((3, 4), "f4")).shape, "from", dense)
 print(after_two_steps(Dense(2), Dense(1)))
 
 # %% [markdown]
-# Three rows of four numbers went in, three rows of two came out, and the layer was built on the way. And after the same two
-# steps as before, two units are no twins any more. From now on `dense` takes rows of four. The product, on level 2, says so:
+# Three rows of four numbers went in, three rows of two came out, and the call built the layer. After the same two steps as
+# before, the two units differ. From now on `dense` takes rows of four. For other rows the matrix product of level 2 raises an error:
 
 # %%
 try:
@@ -358,9 +361,11 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# ### A layer of layers
+# **A good place to stop.** A layer makes its own weights, and its units start different.
 #
-# A layer may keep other layers, as attributes or in lists, and their variables are found with its own.
+# ## A layer of layers (2 min, optional)
+#
+# A layer may keep other layers, as attributes or in lists. It finds their variables together with its own.
 
 
 # %%
@@ -380,20 +385,19 @@ twice(np.ones((3, 2), "f4"))
 twice
 
 # %% [markdown]
-# Each name is the way to a variable: `hidden.kernel` is the kernel of what `twice` keeps as `hidden`. Nobody had to list them.
+# Each name is the path to a variable: `hidden.kernel` is the kernel of the layer in the attribute `hidden`. You did not have to
+# list them.
 #
-# **A good place to stop.** A layer makes its own weights, and no two units are twins.
+# ## What is wrong: losses (17 min)
 #
-# ## What is wrong: losses (16 min)
-#
-# A **loss** says in one number how wrong a prediction is. The square of the error is yours: take the difference and multiply it by
-# itself, for each number of y. The mean comes later.
+# A **loss** is one number that says how wrong the predictions are. You write the squared error: for each number of y, take the
+# difference and multiply it by itself. The mean comes later.
 
 # %%
 #| export losses
 """Losses: one number that says how wrong a prediction is."""
 
-from levels.low_level import log  # noqa: F401 (for the blank below)
+from levels.low_level import Tensor, log, reduce_mean  # noqa: F401 (log is for the blank below)
 
 
 # %%
@@ -404,9 +408,8 @@ def squared_error(y_true, y_pred):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>First the difference, number by number.</details>
-# <details><summary>Second hint</summary>Times itself. <code>error ** 2</code> is the
-# same.</details>
+# <details><summary>Hint</summary>Subtract y_true from y_pred. That works number by number.</details>
+# <details><summary>Second hint</summary>Multiply the difference by itself. <code>error ** 2</code> gives the same.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -422,34 +425,29 @@ truth, guess = np.array([[1.0], [2.0]]), np.array([[1.5], [4.0]])
 print(squared_error(truth, guess).ravel(), squared_error(truth, guess).mean())
 
 # %% [markdown]
-# 0.25 and 4, and their mean is 2.125. That might do, if labels always came in the shape of predictions. Here are a hundred
-# labels of shape (100,) beside predictions of shape (100, 1):
+# The squares are 0.25 and 4, and their mean is 2.125. That would do if labels always had the shape of the predictions. Here
+# a hundred labels have shape (100,), and the predictions have shape (100, 1):
 
 # %%
 squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
-# NumPy repeats both to a square of 100 by 100 errors. The training would run, and learn nothing. So all losses begin with a
-# check that the two belong together (`checked`, folded), and end with the mean. Between them stands `call`, which each loss writes
-# for itself. That of the first loss is your function. (A loss with `probabilities = True` has its numbers checked, too: they lie
-# between 0 and 1.)
+# NumPy broadcasts both to 100 by 100 errors: each prediction is compared with every label. A training would run without an error
+# and learn only the mean of all labels. So every loss first checks that labels and predictions have the same shape. For
+# probabilities it also checks that they lie between 0 and 1. The method `checked` does that:
 
 
 # %% tags=["hide-input"]
 #| export losses
-from levels.low_level import Tensor, reduce_mean
-
-
+# The checks that all losses share: labels and predictions must fit each other. You may skip how they are written.
 class _Checked(Made):
-    """Looks whether two belong together before it is computed how far they are apart."""
-
-    probabilities = classes = False  # whether y_true and y_pred have to be some; whether y_true holds numbers of some
+    probabilities = classes = False  # whether both are probabilities; whether y_true holds the numbers of classes
 
     def __init__(self):
-        """No arguments; without this line Python would take any."""
+        """Without this method Python would accept any arguments."""
 
     def checked(self, y_true, y_pred):
-        """Both as tensors. Raises ValueError, see `check`, and TypeError for labels that are no floats."""
+        """Both as tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
@@ -459,18 +457,17 @@ class _Checked(Made):
         return y_true, y_pred
 
     def check(self, y_true, y_pred):
-        """Raise ValueError where the two do not belong together."""
+        """Raise ValueError if the two have different shapes, or if one holds numbers that are not probabilities."""
         if y_true.spec.shape != y_pred.spec.shape:
-            cure = "equal shapes"
-            if (*y_true.spec.shape, 1) == y_pred.spec.shape:
-                cure += "; write y[:, None]"
-            raise ValueError(f"{self}: y_true is {y_true.spec} and y_pred is {y_pred.spec}; expected {cure}")
+            cure = "; write y[:, None]" if (*y_true.spec.shape, 1) == y_pred.spec.shape else ""
+            given = f"y_true is {y_true.spec} and y_pred is {y_pred.spec}"
+            raise ValueError(f"{self}: {given}; expected equal shapes{cure}")
         if self.probabilities:
             self.check_probabilities("y_true", y_true)
             self.check_probabilities("y_pred", y_pred)
 
     def check_probabilities(self, name, x):
-        """Raise ValueError for numbers outside of [0, 1]. While a function is traced, nobody knows them: they pass."""
+        """Raise ValueError for numbers outside [0, 1]. While a function is traced there are no numbers to check."""
         p = x.numpy() if type(x) is Tensor else np.empty(0)
         beyond = p[(p < 0.0) | (p > 1.0)]
         if beyond.size:
@@ -481,13 +478,18 @@ class _Checked(Made):
         return type(self).__name__
 
 
+# %% [markdown]
+# After the check a loss calls its own `call`, and then it takes the mean. The `call` of the first loss is your function. (In Keras
+# it is `tf.keras.losses.MeanSquaredError()`. In PyTorch it is `torch.nn.MSELoss()`, which takes the prediction first.)
+
+
 # %%
 #| export losses
 class Loss(_Checked):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two do not belong together, NotImplementedError for a weight."""
+        """The loss, one number. For what it raises see `checked`; NotImplementedError for weights of samples."""
         if sample_weight is not None:
             raise NotImplementedError(f"{self}: weights of samples are for the losses of levels_more.mid_level")
         return reduce_mean(self.call(*self.checked(y_true, y_pred)))
@@ -509,11 +511,10 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# (`tf.keras.losses.MeanSquaredError()` · `torch.nn.MSELoss()`, which takes the prediction first.)
-#
-# The loss of a yes-or-no question is the **cross-entropy**: minus the logarithm of the probability that was given to what
-# turned out to be true. That is p where y is 1, and 1 - p where y is 0. Write both cases in one line, without an `if`: y times one
-# logarithm plus 1 - y times the other, and a minus in front. (For y = 0.5 it gives half of each. `log` is imported above.)
+# For a yes-or-no question the loss is the **cross-entropy**: minus the logarithm of the probability that the model gave to the
+# true answer. That probability is p where y is 1, and 1 - p where y is 0. Write both cases in one line, without an `if`: y
+# times one logarithm, plus 1 - y times the other, and a minus in front. For y = 0.5 it should give half of each. Use the `log`
+# that is imported above.
 
 
 # %%
@@ -524,9 +525,9 @@ def cross_entropy(y_true, p):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>y_true is 0 or 1: multiply by it, and one of two terms vanishes.</details>
-# <details><summary>Second hint</summary>The terms are log(p) and log(1 - p), each times the share of its answer; the whole is
-# negative.</details>
+# <details><summary>Hint</summary>y_true is 0 or 1. Multiply one term by y_true and the other by 1 - y_true: one of them
+# vanishes.</details>
+# <details><summary>Second hint</summary>The terms are y_true * log(p) and (1 - y_true) * log(1 - p). Negate their sum.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -540,20 +541,20 @@ def cross_entropy(y_true, p):
 print(cross_entropy(np.array([1.0, 0.0, 0.0]), as_tensor(np.array([0.9, 0.9, 0.1]))).numpy().round(4))
 
 # %% [markdown]
-# Right and nearly sure costs little, wrong and nearly sure much.
+# Right and nearly sure costs little, wrong and nearly sure costs much.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "The truth is y = 1, and a model is certain of the opposite: p = 0. The loss is -log(p). What do Keras and we answer?",
+    "The truth is y = 1, and a model is certain of the opposite: p = 0. The loss is -log(p). What do Keras and levels give?",
     choices=["infinity", "NaN", "about 16", "1"],
     answer="about 16",
-    because="p is cut off at 1e-7, and -log(1e-7) is 16.1. Infinity would make every weight NaN in one step. (PyTorch cuts off "
-    "the logarithm instead, at -100.)",
+    because="p is clipped at 1e-7, and -log(1e-7) is 16.1. An infinite loss would make every weight NaN in one step. (PyTorch "
+    "clips the logarithm instead, at -100.)",
 )
 
 # %% [markdown]
-# So p is kept away from 0 and 1:
+# So p is clipped, a little away from 0 and 1:
 
 
 # %%
@@ -562,7 +563,7 @@ from levels.low_level import clip
 
 
 class BinaryCrossentropy(Loss):
-    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred kept within [1e-7, 1 - 1e-7]."""
+    """-mean(y_true·log p + (1 - y_true)·log(1 - p)), with p = y_pred clipped to [1e-7, 1 - 1e-7]."""
 
     probabilities = True
 
@@ -579,21 +580,23 @@ with GradientTape() as tape:
 print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}")
 
 # %% [markdown]
-# The loss is finite, but look at the gradient. Where p is cut off, nothing depends on it: the worst mistake of all teaches
-# nothing. There is a form of the loss without that flaw, `from_logits`. It stands in `more/04_losses`.
+# The loss is finite, but the gradient is 0. Where p is clipped, the loss no longer depends on it: the worst mistake of all
+# teaches nothing. With the option `from_logits` the loss has no such flaw, see `more/04_losses`.
 #
-# **A good place to stop.** Layers stand, and two losses that say in one number how wrong they are.
+# **A good place to stop.** You have layers, and two losses that say how wrong their predictions are.
 #
-# ## What to do about it: optimizers (21 min)
+# ## What to do about it: optimizers (7 min)
 #
-# An **optimizer** knows how to change a variable, given its gradient. The oldest one goes against the gradient, by a share of
-# it that is called the **rate**. This one is yours:
+# An **optimizer** says how a variable changes, given its gradient. The oldest rule, gradient descent, subtracts the gradient times
+# a number, the **rate**. Write that rule:
 
 # %%
 #| export optimizers
 """Optimizers: how a variable changes, given its gradient."""
 
 import math
+
+from levels.low_level import constant, exp, sqrt
 
 
 # %%
@@ -604,8 +607,8 @@ def descend(rate, dw, w):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>As on level 1: against the slope.</details>
-# <details><summary>Second hint</summary><code>rate * dw</code> is how far.</details>
+# <details><summary>Hint</summary>As on level 1, w moves against its gradient.</details>
+# <details><summary>Second hint</summary><code>rate * dw</code> is how far it moves.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -622,15 +625,14 @@ for _ in range(3):
     print(f"{w:.4f}")
 
 # %% [markdown]
-# Each step takes a fifth of w away, and w² falls. Now all variables of a model at once: the line of notebooks 1 to 3, 400
-# points, ten in each step. Which ten is said by **row numbers**: `line.batches` has ten for each of 8,000 steps. The first step
-# takes the points 13, 91, 387, 179 and six more.
+# Each step takes a fifth of w away, and w² falls. Now we change all variables of a model at once. It is the line of notebooks
+# 1 to 3, with ten of its 400 points per step. `line.batches` holds the **row numbers** of these points for 8,000 steps.
 
 # %%
 from levels.low_level import function
 
 model = Dense(1)
-model(line.x)  # now it has its variables
+model(line.x)  # this call makes its variables
 
 
 @function
@@ -643,26 +645,28 @@ def step(x, y):
 
 
 losses = step.over(line.x, line.y, line.batches).numpy()
-print(
-    f"first loss {losses[0]:.4f}, last {losses[-1]:.4f}, w and b",
-    *(w.numpy().ravel().round(2) for w in model.variables),
-)
+print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}, w and b", *(w.numpy().ravel().round(2) for w in model.variables))
 
 # %% [markdown]
-# That is w = (2, -3) and b = 3, nearly. Two things are missing. The rate is a number in the code: whoever changes it has to
-# compile again. And many optimizers remember something of each variable from step to step, numbers that are called its
-# **slots**. So an optimizer owns variables too: the rate is one, each slot is one. It is a module like a layer.
+# That is nearly w = (2, -3) and b = 3. Two things are missing:
 #
-# The folded cell keeps the rate, and makes the slots: zeros, for each variable and each name in `memory`. (Its `_owned` checks the
-# pairs that come. The rate may be a **schedule**, a function of the step: see `more/04_optimizers`.)
+# - The rate is a number in the code. To change it, you would have to compile the step again.
+# - Many optimizers remember numbers for each variable from step to step. These numbers are called its **slots**.
+#
+# So an optimizer owns variables, too: one for the rate, one for the number of steps, and one for each slot.
+#
+# ## How an optimizer keeps its variables (3 min, optional)
+#
+# Run this cell, and skip it if you like. The setter of `learning_rate` assigns a new rate to the variable. `_owned` checks the pairs
+# of gradient and variable. `build` makes the variables: for each variable of the model, one slot of zeros per name in `memory`. The
+# rate may also be a **schedule**, a function of the step, see `more/04_optimizers`.
 
 
 # %% tags=["hide-input"]
 #| export optimizers
+# What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
 class _Rated(Made, Module):
-    """Has a `learning_rate`: a number, or a function of the step. Compiled steps hear of a change."""
-
-    apart = True  # a model may hold its optimizer: the optimizer's variables are none of the model's
+    apart = True  # the optimizer's variables do not belong to a model that keeps the optimizer
 
     def __init__(self, learning_rate=0.01):
         self.owners = self.rate = None  # owners: a dict whose keys are the variables it was built for
@@ -672,7 +676,7 @@ class _Rated(Made, Module):
 
     @learning_rate.setter
     def learning_rate(self, value):
-        first = value(constant(0.0)) if callable(value) else value  # of a function only the first number is known
+        first = value(constant(0.0)) if callable(value) else value  # a schedule can be checked only at step 0
         first = float(first) if isinstance(first, Operators) else first
         first = positive(f"{type(self).__name__}: learning_rate", first, zero=True)
         value = value if callable(value) else first
@@ -682,7 +686,7 @@ class _Rated(Made, Module):
             self.rate = value
 
     def _owned(self, grads_and_vars):
-        """The gradients and the variables of these pairs: those that it was built for, now or before."""
+        """The gradients and the variables of these pairs. The first call builds the optimizer for the variables."""
         pairs = [*grads_and_vars] if hasattr(grads_and_vars, "__iter__") else []
         if not pairs or not all(isinstance(pair, tuple) and isinstance(pair[-1], Variable) for pair in pairs):
             raise TypeError(f"apply_gradients: got {pairs!r:.60}; expected pairs (gradient, variable)")
@@ -695,29 +699,32 @@ class _Rated(Made, Module):
         return gradients, variables
 
     def build(self, variables):
-        """Make the memory for these variables. The first `apply_gradients` does so itself."""
+        """Make the slots for these variables. The first `apply_gradients` calls this."""
         dtype = variables[0].dtype
         self.iterations = Variable(np.zeros((), dtype), trainable=False)
         self.rate = self.rate if callable(self.rate) else Variable(np.array(self.rate, dtype), trainable=False)
         zeros = [np.zeros(v.shape, v.dtype) for v in variables]
         self.slots = [{name: Variable(zero, trainable=False) for name in self.memory} for zero in zeros]
-        self.owners = dict.fromkeys(variables)  # last: now it is built
+        self.owners = dict.fromkeys(variables)  # set last: now the optimizer is built
 
 
 # %% [markdown]
-# What is left is the idea. `apply_gradients` takes pairs of gradient and variable. For each pair it asks `update` for the new
-# numbers, those of the variable first, then those of its slots, and assigns them.
+# ## SGD and Adam (11 min)
+#
+# Here is the update itself. `apply_gradients` takes pairs of gradient and variable. For each pair it asks `update` for the new
+# numbers of the variable and of its slots, and assigns them. (`_owned` checks the pairs, and on the first call it makes the slots:
+# one of zeros per name in `memory`.)
 
 
 # %%
 #| export optimizers
 class Optimizer(_Rated):
-    """Owns what it remembers. Write `update(rate, dw, w, *memory)` -> the new w and the new memory."""
+    """Owns its slots. Write `update(rate, dw, w, *slots)` -> the new w and the new slots."""
 
-    memory = ()  # names of what it remembers of each variable: as many numbers, 0 at first
+    memory = ()  # the names of its slots: each has the shape of the variable and begins at 0
 
     def apply_gradients(self, grads_and_vars):
-        """Update by pairs (gradient, variable). Raises TypeError for others, ValueError if the variables change."""
+        """Update by pairs (gradient, variable). Raises TypeError for anything else, ValueError for other variables."""
         gradients, variables = self._owned(grads_and_vars)
         rate = self.rate(self.iterations) if callable(self.rate) else self.rate
         self.iterations.assign(self.iterations + 1.0)
@@ -728,9 +735,9 @@ class Optimizer(_Rated):
 
 
 # %% [markdown]
-# SGD, stochastic gradient descent, remembers nothing. So its update gives one thing, and that is your function's.
-# (`sgd.apply_gradients(…)`, as in Keras · PyTorch's `sgd.step()` finds the gradients in the weights, where `loss.backward()` has left
-# them.)
+# SGD, stochastic gradient descent, remembers nothing. So its `update` returns only the new w, from your function. (Keras calls it
+# the same way, `sgd.apply_gradients(…)`. In PyTorch `loss.backward()` stores each gradient with its weight, and `sgd.step()`
+# takes it from there.)
 
 
 # %%
@@ -743,11 +750,9 @@ class SGD(Optimizer):
 
 
 # %% [markdown]
-# Its rate can be changed at any time, and compiled steps hear of it:
+# You can change its rate at any time, and a compiled step uses the new one:
 
 # %%
-from levels.low_level import constant
-
 w, sgd = Variable(np.array(1.0)), SGD(0.1)
 step = function(lambda: sgd.apply_gradients([(constant(np.array(1.0)), w)]))
 for rate in (0.1, 0.1, 0.001):
@@ -756,9 +761,9 @@ for rate in (0.1, 0.1, 0.001):
     print(f"rate {rate}: w = {float(w):.4f}")
 
 # %% [markdown]
-# The most used one, **Adam** ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980)), remembers two means that fade: `m` of
-# the gradient, and `v` of its square. Such a mean keeps a share β of what it was. It begins at 0, and so it is too small at
-# first. Here the gradient is always 1:
+# **Adam** ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980)) remembers two running means: `m` of the gradient, and `v` of
+# its square. At each step such a mean keeps the share β of its old value and takes the share 1 - β of the new one. It begins at
+# 0, so it is too small at first. Here the gradient is always 1:
 
 # %%
 m, beta = 0.0, 0.9
@@ -767,20 +772,17 @@ for t in (1, 2, 3):
     print(f"step {t}: m = {m:.3f}, and m / (1 - βᵗ) = {m / (1 - beta**t):.3f}")
 
 # %% [markdown]
-# After t steps it holds 1 - βᵗ of what it should, and divided by that it is right. Adam divides the one mean by the root of the
-# other, so the gradient of each weight is measured on its own scale. (βᵗ is computed as exp(t·log β): t is a variable, and `exp`
-# one of our ops.)
+# After t steps m is too small by the factor 1 - βᵗ, so Adam divides by that factor. Then it divides the mean of the gradient by
+# the root of the mean square. So the gradient of each weight is measured on its own scale. (The code computes βᵗ as
+# exp(t·log β), because t is a variable and `exp` is one of our ops.)
 
 
 # %%
 #| export optimizers
-from levels.low_level import exp, sqrt
-
-
 class Adam(Optimizer):
     """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²; w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
 
-    Kingma and Ba, 2015, Algorithm 1. (Keras adds its ε to √v before the correction, which makes it larger at first.)
+    Kingma and Ba, 2015, Algorithm 1. (Keras adds ε to √v before the correction, which makes it larger at first.)
     """
 
     memory = "m", "v"
@@ -801,17 +803,17 @@ class Adam(Optimizer):
 OPTIMIZERS = {"sgd": SGD, "adam": Adam}
 
 # %% [markdown]
-# What does that make of very small and very large gradients?
+# What does Adam do with very small and very large gradients?
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
     "Two weights have the gradients 1e-6 and 1e6. How far does Adam's first step move them, at rate 0.001?",
-    choices=["1e-9 and 1,000", "nearly 0.001 both", "0.001 and 1,000"],
-    answer="nearly 0.001 both",
+    choices=["1e-9 and 1,000", "both by nearly 0.001", "0.001 and 1,000"],
+    answer="both by nearly 0.001",
     because="""
-    After one step `m / (1 - β₁)` is the gradient itself and `√(v / (1 - β₂))` its size. So the step is
-    rate · gradient / (|gradient| + ε), and the size of the gradient cancels. Only ε = 1e-7 can be seen beside 1e-6: 1e-6 / (1e-6 + 1e-7) is 0.909.
+    After one step `m / (1 - β₁)` is the gradient and `√(v / (1 - β₂))` is its absolute value. So the step is
+    rate · gradient / (|gradient| + ε), and the size of the gradient cancels. Only beside 1e-6 does ε = 1e-7 matter: 1e-6 / (1e-6 + 1e-7) is 0.909.
     """,
 )
 
@@ -825,13 +827,13 @@ for gradient in (1e-6, 1e6):
     print(f"gradient {gradient:g}: SGD moves the weight by {ends[0]:g}, Adam by {ends[1]:.3g}")
 
 # %% [markdown]
-# For SGD the rate is a factor. For Adam it is a distance, about as far as a weight moves in one step. So the two need rates of
-# their own, and one must not be judged at the other's.
+# For SGD the rate is a factor. For Adam it is a distance: about how far a weight moves in one step. So the two need different
+# rates, and it is unfair to compare them at one rate.
 #
 # ## The race (10 min)
 #
-# Which optimizer is the faster, and does it matter? We begin with the plainer one and real numbers: the mass of 342
-# penguins in kg from the depth of their bills in mm.
+# Which optimizer is faster, and does it matter? We begin with SGD and predict the mass of 342 penguins in kg from their bill
+# depth in mm.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -840,20 +842,20 @@ checks.predict(
     choices=["it falls at once", "it falls, but slowly", "it grows without end"],
     answer="it grows without end",
     because="""
-    A bill is about 17 mm deep, so a small change of its weight moves every prediction far. The step overshoots the
-    lowest point by more than the distance to it, and the next step is longer still.
+    A bill is about 17 mm deep, so a small change of its weight moves every prediction far. The first step overshoots the
+    lowest point and ends further from it than it began. The next step is longer still.
     """,
 )
 
 
 # %% [markdown]
-# This function fits a line from zero, with all rows in each step: the step from above, with an optimizer. It gives the
-# losses, the path of (w, b), and the model.
+# This function fits a line, starting from zero, with all rows in each step. The step is the one from above, now with an
+# optimizer. The function returns the losses, the path of (w, b), and the model.
 
 
 # %%
 def run(optimizer, x, y, updates=1000):
-    """Fit x @ w + b, from zero, all rows in each step. Returns losses, the path of (w, b) for one w, and the model."""
+    """Fit x @ w + b, from zero, all rows in each step. Returns losses, the path of (w, b) if x has one column, the model."""
     model = Dense(1, kernel_initializer="zeros")
     model(x)
 
@@ -876,20 +878,20 @@ losses, *_ = run(SGD(0.01), millimetres, kilograms, 200)
 print(*(f"{loss:.3g}" for loss in losses[:5]), "…", f"{losses[-1]:.3g}")
 
 # %% [markdown]
-# Each step makes the loss about 25 times as large. Nothing is wrong with SGD. Over one weight the squared error is a parabola.
-# Its slope is the distance d to the lowest point, times a number, the **curvature**: here twice the mean of x².
+# Each step makes the loss about 25 times as large. As a function of one weight, the mean squared error is a parabola. Its slope
+# is the distance d to the lowest point times a number, the **curvature**. Here the curvature is twice the mean of x².
 
 # %%
 curvature = 2 * (millimetres**2).mean()
 print(f"curvature {curvature:.0f}: a step goes {0.01 * curvature:.2f}·d")
 
 # %% [markdown]
-# A step of 5.96·d ends 4.96·d beyond the lowest point. The loss grows like the square, 25 times. Only a step shorter than 2·d
-# ends nearer than it began: a rate below 2/596, about 0.003. The bias has a curvature of its own, 2, and could do with rates up
-# to 1. But there is one rate for both.
+# A step of 5.96·d ends 4.96·d beyond the lowest point, and the loss above the minimum grows by the square of that, 25 times.
+# Only a step shorter than 2·d ends nearer than it began. That needs a rate below 2/596, about 0.003. The curvature of the bias
+# is only 2, so the bias could take rates up to 1, but the two share one rate.
 #
-# To **standardise** a column, subtract its mean and divide by its standard deviation. Then it has the curvature 2 as well, and
-# weight and bias no longer undo one another.
+# To **standardise** a column, subtract its mean and divide by its standard deviation. Then its weight has the curvature 2 as
+# well, and a change of the weight no longer calls for a change of the bias.
 
 # %%
 inputs = {"raw": millimetres, "standardised": tasks.standardise(millimetres, millimetres)[0]}
@@ -898,11 +900,11 @@ for name, racer in {"SGD(0.5)": SGD(0.5), "Adam(0.5)": Adam(0.5)}.items():
     print(f"{name:10} {losses[0]:.4f} {losses[1]:.4f} {losses[2]:.4f} … {losses[-1]:.4f}")
 
 # %% [markdown]
-# At rate 0.5 a step goes exactly the distance d: plain SGD is there after one update. Nobody is faster.
+# At rate 0.5 a step goes exactly the distance d, so SGD reaches the lowest point after one update. No optimizer is faster.
 #
-# Now on a map of weight and bias, with a mark at the updates 1, 10, 100 and 1,000. In the yellow ellipse the loss is within 1 % of
-# the best, and to arrive is to stay there. **Who does better?** On raw millimetres, try the rates 0.002, 0.005 and 0.5. Then set
-# `columns` to standardised.
+# The next figure draws both paths on a map of weight and bias, with marks at the updates 1, 10, 100 and 1,000. In the yellow
+# ellipse the loss is within 1 % of the best one. An optimizer arrives when its path stays inside. **Which one does better?** On
+# raw millimetres, try the rates 0.002, 0.005 and 0.5. Then set `columns` to standardised.
 
 # %% tags=["hide-input"]
 from course.figures import race, widgets
@@ -925,36 +927,37 @@ widgets.explore(
 )
 
 # %% [markdown]
-# At one rate for both, somebody is at the wrong one. To be fair, each gets the best of all rates of the slider. ("any": none of
-# them is enough.)
+# One rate cannot suit both. To be fair, this table gives each optimizer the best rate of the slider. ("any" means that no rate
+# was good enough.)
 
 # %%
 race.fewest(run, {"SGD": SGD, "Adam": Adam}, inputs, kilograms, RATES)
 
 # %% [markdown]
-# On raw millimetres Adam needs 328 updates, and SGD some 48,000 (we counted on). Standardising, a single line, saves all but one.
-# **Scaling was the cure, not Adam.** But inside a deep net nobody can scale a layer's inputs beforehand, and there Adam helps.
-# (Momentum, the third racer, stands in `more/04_optimizers`.)
+# On raw millimetres Adam needs 328 updates, and SGD does not arrive in 1,000. On the standardised column SGD needs 1.
+# **Scaling was the cure, not Adam.** But the inputs of the inner layers of a deep net cannot be scaled beforehand, and there
+# Adam helps. (`more/04_optimizers` adds momentum to the race.)
 #
-# **A good place to stop.** Layers, losses and optimizers stand, and scaling has beaten both optimizers.
+# **A good place to stop.** You have layers, losses and optimizers, and you know why to scale inputs first.
 #
-# ## Data that arrives in batches (9 min)
+# ## Data that arrives in batches (3 min)
 #
-# A step wants its rows in batches, in another order each time. Rows lie in memory, so a batch is a few row numbers. We could
-# write them with a generator. It has one flaw:
+# Training takes its rows in batches, in a new order for each pass over the data. The rows lie in memory, so a batch is just a few
+# row numbers. A generator could make them, but it has one flaw:
 
 # %%
 order = (np.random.permutation(4)[:2] for _ in range(2))
 print(len(list(order)), len(list(order)))
 
 # %% [markdown]
-# The second walk finds nothing. Training walks through the same data hundreds of times, so we keep what *makes* the row
-# numbers. That is all a **dataset** is: a recipe. A stage, such as `shuffle`, is a new recipe around an old one.
+# The second pass finds nothing, because a generator runs only once. Training passes over the same data hundreds of times, so we
+# keep a function that *makes* the row numbers. That is what a **dataset** is: a recipe. A stage, such as `shuffle`, is a new
+# recipe around an old one.
 
 
 # %%
 class Recipe:
-    """Row numbers, made anew for each pass."""
+    """Makes the row numbers again for each pass."""
 
     def __init__(self, make):
         self.make = make
@@ -970,14 +973,15 @@ recipe = Recipe(lambda: np.arange(6)).shuffle().batch(3)
 print(np.sort(recipe.make().ravel()), recipe.make().shape)
 
 # %% [markdown]
-# Two passes: all six rows, in two batches of three. Four things are missing: a last batch that may be shorter, for seven rows would
-# not fit; the arrays themselves, and a `gather` for each batch; a seed, so that an order can be had again; and checks. The second
-# version, `Dataset`, has them. It is folded, for you have seen its heart: its `shuffle` and `batch` are recipes around a recipe.
+# Each of the two passes gives all six rows, in two batches of three. The second version, `Dataset`, adds four things: a last batch
+# that may be shorter, the arrays with a `gather` for each batch, a seed that repeats an order, and checks. It is made by
+# `from_tensor_slices` from a tuple of arrays, or by `from_batches` from two arrays and the row numbers of all batches.
 #
-# - `from_tensor_slices` takes a tuple of arrays.
-# - `from_batches` takes two arrays and the very batches to go through, which is what our tasks have.
-# - `shuffle(buffer_size, seed)`: the buffer is TensorFlow's, how many rows may wait to be drawn. All of them, here. Seed and number
-#   of the pass fix the order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) promises it).
+# ## How `Dataset` is written (3 min, optional)
+#
+# Run the cell, and skip it if you like: its `shuffle` and `batch` are recipes around a recipe, as above. The argument `buffer_size` is
+# TensorFlow's, the number of rows that wait to be drawn. Here it must be all rows. The seed and the number of the pass fix the
+# order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that).
 
 
 # %% tags=["hide-input"]
@@ -987,20 +991,17 @@ print(np.sort(recipe.make().ravel()), recipe.make().shape)
 import itertools
 import reprlib
 
-from levels.low_level import constant, gather
+from levels.low_level import gather
 from levels.support.checks import row_numbers
 
 
 class Dataset(Made):
-    """Rows of a tuple of `arrays`, shuffled and in batches, as in `tf.data`.
-
-    `make()` gives the row numbers of a pass: [rows], in `batches` [steps, batch] or a list.
-    """
+    """Rows of a tuple of `arrays`, as in `tf.data`. `make()` gives row numbers: [rows], or batches of them."""
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
         self.stage, self.make, self.length = stage, make, length
         self.arrays, self.batches = arrays, batches
-        self.stages = [*before, self]  # the way from the source to here
+        self.stages = [*before, self]  # all stages from the source to this one
 
     def __len__(self):
         return self.length
@@ -1010,7 +1011,7 @@ class Dataset(Made):
             yield tuple(gather(x, constant(rows, np.int64)) for x in self.arrays)
 
     def rows(self):
-        """A new pass for `function(step).over(*arrays, batches)`. Raises TypeError without batches."""
+        """The arrays and the row numbers of a new pass, for `function(step).over`. Raises TypeError without batches."""
         if not self.batches:
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         return self.arrays, self.make()
@@ -1020,7 +1021,7 @@ class Dataset(Made):
 
     @classmethod
     def from_tensor_slices(cls, arrays):
-        """The rows of the arrays of a tuple. Raises TypeError for no tuple, ValueError for arrays of unequal length."""
+        """The rows of these arrays. Raises TypeError if they are not in a tuple, ValueError for unequal lengths."""
         if not isinstance(arrays, tuple):
             raise TypeError(f"Dataset: expected a tuple of arrays, got {reprlib.repr(arrays)}")
         counts = [np.shape(x)[0] if np.shape(x) else 0 for x in arrays]
@@ -1036,20 +1037,20 @@ class Dataset(Made):
         return cls("from_batches", lambda: rows, len(rows), source.arrays, True)
 
     def shuffle(self, buffer_size, seed=None):
-        """All rows in random order, another one in each pass; a seed repeats them, pass by pass."""
+        """All rows in random order, a new one for each pass. The same seed gives the same orders."""
         n = at_least(self.length, "shuffle: buffer_size", buffer_size)
         seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
         passes = itertools.count()
 
         def make():
-            rows, number = self.make(), next(passes)
-            permutation = np.random.RandomState(np.random.PCG64([seed, number])).permutation
-            return permutation(rows) if isinstance(rows, np.ndarray) else [rows[k] for k in permutation(len(rows))]
+            rows = self.make()
+            order = np.random.RandomState(np.random.PCG64([seed, next(passes)])).permutation(len(rows))
+            return rows[order] if isinstance(rows, np.ndarray) else [rows[k] for k in order]
 
         return type(self)(f"shuffle({n})", make, self.length, self.arrays, self.batches, self.stages)
 
     def batch(self, batch_size):
-        """So many rows at a time; the last batch may be shorter. Raises ValueError where these are batches already."""
+        """Batches of that many rows; the last one may be shorter. Raises ValueError for a dataset of batches."""
         n = at_least(1, "batch: batch_size", batch_size)
         if self.batches:
             raise ValueError(f"batch: {self.length} batches make no batch of {n}")
@@ -1062,12 +1063,12 @@ class Dataset(Made):
 
 
 # %% [markdown]
-# First the recipe's check again, and seven rows. Then two rings, 4,000 points: shuffle all, in batches of 100. What does each stage
-# hold?
+# ## Two rings in batches (3 min)
+#
+# The first cell makes batches of seven rows. The second takes the 4,000 points of the two rings, shuffles all of them and makes
+# batches of 100. Its figure shows what each stage holds.
 
 # %%
-recipe = Dataset.from_tensor_slices((np.arange(6.0),)).shuffle(6).batch(3)
-print(np.sort(recipe.make().ravel()), recipe.make().shape)
 print(*(x.numpy() for (x,) in Dataset.from_tensor_slices((np.arange(7.0),)).batch(3)))
 
 # %%
@@ -1087,10 +1088,10 @@ for _ in range(2):
     print(x.shape, y.shape, "the first y:", *y.numpy()[:12, 0].astype(int))
 
 # %% [markdown]
-# Each pass has an order of its own, and a program that gives the same seed sees the same orders.
+# Each pass has a new order, and the same seed gives the same orders again.
 #
-# The data itself has not moved. So a compiled function can take a whole pass at once, from `rows()`: the arrays and the row numbers.
-# To the last bit it computes what a walk computes batch by batch:
+# The arrays themselves have not moved. So a compiled function can take a whole pass at once: `rows()` gives it the arrays and the
+# row numbers. The results equal those of a loop over the batches, to the last bit:
 
 # %%
 mean = function(lambda x, y: reduce_mean(x * y))
@@ -1101,26 +1102,26 @@ print(batches.shape, mean.over(*arrays, batches).numpy().tolist() == one_by_one)
 # %% [markdown]
 # ## The surprise, explained (3 min)
 #
-# The lines at the beginning could not know the species: a species is a word. What number should stand for it? Not 0, 1, 2: that
-# would say that Chinstraps stand half-way between Adelies and Gentoos. A name is no size. So each species gets a column of its
-# own, which is 1 in the rows of its birds and else 0:
+# The line over all penguins did not know the species, because a species is a word and not a number. The numbers 0, 1 and 2 would
+# not do: they would place Chinstraps half-way between Adelies and Gentoos. So each species gets its own column, with 1 in the
+# rows of its birds and 0 in all others:
 
 # %%
 names = ["Adelie", "Chinstrap", "Gentoo"]
-told = (species[:, None] == names).astype(float)
-print(told[[0, 200, 300]], *species[[0, 200, 300]])
+indicators = (species[:, None] == names).astype(float)
+print(indicators[[0, 200, 300]], *species[[0, 200, 300]])
 
 # %% [markdown]
-# These are called **indicators**. A model of the bill's depth and three indicators is a line, at another height for each
-# species. We train one that is not told the species and one that is, with `run` from the race. The depth is counted from 17 mm,
-# a middling bill, so that its column is small, as the race has taught.
+# These columns are called **indicators**. A model of bill depth and three indicators has one slope, but for each species its line
+# has its own height. With `run` from the race we train a model without the species and one with it. First we subtract 17 mm, a
+# middling depth, from all depths. Otherwise the rate would have to be tiny, as the race showed.
 
 # %%
 centred, masses = depth[:, None] - 17.0, {}
-for name, x in {"not told": centred, "told the species": np.hstack([centred, told])}.items():
+for name, x in {"without species": centred, "with species": np.hstack([centred, indicators])}.items():
     *_, model = run(SGD(0.1), x, mass[:, None], updates=3000)
     masses[name] = model(x).numpy()[:, 0]
-    print(f"{name:17} {model.kernel.numpy()[0, 0]:7.1f} g per mm of bill depth")
+    print(f"{name:15} {model.kernel.numpy()[0, 0]:7.1f} g per mm of bill depth")
 
 # %%
 from course.figures import penguins as penguin_figures
@@ -1128,8 +1129,9 @@ from course.figures import penguins as penguin_figures
 penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 
 # %% [markdown]
-# The sign has turned. 257 lies between the three slopes of the beginning: this model may lift the line for a species, not tilt
-# it. (The lines of Adelies and Chinstraps lie on each other.) The weight of a column answers for all that the model was not told.
+# The sign has changed. The slope of 257 lies between the three slopes of the beginning, because the model has only one slope for
+# all species. (The lines of Adelies and Chinstraps nearly coincide.) A weight also stands for everything that varies with its
+# column and has no column of its own.
 #
 # ## The two tasks on this level (11 min)
 #
@@ -1142,9 +1144,9 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # %% [markdown]
 # ### Model and training
 #
-# The model is a list of layers. The step is still ours, but it names no weight any more. Before it, the layers get the starting
-# weights that all five levels share. The four marked lines are the four of every level: forward, loss, backward and update. (`Fit`
-# is level 1's result: losses, weights and `predict`.)
+# The model is a list of layers. We still write the step ourselves, but it no longer names a weight. First the layers get the
+# starting weights that all five levels share. The four marks stand on every level: forward, loss, backward and update. The result is
+# level 1's `Fit`, with losses, weights and `predict`.
 
 # %%
 #| export tasks
@@ -1155,7 +1157,7 @@ from levels.support.checks import check_inputs, check_task
 
 
 def _train(layers, loss_of, sgd, data, weights):
-    """Layers in a row from given starting weights: one step for each batch of the data."""
+    """Train layers in a row from these starting weights, with one step for each batch of the data."""
 
     def model(rows):
         for layer in layers:
@@ -1187,7 +1189,7 @@ def _train(layers, loss_of, sgd, data, weights):
 
 
 # %% [markdown]
-# What is left for the first task are its parts: one layer, one loss, one optimizer, and the data.
+# The first task only has to choose its parts: the layers, the loss, the optimizer and the data.
 
 
 # %%
@@ -1197,23 +1199,21 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     check_task(x, y, weights, batches, learning_rate, units=[1])
     layers = [Dense(1)]  # model
     loss_of = MeanSquaredError()
-    sgd = SGD(learning_rate)
-    data = Dataset.from_batches(x, y, batches)
 
-    return _train(layers, loss_of, sgd, data, weights)
+    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
 
 
 # %%
 from levels import hardware, low_level
 
-fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
-below = low_level.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+fit = linear_regression(*task[:2], *task[4:7])  # x, y, weights, batches, learning rate
+below = low_level.tasks.linear_regression(*task[:2], *task[4:7])
 print("losses equal: ", bool((fit.losses == below.losses).all()))
 print("weights equal:", all((p == q).all() for p, q in zip(fit.weights, below.weights)))
 print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% [markdown]
-# All 8,000 losses are those of level 3, to the last bit.
+# All 8,000 losses equal those of level 3, to the last bit.
 #
 # ### Result
 
@@ -1225,11 +1225,11 @@ penguins = tasks.penguins_mass()
 figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 
 # %% [markdown]
-# R², the share of the variance of the masses that the model explains, is 0.798 on penguins that it has not seen.
+# On penguins that it has not seen, the model explains 0.798 of the variance of the masses. That share is called R².
 #
 # ### The second task: a net
 #
-# Three layers instead of one, and another loss. The step is the same.
+# The net has three layers instead of one, and another loss. The step is the same.
 
 
 # %%
@@ -1239,64 +1239,63 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
     layers = [Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")]  # model
     loss_of = BinaryCrossentropy()
-    sgd = SGD(learning_rate)
-    data = Dataset.from_batches(x, y, batches)
 
-    return _train(layers, loss_of, sgd, data, weights)
+    return _train(layers, loss_of, SGD(learning_rate), Dataset.from_batches(x, y, batches), weights)
 
 
 # %%
 rings = tasks.rings()
 ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
-below = hardware.tasks.dnn_classifier(*rings[:2], *rings[4:7])  # level 1's program, by machine instructions
+below = hardware.tasks.dnn_classifier(*rings[:2], *rings[4:7])  # level 1's program of machine instructions
 print("losses equal: ", bool((ring_fit.losses == below.losses).all()))
 print("weights equal:", all((p == q).all() for p, q in zip(ring_fit.weights, below.weights)))
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# After 24,000 steps with three layers the losses are those of level 1, where the net was a program of machine instructions. And
-# the penguins: can their sex be told from what was measured?
+# All 24,000 losses equal those of level 1, where the net was a program of machine instructions. Can the same net tell the sex of
+# a penguin from its measurements?
 
 # %%
 sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
-# Nine in ten, where the commoner answer alone would be right in about half of all cases.
+# It is right for nine in ten. Always giving the more common answer would be right for about half.
 #
 # ## What this level cost (9 min)
 #
-# Layers, losses and optimizers are objects, and a step calls some of them. What do they cost?
+# Layers, losses and optimizers are objects, and each step calls them. What do these calls cost?
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "Compiled, how long is a step of level 4, beside one of level 3, where there are only ops?",
+    "How long does a compiled step of level 4 take, compared with one of level 3, which has only ops?",
     choices=["about as long", "about twice as long", "about ten times as long"],
     answer="about as long",
-    because="The layers are called once, while the step is traced. In the program there are only the ops that they have left: "
-    "level 3's, and one more, for the optimizer counts its steps.",
+    because="The layers are called once, while the step is traced. The compiled program holds only the ops that they called: "
+    "those of level 3, and one more, because the optimizer counts its steps.",
 )
 
 # %% tags=["nbval-ignore-output"]
 from course import compare
 from levels.low_level import eager
 
-# 200,000 steps, so that what is done once cannot be seen
+# 200,000 steps, so that the time for tracing does not count
 long = task._replace(batches=np.tile(task.batches, (25, 1)))
-print("µs a step     eager   compiled")
-for level, train_it in {"3": low_level.tasks.linear_regression, "4": linear_regression}.items():
+print("µs per step   eager   compiled")
+for level, train in {"3": low_level.tasks.linear_regression, "4": linear_regression}.items():
     with eager():
-        op_by_op = compare.microseconds(train_it, task)
-    print(f"{level}       {op_by_op:11.3g} {compare.microseconds(train_it, long, steps=200_000, repeats=3):10.3g}")
+        op_by_op = compare.microseconds(train, task)
+    compiled = compare.microseconds(train, long, steps=200_000, repeats=3)
+    print(f"{level}       {op_by_op:11.3g} {compiled:10.3g}")
 
 # %% [markdown]
-# Op by op, the calls come on top of seventeen launches.
+# An eager step takes longer on level 4, because the calls are added to its launches. A compiled step makes no calls.
 #
 # ### Side by side with level 3
 #
-# The row *model* grows, and in all others the weights have disappeared. (The times of compiled steps are longer here: tracing is
-# shared by 8,000 steps, above by 200,000.)
+# The row *model* grows. In all other rows the names of the weights are gone. (Compiled steps take longer here than above, because
+# the time for tracing is spread over 8,000 steps instead of 200,000.)
 
 # %%
 line = compare.measure(task, low_level.tasks.linear_regression, linear_regression, last=1000)
@@ -1304,13 +1303,14 @@ net = compare.measure(rings, low_level.tasks.dnn_classifier, dnn_classifier, las
 compare.side_by_side(line, net)
 
 # %% [markdown]
-# Look at *forward* and *update*: the names of the weights are gone. For the net, level 3 has another text in every band. Here only
-# `model` differs, its layers and its loss. All the rest is `_train`, and it is the same for both.
+# Compare the two tasks, *The line* and *Two rings*. On level 3 all five rows, from *model* to *update*, differ between the two. On
+# level 4 only *model* differs: the layers and the loss. The other rows come from `_train`, which both tasks share.
 #
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# The net in the three, on the same batches. A look at the band *update* is enough: who is handed no gradients? (Theirs ran on the
-# real libraries. Both run here too, with one import changed: `more/03_torch`, `more/05_tensorflow`.)
+# Here is the net in TensorFlow, in PyTorch and on this level, with the same batches. Look at the row *update*: which program passes
+# no gradients to the optimizer? (The first two ran with the real libraries. With one import changed they also run on `levels`, see
+# `more/03_torch` and `more/05_tensorflow`.)
 
 # %%
 from course.inspection import framework_programs
@@ -1320,11 +1320,12 @@ framework_programs.beside(rings, dnn_classifier)
 # %% [markdown]
 # ## Exercises (10 min, optional)
 #
-# As before: fill the stub, run, and read what the check says.
+# Fill in the stub, run the cell, and read what the check says.
 #
 # ### 04-5 · Break it: standardised by itself
 #
-# Here is a model of one line, from the flipper to the mass. It standardises whatever it is asked about, and looks reasonable:
+# This model predicts the mass from the length of the flipper. It standardises whatever flippers it is given, which looks
+# reasonable:
 
 # %%
 from course import tasks
@@ -1347,13 +1348,13 @@ for name, which in {"all penguins": flipper > 0, "the Gentoos": gentoo}.items():
     print(f"{name:12}  predicted {predicted_mass(flipper[which]).mean():.2f} kg, weighed {mass[which].mean():.2f} kg")
 
 # %% [markdown]
-# The line is a good one, and yet the Gentoos come out almost a kilogram too light. Print the mean of `predicted_mass` for the
-# Adelies alone (make a mask as `gentoo` is made), and compare the three predicted means: there is the cause. What would it
-# say of a single bird?
+# The line fits well, and yet it predicts Gentoos almost a kilogram too light. Print the mean of `predicted_mass` for the Adelies
+# alone, with a mask like `gentoo`. Compare the three predicted means to find the cause. What would the model predict for a
+# single bird?
 #
-# So the means and deviations belong to the model, like its weights, and come from the rows that it was trained on. The test
-# rows are standardised by *these*. They take no part in making them: a row that had a say in the model can no longer test it.
-# (About 3 lines. A column that is constant in x has a deviation of 0: divide it by 1.)
+# So the means and deviations belong to the model, like its weights. They are computed from the training rows, and the test rows
+# are standardised with *these* numbers. The test rows must not take part in the computation: a row that has shaped the model can
+# no longer test it. Write that as a function of about 3 lines. (A column that is constant in x has the deviation 0. Divide it by 1.)
 
 # %%
 from course.practice import exercises
@@ -1362,7 +1363,7 @@ exercises.begin("04-5")
 
 
 def standardised(x, x_test):
-    """Both tables [rows, columns], minus the mean of each column of x, divided by its standard deviation in x."""
+    """x and x_test [rows, columns], each column minus its mean in x and divided by its standard deviation in x."""
     return ...
 
 
@@ -1371,22 +1372,31 @@ exercises.check("04-5", standardised)
 # %% [markdown]
 # ### Without a check
 #
-# - Somebody meets an Emperor, which is none of the three species. What does its row of indicators hold, and what will the model say?
-#   Give it a fourth number, 1 for "unknown". What is its weight after the training, and why?
-# - In `_train`, after the weights are set, make the `trainable` of the first layer's kernel False. Which numbers move now, and how
+# - An Emperor penguin is none of the three species. What does its row of indicators hold, and what does the model predict for it?
+#   Add a fourth indicator, which is 1 for "unknown". What is its weight after the training, and why?
+# - In `_train`, after the weights are set, set `trainable` of the first layer's kernel to False. Which numbers change now, and how
 #   good is the net?
+#
+# ## What you will do differently (1 min)
+#
+# After this level you work differently with any framework. You print the shapes of `y` and `y_pred` before you trust a loss, because
+# (100,) against (100, 1) broadcasts without an error. You scale the inputs before you change the optimizer, and you compare
+# optimizers at the best rate of each. You check that a new model can overfit ten rows before you train it on all. You know that
+# random starting weights are there to make units differ. And you save an optimizer's slots with the weights, because otherwise
+# Adam's running means begin at zero again.
 #
 # ## Where to go from here
 #
-# Next comes [5 · High-level API](05_high_level.ipynb). It takes the last thing out of your hands, the loop.
+# Next comes [5 · High-level API](05_high_level.ipynb). There the model takes over the last thing that you still write yourself, the
+# training loop.
 #
-# Each of these takes one idea further, in at most 45 minutes, on what you have built:
+# Each of these notebooks takes one idea further, in at most 55 minutes:
 #
 # - [more/04_layers](more/04_layers.ipynb): more starting weights, penalties, dropout, batch normalization, embeddings; *exercise: a layer*
 # - [more/04_losses](more/04_losses.ipynb): logits, several classes; *exercise: a loss for data with outliers*
 # - [more/04_optimizers](more/04_optimizers.ipynb): momentum, curvature in every direction, schedules, clipping; *exercise: signs only*
-# - [more/04_pipeline](more/04_pipeline.ipynb): shuffling what does not fit into memory, functions, files, threads
-# - [more/04_columns](more/04_columns.ipynb): words, gaps, ranges and pairs as columns
+# - [more/04_pipeline](more/04_pipeline.ipynb): shuffling data that does not fit into memory, functions, files, threads
+# - [more/04_columns](more/04_columns.ipynb): words, missing values, ranges and pairs as columns
 # - [more/04_metrics](more/04_metrics.ipynb): accuracy over batches, precision, recall, AUC, R²; *exercise: a metric with a state*
 #
 # ## Build
@@ -1395,4 +1405,4 @@ exercises.check("04-5", standardised)
 build.level("04_mid_level", linear_regression, dnn_classifier)
 
 # %% [markdown]
-# Level 4 stands. Next: [5 · High-level API](05_high_level.ipynb).
+# Level 4 is built. Next: [5 · High-level API](05_high_level.ipynb).

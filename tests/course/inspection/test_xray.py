@@ -323,7 +323,7 @@ def test_as_html_it_unfolds_and_names_files_and_sections(line, net, by_launches,
         assert page.count("µs") == len(rows) and page.count("<a href=") == sum(bool(row.place.notebook) for row in rows)
         assert not re.search(r"<summary>((?!</summary>).)*<a ", page), "one press cannot unfold and lead"
         assert page.count("<span") == page.count("</span>") and page.count("<div") == page.count("</div>")
-    assert 'href="04_mid_level.ipynb#A-part-owns-its-variables-' in line[0]._repr_html_()
+    assert 'href="04_mid_level.ipynb#A-layer-that-builds-itself-' in line[0]._repr_html_()
 
 
 PHASES = {  # of the trace event format: the fields that an event of each kind needs, beside its arguments
