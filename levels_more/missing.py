@@ -228,6 +228,18 @@ def refusing(what, cures):
     return find
 
 
+_OURS = "TensorStream at dtype_of functions known_now nested recorded recording room set_seed shown small_room".split()
+_OURS += "data_pipeline optimizers serialization storage variables".split()  # files of `torch` and of `tensorflow`
+
+
+def _belongs(place, name, value):
+    """Whether a name of a module is one of the framework's, and not a helper, a table or a file of ours."""
+    if isinstance(value, ModuleType):
+        made = not hasattr(value, "__file__")
+        return place in value.__name__ and (made or not ("_" in name or name in _OURS) or name == "lr_scheduler")
+    return name not in _OURS and not (name.isupper() and isinstance(value, dict | list | tuple))
+
+
 def room(place, own, *tables, cures=TORCH):
     """`__getattr__` and `__dir__` of a module whose names are its `own`, from globals(), and the rows of these tables.
 
@@ -236,7 +248,7 @@ def room(place, own, *tables, cures=TORCH):
 
     def names():
         found = {name for table in tables for name in table if not name.endswith("_")}
-        found |= {name for name, value in own.items() if not isinstance(value, ModuleType) or place in value.__name__}
+        found |= {name for name, value in own.items() if _belongs(place, name, value)}
         return sorted(name for name in found if not name.startswith("_"))
 
     def find(name):

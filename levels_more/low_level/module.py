@@ -4,6 +4,7 @@ import math
 
 from levels import low_level
 from levels.low_level import OPERATORS
+from levels_more.signatures import Arguments
 
 
 def assign_add(variable, value):
@@ -22,6 +23,8 @@ OPERATORS["assign_sub"] = assign_sub
 
 class Module(low_level.Module):
     """That of the core, which counts the numbers of its variables."""
+
+    __signature__ = Arguments()
 
     def count(self):
         """How many numbers its variables hold."""

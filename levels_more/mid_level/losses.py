@@ -8,6 +8,7 @@ from levels.mid_level import losses
 from levels.support.checks import flag, positive
 from levels_more.low_level.ops import absolute, cast, log_softmax, minimum, one_hot, reshape
 from levels_more.mid_level.composite_ops import fuses
+from levels_more.signatures import Arguments
 
 
 def weighted(loss, each, sample_weight):
@@ -24,6 +25,8 @@ def weighted(loss, each, sample_weight):
 
 class Loss(losses.Loss):
     """That of the core, which also takes a weight for each sample, and labels that are whole numbers or bools."""
+
+    __signature__ = Arguments()
 
     def checked(self, y_true, y_pred):
         """Both as tensors; labels that are no floats, such as 1 and 0, become some. Raises ValueError, see `check`."""

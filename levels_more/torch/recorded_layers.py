@@ -3,6 +3,7 @@
 import math
 
 from levels_more.checks import as_python, sizes
+from levels_more.signatures import Options
 from levels_more.torch import reduced_losses as losses
 from levels_more.torch.functions import FUNCTIONS
 from levels_more.torch.recorded_modules import Module, Parameter
@@ -53,6 +54,7 @@ class Linear(Module):
 class Calling(Module):
     """Calls its function on what it is given, with its options: a layer, or a loss. Raises TypeError for others."""
 
+    __signature__ = Options()
     function, options = None, {}
 
     def __init__(self, *args, **given):

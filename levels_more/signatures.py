@@ -1,0 +1,40 @@
+"""Signatures that show every argument, also those that a class hands on to the class that it is made from."""
+
+import inspect
+from inspect import Parameter
+
+
+class Arguments:
+    """As the attribute `__signature__` of a class: what `help`, Shift+Tab and completion show of it and its subclasses."""
+
+    def __get__(self, instance, kind):
+        if instance is not None:  # a layer can be called, and that has another signature
+            raise AttributeError("__signature__")
+        inits = [vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base) and base is not object]
+        return inspect.Signature(_parameters(inits))
+
+
+class Options:
+    """The same of a class whose arguments are the rows of its table `options`."""
+
+    def __get__(self, instance, kind):
+        if instance is not None:
+            raise AttributeError("__signature__")
+        rows = kind.options.items()
+        return inspect.Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=x) for name, x in rows])
+
+
+def _parameters(inits):
+    """What the first of these functions takes, with what it hands on to the next in the places of *args and **options."""
+    if not inits:
+        return []
+    own = [*inspect.signature(inits[0]).parameters.values()][1:]
+    kinds = {p.kind for p in own}
+    plain = [p for p in own if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
+    if Parameter.VAR_KEYWORD not in kinds:
+        return own
+    names = {p.name for p in plain}
+    rest = [p for p in _parameters(inits[1:]) if p.name not in names]
+    if Parameter.VAR_POSITIONAL not in kinds:
+        rest = [p.replace(kind=Parameter.KEYWORD_ONLY) if p.kind is Parameter.POSITIONAL_OR_KEYWORD else p for p in rest]
+    return sorted([*rest, *plain] if Parameter.VAR_POSITIONAL in kinds else [*plain, *rest], key=lambda p: p.kind)
