@@ -29,8 +29,7 @@ def places_of(shape, shapes):
 def nest(places, line):
     """The lines of the loops around this one; `places` are those of the arrays `out`, `x0`, …"""
     rows = [f"{array} = {array}.flat" for array, place in places.items() if "," not in place]
-    letters = places["out"].split(", ")
-    loops = [f"for {letter} in range(len(out{'[0]' * depth})):" for depth, letter in enumerate(letters)]
+    loops = [f"for {i} in range(len(out{'[0]' * depth})):" for depth, i in enumerate(places["out"].split(", "))]
     return rows + ["    " * depth + text for depth, text in enumerate([*loops, line])]
 
 
@@ -90,10 +89,8 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
     def enter(function):
         kernel(op, planner=_plan_elementwise)(function)
         ELEMENTWISE[op] = takes, gives, masks, numbers
-        if updates:
-            UPDATES.add(op)
-        if numbers:
-            _NUMBERS.add(op)
+        UPDATES.update([op] if updates else [])
+        _NUMBERS.update([op] if numbers else [])
         return function
 
     return enter

@@ -64,18 +64,14 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     if dtype.kind == "i":  # which has no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
     along_rows, down_columns = (QUICKER.get(loop, loop) for loop in KINDS[x.device.kind].loops)
-    if after == 1:  # the numbers of a sum lie side by side
-        reduction, views = along_rows, [(before,), (before, within)]
-    else:
-        reduction, views = down_columns, [(before, after), (before, within, after)]
-    long = after == 1 and within >= 1024 and dtype == np.float32
-    fast = ("reassoc",) if long else ()  # whether the compiler may split a sum
+    reduction, columns = (along_rows, ()) if after == 1 else (down_columns, (after,))
+    fast = ("reassoc",) if after == 1 and within >= 1024 and dtype == np.float32 else ()
 
     def lower():
         combine = lowered(function, x, fast)()
         return lowered(reduction(combine, dtype.type(start)), x, fast)()
 
-    return make(op, shape, dtype, [x], lower, views)
+    return make(op, shape, dtype, [x], lower, [(before, *columns), (before, within, *columns)])
 
 
 kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)

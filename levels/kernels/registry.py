@@ -62,8 +62,7 @@ class Plan:
     """What a launch with these shapes and dtypes will do. lower() makes its program: run(out, *inputs, *numbers)."""
 
     def __init__(self, spec, nbytes, lower, numbers=()):
-        self.spec, self.nbytes = spec, nbytes  # of the result; how many bytes are read and written
-        self.lower, self.numbers = lower, numbers  # the names of the attributes that the program takes as numbers
+        self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
         self.compiled, self.launches = None, 0
 
     def made(self):
@@ -108,9 +107,7 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     def fitted():
         samples = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
         loop = for_types(lower(), [*samples, *[0.0] * len(numbers)])
-        if views == shapes:
-            return loop
-        return lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
+        return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
     return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)
 
@@ -124,8 +121,7 @@ def plan(op, inputs, attrs):
         raise TypeError(f"{op}: works on live buffers, got {inputs!r}")
     devices = sorted({x.device.name for x in inputs})
     if len(devices) != 1:
-        there = " and ".join(devices) or "no device"
-        raise ValueError(f"{op}: inputs lie on {there}; copy them to one device")
+        raise ValueError(f"{op}: inputs lie on {' and '.join(devices) or 'no device'}; copy them to one device")
     kind, specs = inputs[0].device.kind, [x.spec for x in inputs]
     function = kernel_of(op, kind)
     made = PLANNERS.get((op, kind), PLANNERS[op])(op, function, *specs, **attrs)
@@ -155,8 +151,7 @@ def kernel(op, *kinds, planner=None):
     """Decorate a function: it becomes the kernel of `op` on these kinds of device, compiled when first needed."""
 
     def enter(function):
-        known = isinstance(op, str) and all(str(kind) in KINDS for kind in kinds)
-        if not known or not callable(function):
+        if not (isinstance(op, str) and callable(function) and all(str(kind) in KINDS for kind in kinds)):
             raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
         plain = getattr(function, "py_func", function)  # out of numba's `njit`
         for kind in kinds or KINDS:  # for all kinds, where none is named

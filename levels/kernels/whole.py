@@ -51,9 +51,10 @@ def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     (m, k), (rows, n) = (a.shape[:: -1 if t else 1] for a, t in zip((x, w), turned))
     if k != rows:
         raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
+    compiler = lowered(function, x)
 
     def lower():
-        loop = lowered(function, x)()
+        loop = compiler()
         return lambda out, x, w: loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
 
     return make(op, (m, n), dtype, [x, w], lower)

@@ -3,9 +3,9 @@
 #
 # **In this notebook you fill a table of small compiled programs, and train a model by calling them by name.**
 #
-# A framework does not say "add these numbers with this loop". It says `"add"`, and looks up the program that does this on the
-# device at hand. In the picture of the house, kernels are the clay: they lie on level 1's ground, and level 3's bricks are made
-# of them.
+# A framework does not say "add these numbers with this loop". It says `"add"`, and looks up the program that does
+# this on the device at hand. In the picture of the house, kernels are the clay: they lie on level 1's ground, and
+# level 3's bricks are made of them.
 #
 # You need four terms from level 1:
 #
@@ -52,14 +52,14 @@ short, long = timed(lambda: one + one), timed(lambda: thousand + thousand)
 print(f"1 number {short * 1e9:.0f} ns, 1,000 numbers {long * 1e9:.0f} ns: {long / short:.1f} times")
 
 # %% [markdown]
-# The work is a thousand times as much, but the time is not. Python finds the function, NumPy checks the arrays and allocates the
-# result, and only then does a loop run. This level is about both: the loop, and the cost of calling it.
+# The work is a thousand times as much, but the time is not. Python finds the function, NumPy checks the arrays and
+# allocates the result, and only then does a loop run. This level is about both: the loop, and the cost of calling it.
 #
 # ## A first kernel (3 min)
 #
 # A **kernel** is a small compiled program that does one operation on whole arrays. On level 1 you wrote such programs
-# instruction by instruction. [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) makes them from a Python loop,
-# with the same compiler library, LLVM.
+# instruction by instruction. [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) makes them from a
+# Python loop, with the same compiler library, LLVM.
 
 # %%
 from numba import njit
@@ -83,13 +83,15 @@ print(f"Python {slow * 1e6:.0f} µs, numba {fast * 1e6:.0f} µs: {slow / fast:.0
 print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} ms")
 
 # %% [markdown]
-# The first call took thousands of times as long as the later ones, because it compiled the function. So a framework keeps what it
-# has compiled. The danger is a **stale** kernel: you change a function, and the old program still runs. (This can happen with
-# numba's own cache, which looks only at the file that holds the function.) We keep each program under a **hash**, a short
-# fingerprint of everything that the program was made from. Changed code has another hash, so it is compiled again.
+# The first call took thousands of times as long as the later ones, because it compiled the function. So a framework
+# keeps what it has compiled. The danger is a **stale** kernel: you change a function, and the old program still runs.
+# (This can happen with numba's own cache, which looks only at the file that holds the function.) We keep each program
+# under a **hash**, a short fingerprint of everything that the program was made from. Changed code has another hash,
+# so it is compiled again.
 #
-# `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or finds the program that was kept. It comes from
-# `levels/support`, which holds plumbing that no section teaches. ([more/02_cache](more/02_cache.ipynb) explains it.)
+# `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or finds the program that was kept. It
+# comes from `levels/support`, which holds plumbing that no section teaches. ([more/02_cache](more/02_cache.ipynb)
+# explains it.)
 
 # %%
 from levels.support.compiled import STANDS, compile_cpu, for_types
@@ -97,9 +99,9 @@ from levels.support.compiled import STANDS, compile_cpu, for_types
 # %% [markdown]
 # ## A name and a table (7 min)
 #
-# An op is a name, such as `"add"`. A kernel is the program for that op on one kind of device. The table `KERNELS` joins the two:
-# its keys are pairs of an op and a kind of device. A second table, `KINDS`, holds a `Backend` for each kind of device. The
-# Backend says, above all, which function compiles kernels there. So far there is one kind, `cpu`.
+# An op is a name, such as `"add"`. A kernel is the program for that op on one kind of device. The table `KERNELS`
+# joins the two: its keys are pairs of an op and a kind of device. A second table, `KINDS`, holds a `Backend` for each
+# kind of device. The Backend says, above all, which function compiles kernels there. So far there is one kind, `cpu`.
 #
 # The next cell defines both tables, and `kernel_of`, which looks a kernel up. You may skip its code.
 
@@ -172,8 +174,8 @@ KERNELS["twice", "cpu"] = twice
 KERNELS
 
 # %% [markdown]
-# The table has one op, with a kernel for one kind of device. Nothing is compiled yet. A look-up that fails says what you may have
-# meant:
+# The table has one op, with a kernel for one kind of device. Nothing is compiled yet. A look-up that fails says what
+# you may have meant:
 
 # %%
 try:
@@ -182,8 +184,8 @@ except LookupError as error:
     print(error)
 
 # %% [markdown]
-# To **launch** an op means three things: look its kernel up, find memory for the result, and run. Here is a first version. (`data`
-# is a buffer's memory: on a CPU, a NumPy array.)
+# To **launch** an op means three things: look its kernel up, find memory for the result, and run. Here is a first
+# version. (`data` is a buffer's memory: on a CPU, a NumPy array.)
 
 
 # %%
@@ -213,14 +215,14 @@ launched, alone = timed(lambda: launch("twice", out, three)), timed(lambda: prog
 print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e6:.2f} µs")
 
 # %% [markdown]
-# There are two troubles. First, each launch searches for its program anew, and computes a hash every time. Second, `launch` trusts
-# its caller: it would write three numbers into an `out` that has room for two. But the op, the shapes and the dtypes alone decide
-# which program runs and which `out` is right. So both questions can be answered once.
+# There are two troubles. First, each launch searches for its program anew, and computes a hash every time. Second,
+# `launch` trusts its caller: it would write three numbers into an `out` that has room for two. But the op, the shapes
+# and the dtypes alone decide which program runs and which `out` is right. So both questions can be answered once.
 #
 # ## A plan, made once (2 min)
 #
-# A **plan** says what a call with these shapes and dtypes will do. It holds the Spec of the result, the number of bytes that are
-# moved, and the program. Here is such a plan for `twice`:
+# A **plan** says what a call with these shapes and dtypes will do. It holds the Spec of the result, the number of
+# bytes that are moved, and the program. Here is such a plan for `twice`:
 
 # %%
 from types import SimpleNamespace
@@ -247,15 +249,16 @@ print(made.spec, "-", made.nbytes, "bytes to move -", out.numpy())
 #         └── there is none ──► the op's planner makes one ── keep ─┘
 # ```
 #
-# The next section makes such plans for any op. You may run its cells and read on at *Plans are kept*, where you need three of its
-# functions. `plan(op, reads, attrs)` makes the plan for an op on the buffers that it reads. `_key_of(op, reads, attrs)` gives the
-# plan's key. `kernel(op)` is a decorator that enters a kernel into the table.
+# The next section makes such plans for any op. You may run its cells and read on at *Plans are kept*, where you need
+# three of its functions. `plan(op, reads, attrs)` makes the plan for an op on the buffers that it reads.
+# `_key_of(op, reads, attrs)` gives the plan's key. `kernel(op)` is a decorator that enters a kernel into the table.
 #
 # ## How a plan is made (14 min, optional)
 #
-# The class `Plan` holds the three parts of the sketch. Its program is compiled when the plan first runs. One thread compiles it,
-# and other threads wait, because `made` holds the lock `MAKING` of `levels/support`. `run` runs the program on arrays. `start`
-# runs it on buffers: it refuses a wrong `out`, and it counts the launch. `result` does the same with a new buffer for the result.
+# The class `Plan` holds the three parts of the sketch. Its program is compiled when the plan first runs. One thread
+# compiles it, and other threads wait, because `made` holds the lock `MAKING` of `levels/support`. `run` runs the
+# program on arrays. `start` runs it on buffers: it refuses a wrong `out`, and it counts the launch. `result` does the
+# same with a new buffer for the result.
 
 
 # %% tags=["hide-input"]
@@ -264,8 +267,7 @@ class Plan:
     """What a launch with these shapes and dtypes will do. lower() makes its program: run(out, *inputs, *numbers)."""
 
     def __init__(self, spec, nbytes, lower, numbers=()):
-        self.spec, self.nbytes = spec, nbytes  # of the result; how many bytes are read and written
-        self.lower, self.numbers = lower, numbers  # the names of the attributes that the program takes as numbers
+        self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
         self.compiled, self.launches = None, 0
 
     def made(self):
@@ -293,10 +295,11 @@ class Plan:
 
 
 # %% [markdown]
-# Each op has a **planner**, a function that makes its plans. The planner decides the shape of the result and the loop that
-# computes it. Two helpers do the rest. `lowered(function, x)` returns a compiler for arrays like `x` that has not been called yet.
-# `make` builds a Plan from the result's shape and dtype, the inputs, and such a compiler. Some loops want to see an array in another
-# shape, for example a matrix as one long row. `views` lists these shapes: first for the result, then for each input.
+# Each op has a **planner**, a function that makes its plans. The planner decides the shape of the result and the loop
+# that computes it. Two helpers do the rest. `lowered(function, x)` returns a compiler for arrays like `x` that has
+# not been called yet. `make` builds a Plan from the result's shape and dtype, the inputs, and such a compiler. Some
+# loops want to see an array in another shape, for example a matrix as one long row. `views` lists these shapes: first
+# for the result, then for each input.
 
 # %%
 #| export registry
@@ -318,9 +321,7 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     def fitted():
         samples = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
         loop = for_types(lower(), [*samples, *[0.0] * len(numbers)])
-        if views == shapes:
-            return loop
-        return lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
+        return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
     return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)
 
@@ -339,9 +340,9 @@ made = plan_twice("twice", twice, three)
 print(made.spec, "-", made.nbytes, "bytes to move")
 
 # %% [markdown]
-# `plan` calls the planner of an op. Before that, it refuses buffers that were freed, and inputs on two devices. (It recognizes a
-# freed buffer by its Spec: freeing gives a buffer a Spec of its own.) The list PLAN_FINISHERS is empty here. A package may add
-# functions to it that replace a plan by a quicker one with the same result.
+# `plan` calls the planner of an op. Before that, it refuses buffers that were freed, and inputs on two devices. (It
+# recognizes a freed buffer by its Spec: freeing gives a buffer a Spec of its own.) The list PLAN_FINISHERS is empty
+# here. A package may add functions to it that replace a plan by a quicker one with the same result.
 
 
 # %%
@@ -355,8 +356,7 @@ def plan(op, inputs, attrs):
         raise TypeError(f"{op}: works on live buffers, got {inputs!r}")
     devices = sorted({x.device.name for x in inputs})
     if len(devices) != 1:
-        there = " and ".join(devices) or "no device"
-        raise ValueError(f"{op}: inputs lie on {there}; copy them to one device")
+        raise ValueError(f"{op}: inputs lie on {' and '.join(devices) or 'no device'}; copy them to one device")
     kind, specs = inputs[0].device.kind, [x.spec for x in inputs]
     function = kernel_of(op, kind)
     made = PLANNERS.get((op, kind), PLANNERS[op])(op, function, *specs, **attrs)
@@ -367,9 +367,9 @@ def plan(op, inputs, attrs):
 
 
 # %% [markdown]
-# `_key_of` gives the key that a plan is kept under: the op, the Specs of the buffers that it reads, and the **attributes** of the
-# call, such as `axis=0` of a sum. Some attributes are numbers for the kernel, such as `rate=0.1`, and may change from call to call.
-# Of these, the key holds only the name, so one plan serves all rates.
+# `_key_of` gives the key that a plan is kept under: the op, the Specs of the buffers that it reads, and the
+# **attributes** of the call, such as `axis=0` of a sum. Some attributes are numbers for the kernel, such as
+# `rate=0.1`, and may change from call to call. Of these, the key holds only the name, so one plan serves all rates.
 
 # %% tags=["hide-input"]
 #| export registry
@@ -392,9 +392,10 @@ def _key_of(op, reads, attrs):
 
 
 # %% [markdown]
-# The decorator `kernel(op)` enters a kernel into the table. It also empties `PLANS`, because plans hold the old kernels. Each
-# replacement raises `KERNELS.version` by one, so level 3 can tell that a compiled program is out of date. `KERNELS.first` remembers
-# the original kernels. The second function, `counted`, says how many launches a function makes, and how many bytes they move.
+# The decorator `kernel(op)` enters a kernel into the table. It also empties `PLANS`, because plans hold the old
+# kernels. Each replacement raises `KERNELS.version` by one, so level 3 can tell that a compiled program is out of
+# date. `KERNELS.first` remembers the original kernels. The second function, `counted`, says how many launches a
+# function makes, and how many bytes they move.
 
 
 # %%
@@ -403,8 +404,7 @@ def kernel(op, *kinds, planner=None):
     """Decorate a function: it becomes the kernel of `op` on these kinds of device, compiled when first needed."""
 
     def enter(function):
-        known = isinstance(op, str) and all(str(kind) in KINDS for kind in kinds)
-        if not known or not callable(function):
+        if not (isinstance(op, str) and callable(function) and all(str(kind) in KINDS for kind in kinds)):
             raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
         plain = getattr(function, "py_func", function)  # out of numba's `njit`
         for kind in kinds or KINDS:  # for all kinds, where none is named
@@ -430,8 +430,8 @@ def counted(run):
 # %% [markdown]
 # ## Plans are kept (6 min)
 #
-# The look-up is **yours**. The first call with a key makes a plan and puts it into `PLANS`. Every later call with an equal key
-# returns that same plan.
+# The look-up is **yours**. The first call with a key makes a plan and puts it into `PLANS`. Every later call with an
+# equal key returns that same plan.
 
 
 # %%
@@ -455,8 +455,8 @@ def planned(op, reads, attrs):
 # ```
 # </details>
 #
-# Now `launch` again, with plans. The plan refuses a wrong `out`, because it knows what the result must be. An op of `UPDATES`, such
-# as the update of a weight, overwrites its `out`. So such an op also reads `out`, as its first input.
+# Now `launch` again, with plans. The plan refuses a wrong `out`, because it knows what the result must be. An op of
+# `UPDATES`, such as the update of a weight, overwrites its `out`. So such an op also reads `out`, as its first input.
 
 
 # %%
@@ -491,7 +491,8 @@ print(f"launched {launched * 1e6:.1f} µs at first, {again * 1e6:.2f} µs with a
 # %% [markdown]
 # **A good place to stop.** A name finds its kernel, and a plan is made once for each op, shape and dtype.
 #
-# But must each op bring a loop and a planner of its own? We take `twice` out of the table again, and look for something shorter.
+# But must each op bring a loop and a planner of its own? We take `twice` out of the table again, and look for
+# something shorter.
 
 # %%
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
@@ -500,8 +501,9 @@ PLANS.clear()
 # %% [markdown]
 # ## One scalar function, one loop (9 min)
 #
-# Adding arrays means adding numbers, in a loop. So we write only the addition of two *numbers*, and let Python write the loop
-# around it, as text. Two arrays of the same shape need one loop, which goes over all their numbers as over one long row:
+# Adding arrays means adding numbers, in a loop. So we write only the addition of two *numbers*, and let Python write
+# the loop around it, as text. Two arrays of the same shape need one loop, which goes over all their numbers as over
+# one long row:
 #
 # ```
 # for i in range(len(out)):
@@ -509,8 +511,9 @@ PLANS.clear()
 # ```
 #
 # If the shapes differ, the smaller array is repeated. This is NumPy's rule of
-# [**broadcasting**](https://numpy.org/doc/stable/user/basics.broadcasting.html). For example, a bias of shape `(1, 4)` is added to
-# every row of a `(10, 4)` matrix. That takes one loop per axis. Along an axis where an array is repeated, its index stays 0:
+# [**broadcasting**](https://numpy.org/doc/stable/user/basics.broadcasting.html). For example, a bias of shape
+# `(1, 4)` is added to every row of a `(10, 4)` matrix. That takes one loop per axis. Along an axis where an array is
+# repeated, its index stays 0:
 #
 # ```
 # for i in range(len(out)):
@@ -546,9 +549,9 @@ for other in ((10, 4), (1, 1), (1, 4)):
     print((10, 4), "and", other, "->", places_of((10, 4), [(10, 4), other]))
 
 # %% [markdown]
-# Two matrices of one shape, or a matrix and a single number, are seen as one row of 40 numbers. The bias needs two loops. `nest`
-# writes the loops around `line`, the line that computes one number. It writes one loop for each letter. Before the loops, each
-# array that is to be seen as one row is replaced by its `flat` view.
+# Two matrices of one shape, or a matrix and a single number, are seen as one row of 40 numbers. The bias needs two
+# loops. `nest` writes the loops around `line`, the line that computes one number. It writes one loop for each letter.
+# Before the loops, each array that is to be seen as one row is replaced by its `flat` view.
 
 
 # %%
@@ -556,8 +559,7 @@ for other in ((10, 4), (1, 1), (1, 4)):
 def nest(places, line):
     """The lines of the loops around this one; `places` are those of the arrays `out`, `x0`, …"""
     rows = [f"{array} = {array}.flat" for array, place in places.items() if "," not in place]
-    letters = places["out"].split(", ")
-    loops = [f"for {letter} in range(len(out{'[0]' * depth})):" for depth, letter in enumerate(letters)]
+    loops = [f"for {i} in range(len(out{'[0]' * depth})):" for depth, i in enumerate(places["out"].split(", "))]
     return rows + ["    " * depth + text for depth, text in enumerate([*loops, line])]
 
 
@@ -567,8 +569,8 @@ KINDS["cpu"].nest = nest
 print("\n".join(nest({"out": "i", "x0": "i", "x1": "0"}, "out[i] = add(x0[i], x1[0])")))
 
 # %% [markdown]
-# Now the line itself. It takes each input at its place and hands these numbers to the scalar function. After them come the op's
-# `numbers`, such as a rate, in the dtype of the arrays.
+# Now the line itself. It takes each input at its place and hands these numbers to the scalar function. After them
+# come the op's `numbers`, such as a rate, in the dtype of the arrays.
 
 
 # %%
@@ -586,8 +588,8 @@ def loop_source(name, places, numbers=(), around=nest):
 print(loop_source("add", places_of((10, 4), [(10, 4), (1, 4)])))
 
 # %% [markdown]
-# This is the second loop from above. Python's `exec` turns such a text into a function. `scope` says what the names in the text
-# mean.
+# This is the second loop from above. Python's `exec` turns such a text into a function. `scope` says what the names
+# in the text mean.
 
 
 # %%
@@ -610,9 +612,9 @@ print(out)
 #
 # ## The planner of these ops (7 min, optional)
 #
-# Three things are missing: a check of the dtypes, the planner, and a decorator that enters a scalar function as an op. You may run
-# these cells and read on at *An op in one line*. Level 2 never mixes dtypes. `same_dtype` returns the dtype that all inputs share,
-# or says which input has which dtype:
+# Three things are missing: a check of the dtypes, the planner, and a decorator that enters a scalar function as an
+# op. You may run these cells and read on at *An op in one line*. Level 2 never mixes dtypes. `same_dtype` returns the
+# dtype that all inputs share, or says which input has which dtype:
 
 
 # %%
@@ -635,8 +637,8 @@ except TypeError as error:
     print(error)
 
 # %% [markdown]
-# The planner checks the arguments, finds the shape of the result, asks `places_of` for the places, and makes a plan that compiles
-# the loop of `element_loop`.
+# The planner checks the arguments, finds the shape of the result, asks `places_of` for the places, and makes a plan
+# that compiles the loop of `element_loop`.
 
 # %% tags=["hide-input"]
 #| export elementwise
@@ -667,8 +669,8 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
 
 
 # %% [markdown]
-# `scalar(op)` is a decorator: it makes an op of a scalar function. Each of the op's `numbers` is given with an example. The
-# arguments `gives` and `masks` are for ops of `levels_more`.
+# `scalar(op)` is a decorator: it makes an op of a scalar function. Each of the op's `numbers` is given with an
+# example. The arguments `gives` and `masks` are for ops of `levels_more`.
 
 
 # %%
@@ -683,18 +685,17 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
     def enter(function):
         kernel(op, planner=_plan_elementwise)(function)
         ELEMENTWISE[op] = takes, gives, masks, numbers
-        if updates:
-            UPDATES.add(op)
-        if numbers:
-            _NUMBERS.add(op)
+        UPDATES.update([op] if updates else [])
+        _NUMBERS.update([op] if numbers else [])
         return function
 
     return enter
 
 
 # %% [markdown]
-# The net needs `exp` and `log`, and they are those of level 1. There they were made of small instructions, such as x·2ⁿ, or rounding
-# to the nearest whole number. The table `STANDS` says what takes the place of each instruction in a compiled kernel.
+# The net needs `exp` and `log`, and they are those of level 1. There they were made of small instructions, such as
+# x·2ⁿ, or rounding to the nearest whole number. The table `STANDS` says what takes the place of each instruction in a
+# compiled kernel.
 
 # %% tags=["hide-input"]
 #| export elementwise
@@ -717,10 +718,11 @@ STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.f
 # %% [markdown]
 # ## An op in one line (8 min)
 #
-# `scalar("add")` makes an op of a scalar function: the op goes into the table, and its loop is written and compiled for each pair of
-# shapes that it meets. Here are eight ops, one per line. `takes="fi"` means that an op takes floats and integers. `spread` belongs
-# to the gradients of sums and means. `broadcast_to` leaves each number as it is, because the loop around it does the work. `sgd`
-# is the update of gradient descent: it overwrites the weight that it reads.
+# `scalar("add")` makes an op of a scalar function: the op goes into the table, and its loop is written and compiled
+# for each pair of shapes that it meets. Here are eight ops, one per line. `takes="fi"` means that an op takes floats
+# and integers. `spread` belongs to the gradients of sums and means. `broadcast_to` leaves each number as it is,
+# because the loop around it does the work. `sgd` is the update of gradient descent: it overwrites the weight that it
+# reads.
 
 
 # %%
@@ -738,9 +740,10 @@ scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 print(launch("add", None, three, cpu.put(np.full(1, 10.0))).numpy())
 
 # %% [markdown]
-# A gradient is an op as well. Let `dy` be the slope of the loss at an op's output. The gradient's kernel computes from it the slope
-# at the op's input. For relu this is `dy` itself, even where relu's output `y` is NaN, except where `y` is 0: there the slope is 0.
-# **Yours**: one line. (`select(condition, x, y)`, from level 1, is x where the condition holds, else y.)
+# A gradient is an op as well. Let `dy` be the slope of the loss at an op's output. The gradient's kernel computes
+# from it the slope at the op's input. For relu this is `dy` itself, even where relu's output `y` is NaN, except where
+# `y` is 0: there the slope is 0. **Yours**: one line. (`select(condition, x, y)`, from level 1, is x where the
+# condition holds, else y.)
 
 
 # %%
@@ -763,8 +766,8 @@ def relu_grad(dy, y):
 # ```
 # </details>
 #
-# Now relu and its gradient; sigmoid, which turns any number into a probability; and clip, which keeps a probability away from 0 and 1,
-# where a log would be infinite:
+# Now relu and its gradient; sigmoid, which turns any number into a probability; and clip, which keeps a probability
+# away from 0 and 1, where a log would be infinite:
 
 
 # %%
@@ -784,15 +787,17 @@ scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x,
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 
 # %% [markdown]
-# Relu asks whether `x <= 0`, not whether `x > 0`. For NaN ("not a number") both are false. So here a NaN stays a NaN and shows in the
-# loss, while with the other question it would silently become 0.
+# Relu asks whether `x <= 0`, not whether `x > 0`. For NaN ("not a number") both are false. So here a NaN stays a NaN
+# and shows in the loss, while with the other question it would silently become 0.
 #
-# **A good place to stop.** Seventeen ops are in the table: a scalar function for each, and one way to write all their loops.
+# **A good place to stop.** Seventeen ops are in the table: a scalar function for each, and one way to write all their
+# loops.
 #
 # ## Many numbers become one (8 min)
 #
-# A sum is not elementwise: many numbers become one. Its loop begins at a number, `start`, and takes in one more number at a time
-# with a function, `combine`. So an op gives only the number and the function, and gets its loop from here:
+# A sum is not elementwise: many numbers become one. Its loop begins at a number, `start`, and takes in one more
+# number at a time with a function, `combine`. So an op gives only the number and the function, and gets its loop from
+# here:
 
 # %%
 #| export reduce
@@ -815,8 +820,8 @@ def reduce_rows(combine, start):
 
 
 # %% [markdown]
-# Along a row the sum starts at 0.0 and runs upwards, as in the record of notebook 01. Here the loop runs as Python, on the rows
-# [0 1 2] and [3 4 5]:
+# Along a row the sum starts at 0.0 and runs upwards, as in the record of notebook 01. Here the loop runs as Python,
+# on the rows [0 1 2] and [3 4 5]:
 
 # %%
 x, out = np.arange(6.0).reshape(2, 3), np.empty(2)
@@ -824,8 +829,9 @@ reduce_rows(np.add, 0.0)(out, x)
 print(out)
 
 # %% [markdown]
-# A sum down the columns needs another loop, in which the sums of neighbouring columns `j` are taken side by side. Any array can be
-# seen as three axes: `[before, within, after]` the axis that is summed. So these two loops serve every sum.
+# A sum down the columns needs another loop, in which the sums of neighbouring columns `j` are taken side by side. Any
+# array can be seen as three axes: `[before, within, after]` the axis that is summed. So these two loops serve every
+# sum.
 
 
 # %%
@@ -849,13 +855,14 @@ reduce_columns(np.add, 0.0)(columns, x[None])
 print(columns)
 
 # %% [markdown]
-# The sums run in the order of the record, with one exception. Remember the surprise of notebook 01: one running sum of 2²⁵ float32
-# ones stops at 16,777,216. So in rows of 1,024 float32 numbers or more, the compiler may split a sum over its lanes, into several
-# sums of fewer numbers each. In float64 nothing is ever reordered.
+# The sums run in the order of the record, with one exception. Remember the surprise of notebook 01: one running sum
+# of 2²⁵ float32 ones stops at 16,777,216. So in rows of 1,024 float32 numbers or more, the compiler may split a sum
+# over its lanes, into several sums of fewer numbers each. In float64 nothing is ever reordered.
 #
-# The next cell holds the planner of sums; you may skip it. `reduced` finds the sizes before, within and after the axis. If `after`
-# is 1, the numbers of each sum lie side by side, and `_plan_reduce` takes `reduce_rows`; otherwise it takes `reduce_columns`. It
-# gives this loop the op's `start` and function. (`flag`, of `levels/support`, refuses what is not True or False.)
+# The next cell holds the planner of sums; you may skip it. `reduced` finds the sizes before, within and after the
+# axis. If `after` is 1, the numbers of each sum lie side by side, and `_plan_reduce` takes `reduce_rows`; otherwise
+# it takes `reduce_columns`. It gives this loop the op's `start` and function. (`flag`, of `levels/support`, refuses
+# what is not True or False.)
 
 
 # %% tags=["hide-input"]
@@ -885,18 +892,14 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     if dtype.kind == "i":  # which has no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
     along_rows, down_columns = (QUICKER.get(loop, loop) for loop in KINDS[x.device.kind].loops)
-    if after == 1:  # the numbers of a sum lie side by side
-        reduction, views = along_rows, [(before,), (before, within)]
-    else:
-        reduction, views = down_columns, [(before, after), (before, within, after)]
-    long = after == 1 and within >= 1024 and dtype == np.float32
-    fast = ("reassoc",) if long else ()  # whether the compiler may split a sum
+    reduction, columns = (along_rows, ()) if after == 1 else (down_columns, (after,))
+    fast = ("reassoc",) if after == 1 and within >= 1024 and dtype == np.float32 else ()
 
     def lower():
         combine = lowered(function, x, fast)()
         return lowered(reduction(combine, dtype.type(start)), x, fast)()
 
-    return make(op, shape, dtype, [x], lower, views)
+    return make(op, shape, dtype, [x], lower, [(before, *columns), (before, within, *columns)])
 
 
 kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
@@ -912,8 +915,9 @@ float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 #
 # ## Means, and another shape (4 min, optional)
 #
-# A mean is the plan of a sum, followed by one division. So the "kernel" of `reduce_mean` is that division. A sum along an axis takes
-# that axis away, and gradients will need it again. So `reshape` gives the same numbers another shape.
+# A mean is the plan of a sum, followed by one division. So the "kernel" of `reduce_mean` is that division. A sum
+# along an axis takes that axis away, and gradients will need it again. So `reshape` gives the same numbers another
+# shape.
 
 
 # %%
@@ -950,9 +954,9 @@ print(launch("reduce_mean", None, three).numpy(), launch("reshape", None, three,
 # %% [markdown]
 # ## Rows by number (3 min)
 #
-# A batch consists of rows of the data, picked by their numbers. A wrong number must not read memory outside the array, so the kernel
-# checks each one. Its planner, in the next cell, sees any array as a matrix. It counts the bytes itself, because of `x` only the
-# picked rows are read.
+# A batch consists of rows of the data, picked by their numbers. A wrong number must not read memory outside the
+# array, so the kernel checks each one. Its planner, in the next cell, sees any array as a matrix. It counts the bytes
+# itself, because of `x` only the picked rows are read.
 
 
 # %% tags=["hide-input"]
@@ -994,8 +998,8 @@ launch("gather", None, table, cpu.put(np.array([2, 0, 2]))).numpy().tolist()
 # %% [markdown]
 # ## The product, and the order of its loops (13 min)
 #
-# The matrix product has three loops: over the rows `i` and the columns `j` of the result, and over `k`. For each number of the
-# result, the sum runs over `k` upwards from 0.0, as in the record. Here is the textbook version:
+# The matrix product has three loops: over the rows `i` and the columns `j` of the result, and over `k`. For each
+# number of the result, the sum runs over `k` upwards from 0.0, as in the record. Here is the textbook version:
 
 
 # %%
@@ -1009,10 +1013,11 @@ def matmul_ijk(out, x, w):
 
 
 # %% [markdown]
-# A processor does not load single numbers from memory. It loads **cache lines**: on most processors, 64 bytes that lie side by side.
-# It keeps the latest lines in a **cache**, a small memory close by. **Which order of the three loops loads the fewest lines?** The
-# figure shows a product of 8 x 8 numbers, small enough to watch. A line holds four numbers, and the cache has room for six lines.
-# You start in the middle of `ijk`. Move `step` a few steps with the arrow keys, then change `order`.
+# A processor does not load single numbers from memory. It loads **cache lines**: on most processors, 64 bytes that
+# lie side by side. It keeps the latest lines in a **cache**, a small memory close by. **Which order of the three
+# loops loads the fewest lines?** The figure shows a product of 8 x 8 numbers, small enough to watch. A line holds
+# four numbers, and the cache has room for six lines. You start in the middle of `ijk`. Move `step` a few steps with
+# the arrow keys, then change `order`.
 
 # %%
 from course.figures import widgets
@@ -1026,13 +1031,13 @@ widgets.explore(
 )
 
 # %% [markdown]
-# In `ijk` the inner loop walks down a column of `w`. Each step loads a line and uses one of its four numbers. When the next number
-# of that line is needed, eight steps later, the line has left the cache. That makes 512 loads for `w`, and 656 in all. In `ikj`
-# the inner loop walks along rows and uses all four numbers of a line before it leaves the line: 128 loads for `w`, 160 in all.
-# `jki` walks down the columns of two matrices at once and loads 1,088 lines.
+# In `ijk` the inner loop walks down a column of `w`. Each step loads a line and uses one of its four numbers. When
+# the next number of that line is needed, eight steps later, the line has left the cache. That makes 512 loads for
+# `w`, and 656 in all. In `ikj` the inner loop walks along rows and uses all four numbers of a line before it leaves
+# the line: 128 loads for `w`, 160 in all. `jki` walks down the columns of two matrices at once and loads 1,088 lines.
 #
-# **Yours**: the product in the order that loads the fewest, `ikj`: for each `i`, each `k`, and innermost each `j`. Set `out` to 0.0
-# first, then add to it.
+# **Yours**: the product in the order that loads the fewest, `ikj`: for each `i`, each `k`, and innermost each `j`.
+# Set `out` to 0.0 first, then add to it.
 
 
 # %%
@@ -1078,11 +1083,11 @@ slow, fast = timed(lambda: ijk(out, x, w), 1), timed(lambda: ikj(out, x, w), 1)
 print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms: {slow / fast:.0f} times as fast")
 
 # %% [markdown]
-# Both compute the same sums, and each sum runs over `k` upwards. ([more/02_matmul](more/02_matmul.ipynb) goes on from here, to the
-# machine's peak.)
+# Both compute the same sums, and each sum runs over `k` upwards. ([more/02_matmul](more/02_matmul.ipynb) goes on from
+# here, to the machine's peak.)
 #
-# The planner of `matmul`, in the next cell, refuses inner sizes that differ. A backward pass needs products such as xᵀ · x. With
-# `transpose_x` the kernel reads `x` with its axes exchanged, and no copy is made.
+# The planner of `matmul`, in the next cell, refuses inner sizes that differ. A backward pass needs products such as
+# xᵀ · x. With `transpose_x` the kernel reads `x` with its axes exchanged, and no copy is made.
 
 
 # %% tags=["hide-input"]
@@ -1096,9 +1101,10 @@ def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     (m, k), (rows, n) = (a.shape[:: -1 if t else 1] for a, t in zip((x, w), turned))
     if k != rows:
         raise ValueError(f"{op}: x is {(m, k)} and w is {(rows, n)}: inner sizes {k} and {rows} differ")
+    compiler = lowered(function, x)
 
     def lower():
-        loop = lowered(function, x)()
+        loop = compiler()
         return lambda out, x, w: loop(out, x.T if transpose_x else x, w.T if transpose_w else w)
 
     return make(op, (m, n), dtype, [x, w], lower)
@@ -1124,12 +1130,12 @@ KERNELS
 #
 # ## Your own kernel (8 min)
 #
-# A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, which has no branch. Put it into the table, and
-# every level above runs it. `use` does this inside a `with` block. It is a *context manager*: the part before `yield` runs when the
-# block begins. The part under `finally` runs when the block ends, also after an error.
+# A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, which has no branch. Put it into the
+# table, and every level above runs it. `use` does this inside a `with` block. It is a *context manager*: the part
+# before `yield` runs when the block begins. The part under `finally` runs when the block ends, also after an error.
 #
-# Your kernel may contain a mistake and reach past the end of an array. So every index is checked inside the block. (KERNEL_TRIALS is
-# empty here. A package may add functions to it that try a kernel before it is used.)
+# Your kernel may contain a mistake and reach past the end of an array. So every index is checked inside the block.
+# (KERNEL_TRIALS is empty here. A package may add functions to it that try a kernel before it is used.)
 
 
 # %%
@@ -1176,9 +1182,9 @@ with use("relu", "cpu", no_branch):
     print("the new one ", launch("relu", None, hard).numpy())
 
 # %% [markdown]
-# One number of six differs. (-0 is equal to 0.) If a training run meets it, NaN spreads through every sum and the run is lost. So a
-# kernel should be tried on hard inputs before it is used. [more/02_trial](more/02_trial.ipynb) does that: it refuses this kernel and
-# says why. Here is one that is right:
+# One number of six differs. (-0 is equal to 0.) If a training run meets it, NaN spreads through every sum and the run
+# is lost. So a kernel should be tried on hard inputs before it is used. [more/02_trial](more/02_trial.ipynb) does
+# that: it refuses this kernel and says why. Here is one that is right:
 
 
 # %%
@@ -1191,19 +1197,19 @@ with use("relu", "cpu", mine):
 print(KERNELS["relu", "cpu"] is mine)
 
 # %% [markdown]
-# Level 5 will train a net with `model.fit`. Inside such a block `fit` runs your relu, because every level above looks its kernels up
-# in this table.
+# Level 5 will train a net with `model.fit`. Inside such a block `fit` runs your relu, because every level above looks
+# its kernels up in this table.
 #
-# The course's own relu is `select(x <= 0.0, 0.0, x)`. `select` also works in notebook 01's programs, which are written before any
-# number is known. The `if` in `mine` needs to know the number. So with `mine`, level 3 runs a step op by op: the numbers are the
-# same, the step is slower, and level 3 says so.
+# The course's own relu is `select(x <= 0.0, 0.0, x)`. `select` also works in notebook 01's programs, which are
+# written before any number is known. The `if` in `mine` needs to know the number. So with `mine`, level 3 runs a step
+# op by op: the numbers are the same, the step is slower, and level 3 says so.
 #
 # ## The two tasks on this level (17 min)
 #
 # ### Data
 #
-# The data are those of level 1: 400 points around a known plane, and the penguins. Each row of `batches` holds the ten row numbers of
-# one step.
+# The data are those of level 1: 400 points around a known plane, and the penguins. Each row of `batches` holds the
+# ten row numbers of one step.
 
 # %%
 task = tasks.linear()
@@ -1212,8 +1218,9 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # %% [markdown]
 # ### Model and training
 #
-# A step is now a list of launches. Each works on a whole batch, and `None` gives its result a new buffer. The gradients are still
-# written by hand, as on level 1: `backward` is the forward pass read from its end, each slope multiplied by the next.
+# A step is now a list of launches. Each works on a whole batch, and `None` gives its result a new buffer. The
+# gradients are still written by hand, as on level 1: `backward` is the forward pass read from its end, each slope
+# multiplied by the next.
 
 # %%
 #| export tasks
@@ -1230,9 +1237,9 @@ def linear_forward(x, w, b):
 
 
 # %% [markdown]
-# Now the step. `place` is the device that holds the numbers: `cpu:0`, unless you choose another. `n` and `g` are the batch's size and
-# 1/n, as arrays of one number, because a launch takes buffers. `de` is notebook 01's slope, g·e + g·e. The marks `# forward`,
-# `# loss`, `# backward` and `# update` are those of level 1.
+# Now the step. `place` is the device that holds the numbers: `cpu:0`, unless you choose another. `n` and `g` are the
+# batch's size and 1/n, as arrays of one number, because a launch takes buffers. `de` is notebook 01's slope, g·e +
+# g·e. The marks `# forward`, `# loss`, `# backward` and `# update` are those of level 1.
 
 
 # %%
@@ -1293,8 +1300,8 @@ print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 # %% [markdown]
 # ### Result
 #
-# The title of each curve gives the mean of the last losses. A single loss, like the last one above, comes from ten rows and may lie
-# well above or below that mean.
+# The title of each curve gives the mean of the last losses. A single loss, like the last one above, comes from ten
+# rows and may lie well above or below that mean.
 
 # %%
 figures.regression(task, fit)
@@ -1306,9 +1313,9 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %% [markdown]
 # ### The second task: a net
 #
-# Now level 1's net, as launches. `dnn_forward` applies the line three times, each time followed by an activation. `dnn_backward` goes
-# through the layers from the last to the first. Each layer needs a product and a sum for its own gradients, and a product that
-# passes the slope on to the layer before.
+# Now level 1's net, as launches. `dnn_forward` applies the line three times, each time followed by an activation.
+# `dnn_backward` goes through the layers from the last to the first. Each layer needs a product and a sum for its own
+# gradients, and a product that passes the slope on to the layer before.
 
 
 # %%
@@ -1334,8 +1341,8 @@ def dnn_backward(dz, inputs, weights):
 
 
 # %% [markdown]
-# `dnn_classifier`, in the next cell, is `linear_regression` again, with these two calls and the loss between them. You may skip it.
-# In its loss, `hit` is y·log c and `miss` is (1 − y)·log(1 − c).
+# `dnn_classifier`, in the next cell, is `linear_regression` again, with these two calls and the loss between them.
+# You may skip it. In its loss, `hit` is y·log c and `miss` is (1 − y)·log(1 − c).
 
 
 # %% tags=["hide-input"]
@@ -1397,7 +1404,8 @@ sex_fit = dnn_classifier(*sex[:2], *sex[4:7])
 figures.confusion(sex, sex_fit)
 
 # %% [markdown]
-# And with your relu? The training code does not mention it, but each of its launches looks its kernel up in the table:
+# And with your relu? The training code does not mention it, but each of its launches looks its kernel up in the
+# table:
 
 # %%
 with use("relu", "cpu", mine):
@@ -1409,7 +1417,8 @@ print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 #
 # ## What this level cost (10 min)
 #
-# As on level 1, we count first. Each launch is counted by its plan, and `counted` adds them up. We run a thousand steps:
+# As on level 1, we count first. Each launch is counted by its plan, and `counted` adds them up. We run a thousand
+# steps:
 
 # %%
 from course import compare
@@ -1446,14 +1455,15 @@ compare.cost(linear_regression, task, launches, nbytes, predicted)
 compare.by_op(linear_regression, short)
 
 # %% [markdown]
-# We had timed the cheapest launch: it adds one number, into an `out` that is already there. The launches of a step make new buffers,
-# and a product is more work. The rest is Python, and the measuring itself. Level 3 will first add to this cost and then remove
-# nearly all of it.
+# We had timed the cheapest launch: it adds one number, into an `out` that is already there. The launches of a step
+# make new buffers, and a product is more work. The rest is Python, and the measuring itself. Level 3 will first add
+# to this cost and then remove nearly all of it.
 #
 # ### Side by side with level 1
 #
-# Here are both levels, mark by mark. A click on *Two rings* shows the net. Read the row *backward*. (Level 2 would take long for all
-# steps. So it runs only the last thousand steps of the line and the last hundred of the net, and level 1 runs those before.)
+# Here are both levels, mark by mark. A click on *Two rings* shows the net. Read the row *backward*. (Level 2 would
+# take long for all steps. So it runs only the last thousand steps of the line and the last hundred of the net, and
+# level 1 runs those before.)
 
 # %%
 line = compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000)
@@ -1473,20 +1483,22 @@ compare.side_by_side(line, net)
 #
 # ## Exercises (optional)
 #
-# As in notebook 01, fill in the stub, run the cell, and read what the check says. The check runs your kernel as Python first. Then it
-# compiles it, with every index checked, in float64 and in float32. The result's buffer does not hold zeros before the kernel runs.
+# As in notebook 01, fill in the stub, run the cell, and read what the check says. The check runs your kernel as
+# Python first. Then it compiles it, with every index checked, in float64 and in float32. The result's buffer does not
+# hold zeros before the kernel runs.
 #
 # ### 02-1 · The longer side first
 #
-# Write a scalar function for the hypotenuse, √(x² + y²). In float32, x = 10²⁵ has no square, because the largest float32 is 3.4·10³⁸.
-# But the hypotenuse itself is small enough. So take the longer side out of the root:
+# Write a scalar function for the hypotenuse, √(x² + y²). In float32, x = 10²⁵ has no square, because the largest
+# float32 is 3.4·10³⁸. But the hypotenuse itself is small enough. So take the longer side out of the root:
 #
 # ```
 # √(long² + short²)  =  long · √(1 + (short / long)²)
 # ```
 #
-# (About 4 lines. Hint: `abs`, `max`, `min` and `math.sqrt` work in kernels. What if both sides are 0? A function that is to
-# work in notebook 01's programs, too, would use `select` instead of `max` and `min`, and `sqrt` of `levels.hardware`.)
+# (About 4 lines. Hint: `abs`, `max`, `min` and `math.sqrt` work in kernels. What if both sides are 0? A function that
+# is to work in notebook 01's programs, too, would use `select` instead of `max` and `min`, and `sqrt` of
+# `levels.hardware`.)
 
 # %%
 from course.practice import exercises
@@ -1506,8 +1518,8 @@ exercises.check("02-1", hypotenuse)
 #
 # ### 02-3 · Broadcasting without a copy
 #
-# Suppose a loop runs over the common shape. For each axis it has to know how far away in memory an array's next number lies. Where
-# the array is repeated, the next number is the same one again: a step of 0.
+# Suppose a loop runs over the common shape. For each axis it has to know how far away in memory an array's next
+# number lies. Where the array is repeated, the next number is the same one again: a step of 0.
 #
 # ```
 # shape          (3, 1)          (4,)          (2, 1, 4)
@@ -1536,23 +1548,25 @@ exercises.check("02-3", steps_of)
 #
 # ### Without a check
 #
-# - Print the loop that `add` gets for the shapes `(3, 1)` and `(1, 4)`, as under *One scalar function, one loop*. Which index does
-#   each input have?
-# - `jki` loads the most lines in the figure. Write it, and time it on two matrices of 512 x 512. Is its result equal to the last bit?
-#   (In float64 it is. Why?)
-# - Add an op `"reduce_product"`, in two lines like those of `reduce_sum`. What does it start at? (The product of 1 to 5 is 120.)
+# - Print the loop that `add` gets for the shapes `(3, 1)` and `(1, 4)`, as under *One scalar function, one loop*.
+#   Which index does each input have?
+# - `jki` loads the most lines in the figure. Write it, and time it on two matrices of 512 x 512. Is its result equal
+#   to the last bit? (In float64 it is. Why?)
+# - Add an op `"reduce_product"`, in two lines like those of `reduce_sum`. What does it start at? (The product of 1 to
+#   5 is 120.)
 #
 # ## What you do differently now (1 min)
 #
-# When a model is slow, look first at how many kernels a step launches and how many bytes they move, and only then at the arithmetic.
-# When an op surprises you, ask which kernel ran: the op's name, the dtype and the device decide. Fuse chains of elementwise ops, so
-# that each number is loaded and stored once. Order your loops so that the innermost one walks along memory. Keep the naive version of
-# each kernel, and compare the quick one with it to the last bit, on NaN and infinity, too.
+# When a model is slow, look first at how many kernels a step launches and how many bytes they move, and only then at
+# the arithmetic. When an op surprises you, ask which kernel ran: the op's name, the dtype and the device decide. Fuse
+# chains of elementwise ops, so that each number is loaded and stored once. Order your loops so that the innermost one
+# walks along memory. Keep the naive version of each kernel, and compare the quick one with it to the last bit, on NaN
+# and infinity, too.
 #
 # ## Where to go from here (1 min)
 #
-# Next comes [3 · Low-level API](03_low_level.ipynb). It makes tensors of buffers, and finds its kernels in your table. Beside this
-# level lie:
+# Next comes [3 · Low-level API](03_low_level.ipynb). It makes tensors of buffers, and finds its kernels in your
+# table. Beside this level lie:
 #
 # | notebook | its idea |
 # |---|---|
