@@ -96,8 +96,7 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
     return enter
 
 
-def _in_halves(x, n):
-    """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large."""
+def _in_halves(x, n):  # x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large
     return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 

@@ -137,7 +137,9 @@ _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a r
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:
-        key = [op, *[x.spec for x in reads]]
+        key = [op]
+        for x in reads:
+            key.append(x.spec)
         for name, value in attrs.items():  # the type is part of the key, because 0, 0.0 and False are equal
             key += (name, type(float(value))) if op in _NUMBERS else (name, value, type(value))
         hash(key := tuple(key))

@@ -33,7 +33,7 @@ checks.predict(
     "How many times longer do the thousand take?",
     slider=(1, 1000),
     answer=(1.2, 4),
-    because="Almost all of a small call is preparation, and the preparation takes equally long for any number of elements.",
+    because="Almost all of a small call is preparation, which takes the same time for any number of elements.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -248,10 +248,10 @@ print(made.spec, "-", made.nbytes, "bytes to move -", out.numpy())
 #         │                                                         ▲
 #         └── there is none ──► the op's planner makes one ── keep ─┘
 # ```
-#
-# The next section makes such plans for any op. You may run its cells and read on at *Plans are kept*, where you need
-# three of its functions. `plan(op, reads, attrs)` makes the plan for an op on the buffers that it reads.
-# `_key_of(op, reads, attrs)` gives the plan's key. `kernel(op)` is a decorator that enters a kernel into the table.
+# Each op has a **planner**, the function that makes its plans. The next section shows how a planner works. To skip
+# it, run its cells and read on at *Plans are kept*. Three of its functions are used later. `plan(op, reads, attrs)`
+# makes the plan for an op on the buffers that it reads. `_key_of(op, reads, attrs)` gives the plan's key.
+# `kernel(op)` is a decorator that enters a kernel into the table.
 #
 # ## How a plan is made (14 min, optional)
 #
@@ -295,11 +295,11 @@ class Plan:
 
 
 # %% [markdown]
-# Each op has a **planner**, a function that makes its plans. The planner decides the shape of the result and the loop
-# that computes it. Two helpers do the rest. `lowered(function, x)` returns a compiler for arrays like `x` that has
-# not been called yet. `make` builds a Plan from the result's shape and dtype, the inputs, and such a compiler. Some
-# loops want to see an array in another shape, for example a matrix as one long row. `views` lists these shapes: first
-# for the result, then for each input.
+# The planner of an op decides the shape of the result and the loop that computes it. Two helpers do the rest.
+# `lowered(function, x)` returns a compiler for arrays like `x` that has not been called yet. `make` builds a Plan
+# from the result's shape and dtype, the inputs, and such a compiler. Some loops want to see an array in another
+# shape, for example a matrix as one long row. `views` lists these shapes: first for the result, then for each input.
+# `for_types`, of `levels/support`, looks up once what was compiled for these types, so that no call has to.
 
 # %%
 #| export registry
@@ -381,7 +381,9 @@ _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a r
 def _key_of(op, reads, attrs):
     """What the plan for this op on these buffers is kept under. Raises TypeError for what can be no key."""
     try:
-        key = [op, *[x.spec for x in reads]]
+        key = [op]
+        for x in reads:
+            key.append(x.spec)
         for name, value in attrs.items():  # the type is part of the key, because 0, 0.0 and False are equal
             key += (name, type(float(value))) if op in _NUMBERS else (name, value, type(value))
         hash(key := tuple(key))
@@ -520,8 +522,9 @@ PLANS.clear()
 #     for j in range(len(out[0])):
 #         out[i, j] = add(x0[i, j], x1[0, j])
 # ```
-#
-# We call the text in the brackets the *place* of a number. `places_of` works the places out from the shapes:
+# We call the text in the brackets the *place* of a number. It has one letter per axis, or a 0 where the array is
+# repeated along that axis. If one long row will do, the place is the single letter `i`. `places_of` works the places
+# out from the shapes:
 
 
 # %%
@@ -613,8 +616,10 @@ print(out)
 # ## The planner of these ops (7 min, optional)
 #
 # Three things are missing: a check of the dtypes, the planner, and a decorator that enters a scalar function as an
-# op. You may run these cells and read on at *An op in one line*. Level 2 never mixes dtypes. `same_dtype` returns the
-# dtype that all inputs share, or says which input has which dtype:
+# op. To skip them, run these cells and read on at *An op in one line*.
+#
+# Level 2 never mixes dtypes. `same_dtype` returns the dtype that all inputs share, or says which input has which
+# dtype:
 
 
 # %%
@@ -702,8 +707,7 @@ def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
 
 
-def _in_halves(x, n):
-    """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large."""
+def _in_halves(x, n):  # x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large
     return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
 
 
@@ -741,9 +745,9 @@ print(launch("add", None, three, cpu.put(np.full(1, 10.0))).numpy())
 
 # %% [markdown]
 # A gradient is an op as well. Let `dy` be the slope of the loss at an op's output. The gradient's kernel computes
-# from it the slope at the op's input. For relu this is `dy` itself, even where relu's output `y` is NaN, except where
-# `y` is 0: there the slope is 0. **Yours**: one line. (`select(condition, x, y)`, from level 1, is x where the
-# condition holds, else y.)
+# from it the slope at the op's input. For relu this slope is 0 where relu's output `y` is 0. Everywhere else it is
+# `dy`, also where `y` is NaN. **Yours**: one line. (`select(condition, x, y)`, from level 1, is x where the condition
+# holds, else y.)
 
 
 # %%
@@ -793,7 +797,7 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 # **A good place to stop.** Seventeen ops are in the table: a scalar function for each, and one way to write all their
 # loops.
 #
-# ## Many numbers become one (8 min)
+# ## Many numbers become one (7 min)
 #
 # A sum is not elementwise: many numbers become one. Its loop begins at a number, `start`, and takes in one more
 # number at a time with a function, `combine`. So an op gives only the number and the function, and gets its loop from
@@ -1071,9 +1075,9 @@ checks.predict(
     "Both orders, compiled, in float32 and for 512 x 512: how many times as fast is `ikj`?",
     slider=(1, 100),
     answer=(8, 80),
-    because="Along a row, whole cache lines are used. Also, neighbouring results do not wait for each other, so the compiler "
-    "computes as many at once as the processor has lanes. Down a column it can do neither. "
-    "How much this saves differs from machine to machine.",
+    because="Along a row, whole cache lines are used. Also, neighbouring results do not wait for each other, so the "
+    "compiler computes as many at once as the processor has lanes. Down a column it can do neither. How much this saves "
+    "differs from machine to machine.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -1285,7 +1289,7 @@ checks.predict(
     "Are the losses of the two levels equal?",
     choices=["to about 12 digits", "to the last bit"],
     answer="to the last bit",
-    because="Every sum takes the same numbers in the same order, whether the loop over rows is the outer or the inner one.",
+    because="Every sum takes the same numbers in the same order, whether the loop over rows is outermost or innermost.",
 )
 
 # %%
@@ -1434,8 +1438,8 @@ checks.predict(
     "On level 1 such a step took about 0.05 µs. How many times as long does it take here?",
     choices=["about 2", "about 30", "several hundred"],
     answer="several hundred",
-    because="Fourteen launches of one to three microseconds each, with Python between them, take 30 to 50 µs. Level 1 makes "
-    "one call for all 8,000 steps. The arithmetic on the ten rows takes no longer than before.",
+    because="Fourteen launches of one to three microseconds each, with Python between them, take 30 to 50 µs. Level 1 "
+    "makes one call for all 8,000 steps. The arithmetic on the ten rows takes no longer than before.",
 )
 
 # %% [markdown]
