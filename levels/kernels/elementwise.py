@@ -27,7 +27,7 @@ def places_of(shape, shapes):
 
 
 def nest(places, line):
-    """The lines of the loops around this one; `places` are those of the arrays `out`, `x0`, …"""
+    """The lines of the loops around `line`; `places` says where the arrays `out`, `x0`, … are read or written."""
     rows = [f"{array} = {array}.flat" for array, place in places.items() if "," not in place]
     loops = [f"for {i} in range(len(out{'[0]' * depth})):" for depth, i in enumerate(places["out"].split(", "))]
     return rows + ["    " * depth + text for depth, text in enumerate([*loops, line])]
@@ -120,7 +120,7 @@ scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 
 def relu_grad(dy, y):
-    """The slope at relu's input, from `dy`, that at its output `y`, two numbers: dy, or 0.0 where y is 0."""
+    """The slope at relu's input, for two numbers: `dy`, the slope at relu's output `y`, or 0.0 where y is 0."""
     return select(y <= 0.0, 0.0, dy)
 
 

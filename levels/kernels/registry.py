@@ -211,7 +211,7 @@ KERNEL_TRIALS = []  # trial(op, kind, function, before): raises ValueError where
 
 @contextmanager
 def use(op, kind, function):
-    """In this `with` block `function` is the kernel of `op` there, on all levels. Raises LookupError if it has none."""
+    """In a `with` block: `function` is the kernel of `op` on that kind of device. Raises LookupError if it had none."""
     before, compiler = kernel_of(op, kind), KINDS[kind].compiler
     try:
         for trial in KERNEL_TRIALS:

@@ -560,7 +560,7 @@ for other in ((10, 4), (1, 1), (1, 4)):
 # %%
 #| export elementwise
 def nest(places, line):
-    """The lines of the loops around this one; `places` are those of the arrays `out`, `x0`, …"""
+    """The lines of the loops around `line`; `places` says where the arrays `out`, `x0`, … are read or written."""
     rows = [f"{array} = {array}.flat" for array, place in places.items() if "," not in place]
     loops = [f"for {i} in range(len(out{'[0]' * depth})):" for depth, i in enumerate(places["out"].split(", "))]
     return rows + ["    " * depth + text for depth, text in enumerate([*loops, line])]
@@ -753,7 +753,7 @@ print(launch("add", None, three, cpu.put(np.full(1, 10.0))).numpy())
 # %%
 #| export elementwise blank relu_grad
 def relu_grad(dy, y):
-    """The slope at relu's input, from `dy`, that at its output `y`, two numbers: dy, or 0.0 where y is 0."""
+    """The slope at relu's input, for two numbers: `dy`, the slope at relu's output `y`, or 0.0 where y is 0."""
     ...  # 1 line
 
 
@@ -765,7 +765,7 @@ def relu_grad(dy, y):
 #
 # ```python
 # def relu_grad(dy, y):
-#     """The slope at relu's input, from `dy`, that at its output `y`, two numbers: dy, or 0.0 where y is 0."""
+#     """The slope at relu's input, for two numbers: `dy`, the slope at relu's output `y`, or 0.0 where y is 0."""
 #     return select(y <= 0.0, 0.0, dy)
 # ```
 # </details>
@@ -960,7 +960,7 @@ print(launch("reduce_mean", None, three).numpy(), launch("reshape", None, three,
 #
 # A batch consists of rows of the data, picked by their numbers. A wrong number must not read memory outside the
 # array, so the kernel checks each one. Its planner, in the next cell, sees any array as a matrix. It counts the bytes
-# itself, because of `x` only the picked rows are read.
+# itself, because only the picked rows of `x` are read.
 
 
 # %% tags=["hide-input"]
@@ -983,7 +983,7 @@ def _plan_gather(op, function, x, rows):
 #| export whole
 @kernel("gather", planner=_plan_gather)
 def gather(out, x, rows):
-    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x has not."""
+    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x does not have."""
     for i in range(rows.size):
         row = rows[i]  # read once: for all the compiler knows, the loop below may change it
         if not 0 <= row < x.shape[0]:
@@ -1151,7 +1151,7 @@ KERNEL_TRIALS = []  # trial(op, kind, function, before): raises ValueError where
 
 @contextmanager
 def use(op, kind, function):
-    """In this `with` block `function` is the kernel of `op` there, on all levels. Raises LookupError if it has none."""
+    """In a `with` block: `function` is the kernel of `op` on that kind of device. Raises LookupError if it had none."""
     before, compiler = kernel_of(op, kind), KINDS[kind].compiler
     try:
         for trial in KERNEL_TRIALS:
@@ -1304,7 +1304,7 @@ print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 # %% [markdown]
 # ### Result
 #
-# The title of each curve gives the mean of the last losses. A single loss, like the last one above, comes from ten
+# The title of each curve gives the mean of the last 50 losses. A single loss, like the last one above, comes from ten
 # rows and may lie well above or below that mean.
 
 # %%
@@ -1333,7 +1333,7 @@ def dnn_forward(x, weights):
 
 
 def dnn_backward(dz, inputs, weights):
-    """The gradients [dw1, db1, dw2, db2, dw3, db3] from that of the last layer's z."""
+    """The gradients [dw1, db1, dw2, db2, dw3, db3], from `dz`, the slope at the last layer's z[n, 1]."""
     gradients = []
     for k in (2, 1, 0):
         dw = launch("matmul", None, inputs[k], dz, transpose_x=True)
