@@ -891,7 +891,8 @@ def reduced(op, shape, axis):
 def _plan_reduce(op, function, x, axis=None, keepdims=False):
     """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
     axes, (before, within, after) = reduced(op, x.shape, axis)
-    start, dtype, keep = REDUCTIONS[op], same_dtype(op, x, kinds="fi"), flag(f"{op}: keepdims", keepdims)
+    start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
+    keep = flag(f"{op}: keepdims", keepdims)
     shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
     if dtype.kind == "i":  # which has no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
