@@ -32,7 +32,9 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
         "02_kernels",
         (
             "A plan, made once",
+            "Plans are kept",
             "One scalar function, one loop",
+            "An op in one line",
             "Many numbers become one",
             "The product, and the order of its loops",
             "Rows by number",

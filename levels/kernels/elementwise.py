@@ -8,7 +8,7 @@ import reprlib
 
 import numpy as np
 
-from levels.hardware import EXP, LOG, REAL, exp, exponent, log, rint, scaled, select, sqrt
+from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
 from levels.support.compiled import STANDS
 
 from .registry import _NUMBERS, KINDS, UPDATES, kernel, lowered, make, same_dtype
@@ -16,22 +16,21 @@ from .registry import _NUMBERS, KINDS, UPDATES, kernel, lowered, make, same_dtyp
 
 def places_of(shape, shapes):
     """The places of the result and of each input, as texts. A single letter counts along an array seen as one row."""
-    if all(s == shape or math.prod(s) == 1 for s in shapes):
-        return ["i", *("i" if s == shape else "0" for s in shapes)]
+    if all(own == shape or math.prod(own) == 1 for own in shapes):
+        return ["i", *("i" if own == shape else "0" for own in shapes)]
     letters, places = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))], []
-    for s in (shape, *shapes):
-        left = len(shape) - len(s)  # axes that it lacks: shapes are aligned at the right
-        axes = zip(letters[left:], s, shape[left:])
-        places.append(", ".join(i if own == size else "0" for i, own, size in axes) or "0")
+    for own in (shape, *shapes):
+        left = len(shape) - len(own)  # axes that this array lacks: shapes are aligned at the right
+        axes = zip(letters[left:], own, shape[left:])
+        places.append(", ".join(letter if size == whole else "0" for letter, size, whole in axes) or "0")
     return places
 
 
 def nest(places, line):
-    """The lines of the loops around this one; `places` are those of the arrays `out`, `x0`, …"""
-    rows = [f"{name} = {name}.flat" for name, place in places.items() if "," not in place]
-    letters = places["out"].split(", ")
-    loops = [f"for {i} in range(len(out{'[0]' * n})):" for n, i in enumerate(letters)]
-    return rows + ["    " * n + text for n, text in enumerate([*loops, line])]
+    """The lines of the loops around `line`; `places` says where the arrays `out`, `x0`, … are read or written."""
+    rows = [f"{array} = {array}.flat" for array, place in places.items() if "," not in place]
+    loops = [f"for {i} in range(len(out{'[0]' * depth})):" for depth, i in enumerate(places["out"].split(", "))]
+    return rows + ["    " * depth + text for depth, text in enumerate([*loops, line])]
 
 
 KINDS["cpu"].nest = nest
@@ -39,8 +38,7 @@ KINDS["cpu"].nest = nest
 
 def loop_source(name, places, numbers=(), around=nest):
     """The text of a loop that calls the scalar function `name` once for each number of the result."""
-    arrays = ["out", *(f"x{k}" for k in range(len(places) - 1))]
-    places = dict(zip(arrays, places))
+    places = dict(zip(["out", *(f"x{k}" for k in range(len(places) - 1))], places))
     out, *inputs = (f"{array}[{place}]" for array, place in places.items())
     call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
     lines = around(places, f"{out} = {name}({call})")
@@ -75,29 +73,40 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
     if common != (shape or common) or op in UPDATES and shapes[0] != common:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
     places, views = places_of(common, shapes), None
-    if not KINDS[last.device.kind].ravels:  # then who is seen as one row has to be one
+    if not KINDS[last.device.kind].ravels:  # then an array that is seen as one row has to be one
         views = [s if "," in place else (math.prod(s),) for s, place in zip([common, *shapes], places)]
     loop = lowered(element_loop(function, last, places, rest), last)
     return make(op, common, gives or dtype, inputs, loop, views, rest)
 
 
 def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
-    """Decorate a scalar function: it becomes the op of that name. It takes dtypes of kinds f float, i integer, b bool.
+    """Decorate a scalar function: it becomes the op of that name, for dtypes of the kinds f float, i integer, b bool.
 
-    With `updates` its result overwrites its first input. It gives the dtype that it takes, or `gives`; so many of its
-    first inputs are `masks` of bools. `numbers` are its attributes, with an example of each.
+    With `updates` the result overwrites the first input. The result has the inputs' dtype, or `gives`. The first
+    `masks` inputs are arrays of bools. `numbers` are the op's attributes, with an example of each.
     """
 
     def enter(function):
         kernel(op, planner=_plan_elementwise)(function)
         ELEMENTWISE[op] = takes, gives, masks, numbers
-        if updates:
-            UPDATES.add(op)
-        if numbers:
-            _NUMBERS.add(op)
+        UPDATES.update([op] if updates else [])
+        _NUMBERS.update([op] if numbers else [])
         return function
 
     return enter
+
+
+def _in_halves(x, n):  # x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large
+    return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
+
+
+STANDS[exp] = EXP.get
+STANDS[log] = LOG.get
+STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
+STANDS[rint] = lambda dtype: lambda x: np.rint(x)
+STANDS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
+STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
+STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
 
 scalar("add", takes="fi")(lambda x, y: x + y)
@@ -110,27 +119,8 @@ scalar("broadcast_to", takes="fi")(lambda x: x)
 scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
 
-def _in_halves(x, n):
-    """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large."""
-    return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
-
-
-def _by_frexp(dtype):
-    """The function of x, of that dtype, which gives its exponent as `exponent` does."""
-    return lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
-
-
-STANDS[exp] = EXP.get
-STANDS[log] = LOG.get
-STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
-STANDS[rint] = lambda dtype: lambda x: np.rint(x)
-STANDS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
-STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
-STANDS[exponent] = {dtype: _by_frexp(dtype) for dtype in REAL}.get
-
-
 def relu_grad(dy, y):
-    """The slope at relu's input, from `dy`, that at its output `y`, two numbers: dy, or 0.0 where y is 0."""
+    """The slope at relu's input, for two numbers: `dy`, the slope at relu's output `y`, or 0.0 where y is 0."""
     return select(y <= 0.0, 0.0, dy)
 
 

@@ -41,7 +41,7 @@ def reduce_columns(combine, start):
 
 KINDS["cpu"].loops = reduce_rows, reduce_columns
 QUICKER = {}  # a loop -> another one that gives the same bits, sooner
-REDUCTIONS = {}  # op -> the number that its loops start at
+REDUCTIONS = {"reduce_sum": 0.0}  # op -> the number that its loops start at
 
 
 def reduced(op, shape, axis):
@@ -60,23 +60,22 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
     axes, (before, within, after) = reduced(op, x.shape, axis)
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
+    keep = flag(f"{op}: keepdims", keepdims)
+    shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
     if dtype.kind == "i":  # which has no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
-    keep, fast = flag(f"{op}: keepdims", keepdims), ()
-    shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
     along_rows, down_columns = (QUICKER.get(loop, loop) for loop in KINDS[x.device.kind].loops)
-    if after == 1:  # the numbers of a sum lie side by side
-        reduction, views = along_rows, [(before,), (before, within)]
-        if within >= 1024 and dtype == np.float32:
-            fast = ("reassoc",)
-    else:
-        reduction, views = down_columns, [(before, after), (before, within, after)]
+    reduction, columns = (along_rows, ()) if after == 1 else (down_columns, (after,))
+    fast = ("reassoc",) if after == 1 and within >= 1024 and dtype == np.float32 else ()
 
     def lower():
         combine = lowered(function, x, fast)()
         return lowered(reduction(combine, dtype.type(start)), x, fast)()
 
-    return make(op, shape, dtype, [x], lower, views)
+    return make(op, shape, dtype, [x], lower, [(before, *columns), (before, within, *columns)])
+
+
+kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
 
 
 def _plan_mean(op, function, x, axis=None, keepdims=False):
@@ -93,11 +92,6 @@ def _plan_mean(op, function, x, axis=None, keepdims=False):
     return make(op, total.spec.shape, x.dtype, [x], lambda: run)
 
 
-kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
-kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
-REDUCTIONS["reduce_sum"] = 0.0
-
-
 def plan_reshape(op, function, x, shape=()):
     """The same numbers in the same order, in another shape. Raises ValueError for a shape of more or fewer numbers."""
     row = (math.prod(x.shape),)
@@ -107,4 +101,5 @@ def plan_reshape(op, function, x, shape=()):
     return make(op, shape, x.dtype, [x], loop, [row, row])
 
 
+kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
 kernel("reshape", planner=plan_reshape)(lambda x: x)

@@ -19,14 +19,11 @@ from levels.support.locks import MAKING
 class _Kernels(dict):
     """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and where it runs."""
 
-    version = 0  # grows when one becomes another than the first: what was made of it is out of date
-
-    def __init__(self):
-        super().__init__()
-        self.first = {}  # (op, kind) -> the function that was entered first
+    version = 0  # grows with each replaced kernel: programs that were compiled from the old one are out of date
+    first = {}  # (op, kind) -> the function that was entered first
 
     def is_first(self, op, kind):
-        """Whether an op has the kernel that was entered first. (A mean runs that of the sum, too.)"""
+        """Whether an op still has the kernel that was entered first. (A mean also runs the kernel of the sum.)"""
         return all(self[each, kind] is self.first[each, kind] for each in (op, op.replace("mean", "sum")))
 
     def __repr__(self):
@@ -43,7 +40,7 @@ class Backend:
     ravels: bool = True  # whether a kernel can see any array as one row
     loops: tuple = ()  # how it sums: along rows, down columns
     moves: Callable = None  # how `levels_more` takes numbers from place to place
-    names: dict = field(default_factory=dict)  # what the loops may name, as a GPU's `cuda`
+    names: dict = field(default_factory=dict)  # what the loops may name, such as a GPU's `cuda`
 
 
 KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it
@@ -62,10 +59,7 @@ def kernel_of(op, kind):
 
 
 class Plan:
-    """What a call with these shapes and dtypes will do: the Spec of its result, the bytes it moves, the program to run.
-
-    lower() gives run(out, *inputs, *numbers) on NumPy arrays; `numbers` are the attributes that it takes as numbers.
-    """
+    """What a launch with these shapes and dtypes will do. lower() makes its program: run(out, *inputs, *numbers)."""
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
@@ -74,8 +68,7 @@ class Plan:
     def made(self):
         """The program, compiled on first use: by one thread, while the others wait."""
         with MAKING:
-            if self.compiled is None:
-                self.compiled = self.lower()
+            self.compiled = self.compiled or self.lower()
         return self.compiled
 
     def run(self, out, *arguments):
@@ -88,8 +81,7 @@ class Plan:
         if getattr(out, "spec", None) is not self.spec or id(out) in map(id, inputs):
             raise ValueError(f"{self.op}: needs a live buffer {self.spec}, and may overwrite no input; got {out!r}")
         self.launches += 1
-        program = self.compiled or self.made()
-        program(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
+        (self.compiled or self.made())(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
         return out
 
     def result(self, kind, reads, attrs):
@@ -113,11 +105,9 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     views = views or shapes
 
     def fitted():
-        arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
-        loop = for_types(lower(), [*arrays, *[0.0] * len(numbers)])
-        if views == shapes:
-            return loop
-        return lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
+        samples = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
+        loop = for_types(lower(), [*samples, *[0.0] * len(numbers)])
+        return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
     return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)
 
@@ -131,15 +121,13 @@ def plan(op, inputs, attrs):
         raise TypeError(f"{op}: works on live buffers, got {inputs!r}")
     devices = sorted({x.device.name for x in inputs})
     if len(devices) != 1:
-        there = " and ".join(devices) or "no device"
-        raise ValueError(f"{op}: inputs lie on {there}; copy them to one device")
-    kind = inputs[0].device.kind
+        raise ValueError(f"{op}: inputs lie on {' and '.join(devices) or 'no device'}; copy them to one device")
+    kind, specs = inputs[0].device.kind, [x.spec for x in inputs]
     function = kernel_of(op, kind)
-    planner = PLANNERS.get((op, kind), PLANNERS[op])
-    made = planner(op, function, *(x.spec for x in inputs), **attrs)
+    made = PLANNERS.get((op, kind), PLANNERS[op])(op, function, *specs, **attrs)
     made.op = op
     for finish in PLAN_FINISHERS:
-        made = finish(made, op, function, [x.spec for x in inputs], attrs)
+        made = finish(made, op, function, specs, attrs)
     return made
 
 
@@ -152,17 +140,40 @@ def _key_of(op, reads, attrs):
         key = [op]
         for x in reads:
             key.append(x.spec)
-        if attrs:
-            for name, value in attrs.items():
-                if op in _NUMBERS:
-                    key += name, type(float(value))
-                else:  # and its type: 0, 0.0 and False are equal
-                    key += name, value, type(value)
+        for name, value in attrs.items():  # the type is part of the key, because 0, 0.0 and False are equal
+            key += (name, type(float(value))) if op in _NUMBERS else (name, value, type(value))
         hash(key := tuple(key))
         return key
     except (AttributeError, TypeError, ValueError, OverflowError):
         got = f"got {reads!r:.60} and {attrs!r:.60}"
         raise TypeError(f"{op!r:.60}: works on live buffers; attributes are numbers or names; {got}") from None
+
+
+def kernel(op, *kinds, planner=None):
+    """Decorate a function: it becomes the kernel of `op` on these kinds of device, compiled when first needed."""
+
+    def enter(function):
+        if not (isinstance(op, str) and callable(function) and all(str(kind) in KINDS for kind in kinds)):
+            raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
+        plain = getattr(function, "py_func", function)  # out of numba's `njit`
+        for kind in kinds or KINDS:  # for all kinds, where none is named
+            KERNELS.version += KERNELS.get((op, kind), plain) is not plain
+            KERNELS.first.setdefault((op, kind), plain)
+            KERNELS[op, kind] = plain
+        if planner is not None:
+            PLANNERS[op] = planner
+        PLANS.clear()
+        return function
+
+    return enter
+
+
+def counted(run):
+    """How many launches `run()` makes, and how many bytes they read and write."""
+    for p in PLANS.values():
+        p.launches = 0
+    run()
+    return sum(p.launches for p in PLANS.values()), sum(p.launches * p.nbytes for p in PLANS.values())
 
 
 def planned(op, reads, attrs):
@@ -184,42 +195,12 @@ def launch(op, out, *inputs, **attrs):
     return found.result(Buffer, reads, attrs) if out is None else found.start(out, reads, attrs)
 
 
-def kernel(op, *kinds, planner=None):
-    """Decorate a function: it becomes the kernel of `op` on these kinds of device, compiled when first needed."""
-
-    def enter(function):
-        known = all(str(kind) in KINDS for kind in kinds)
-        if not known or not isinstance(op, str) or not callable(function):
-            got = f"{op!r:.30} for {kinds!r:.60} is {function!r:.60}"
-            raise TypeError(f"kernel: {got}; expected names, and a function")
-        plain = getattr(function, "py_func", function)  # out of numba's `njit`
-        for kind in kinds or KINDS:  # for all kinds, where none is named
-            KERNELS.version += KERNELS.get((op, kind), plain) is not plain
-            KERNELS.first.setdefault((op, kind), plain)
-            KERNELS[op, kind] = plain
-        if planner is not None:
-            PLANNERS[op] = planner
-        PLANS.clear()
-        return function
-
-    return enter
-
-
-def counted(run):
-    """How many launches `run()` makes, and how many bytes they read and write."""
-    plans = PLANS.values()
-    for p in plans:
-        p.launches = 0
-    run()
-    return sum(p.launches for p in plans), sum(p.launches * p.nbytes for p in plans)
-
-
 def same_dtype(op, *inputs, kinds="f"):
     """The dtype of all inputs. Raises TypeError where two differ, or for other kinds: f float, i integer, b bool."""
-    dtypes, dtype = sorted({str(x.dtype) for x in inputs}), inputs[0].dtype
-    if len(dtypes) > 1:
+    dtype = inputs[0].dtype
+    if any(x.dtype != dtype for x in inputs):
         given = " and ".join(f"{x.dtype}{list(x.shape)}" for x in inputs)
-        raise TypeError(f"{op}: {given}: dtypes {' and '.join(dtypes)} do not mix; cast one")
+        raise TypeError(f"{op}: the inputs are {given}, in this order; all need the same dtype, so cast one of them")
     if dtype.kind not in kinds or dtype.itemsize not in (1, 4, 8):
         raise TypeError(f"{op}: has no kernel for {dtype}; cast it, to float32 for example")
     return dtype
@@ -230,19 +211,15 @@ KERNEL_TRIALS = []  # trial(op, kind, function, before): raises ValueError where
 
 @contextmanager
 def use(op, kind, function):
-    """Inside this `with` block, `function` is the kernel of `op` for that kind of device, on every level above.
-
-    Raises LookupError where there is none to replace, and what KERNEL_TRIALS raise.
-    """
-    before, here = kernel_of(op, kind), KINDS[kind]
-    compiler = here.compiler
+    """In a `with` block: `function` is the kernel of `op` on that kind of device. Raises LookupError if it had none."""
+    before, compiler = kernel_of(op, kind), KINDS[kind].compiler
     try:
         for trial in KERNEL_TRIALS:
             trial(op, kind, function, before)
         if not KERNEL_TRIALS:
-            here.compiler = functools.partial(compiler, boundscheck=True)
+            KINDS[kind].compiler = functools.partial(compiler, boundscheck=True)
         kernel(op, kind)(function)
         yield
     finally:
-        here.compiler = compiler
+        KINDS[kind].compiler = compiler
         kernel(op, kind)(before)

@@ -57,7 +57,7 @@ def dnn_forward(x, weights):
 
 
 def dnn_backward(dz, inputs, weights):
-    """The gradients [dw1, db1, dw2, db2, dw3, db3] from that of the last layer's z."""
+    """The gradients [dw1, db1, dw2, db2, dw3, db3], from `dz`, the slope at the last layer's z[n, 1]."""
     gradients = []
     for k in (2, 1, 0):
         dw = launch("matmul", None, inputs[k], dz, transpose_x=True)

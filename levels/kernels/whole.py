@@ -24,7 +24,7 @@ def _plan_gather(op, function, x, rows):
 
 @kernel("gather", planner=_plan_gather)
 def gather(out, x, rows):
-    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x has not."""
+    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x does not have."""
     for i in range(rows.size):
         row = rows[i]  # read once: for all the compiler knows, the loop below may change it
         if not 0 <= row < x.shape[0]:

@@ -3,14 +3,16 @@
 #
 # **In this notebook you fill a table of small compiled programs, and train a model by calling them by name.**
 #
-# A framework never says "add these numbers with this loop". It says `"add"`, and looks up who can do that on this device.
-# In our house the kernels are the clay. They lie on level 1's ground, and every brick of level 3 is made of them.
+# A framework does not say "add these numbers with this loop". It says `"add"`, and looks up the program that does
+# this on the device at hand. In the picture of the house, kernels are the clay: they lie on level 1's ground, and
+# level 3's bricks are made of them.
 #
-# From level 1 you need: a **device** such as `cpu:0`, whose memory holds your numbers; a **buffer**, an array in that memory;
-# its **Spec**, which is device, shape and dtype without the numbers; and what a **launch** costs, which is one call of a
-# program.
+# You need four terms from level 1:
 #
-# Short notebooks lie beside this one, one idea each. They are named at the end.
+# - A **device**, such as `cpu:0`, has memory that holds your numbers.
+# - A **buffer** is an array in that memory.
+# - A buffer's **Spec** is its device, shape and dtype, without the numbers.
+# - A **launch** is one call of a program. Each launch has a cost.
 
 # %%
 from course import build, figures, tasks
@@ -21,7 +23,7 @@ figures.you_are_here(2)
 # %% [markdown]
 # ## A surprise to begin with (3 min)
 #
-# We add an array to itself: once with 1 number in it, once with 1,000.
+# We add an array to itself: once with 1 number in it, once with 1,000 numbers.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -31,7 +33,7 @@ checks.predict(
     "How many times longer do the thousand take?",
     slider=(1, 1000),
     answer=(1.2, 4),
-    because="Almost all of a small call is preparation, and that does not depend on how many numbers there are.",
+    because="Almost all of a small call is preparation, which takes the same time for any number of elements.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -41,7 +43,7 @@ import numpy as np
 
 
 def timed(call, number=1000):
-    """The seconds of one call, in the best of five rounds of so many."""
+    """The seconds that one call takes, in the best of five rounds of `number` calls."""
     return min(timeit.repeat(call, number=number)) / number
 
 
@@ -50,14 +52,14 @@ short, long = timed(lambda: one + one), timed(lambda: thousand + thousand)
 print(f"1 number {short * 1e9:.0f} ns, 1,000 numbers {long * 1e9:.0f} ns: {long / short:.1f} times")
 
 # %% [markdown]
-# A thousand times the work, and nowhere near a thousand times the time. Python finds the function; NumPy checks the arrays and
-# allocates the result; only then does a loop run. This level is about both: the loop, and what it costs to call one.
+# The work is a thousand times as much, but the time is not. Python finds the function, NumPy checks the arrays and
+# allocates the result, and only then does a loop run. This level is about both: the loop, and the cost of calling it.
 #
 # ## A first kernel (3 min)
 #
 # A **kernel** is a small compiled program that does one operation on whole arrays. On level 1 you wrote such programs
-# instruction by instruction. [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) writes them from a
-# Python loop, through the same LLVM.
+# instruction by instruction. [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) makes them from a
+# Python loop, with the same compiler library, LLVM.
 
 # %%
 from numba import njit
@@ -81,52 +83,54 @@ print(f"Python {slow * 1e6:.0f} µs, numba {fast * 1e6:.0f} µs: {slow / fast:.0
 print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} ms")
 
 # %% [markdown]
-# The first call took thousands of times as long as the second: it compiled. So a framework keeps what it compiled. The danger
-# is a **stale** kernel: you change a function, and the old program runs. (numba's own cache does that.) Ours keeps each program
-# under a **hash**, a short fingerprint of all that it was made from: what is changed has another hash, and so another program.
+# The first call took thousands of times as long as the later ones, because it compiled the function. So a framework
+# keeps what it has compiled. The danger is a **stale** kernel: you change a function, and the old program still runs.
+# (This can happen with numba's own cache, which looks only at the file that holds the function.) We keep each program
+# under a **hash**, a short fingerprint of everything that the program was made from. Changed code has another hash,
+# so it is compiled again.
 #
-# The plumbing for that comes from `levels/support`: `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or
-# finds the program that was kept. (`more/02_cache` takes it apart.)
+# `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or finds the program that was kept. It
+# comes from `levels/support`, which holds plumbing that no section teaches. ([more/02_cache](more/02_cache.ipynb)
+# explains it.)
 
 # %%
 from levels.support.compiled import STANDS, compile_cpu, for_types
 
 # %% [markdown]
-# ## A name and a table (10 min)
+# ## A name and a table (7 min)
 #
-# An op is a name. A kernel is one kind of device's program for it. One table joins the two: `KERNELS`, a `dict` that prints as
-# a table (its class is folded). Beside it, `KINDS` holds a `Backend` for each kind of device: how it compiles, and what it does in
-# its own way. There is one kind so far, `cpu`.
+# An op is a name, such as `"add"`. A kernel is the program for that op on one kind of device. The table `KERNELS`
+# joins the two: its keys are pairs of an op and a kind of device. A second table, `KINDS`, holds a `Backend` for each
+# kind of device. The Backend says, above all, which function compiles kernels there. So far there is one kind, `cpu`.
+#
+# The next cell defines both tables, and `kernel_of`, which looks a kernel up. You may skip its code.
 
 # %% tags=["hide-input"]
 #| export registry
 """An op is a name; a kernel is one kind of device's program for it; one table joins them."""
 
+import difflib
 import functools
+import reprlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from levels.support.locks import MAKING
 
 
 class _Kernels(dict):
     """(op, kind of device) -> the function that is compiled for it. Prints as a table: each op, and where it runs."""
 
-    version = 0  # grows when one becomes another than the first: what was made of it is out of date
-
-    def __init__(self):
-        super().__init__()
-        self.first = {}  # (op, kind) -> the function that was entered first
+    version = 0  # grows with each replaced kernel: programs that were compiled from the old one are out of date
+    first = {}  # (op, kind) -> the function that was entered first
 
     def is_first(self, op, kind):
-        """Whether an op has the kernel that was entered first. (A mean runs that of the sum, too.)"""
+        """Whether an op still has the kernel that was entered first. (A mean also runs the kernel of the sum.)"""
         return all(self[each, kind] is self.first[each, kind] for each in (op, op.replace("mean", "sum")))
 
     def __repr__(self):
         kinds = {op: " ".join(sorted(kind for o, kind in self if o == op)) for op, _ in sorted(self)}
         return "\n".join(f"{op:16}  {has}" for op, has in kinds.items())
-
-
-# %%
-#| export registry
-from collections.abc import Callable
-from dataclasses import dataclass, field
 
 
 @dataclass
@@ -138,35 +142,11 @@ class Backend:
     ravels: bool = True  # whether a kernel can see any array as one row
     loops: tuple = ()  # how it sums: along rows, down columns
     moves: Callable = None  # how `levels_more` takes numbers from place to place
-    names: dict = field(default_factory=dict)  # what the loops may name, as a GPU's `cuda`
+    names: dict = field(default_factory=dict)  # what the loops may name, such as a GPU's `cuda`
 
 
 KERNELS = _Kernels()  # (op, kind of device) -> the function that is compiled for it
 KINDS = {"cpu": Backend(compile_cpu)}  # kind of device -> its Backend
-
-# %% [markdown]
-# Our first entry: a kernel that doubles.
-
-
-# %%
-def twice(out, x):
-    for i in range(len(out)):
-        out[i] = 2.0 * x[i]
-
-
-KERNELS["twice", "cpu"] = twice
-KERNELS
-
-# %% [markdown]
-# One op, one kind of device that has it. Nothing is compiled yet. A look-up that fails should say what was meant:
-
-
-# %%
-#| export registry
-import difflib
-import reprlib
-
-from levels.support.locks import MAKING
 
 
 def kernel_of(op, kind):
@@ -180,6 +160,23 @@ def kernel_of(op, kind):
     raise LookupError(f"no op is called {reprlib.repr(op)}; {hint}")
 
 
+# %% [markdown]
+# Our first entry is a kernel that doubles:
+
+
+# %%
+def twice(out, x):
+    for i in range(len(out)):
+        out[i] = 2.0 * x[i]
+
+
+KERNELS["twice", "cpu"] = twice
+KERNELS
+
+# %% [markdown]
+# The table has one op, with a kernel for one kind of device. Nothing is compiled yet. A look-up that fails says what
+# you may have meant:
+
 # %%
 try:
     kernel_of("twise", "cpu")
@@ -187,8 +184,8 @@ except LookupError as error:
     print(error)
 
 # %% [markdown]
-# To **launch** an op is to look its kernel up, find room for the result, and run. In short (`data` is a buffer's memory, on a
-# CPU a NumPy array):
+# To **launch** an op means three things: look its kernel up, find memory for the result, and run. Here is a first
+# version. (`data` is a buffer's memory: on a CPU, a NumPy array.)
 
 
 # %%
@@ -210,7 +207,7 @@ three = cpu.put(np.arange(3.0))
 launch("twice", None, three).numpy()
 
 # %% [markdown]
-# And what does it cost, beside the program itself?
+# How much does the launch cost, compared with the program alone?
 
 # %% tags=["nbval-ignore-output"]
 out, program = cpu.alloc((3,), "f8"), compile_cpu(twice, np.dtype("f8"))
@@ -218,14 +215,30 @@ launched, alone = timed(lambda: launch("twice", out, three)), timed(lambda: prog
 print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e6:.2f} µs")
 
 # %% [markdown]
-# Two troubles. Each launch asks anew which program it is: a hash is made every time. And `launch` believes its caller: into an
-# `out` of two numbers it would write three. But which program it is, and which `out` is right, follow from shapes and dtypes
-# alone. So both can be settled once.
+# There are two troubles. First, each launch searches for its program anew, and computes a hash every time. Second,
+# `launch` trusts its caller: it would write three numbers into an `out` that has room for two. But the op, the shapes
+# and the dtypes alone decide which program runs and which `out` is right. So both questions can be answered once.
 #
-# ## A plan, made once (19 min)
+# ## A plan, made once (2 min)
 #
-# What a call with these shapes and dtypes will do is a **plan**. It holds the Spec of the result, how many bytes are moved, and
-# the program. Plans are kept, and the way of a launch is this:
+# A **plan** says what a call with these shapes and dtypes will do. It holds the Spec of the result, the number of
+# bytes that are moved, and the program. Here is such a plan for `twice`:
+
+# %%
+from types import SimpleNamespace
+
+
+def first_plan(x):
+    nbytes = 2 * x.spec.nbytes  # x is read, and a result of the same size is written
+    return SimpleNamespace(spec=x.spec, nbytes=nbytes, program=compile_cpu(twice, x.dtype))
+
+
+made = first_plan(three)
+made.program(out.data, three.data)
+print(made.spec, "-", made.nbytes, "bytes to move -", out.numpy())
+
+# %% [markdown]
+# Plans are kept in a table, `PLANS`. A launch then takes one of two ways:
 #
 # ```
 #   launch("twice", out, three)
@@ -235,19 +248,23 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 #         │                                                         ▲
 #         └── there is none ──► the op's planner makes one ── keep ─┘
 # ```
+# Each op has a **planner**, the function that makes its plans. The next section shows how a planner works. To skip
+# it, run its cells and read on at *Plans are kept*. Three of its functions are used later. `plan(op, reads, attrs)`
+# makes the plan for an op on the buffers that it reads. `_key_of(op, reads, attrs)` gives the plan's key.
+# `kernel(op)` is a decorator that enters a kernel into the table.
 #
-# The class is folded. You need `spec`, `nbytes`, and `start(out, reads, attrs)`, which refuses a wrong `out`, runs the program on
-# buffers and counts a launch; `result` makes the buffer, too. The program itself is made when a plan first runs,
-# by one thread alone: behind `MAKING`, a lock of `levels/support`.
+# ## How a plan is made (14 min, optional)
+#
+# The class `Plan` holds the three parts of the sketch. Its program is compiled when the plan first runs. One thread
+# compiles it, and other threads wait, because `made` holds the lock `MAKING` of `levels/support`. `run` runs the
+# program on arrays. `start` runs it on buffers: it refuses a wrong `out`, and it counts the launch. `result` does the
+# same with a new buffer for the result.
 
 
 # %% tags=["hide-input"]
 #| export registry
 class Plan:
-    """What a call with these shapes and dtypes will do: the Spec of its result, the bytes it moves, the program to run.
-
-    lower() gives run(out, *inputs, *numbers) on NumPy arrays; `numbers` are the attributes that it takes as numbers.
-    """
+    """What a launch with these shapes and dtypes will do. lower() makes its program: run(out, *inputs, *numbers)."""
 
     def __init__(self, spec, nbytes, lower, numbers=()):
         self.spec, self.nbytes, self.lower, self.numbers = spec, nbytes, lower, numbers
@@ -256,8 +273,7 @@ class Plan:
     def made(self):
         """The program, compiled on first use: by one thread, while the others wait."""
         with MAKING:
-            if self.compiled is None:
-                self.compiled = self.lower()
+            self.compiled = self.compiled or self.lower()
         return self.compiled
 
     def run(self, out, *arguments):
@@ -270,8 +286,7 @@ class Plan:
         if getattr(out, "spec", None) is not self.spec or id(out) in map(id, inputs):
             raise ValueError(f"{self.op}: needs a live buffer {self.spec}, and may overwrite no input; got {out!r}")
         self.launches += 1
-        program = self.compiled or self.made()
-        program(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
+        (self.compiled or self.made())(out.data, *[x.data for x in reads], *map(attrs.get, self.numbers))
         return out
 
     def result(self, kind, reads, attrs):
@@ -280,9 +295,11 @@ class Plan:
 
 
 # %% [markdown]
-# Each op has a **planner**, a function that makes its plans. It says which result there will be and which loop computes it. Two
-# helpers do the rest. `lowered(function, x)` is the compiler for arrays like `x`, not yet called. `make`, folded, puts a Plan
-# together from the result's shape and dtype, the inputs, and such a compiler.
+# The planner of an op decides the shape of the result and the loop that computes it. Two helpers do the rest.
+# `lowered(function, x)` returns a compiler for arrays like `x` that has not been called yet. `make` builds a Plan
+# from the result's shape and dtype, the inputs, and such a compiler. Some loops want to see an array in another
+# shape, for example a matrix as one long row. `views` lists these shapes: first for the result, then for each input.
+# `for_types`, of `levels/support`, looks up once what was compiled for these types, so that no call has to.
 
 # %%
 #| export registry
@@ -295,8 +312,6 @@ def lowered(function, x, *how):
     return functools.partial(KINDS[x.device.kind].compiler, function, x.dtype, *how)
 
 
-# %% tags=["hide-input"]
-#| export registry
 def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     """The Plan that runs the loop of lower() on the result and the inputs, each seen in one of the shapes `views`."""
     specs = [inputs[0].device.spec(shape, dtype), *(x.spec for x in inputs)]
@@ -304,17 +319,15 @@ def make(op, shape, dtype, inputs, lower, views=None, numbers=()):
     views = views or shapes
 
     def fitted():
-        arrays = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
-        loop = for_types(lower(), [*arrays, *[0.0] * len(numbers)])
-        if views == shapes:
-            return loop
-        return lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
+        samples = [np.empty((0,) * len(view), spec.dtype) for view, spec in zip(views, specs)]
+        loop = for_types(lower(), [*samples, *[0.0] * len(numbers)])
+        return loop if views == shapes else lambda *arrays: loop(*map(seen, arrays, views), *arrays[len(views) :])
 
     return Plan(specs[0], sum(spec.nbytes for spec in specs), fitted, numbers)
 
 
 # %% [markdown]
-# The planner of `twice` is one line: a result like `x`, and the kernel, lowered.
+# The planner of `twice` is one line. The result is like `x`, and the loop is the kernel itself:
 
 
 # %%
@@ -327,8 +340,9 @@ made = plan_twice("twice", twice, three)
 print(made.spec, "-", made.nbytes, "bytes to move")
 
 # %% [markdown]
-# 24 bytes are read and 24 written. Before the planner is asked, `plan` refuses what no op can do. (A freed buffer has a Spec
-# of its own: that tells it.) The list PLAN_FINISHERS is empty here: it is for a package that has a quicker way to the same result.
+# `plan` calls the planner of an op. Before that, it refuses buffers that were freed, and inputs on two devices. (It
+# recognizes a freed buffer by its Spec: freeing gives a buffer a Spec of its own.) The list PLAN_FINISHERS is empty
+# here. A package may add functions to it that replace a plan by a quicker one with the same result.
 
 
 # %%
@@ -342,22 +356,20 @@ def plan(op, inputs, attrs):
         raise TypeError(f"{op}: works on live buffers, got {inputs!r}")
     devices = sorted({x.device.name for x in inputs})
     if len(devices) != 1:
-        there = " and ".join(devices) or "no device"
-        raise ValueError(f"{op}: inputs lie on {there}; copy them to one device")
-    kind = inputs[0].device.kind
+        raise ValueError(f"{op}: inputs lie on {' and '.join(devices) or 'no device'}; copy them to one device")
+    kind, specs = inputs[0].device.kind, [x.spec for x in inputs]
     function = kernel_of(op, kind)
-    planner = PLANNERS.get((op, kind), PLANNERS[op])
-    made = planner(op, function, *(x.spec for x in inputs), **attrs)
+    made = PLANNERS.get((op, kind), PLANNERS[op])(op, function, *specs, **attrs)
     made.op = op
     for finish in PLAN_FINISHERS:
-        made = finish(made, op, function, [x.spec for x in inputs], attrs)
+        made = finish(made, op, function, specs, attrs)
     return made
 
 
 # %% [markdown]
-# `_key_of(op, reads, attrs)`, folded, gives the key that a plan is kept under: the op, the Specs of what it reads, and the
-# **attributes** of the call, such as `axis=0` of a sum. Of a number such as `rate=0.1`, which may change from call to call, only
-# the name is part of it: one plan serves all rates.
+# `_key_of` gives the key that a plan is kept under: the op, the Specs of the buffers that it reads, and the
+# **attributes** of the call, such as `axis=0` of a sum. Some attributes are numbers for the kernel, such as
+# `rate=0.1`, and may change from call to call. Of these, the key holds only the name, so one plan serves all rates.
 
 # %% tags=["hide-input"]
 #| export registry
@@ -372,12 +384,8 @@ def _key_of(op, reads, attrs):
         key = [op]
         for x in reads:
             key.append(x.spec)
-        if attrs:
-            for name, value in attrs.items():
-                if op in _NUMBERS:
-                    key += name, type(float(value))
-                else:  # and its type: 0, 0.0 and False are equal
-                    key += name, value, type(value)
+        for name, value in attrs.items():  # the type is part of the key, because 0, 0.0 and False are equal
+            key += (name, type(float(value))) if op in _NUMBERS else (name, value, type(value))
         hash(key := tuple(key))
         return key
     except (AttributeError, TypeError, ValueError, OverflowError):
@@ -386,8 +394,46 @@ def _key_of(op, reads, attrs):
 
 
 # %% [markdown]
-# Now the look-up, which is **yours**. The first call with a key makes a plan and puts it into `PLANS`. Every later call with an
-# equal key gets that very plan.
+# The decorator `kernel(op)` enters a kernel into the table. It also empties `PLANS`, because plans hold the old
+# kernels. Each replacement raises `KERNELS.version` by one, so level 3 can tell that a compiled program is out of
+# date. `KERNELS.first` remembers the original kernels. The second function, `counted`, says how many launches a
+# function makes, and how many bytes they move.
+
+
+# %%
+#| export registry
+def kernel(op, *kinds, planner=None):
+    """Decorate a function: it becomes the kernel of `op` on these kinds of device, compiled when first needed."""
+
+    def enter(function):
+        if not (isinstance(op, str) and callable(function) and all(str(kind) in KINDS for kind in kinds)):
+            raise TypeError(f"kernel: {op!r:.30} for {kinds!r:.60} is {function!r:.60}; expected names, and a function")
+        plain = getattr(function, "py_func", function)  # out of numba's `njit`
+        for kind in kinds or KINDS:  # for all kinds, where none is named
+            KERNELS.version += KERNELS.get((op, kind), plain) is not plain
+            KERNELS.first.setdefault((op, kind), plain)
+            KERNELS[op, kind] = plain
+        if planner is not None:
+            PLANNERS[op] = planner
+        PLANS.clear()
+        return function
+
+    return enter
+
+
+def counted(run):
+    """How many launches `run()` makes, and how many bytes they read and write."""
+    for p in PLANS.values():
+        p.launches = 0
+    run()
+    return sum(p.launches for p in PLANS.values()), sum(p.launches * p.nbytes for p in PLANS.values())
+
+
+# %% [markdown]
+# ## Plans are kept (6 min)
+#
+# The look-up is **yours**. The first call with a key makes a plan and puts it into `PLANS`. Every later call with an
+# equal key returns that same plan.
 
 
 # %%
@@ -398,9 +444,9 @@ def planned(op, reads, attrs):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary><code>PLANS.get(key)</code> is None where there is no plan yet.</details>
-# <details><summary>Second hint</summary>A new one is made by <code>plan(op, reads, attrs)</code>, and kept:
-# <code>PLANS[key] = …</code>, or <code>setdefault</code>, which gives back what it keeps.</details>
+# <details><summary>Hint</summary><code>PLANS.get(key)</code> is None if there is no plan yet.</details>
+# <details><summary>Second hint</summary><code>plan(op, reads, attrs)</code> makes a new plan. Keep it with
+# <code>PLANS[key] = …</code>, or with <code>setdefault</code>, which returns what it keeps.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -411,8 +457,8 @@ def planned(op, reads, attrs):
 # ```
 # </details>
 #
-# And `launch` again. Now a wrong `out` is refused: the plan knows what the result must be. One more thing: an op that overwrites,
-# one of `UPDATES`, reads its `out` as its first input.
+# Now `launch` again, with plans. The plan refuses a wrong `out`, because it knows what the result must be. An op of
+# `UPDATES`, such as the update of a weight, overwrites its `out`. So such an op also reads `out`, as its first input.
 
 
 # %%
@@ -431,7 +477,7 @@ def launch(op, out, *inputs, **attrs):
 
 
 # %% [markdown]
-# The same call as before:
+# The same call as before, and one with an `out` that is too small:
 
 # %%
 print(launch("twice", None, three).numpy())
@@ -445,78 +491,40 @@ again = timed(lambda: launch("twice", out, three))
 print(f"launched {launched * 1e6:.1f} µs at first, {again * 1e6:.2f} µs with a kept plan")
 
 # %% [markdown]
-# **A good place to stop.** A name finds its kernel, and a plan is made once for each shape.
+# **A good place to stop.** A name finds its kernel, and a plan is made once for each op, shape and dtype.
 #
-# From here on we enter kernels with `kernel(op)`, a decorator. It empties PLANS, since they hold the kernels of before. In
-# `KERNELS.version` it counts how often one took the place of another, so that level 3 can tell when a program of its own is old;
-# `KERNELS.first` keeps those that came first.
-# And since every launch adds to its plan, `counted` can say how many there were.
-
-
-# %%
-#| export registry
-def kernel(op, *kinds, planner=None):
-    """Decorate a function: it becomes the kernel of `op` on these kinds of device, compiled when first needed."""
-
-    def enter(function):
-        known = all(str(kind) in KINDS for kind in kinds)
-        if not known or not isinstance(op, str) or not callable(function):
-            got = f"{op!r:.30} for {kinds!r:.60} is {function!r:.60}"
-            raise TypeError(f"kernel: {got}; expected names, and a function")
-        plain = getattr(function, "py_func", function)  # out of numba's `njit`
-        for kind in kinds or KINDS:  # for all kinds, where none is named
-            KERNELS.version += KERNELS.get((op, kind), plain) is not plain
-            KERNELS.first.setdefault((op, kind), plain)
-            KERNELS[op, kind] = plain
-        if planner is not None:
-            PLANNERS[op] = planner
-        PLANS.clear()
-        return function
-
-    return enter
-
-
-def counted(run):
-    """How many launches `run()` makes, and how many bytes they read and write."""
-    plans = PLANS.values()
-    for p in plans:
-        p.launches = 0
-    run()
-    return sum(p.launches for p in plans), sum(p.launches * p.nbytes for p in plans)
-
-
-# %%
-counted(lambda: [launch("twice", None, three) for _ in range(2)])
-
-# %% [markdown]
-# Two launches, twice 48 bytes. But must each op bring a loop and a planner of its own? We take `twice` out again, and look for
+# But must each op bring a loop and a planner of its own? We take `twice` out of the table again, and look for
 # something shorter.
 
 # %%
 del KERNELS["twice", "cpu"], PLANNERS["twice"]
 PLANS.clear()
+
 # %% [markdown]
-# ## One scalar function, one loop (21 min)
+# ## One scalar function, one loop (9 min)
 #
-# Addition of arrays is addition of numbers, in a loop. So we write only the addition of *numbers*, and let Python write the
-# loop around it, as a text. Two arrays of one shape need one loop, over all their numbers as over one long row:
+# Adding arrays means adding numbers, in a loop. So we write only the addition of two *numbers*, and let Python write
+# the loop around it, as text. Two arrays of the same shape need one loop, which goes over all their numbers as over
+# one long row:
 #
 # ```
 # for i in range(len(out)):
 #     out[i] = add(x0[i], x1[i])
 # ```
 #
-# Where shapes differ, the smaller array is repeated
-# ([**broadcasting**](https://numpy.org/doc/stable/user/basics.broadcasting.html), NumPy's rule): a bias of shape `(1, 4)` is
-# added to every row of `(10, 4)`. That takes a loop for each axis, and along an axis where an array is repeated its index stays 0:
+# If the shapes differ, the smaller array is repeated. This is NumPy's rule of
+# [**broadcasting**](https://numpy.org/doc/stable/user/basics.broadcasting.html). For example, a bias of shape
+# `(1, 4)` is added to every row of a `(10, 4)` matrix. That takes one loop per axis. Along an axis where an array is
+# repeated, its index stays 0:
 #
 # ```
 # for i in range(len(out)):
 #     for j in range(len(out[0])):
 #         out[i, j] = add(x0[i, j], x1[0, j])
 # ```
-#
-# What stands in the brackets we call the *place* of a number. Shapes decide it:
+# We call the text in the brackets the *place* of a number. It has one letter per axis, or a 0 where the array is
+# repeated along that axis. If one long row will do, the place is the single letter `i`. `places_of` works the places
+# out from the shapes:
 
 
 # %%
@@ -529,13 +537,13 @@ import math
 
 def places_of(shape, shapes):
     """The places of the result and of each input, as texts. A single letter counts along an array seen as one row."""
-    if all(s == shape or math.prod(s) == 1 for s in shapes):
-        return ["i", *("i" if s == shape else "0" for s in shapes)]
+    if all(own == shape or math.prod(own) == 1 for own in shapes):
+        return ["i", *("i" if own == shape else "0" for own in shapes)]
     letters, places = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))], []
-    for s in (shape, *shapes):
-        left = len(shape) - len(s)  # axes that it lacks: shapes are aligned at the right
-        axes = zip(letters[left:], s, shape[left:])
-        places.append(", ".join(i if own == size else "0" for i, own, size in axes) or "0")
+    for own in (shape, *shapes):
+        left = len(shape) - len(own)  # axes that this array lacks: shapes are aligned at the right
+        axes = zip(letters[left:], own, shape[left:])
+        places.append(", ".join(letter if size == whole else "0" for letter, size, whole in axes) or "0")
     return places
 
 
@@ -544,18 +552,18 @@ for other in ((10, 4), (1, 1), (1, 4)):
     print((10, 4), "and", other, "->", places_of((10, 4), [(10, 4), other]))
 
 # %% [markdown]
-# Two matrices, or a matrix and a lone number, are one row of 40. With the bias there are two loops. Now Python writes them. Around
-# the one `line` that computes a number it puts a loop for each letter; before them, arrays to be seen as one row become `flat`.
+# Two matrices of one shape, or a matrix and a single number, are seen as one row of 40 numbers. The bias needs two
+# loops. `nest` writes the loops around `line`, the line that computes one number. It writes one loop for each letter.
+# Before the loops, each array that is to be seen as one row is replaced by its `flat` view.
 
 
 # %%
 #| export elementwise
 def nest(places, line):
-    """The lines of the loops around this one; `places` are those of the arrays `out`, `x0`, …"""
-    rows = [f"{name} = {name}.flat" for name, place in places.items() if "," not in place]
-    letters = places["out"].split(", ")
-    loops = [f"for {i} in range(len(out{'[0]' * n})):" for n, i in enumerate(letters)]
-    return rows + ["    " * n + text for n, text in enumerate([*loops, line])]
+    """The lines of the loops around `line`; `places` says where the arrays `out`, `x0`, … are read or written."""
+    rows = [f"{array} = {array}.flat" for array, place in places.items() if "," not in place]
+    loops = [f"for {i} in range(len(out{'[0]' * depth})):" for depth, i in enumerate(places["out"].split(", "))]
+    return rows + ["    " * depth + text for depth, text in enumerate([*loops, line])]
 
 
 KINDS["cpu"].nest = nest
@@ -564,16 +572,15 @@ KINDS["cpu"].nest = nest
 print("\n".join(nest({"out": "i", "x0": "i", "x1": "0"}, "out[i] = add(x0[i], x1[0])")))
 
 # %% [markdown]
-# And the line itself: each array with its place in brackets, handed to the scalar function. So are its `numbers`, such as a rate,
-# in the arrays' dtype.
+# Now the line itself. It takes each input at its place and hands these numbers to the scalar function. After them
+# come the op's `numbers`, such as a rate, in the dtype of the arrays.
 
 
 # %%
 #| export elementwise
 def loop_source(name, places, numbers=(), around=nest):
     """The text of a loop that calls the scalar function `name` once for each number of the result."""
-    arrays = ["out", *(f"x{k}" for k in range(len(places) - 1))]
-    places = dict(zip(arrays, places))
+    places = dict(zip(["out", *(f"x{k}" for k in range(len(places) - 1))], places))
     out, *inputs = (f"{array}[{place}]" for array, place in places.items())
     call = ", ".join([*inputs, *(f"number({n})" for n in numbers)])
     lines = around(places, f"{out} = {name}({call})")
@@ -584,7 +591,8 @@ def loop_source(name, places, numbers=(), around=nest):
 print(loop_source("add", places_of((10, 4), [(10, 4), (1, 4)])))
 
 # %% [markdown]
-# This is the second loop of above. Python runs such a text with `exec`, in a `scope` that says what its names mean.
+# This is the second loop from above. Python's `exec` turns such a text into a function. `scope` says what the names
+# in the text mean.
 
 
 # %%
@@ -597,25 +605,45 @@ def element_loop(function, x, places, numbers=()):
     return scope["loop"]
 
 
+# %%
+loop, out = element_loop(lambda x, y: x + y, three, ["i, j", "i, j", "0, j"]), np.empty((2, 3))
+loop(out, np.zeros((2, 3)), np.array([[1.0, 2.0, 3.0]]))
+print(out)
+
 # %% [markdown]
-# Dtypes do not mix on this level. Most planners ask first for the one dtype of their inputs:
+# The row [1 2 3] was added to both rows of zeros. The loop still runs as Python; a plan will compile it.
+#
+# ## The planner of these ops (7 min, optional)
+#
+# Three things are missing: a check of the dtypes, the planner, and a decorator that enters a scalar function as an
+# op. To skip them, run these cells and read on at *An op in one line*.
+#
+# Level 2 never mixes dtypes. `same_dtype` returns the dtype that all inputs share, or says which input has which
+# dtype:
 
 
 # %%
 #| export registry
 def same_dtype(op, *inputs, kinds="f"):
     """The dtype of all inputs. Raises TypeError where two differ, or for other kinds: f float, i integer, b bool."""
-    dtypes, dtype = sorted({str(x.dtype) for x in inputs}), inputs[0].dtype
-    if len(dtypes) > 1:
+    dtype = inputs[0].dtype
+    if any(x.dtype != dtype for x in inputs):
         given = " and ".join(f"{x.dtype}{list(x.shape)}" for x in inputs)
-        raise TypeError(f"{op}: {given}: dtypes {' and '.join(dtypes)} do not mix; cast one")
+        raise TypeError(f"{op}: the inputs are {given}, in this order; all need the same dtype, so cast one of them")
     if dtype.kind not in kinds or dtype.itemsize not in (1, 4, 8):
         raise TypeError(f"{op}: has no kernel for {dtype}; cast it, to float32 for example")
     return dtype
 
 
+# %%
+try:
+    same_dtype("add", three, cpu.put(np.ones(1, "f4")))
+except TypeError as error:
+    print(error)
+
 # %% [markdown]
-# The planner of all elementwise ops is folded. It asks what fits the op, and what the common shape is: so which loop is it?
+# The planner checks the arguments, finds the shape of the result, asks `places_of` for the places, and makes a plan
+# that compiles the loop of `element_loop`.
 
 # %% tags=["hide-input"]
 #| export elementwise
@@ -639,41 +667,66 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
     if common != (shape or common) or op in UPDATES and shapes[0] != common:
         raise ValueError(f"{op}: shapes {' and '.join(map(str, shapes))} do not fit a result of {shape or shapes[0]}")
     places, views = places_of(common, shapes), None
-    if not KINDS[last.device.kind].ravels:  # then who is seen as one row has to be one
+    if not KINDS[last.device.kind].ravels:  # then an array that is seen as one row has to be one
         views = [s if "," in place else (math.prod(s),) for s, place in zip([common, *shapes], places)]
     loop = lowered(element_loop(function, last, places, rest), last)
     return make(op, common, gives or dtype, inputs, loop, views, rest)
 
 
 # %% [markdown]
-# `scalar(op)`, a decorator, makes an op of a scalar function. Each of its `numbers` has an example. (`gives` and `masks` are for
-# `levels_more`.)
+# `scalar(op)` is a decorator: it makes an op of a scalar function. Each of the op's `numbers` is given with an
+# example. The arguments `gives` and `masks` are for ops of `levels_more`.
 
 
 # %%
 #| export elementwise
 def scalar(op, updates=False, takes="f", gives=None, masks=0, **numbers):
-    """Decorate a scalar function: it becomes the op of that name. It takes dtypes of kinds f float, i integer, b bool.
+    """Decorate a scalar function: it becomes the op of that name, for dtypes of the kinds f float, i integer, b bool.
 
-    With `updates` its result overwrites its first input. It gives the dtype that it takes, or `gives`; so many of its
-    first inputs are `masks` of bools. `numbers` are its attributes, with an example of each.
+    With `updates` the result overwrites the first input. The result has the inputs' dtype, or `gives`. The first
+    `masks` inputs are arrays of bools. `numbers` are the op's attributes, with an example of each.
     """
 
     def enter(function):
         kernel(op, planner=_plan_elementwise)(function)
         ELEMENTWISE[op] = takes, gives, masks, numbers
-        if updates:
-            UPDATES.add(op)
-        if numbers:
-            _NUMBERS.add(op)
+        UPDATES.update([op] if updates else [])
+        _NUMBERS.update([op] if numbers else [])
         return function
 
     return enter
 
 
 # %% [markdown]
-# Eight ops, a line each. `spread` is for the gradient of a sum or a mean. `broadcast_to` does nothing to a number: the loop around
-# it is the work. `sgd` is the update of gradient descent: it overwrites the weight that it reads.
+# The net needs `exp` and `log`, and they are those of level 1. There they were made of small instructions, such as
+# x·2ⁿ, or rounding to the nearest whole number. The table `STANDS` says what takes the place of each instruction in a
+# compiled kernel.
+
+# %% tags=["hide-input"]
+#| export elementwise
+from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
+
+
+def _in_halves(x, n):  # x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large
+    return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
+
+
+STANDS[exp] = EXP.get
+STANDS[log] = LOG.get
+STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
+STANDS[rint] = lambda dtype: lambda x: np.rint(x)
+STANDS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
+STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
+STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
+
+# %% [markdown]
+# ## An op in one line (8 min)
+#
+# `scalar("add")` makes an op of a scalar function: the op goes into the table, and its loop is written and compiled
+# for each pair of shapes that it meets. Here are eight ops, one per line. `takes="fi"` means that an op takes floats
+# and integers. `spread` belongs to the gradients of sums and means. `broadcast_to` leaves each number as it is,
+# because the loop around it does the work. `sgd` is the update of gradient descent: it overwrites the weight that it
+# reads.
 
 
 # %%
@@ -691,42 +744,16 @@ scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 print(launch("add", None, three, cpu.put(np.full(1, 10.0))).numpy())
 
 # %% [markdown]
-# The net needs `exp` and `log`, and they are those of level 1. There they were made of small instructions, such as x·2ⁿ or the
-# nearest whole number. What stands for these in a compiled kernel is folded.
-
-# %% tags=["hide-input"]
-#| export elementwise
-from levels.hardware import EXP, LOG, REAL, exp, exponent, log, rint, scaled, select, sqrt
-
-
-def _in_halves(x, n):
-    """x·2ⁿ in two steps, since 2ⁿ alone may be too small or too large."""
-    return x * math.ldexp(1.0, int(n) // 2) * math.ldexp(1.0, int(n) - int(n) // 2)
-
-
-def _by_frexp(dtype):
-    """The function of x, of that dtype, which gives its exponent as `exponent` does."""
-    return lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
-
-
-STANDS[exp] = EXP.get
-STANDS[log] = LOG.get
-STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
-STANDS[rint] = lambda dtype: lambda x: np.rint(x)
-STANDS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
-STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
-STANDS[exponent] = {dtype: _by_frexp(dtype) for dtype in REAL}.get
-
-# %% [markdown]
-# A gradient is an op as well. `dy` is the slope of the loss at an op's output; the gradient's kernel makes of it the slope at the
-# input. Relu lets it through, for a NaN too, except where its output is 0. **Yours**: one line. (`select(condition, x,
-# y)`, from level 1, is x where the condition holds, else y.)
+# A gradient is an op as well. Let `dy` be the slope of the loss at an op's output. The gradient's kernel computes
+# from it the slope at the op's input. For relu this slope is 0 where relu's output `y` is 0. Everywhere else it is
+# `dy`, also where `y` is NaN. **Yours**: one line. (`select(condition, x, y)`, from level 1, is x where the condition
+# holds, else y.)
 
 
 # %%
 #| export elementwise blank relu_grad
 def relu_grad(dy, y):
-    """The slope at relu's input, from `dy`, that at its output `y`, two numbers: dy, or 0.0 where y is 0."""
+    """The slope at relu's input, for two numbers: `dy`, the slope at relu's output `y`, or 0.0 where y is 0."""
     ...  # 1 line
 
 
@@ -738,13 +765,13 @@ def relu_grad(dy, y):
 #
 # ```python
 # def relu_grad(dy, y):
-#     """The slope at relu's input, from `dy`, that at its output `y`, two numbers: dy, or 0.0 where y is 0."""
+#     """The slope at relu's input, for two numbers: `dy`, the slope at relu's output `y`, or 0.0 where y is 0."""
 #     return select(y <= 0.0, 0.0, dy)
 # ```
 # </details>
 #
-# Relu and its gradient, sigmoid, which makes a probability of any number, and clip, which keeps that away from 0 and 1, where log
-# would be infinite:
+# Now relu and its gradient; sigmoid, which turns any number into a probability; and clip, which keeps a probability
+# away from 0 and 1, where a log would be infinite:
 
 
 # %%
@@ -764,14 +791,17 @@ scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x,
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 
 # %% [markdown]
-# Relu asks for `<= 0` and not for `> 0`, because NaN is neither: what is no number shows in the loss, and does not vanish as a 0.
+# Relu asks whether `x <= 0`, not whether `x > 0`. For NaN ("not a number") both are false. So here a NaN stays a NaN
+# and shows in the loss, while with the other question it would silently become 0.
 #
-# **A good place to stop.** Seventeen ops stand in the table: a scalar function each, one loop for all.
+# **A good place to stop.** Seventeen ops are in the table: a scalar function for each, and one way to write all their
+# loops.
 #
-# ## Many numbers become one (11 min)
+# ## Many numbers become one (7 min)
 #
-# A sum is not elementwise: many numbers become one. A loop begins at a number, `start`, and takes in one more with a function,
-# `combine`. So an op needs no loop of its own. It gives the number and the function, and gets the loop:
+# A sum is not elementwise: many numbers become one. Its loop begins at a number, `start`, and takes in one more
+# number at a time with a function, `combine`. So an op gives only the number and the function, and gets its loop from
+# here:
 
 # %%
 #| export reduce
@@ -794,7 +824,8 @@ def reduce_rows(combine, start):
 
 
 # %% [markdown]
-# Along a row the sum starts at 0.0 and runs upwards, as the record says. Not compiled yet, on the rows [0 1 2] and [3 4 5]:
+# Along a row the sum starts at 0.0 and runs upwards, as in the record of notebook 01. Here the loop runs as Python,
+# on the rows [0 1 2] and [3 4 5]:
 
 # %%
 x, out = np.arange(6.0).reshape(2, 3), np.empty(2)
@@ -802,8 +833,9 @@ reduce_rows(np.add, 0.0)(out, x)
 print(out)
 
 # %% [markdown]
-# Down the columns it is the same, and neighbours `j` stand side by side. Any array can be seen as `[before, within, after]` the
-# axis that is summed, so these two loops serve all.
+# A sum down the columns needs another loop, in which the sums of neighbouring columns `j` are taken side by side. Any
+# array can be seen as three axes: `[before, within, after]` the axis that is summed. So these two loops serve every
+# sum.
 
 
 # %%
@@ -821,19 +853,29 @@ def reduce_columns(combine, start):
     return loop
 
 
-KINDS["cpu"].loops = reduce_rows, reduce_columns
-QUICKER = {}  # a loop -> another one that gives the same bits, sooner
-REDUCTIONS = {}  # op -> the number that its loops start at
+# %%
+columns = np.empty((1, 3))
+reduce_columns(np.add, 0.0)(columns, x[None])
+print(columns)
 
 # %% [markdown]
-# One exception. Remember the surprise of notebook 01: one running sum of 2²⁵ float32 ones stops at 16,777,216. So in rows of
-# 1,024 float32 or more the compiler may split a sum over its lanes: many sums, each of fewer numbers. In float64 nothing is
-# reordered, ever. In the folded cell `_plan_reduce` takes the loop that fits an axis, and gives it the op's number and function. (`flag`, of
-# `levels/support`, refuses what is not True or False.)
+# The sums run in the order of the record, with one exception. Remember the surprise of notebook 01: one running sum
+# of 2²⁵ float32 ones stops at 16,777,216. So in rows of 1,024 float32 numbers or more, the compiler may split a sum
+# over its lanes, into several sums of fewer numbers each. In float64 nothing is ever reordered.
+#
+# The next cell holds the planner of sums; you may skip it. `reduced` finds the sizes before, within and after the
+# axis. If `after` is 1, the numbers of each sum lie side by side, and `_plan_reduce` takes `reduce_rows`; otherwise
+# it takes `reduce_columns`. It gives this loop the op's `start` and function. (`flag`, of `levels/support`, refuses
+# what is not True or False.)
 
 
 # %% tags=["hide-input"]
 #| export reduce
+KINDS["cpu"].loops = reduce_rows, reduce_columns
+QUICKER = {}  # a loop -> another one that gives the same bits, sooner
+REDUCTIONS = {"reduce_sum": 0.0}  # op -> the number that its loops start at
+
+
 def reduced(op, shape, axis):
     """(the axes, sorted; the sizes before, within and after them). Raises ValueError unless they are neighbours."""
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -850,27 +892,37 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
     """Reduce over one axis, over a tuple of neighbours, or over all (axis=None)."""
     axes, (before, within, after) = reduced(op, x.shape, axis)
     start, dtype = REDUCTIONS[op], same_dtype(op, x, kinds="fi")
+    keep = flag(f"{op}: keepdims", keepdims)
+    shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
     if dtype.kind == "i":  # which has no infinity to start at
         start = max(np.iinfo(dtype).min, min(start, np.iinfo(dtype).max))
-    keep, fast = flag(f"{op}: keepdims", keepdims), ()
-    shape = tuple(1 if a in axes else size for a, size in enumerate(x.shape) if keep or a not in axes)
     along_rows, down_columns = (QUICKER.get(loop, loop) for loop in KINDS[x.device.kind].loops)
-    if after == 1:  # the numbers of a sum lie side by side
-        reduction, views = along_rows, [(before,), (before, within)]
-        if within >= 1024 and dtype == np.float32:
-            fast = ("reassoc",)
-    else:
-        reduction, views = down_columns, [(before, after), (before, within, after)]
+    reduction, columns = (along_rows, ()) if after == 1 else (down_columns, (after,))
+    fast = ("reassoc",) if after == 1 and within >= 1024 and dtype == np.float32 else ()
 
     def lower():
         combine = lowered(function, x, fast)()
         return lowered(reduction(combine, dtype.type(start)), x, fast)()
 
-    return make(op, shape, dtype, [x], lower, views)
+    return make(op, shape, dtype, [x], lower, [(before, *columns), (before, within, *columns)])
 
+
+kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
 
 # %% [markdown]
-# A mean is the plan of a sum, then one division: so the "kernel" of the mean is that division.
+# Here are the 2²⁵ ones again:
+
+# %%
+float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
+
+# %% [markdown]
+# 33,554,432: this time all of them were counted.
+#
+# ## Means, and another shape (4 min, optional)
+#
+# A mean is the plan of a sum, followed by one division. So the "kernel" of `reduce_mean` is that division. A sum
+# along an axis takes that axis away, and gradients will need it again. So `reshape` gives the same numbers another
+# shape.
 
 
 # %%
@@ -889,17 +941,6 @@ def _plan_mean(op, function, x, axis=None, keepdims=False):
     return make(op, total.spec.shape, x.dtype, [x], lambda: run)
 
 
-kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
-kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
-REDUCTIONS["reduce_sum"] = 0.0
-
-
-# %% [markdown]
-# A sum along an axis takes that axis away. The way back will need it again, so one op only changes the shape:
-
-
-# %%
-#| export reduce
 def plan_reshape(op, function, x, shape=()):
     """The same numbers in the same order, in another shape. Raises ValueError for a shape of more or fewer numbers."""
     row = (math.prod(x.shape),)
@@ -909,22 +950,21 @@ def plan_reshape(op, function, x, shape=()):
     return make(op, shape, x.dtype, [x], loop, [row, row])
 
 
+kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
 kernel("reshape", planner=plan_reshape)(lambda x: x)
 
-# %% [markdown]
-# The 2²⁵ ones again, which one running sum took for 16,777,216:
-
 # %%
-float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
+print(launch("reduce_mean", None, three).numpy(), launch("reshape", None, three, shape=(3, 1)).shape)
 
 # %% [markdown]
-# ## Rows by number (4 min)
+# ## Rows by number (3 min)
 #
-# A batch is rows of the data picked by number. A wrong number must not read somebody else's memory. Its planner sees any array
-# as a matrix, through `views`. And of `x` only the picked rows are read, so it counts the bytes itself.
+# A batch consists of rows of the data, picked by their numbers. A wrong number must not read memory outside the
+# array, so the kernel checks each one. Its planner, in the next cell, sees any array as a matrix. It counts the bytes
+# itself, because only the picked rows of `x` are read.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export whole
 """Kernels on whole arrays: rows picked by number, and the matrix product."""
 
@@ -944,7 +984,7 @@ def _plan_gather(op, function, x, rows):
 #| export whole
 @kernel("gather", planner=_plan_gather)
 def gather(out, x, rows):
-    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x has not."""
+    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x does not have."""
     for i in range(rows.size):
         row = rows[i]  # read once: for all the compiler knows, the loop below may change it
         if not 0 <= row < x.shape[0]:
@@ -961,10 +1001,10 @@ table = cpu.put(np.arange(6.0).reshape(3, 2))
 launch("gather", None, table, cpu.put(np.array([2, 0, 2]))).numpy().tolist()
 
 # %% [markdown]
-# ## The product, and the order of its loops (15 min)
+# ## The product, and the order of its loops (13 min)
 #
-# The matrix product has three loops, over the rows `i` and the columns `j` of the result and over `k`. For each result the sum
-# runs over `k` upwards from 0.0; that is the record's order. Here is the definition, as it stands in books:
+# The matrix product has three loops: over the rows `i` and the columns `j` of the result, and over `k`. For each
+# number of the result, the sum runs over `k` upwards from 0.0, as in the record. Here is the textbook version:
 
 
 # %%
@@ -978,10 +1018,11 @@ def matmul_ijk(out, x, w):
 
 
 # %% [markdown]
-# Memory hands out no single numbers but **cache lines**, 64 bytes that lie side by side; a **cache**, small and near, keeps the
-# latest of them. **Which order of the three loops loads the fewest?** Here is a product of
-# 8 x 8 numbers, small enough to watch: a line holds four numbers, and the cache has room for six lines. You stand in the middle
-# of `ijk`. Move `step` a few steps with the arrow keys, then change `order`.
+# A processor does not load single numbers from memory. It loads **cache lines**: on most processors, 64 bytes that
+# lie side by side. It keeps the latest lines in a **cache**, a small memory close by. **Which order of the three
+# loops loads the fewest lines?** The figure shows a product of 8 x 8 numbers, small enough to watch. A line holds
+# four numbers, and the cache has room for six lines. You start in the middle of `ijk`. Move `step` a few steps with
+# the arrow keys, then change `order`.
 
 # %%
 from course.figures import widgets
@@ -995,13 +1036,13 @@ widgets.explore(
 )
 
 # %% [markdown]
-# In `ijk` the inner loop walks down a column of `w`. Each step loads a line and uses one of its four numbers. Eight steps later
-# the next number is wanted, and the line is gone: 512 loads for `w`, 656 in all. In `ikj` the inner loop walks along rows and
-# uses all four numbers of a line before it leaves it: 128 loads for `w`, 160 in all. `jki` walks down two matrices at once and
-# loads 1,088.
+# In `ijk` the inner loop walks down a column of `w`. Each step loads a line and uses one of its four numbers. When
+# the next number of that line is needed, eight steps later, the line has left the cache. That makes 512 loads for
+# `w`, and 656 in all. In `ikj` the inner loop walks along rows and uses all four numbers of a line before it leaves
+# the line: 128 loads for `w`, 160 in all. `jki` walks down the columns of two matrices at once and loads 1,088 lines.
 #
-# **Yours**: the product in the order that loads the fewest, `ikj`: for each `i`, each `k`, and innermost each `j`. It sets `out` to
-# 0.0 first, and then adds to it.
+# **Yours**: the product in the order that loads the fewest, `ikj`: for each `i`, each `k`, and innermost each `j`.
+# Set `out` to 0.0 first, then add to it.
 
 
 # %%
@@ -1012,7 +1053,7 @@ def matmul_ikj(out, x, w):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>Three loops, i, k, j, and one line within. What does <code>out</code> hold when you
+# <details><summary>Hint</summary>Three loops, i, k, j, with one line inside. What does <code>out</code> hold when you
 # begin?</details>
 # <details><summary>Second hint</summary><code>out[:] = 0.0</code> first; then <code>out[i, j] += x[i, k] * w[k,
 # j]</code>.</details>
@@ -1035,8 +1076,9 @@ checks.predict(
     "Both orders, compiled, in float32 and for 512 x 512: how many times as fast is `ikj`?",
     slider=(1, 100),
     answer=(8, 80),
-    because="Along a row, whole cache lines are used, and neighbours do not wait for each other: the compiler takes as many "
-    "as there are lanes, which differs from machine to machine. Down a column it can do neither.",
+    because="Along a row, whole cache lines are used. Also, neighbouring results do not wait for each other, so the "
+    "compiler computes as many at once as the processor has lanes. Down a column it can do neither. How much this saves "
+    "differs from machine to machine.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -1046,12 +1088,14 @@ slow, fast = timed(lambda: ijk(out, x, w), 1), timed(lambda: ikj(out, x, w), 1)
 print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms: {slow / fast:.0f} times as fast")
 
 # %% [markdown]
-# The same sums, in another order. (`more/02_matmul` goes on, to the machine's peak.) The planner of `matmul` refuses inner sizes
-# that differ. A backward pass wants products such as xᵀ · x, and no copy of x turned round: with `transpose_x` it is only read in
-# another order.
+# Both compute the same sums, and each sum runs over `k` upwards. ([more/02_matmul](more/02_matmul.ipynb) goes on from
+# here, to the machine's peak.)
+#
+# The planner of `matmul`, in the next cell, refuses inner sizes that differ. A backward pass needs products such as
+# xᵀ · x. With `transpose_x` the kernel reads `x` with its axes exchanged, and no copy is made.
 
 
-# %%
+# %% tags=["hide-input"]
 #| export whole
 def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     """out[m, n] = x[m, k] @ w[k, n]; either may be given transposed, and is then read so, not copied."""
@@ -1081,7 +1125,7 @@ except ValueError as error:
 launch("matmul", None, table, table, transpose_x=True).numpy().tolist()
 
 # %% [markdown]
-# The table is full:
+# Now the table is full:
 
 # %%
 KERNELS
@@ -1091,12 +1135,12 @@ KERNELS
 #
 # ## Your own kernel (8 min)
 #
-# A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, with no branch. Put it into the table, and
-# every level above runs it. The door for that is `use`, a *context manager*: what stands before `yield` runs when the `with`
-# block begins, what stands under `finally` when it ends, by an error too.
+# A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, which has no branch. Put it into the
+# table, and every level above runs it. `use` does this inside a `with` block. It is a *context manager*: the part
+# before `yield` runs when the block begins. The part under `finally` runs when the block ends, also after an error.
 #
-# A kernel of yours may reach past an array's end. So in the block every index is checked. (KERNEL_TRIALS is a list for a package
-# that tries a kernel before it is used.)
+# Your kernel may contain a mistake and reach past the end of an array. So every index is checked inside the block.
+# (KERNEL_TRIALS is empty here. A package may add functions to it that try a kernel before it is used.)
 
 
 # %%
@@ -1108,21 +1152,17 @@ KERNEL_TRIALS = []  # trial(op, kind, function, before): raises ValueError where
 
 @contextmanager
 def use(op, kind, function):
-    """Inside this `with` block, `function` is the kernel of `op` for that kind of device, on every level above.
-
-    Raises LookupError where there is none to replace, and what KERNEL_TRIALS raise.
-    """
-    before, here = kernel_of(op, kind), KINDS[kind]
-    compiler = here.compiler
+    """In a `with` block: `function` is the kernel of `op` on that kind of device. Raises LookupError if it had none."""
+    before, compiler = kernel_of(op, kind), KINDS[kind].compiler
     try:
         for trial in KERNEL_TRIALS:
             trial(op, kind, function, before)
         if not KERNEL_TRIALS:
-            here.compiler = functools.partial(compiler, boundscheck=True)
+            KINDS[kind].compiler = functools.partial(compiler, boundscheck=True)
         kernel(op, kind)(function)
         yield
     finally:
-        here.compiler = compiler
+        KINDS[kind].compiler = compiler
         kernel(op, kind)(before)
 
 
@@ -1132,7 +1172,7 @@ checks.predict(
     "On which input does `x * (x > 0)` differ from relu, which is `0 if x <= 0 else x`?",
     choices=["on none", "on 0", "on -infinity", "on very large numbers"],
     answer="on -infinity",
-    because="-infinity times 0 is not a number (NaN). Relu makes 0 of it. (A NaN stays a NaN in both.)",
+    because="-infinity times 0 is NaN, where relu gives 0. (A NaN stays a NaN in both.)",
 )
 
 
@@ -1147,8 +1187,9 @@ with use("relu", "cpu", no_branch):
     print("the new one ", launch("relu", None, hard).numpy())
 
 # %% [markdown]
-# One number of six (-0 is equal to 0), and a training run that meets it is lost. So a kernel should be tried on hard inputs
-# before it runs: `more/02_trial` does that, refuses this one, and says why. Here is one that is right:
+# One number of six differs. (-0 is equal to 0.) If a training run meets it, NaN spreads through every sum and the run
+# is lost. So a kernel should be tried on hard inputs before it is used. [more/02_trial](more/02_trial.ipynb) does
+# that: it refuses this kernel and says why. Here is one that is right:
 
 
 # %%
@@ -1161,17 +1202,19 @@ with use("relu", "cpu", mine):
 print(KERNELS["relu", "cpu"] is mine)
 
 # %% [markdown]
-# Level 5 will train a net with `model.fit`. In such a block it runs your relu, too: every level above comes down to the table.
+# Level 5 will train a net with `model.fit`. Inside such a block `fit` runs your relu, because every level above looks
+# its kernels up in this table.
 #
-# The course's own relu is `select(x <= 0.0, 0.0, x)`, which also works where no number is known yet, in notebook 01's programs. `mine`
-# asks with `if`, so with it the levels above run op by op: the same numbers, more slowly. Level 3 says so.
+# The course's own relu is `select(x <= 0.0, 0.0, x)`. `select` also works in notebook 01's programs, which are
+# written before any number is known. The `if` in `mine` needs to know the number. So with `mine`, level 3 runs a step
+# op by op: the numbers are the same, the step is slower, and level 3 says so.
 #
-# ## The two tasks on this level (16 min)
+# ## The two tasks on this level (17 min)
 #
 # ### Data
 #
-# The same as on level 1: 400 points around a known plane, and the penguins. A row of `batches` holds the ten row numbers of one
-# step.
+# The data are those of level 1: 400 points around a known plane, and the penguins. Each row of `batches` holds the
+# ten row numbers of one step.
 
 # %%
 task = tasks.linear()
@@ -1180,8 +1223,9 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # %% [markdown]
 # ### Model and training
 #
-# A step is now a list of launches. Each works on a whole batch and leaves its result in a new buffer (`None`). The gradients
-# are still written by hand, as on level 1: `backward` is the forward pass read from the end, each slope multiplied by the next.
+# A step is now a list of launches. Each works on a whole batch, and `None` gives its result a new buffer. The
+# gradients are still written by hand, as on level 1: `backward` is the forward pass read from its end, each slope
+# multiplied by the next.
 
 # %%
 #| export tasks
@@ -1198,9 +1242,9 @@ def linear_forward(x, w, b):
 
 
 # %% [markdown]
-# Now the step. `place` is the device where numbers are put, `cpu:0` unless somebody says otherwise. `n` and `g` are the batch's
-# size and 1/n, as arrays of one number, because a launch takes buffers. `de` is notebook 01's slope, g·e + g·e. The marks
-# `# forward`, `# loss`, `# backward` and `# update` are those of level 1.
+# Now the step. `place` is the device that holds the numbers: `cpu:0`, unless you choose another. `n` and `g` are the
+# batch's size and 1/n, as arrays of one number, because a launch takes buffers. `de` is notebook 01's slope, g·e +
+# g·e. The marks `# forward`, `# loss`, `# backward` and `# update` are those of level 1.
 
 
 # %%
@@ -1238,7 +1282,7 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 
 
 # %% [markdown]
-# Level 1 ran one program, row after row. This level makes fourteen launches a step, each on a whole batch.
+# Level 1 ran one program, row after row. This level makes fourteen launches per step, each on a whole batch.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -1246,7 +1290,7 @@ checks.predict(
     "Are the losses of the two levels equal?",
     choices=["to about 12 digits", "to the last bit"],
     answer="to the last bit",
-    because="Every sum takes the same numbers in the same order, whether the loop over rows stands outside or inside.",
+    because="Every sum takes the same numbers in the same order, whether the loop over rows is outermost or innermost.",
 )
 
 # %%
@@ -1260,6 +1304,9 @@ print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% [markdown]
 # ### Result
+#
+# The title of each curve gives the mean of the last 50 losses. A single loss, like the last one above, comes from ten
+# rows and may lie well above or below that mean.
 
 # %%
 figures.regression(task, fit)
@@ -1271,9 +1318,9 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %% [markdown]
 # ### The second task: a net
 #
-# The net of level 1 as launches. `dnn_forward` is three times the line, each with its activation. `dnn_backward` goes through
-# the layers from the last to the first: each has a product and a sum for its own gradients, and a product that hands the slope
-# on to the layer before.
+# Now level 1's net, as launches. `dnn_forward` applies the line three times, each time followed by an activation.
+# `dnn_backward` goes through the layers from the last to the first. Each layer needs a product and a sum for its own
+# gradients, and a product that passes the slope on to the layer before.
 
 
 # %%
@@ -1287,7 +1334,7 @@ def dnn_forward(x, weights):
 
 
 def dnn_backward(dz, inputs, weights):
-    """The gradients [dw1, db1, dw2, db2, dw3, db3] from that of the last layer's z."""
+    """The gradients [dw1, db1, dw2, db2, dw3, db3], from `dz`, the slope at the last layer's z[n, 1]."""
     gradients = []
     for k in (2, 1, 0):
         dw = launch("matmul", None, inputs[k], dz, transpose_x=True)
@@ -1299,8 +1346,8 @@ def dnn_backward(dz, inputs, weights):
 
 
 # %% [markdown]
-# Around them stands `dnn_classifier`, folded: it is `linear_regression` again, with these two calls and the loss between them.
-# There `hit` is y·log c, `miss` is (1 − y)·log(1 − c), and clip keeps c away from 0 and 1, where its log would be infinite.
+# `dnn_classifier`, in the next cell, is `linear_regression` again, with these two calls and the loss between them.
+# You may skip it. In its loss, `hit` is y·log c and `miss` is (1 − y)·log(1 − c).
 
 
 # %% tags=["hide-input"]
@@ -1343,7 +1390,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
 
 
 # %% [markdown]
-# And again level 1 is met to the last bit:
+# Again the losses and weights equal level 1's to the last bit:
 
 # %%
 rings = tasks.rings()
@@ -1354,7 +1401,7 @@ print("weights equal:", all((p == q).all() for p, q in zip(ring_fit.weights, bel
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# The same function on the penguins: is it a female or a male?
+# The same function on the penguins: is a bird female or male?
 
 # %%
 sex = tasks.penguins_sex()
@@ -1362,7 +1409,8 @@ sex_fit = dnn_classifier(*sex[:2], *sex[4:7])
 figures.confusion(sex, sex_fit)
 
 # %% [markdown]
-# And with your relu? The training never mentions it, but each of its launches looks into the table:
+# And with your relu? The training code does not mention it, but each of its launches looks its kernel up in the
+# table:
 
 # %%
 with use("relu", "cpu", mine):
@@ -1370,9 +1418,12 @@ with use("relu", "cpu", mine):
 print("losses equal:", bool((again.losses == sex_fit.losses).all()))
 
 # %% [markdown]
-# ## What this level cost (9 min)
+# **A good place to stop.** Both tasks train by launches, and their losses are those of level 1.
 #
-# As on level 1 we count first. A thousand steps are launched, and each launch adds to its plan:
+# ## What this level cost (10 min)
+#
+# As on level 1, we count first. Each launch is counted by its plan, and `counted` adds them up. We run a thousand
+# steps:
 
 # %%
 from course import compare
@@ -1380,7 +1431,7 @@ from course import compare
 short = task._replace(batches=task.batches[:1000])
 counts = counted(lambda: linear_regression(*short[:2], *short[4:7]))
 launches, nbytes = (count / 1000 for count in counts)
-print(f"{launches:.0f} launches and {nbytes:,.0f} bytes a step")
+print(f"{launches:.0f} launches and {nbytes:,.0f} bytes per step")
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -1388,12 +1439,12 @@ checks.predict(
     "On level 1 such a step took about 0.05 µs. How many times as long does it take here?",
     choices=["about 2", "about 30", "several hundred"],
     answer="several hundred",
-    because="Fourteen launches of one to three microseconds, with Python between them: 30 to 50 µs. Level 1 makes one call "
-    "for all 8,000 steps. The ten rows themselves take no longer than before.",
+    because="Fourteen launches of one to three microseconds each, with Python between them, take 30 to 50 µs. Level 1 "
+    "makes one call for all 8,000 steps. The arithmetic on the ten rows takes no longer than before.",
 )
 
 # %% [markdown]
-# What does one launch cost, however small? We time an addition of two single numbers, and predict the step from it.
+# How much does the smallest launch cost? We time an addition of two single numbers, and predict the step from it.
 
 # %% tags=["nbval-ignore-output"]
 one, out = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8")
@@ -1403,19 +1454,21 @@ print(f"a launch costs {t_launch * 1e6:.1f} µs")
 compare.cost(linear_regression, task, launches, nbytes, predicted)
 
 # %% [markdown]
-# The prediction is too low. Why? The same training again, with a `launch` that looks at the clock:
+# The prediction is too low. Why? Here is the same training again, with a `launch` that measures the time of each op:
 
 # %% tags=["nbval-ignore-output"]
 compare.by_op(linear_regression, short)
 
 # %% [markdown]
-# We had timed the cheapest launch: one number, into an `out` that stood ready. The step's launches make new buffers, and a
-# product does more. The rest is Python and the clock. Level 3 will first add to that, and then win it back.
+# We had timed the cheapest launch: it adds one number, into an `out` that is already there. The launches of a step
+# make new buffers, and a product is more work. The rest is Python, and the measuring itself. Level 3 will first add
+# to this cost and then remove nearly all of it.
 #
 # ### Side by side with level 1
 #
-# Here are both levels, mark by mark; a click on *Two rings* shows the net. Read the row *backward*. (Where a level goes op by op, it
-# takes over from level 1 for the last thousand steps of the line, and for the last hundred of the net.)
+# Here are both levels, mark by mark. A click on *Two rings* shows the net. Read the row *backward*. (Level 2 would
+# take long for all steps. So it runs only the last thousand steps of the line and the last hundred of the net, and
+# level 1 runs those before.)
 
 # %%
 line = compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000)
@@ -1425,30 +1478,32 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # Level 1 keeps its sums in registers. Each kernel of level 2 reads and writes whole buffers.
 #
-# Who else has such a table? (From notebook 03 on their programs run on yours.)
+# Other frameworks have such a table, too. (From notebook 03 on, their programs run on yours.)
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
 # | an op is a name | `tf.raw_ops.AddV2` | `torch.ops.aten.add` | `"add"` |
-# | who has a kernel | `REGISTER_KERNEL_BUILDER` (C++) | `TORCH_LIBRARY_IMPL` (C++) | `KERNELS` |
+# | enter a kernel | `REGISTER_KERNEL_BUILDER` (C++) | `TORCH_LIBRARY_IMPL` (C++) | `kernel("add")` |
 # | run one | inside the runtime | the dispatcher | `launch("add", out, x, y)` |
 #
 # ## Exercises (optional)
 #
-# As in notebook 01: fill the stub, run, and read what the check says. A kernel runs as Python first and is then compiled, with
-# every index checked, in float64 and in float32. What lies in its result before it runs is not 0.
+# As in notebook 01, fill in the stub, run the cell, and read what the check says. The check runs your kernel as
+# Python first. Then it compiles it, with every index checked, in float64 and in float32. The result's buffer does not
+# hold zeros before the kernel runs.
 #
 # ### 02-1 · The longer side first
 #
-# A scalar function for the hypotenuse, √(x² + y²). In float32, x = 10²⁵ has no square: the largest number is 3.4·10³⁸. But the
-# hypotenuse has a place there. So take the longer side out of the root:
+# Write a scalar function for the hypotenuse, √(x² + y²). In float32, x = 10²⁵ has no square, because the largest
+# float32 is 3.4·10³⁸. But the hypotenuse itself is small enough. So take the longer side out of the root:
 #
 # ```
 # √(long² + short²)  =  long · √(1 + (short / long)²)
 # ```
 #
-# (About 4 lines. Hint: `abs`, `max` and `min` work in kernels, and so does `math.sqrt`. What if both sides are 0? A function for
-# programs, too, would use `select` for `max` and `min`, and `sqrt` of `levels.hardware`.)
+# (About 4 lines. Hint: `abs`, `max`, `min` and `math.sqrt` work in kernels. What if both sides are 0? A function that
+# is to work in notebook 01's programs, too, would use `select` instead of `max` and `min`, and `sqrt` of
+# `levels.hardware`.)
 
 # %%
 from course.practice import exercises
@@ -1464,12 +1519,12 @@ def hypotenuse(x, y):
 exercises.check("02-1", hypotenuse)
 
 # %% [markdown]
-# Is it right? Then `scalar("hypotenuse")(hypotenuse)` makes an op of it, and every level above can launch it.
+# When it is right, `scalar("hypotenuse")(hypotenuse)` makes an op of it, and every level above can launch it.
 #
 # ### 02-3 · Broadcasting without a copy
 #
-# A loop over the common shape needs, for each axis, how far away in memory the next number of an array lies. Where the array is
-# repeated, it is the same number again: a step of 0.
+# Suppose a loop runs over the common shape. For each axis it has to know how far away in memory an array's next
+# number lies. Where the array is repeated, the next number is the same one again: a step of 0.
 #
 # ```
 # shape          (3, 1)          (4,)          (2, 1, 4)
@@ -1493,27 +1548,37 @@ def steps_of(shape, common):
 exercises.check("02-3", steps_of)
 
 # %% [markdown]
-# NumPy calls these steps times the bytes of a number its *strides*.
+# NumPy multiplies these steps by the bytes of a number, and calls the result *strides*. (Exercise 02-2 is in
+# [more/02_matmul](more/02_matmul.ipynb).)
 #
 # ### Without a check
 #
-# - Print the loop that `add` gets for shapes `(3, 1)` and `(1, 4)`, as under *One scalar function, one loop*. Which index does each
-#   input have?
-# - `jki` loads the most lines in the picture. Write it, and time it on two matrices of 512 x 512. Is its result equal to the bit? (In
-#   float64 it is. Why?)
-# - Add an op `"reduce_product"`, in two lines as those of `reduce_sum`. What does it start at? (The product of 1 to 5 is 120.)
+# - Print the loop that `add` gets for the shapes `(3, 1)` and `(1, 4)`, as under *One scalar function, one loop*.
+#   Which index does each input have?
+# - `jki` loads the most lines in the figure. Write it, and time it on two matrices of 512 x 512. Is its result equal
+#   to the last bit? (In float64 it is. Why?)
+# - Add an op `"reduce_product"`, in two lines like those of `reduce_sum`. What does it start at? (The product of 1 to
+#   5 is 120.)
+#
+# ## What you do differently now (1 min)
+#
+# When a model is slow, look first at how many kernels a step launches and how many bytes they move, and only then at
+# the arithmetic. When an op surprises you, ask which kernel ran: the op's name, the dtype and the device decide. Fuse
+# chains of elementwise ops, so that each number is loaded and stored once. Order your loops so that the innermost one
+# walks along memory. Keep the naive version of each kernel, and compare the quick one with it to the last bit, on NaN
+# and infinity, too.
 #
 # ## Where to go from here (1 min)
 #
-# Next comes [3 · Low-level API](03_low_level.ipynb). It stands on `launch`'s look-up, and makes tensors of buffers. Beside this
-# level lie:
+# Next comes [3 · Low-level API](03_low_level.ipynb). It makes tensors of buffers, and finds its kernels in your
+# table. Beside this level lie:
 #
 # | notebook | its idea |
 # |---|---|
-# | [more/02_cache](more/02_cache.ipynb) | how a program gets a hash that cannot go stale |
+# | [more/02_cache](more/02_cache.ipynb) | how a program gets a hash that cannot become stale |
 # | [more/02_matmul](more/02_matmul.ipynb) | the matrix product at the machine's peak, and the same bits on any number of threads |
 # | [more/02_trial](more/02_trial.ipynb) | a kernel of your own is tried first, and refused with a counter-example |
-# | [more/02_reductions](more/02_reductions.ipynb) | the largest, softmax, and four sums side by side |
+# | [more/02_reductions](more/02_reductions.ipynb) | the largest number, softmax, and four sums side by side |
 # | [more/02_moves](more/02_moves.ipynb) | more rows of the table: transposes, slices, casts, rows added up by number |
 # | [more/02_random](more/02_random.ipynb) | random numbers without a state |
 # | [more/02_machines](more/02_machines.ipynb) | the same scalar functions on two more kinds of device, a GPU and a TPU |

@@ -15,7 +15,7 @@ HINTS = {  # what the message must say of these
     ("03-1", "no unbroadcast"): "db: no_unbroadcast, for x[3, 2], w[2, 4] and b[1, 4], gives float64[3, 4]",
     ("03-1", "right only for symmetric w"): "it multiplies by w: turn w round",
     ("03-1", "right only for square w"): "inner sizes 4 and 2 differ",
-    ("03-1", "ignores the dtype"): "float32 and float64 do not mix",
+    ("03-1", "ignores the dtype"): "all need the same dtype",
     ("03-1", "a mean"): "it divides by the rows: that is a mean",
     ("03-1", "beside the door"): "no tape heard of it",
     ("03-2", "right only for one number"): "`if` becomes where(mask, x, y)",

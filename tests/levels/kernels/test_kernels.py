@@ -370,7 +370,10 @@ TWICE = CPU.put(np.ones(2))
     [
         (lambda: run("ad", np.ones(1), np.ones(1)), "did you mean 'add'"),
         (lambda: run("add", np.ones(2), np.ones(3)), r"\(2,\) and \(3,\) do not broadcast"),
-        (lambda: run("add", np.ones(2), np.ones(2, "f4")), "float32 and float64 do not mix"),
+        (
+            lambda: run("add", np.ones(2), np.ones(2, "f4")),
+            r"^add: the inputs are float64\[2\] and float32\[2\], in this order; all need the same dtype, so cast one",
+        ),
         (lambda: launch("add", None, np.ones(2), np.ones(2)), "works on live buffers"),
         (lambda: run("matmul", np.ones((2, 3)), np.ones((2, 3))), "inner sizes 3 and 2 differ"),
         (lambda: run("matmul", np.ones(3), np.ones((3, 1))), "two axes"),

@@ -34,7 +34,7 @@ def test_python_floats_are_float32_and_whole_numbers_int64():
     assert tf.constant(2, shape=(2, 3)).numpy().tolist() == [[2, 2, 2], [2, 2, 2]]
     with pytest.raises(TypeError, match="text"):
         tf.constant("hello")
-    with pytest.raises(TypeError, match="do not mix"):
+    with pytest.raises(TypeError, match="need the same dtype"):
         tf.constant([1.0]) + tf.constant([1])
 
 
