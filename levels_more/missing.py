@@ -228,8 +228,27 @@ def refusing(what, cures):
     return find
 
 
-_OURS = "TensorStream at dtype_of functions known_now nested recorded recording room set_seed shown small_room".split()
-_OURS += "data_pipeline optimizers serialization storage variables".split()  # files of `torch` and of `tensorflow`
+_OURS = [
+    "TensorStream",
+    "at",
+    "dtype_of",
+    "functions",
+    "known_now",
+    "nested",
+    "recorded",
+    "recording",
+    "room",
+    "set_seed",
+    "shown",
+    "small_room",
+]
+_OURS += [
+    "data_pipeline",
+    "optimizers",
+    "serialization",
+    "storage",
+    "variables",
+]  # files of `torch` and of `tensorflow`
 
 
 def _belongs(place, name, value):
