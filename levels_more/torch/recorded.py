@@ -51,6 +51,9 @@ class dtype:
         self.dtype = kind
         return self
 
+    def __reduce__(self):
+        return dtype, (self.dtype.str,)
+
     kind, itemsize = property(lambda self: self.dtype.kind), property(lambda self: self.dtype.itemsize)
     is_floating_point = property(lambda self: self.kind == "f")
 

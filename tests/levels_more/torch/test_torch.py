@@ -2,6 +2,7 @@
 
 import copy
 import math
+import pickle
 import subprocess
 import sys
 import threading
@@ -713,6 +714,7 @@ def test_a_tensor_of_so_many_numbers():
 
 
 def test_a_dtype_is_one_object():
+    assert copy.deepcopy({"dtype": torch.float32})["dtype"] is pickle.loads(pickle.dumps(torch.float32)) is torch.float32
     assert torch.ones(1).dtype is torch.float32 and torch.tensor([1]).dtype is torch.long is torch.int64
     assert repr(torch.ones(2, 3).shape[:1]) == "torch.Size([2])"
 
