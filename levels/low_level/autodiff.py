@@ -10,7 +10,7 @@ from .tensors import DOOR, Run, Variable, _as_tensors, apply, as_tensor
 
 
 class _Tape(Run):
-    """Stands at the door in a `with` block, passes on whatever comes, and writes each op down."""
+    """The interpreter in a `with` block: it passes on whatever comes, and writes each op down."""
 
     def __init__(self, persistent=False):
         self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
@@ -152,12 +152,12 @@ class GradientTape(_Tape):
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
         tensors = _as_tensors((target, *sources))
-        for k, (given, x) in enumerate(zip((target, *sources), tensors), -1):
-            name = ("gradient: the target" if k < 0 else "gradient: source {}").format
+        names = ["the target", *(f"source {k}" for k in range(len(sources)))]
+        for name, given, x in zip(names, (target, *sources), tensors):
             if x.spec.dtype.kind != "f":
-                raise TypeError(f"{name(k)} is {x.dtype}; only floats have a gradient")
+                raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
             if isinstance(given, Variable) and self.variables.get(given, x) is not x:
-                raise ValueError(f"{name(k)} was assigned while the tape was open; assign after the gradient")
+                raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None  # the walk is not written down
         try:
             return quickest_walk(records, tensors[0], tensors[1:])

@@ -107,9 +107,6 @@ def check_fits(graph):
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
 
 
-_LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
-
-
 def _write(graph, parts, batch, load, total_of):
     """The program of any number of steps, and whose its arrays are. Its words: steps, rows, batches, results, these."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
@@ -156,11 +153,16 @@ def _write(graph, parts, batch, load, total_of):
     return a.assemble(), list(arrays)
 
 
+_LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
+
+
 class RowProgram:
     """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it.
 
     Raises NoProgram, when it is made, for a graph that does not split into rows, or has too much in each.
     """
+
+    load = staticmethod(Assembler.load)  # load(a, batches, step, i): the row numbers of a batch
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
@@ -179,11 +181,6 @@ class RowProgram:
         self.locks = LockAll(self.variables)
         self.specs, self.every = [x.spec for x in graph.outputs], np.arange(batch, dtype=np.int64)
         self.once = 1, batch, self.every.ctypes.data
-
-    @staticmethod
-    def load(a, batches, step, i):
-        """The row numbers batches[step, i], as the program reads them."""
-        return a.load(batches, step, i)
 
     @staticmethod
     def totals(a, sums):
