@@ -90,8 +90,7 @@ class _Programs:
     def traced(self, signature, over):
         """The graph of the function, and what the function returned.
 
-        Raises ValueError if each call of the function makes new variables. With `over`, also if a result is not a
-        single number.
+        Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
         """
         graph, result, made = trace(self.python, signature)
         if made:  # once is enough: a layer builds itself on its first call
@@ -120,7 +119,7 @@ def _packed(outs, result):
 class Function(_Programs):
     """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
 
-    Raises TypeError for what is no function, and for arguments that can be no key.
+    Raises TypeError for what is no function, and for arguments that cannot be a key.
     """
 
     def __call__(self, *args):
@@ -134,14 +133,16 @@ class Function(_Programs):
     def over(self, *args):
         """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
 
-        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises
-        ValueError for arrays that have not as many rows.
+        The last batch may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises
+        ValueError for arrays that differ in their number of rows.
         """
         *args, batches = args or [None]
         args = [as_tensor(x) for x in args]
         rows = {x.spec.shape[:1] for x in args}
         if len(rows) != 1 or () in rows:
-            raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
+            raise ValueError(
+                f"over: {', '.join(str(x.spec) for x in args)}; expected arrays with the same number of rows"
+            )
         (count,), outs = rows.pop(), []
         parts = [row_numbers("over: batches", part, count) for part in even(batches)]
         if DOOR.stands is not RUN:

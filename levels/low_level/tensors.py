@@ -155,7 +155,7 @@ class Variable(Storage, Operators):
         return self.value.numpy()
 
     def assign(self, value):
-        """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""
+        """Name another tensor; results of the old one stay. Raises ValueError unless shape, dtype and device stay."""
         value = value if type(value) is Tensor else as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")

@@ -1,14 +1,16 @@
 # %% [markdown]
 # # 3 · Low-level API
 #
-# **In this notebook every operation goes through one function. What you install there can run the operation, record it for a
-# gradient, or write it down for a compiler.**
+# **In this notebook every operation goes through one function. What you install there can run the operation, record
+# it for a gradient, or write it down for a compiler.**
 #
-# This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and `torch.compile`.
+# This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and
+# `torch.compile`.
 #
-# You need four terms from the levels below. A **buffer** is memory with a shape and a dtype. Its **Spec** is everything about
-# it except the numbers. A **kernel** is one device's program for an op. A **plan** says which kernel an op will run, and the Spec
-# of the result. Level 1 was the ground of our house, level 2 the clay. Tensors are the **bricks**.
+# You need four terms from the levels below. A **buffer** is memory with a shape and a dtype. Its **Spec** is
+# everything about it except the numbers. A **kernel** is one device's program for an op. A **plan** says which kernel
+# an op will run, and the Spec of the result. Level 1 was the ground of our house, level 2 the clay. Tensors are the
+# **bricks**.
 
 # %%
 from course import build, figures, tasks
@@ -35,20 +37,20 @@ checks.predict(
     "What is `f(2 + 1e-20j).imag / 1e-20`?",
     choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
     answer="12, to the last digit",
-    because="A complex number keeps its two parts apart, so 1e-20 is not lost beside 2. (2 + εi)³ = 8 + 12εi - 6ε² - ε³i: "
-    "the slope is the factor of εi.",
+    because="A complex number keeps its two parts apart, so 1e-20 is not lost beside 2. "
+    "(2 + εi)³ = 8 + 12εi - 6ε² - ε³i: the slope is the factor of εi.",
 )
 
 # %%
 f(2 + 1e-20j).imag / 1e-20
 
 # %% [markdown]
-# The complex number carried a derivative through `f`, and `f` did not have to know
-# ([Squire and Trapp, 1998](https://doi.org/10.1137/S003614459631241X)). That is the idea of this level: we run the same program on
+# The complex number carried a derivative through `f`, and `f` did not have to know ([Squire and Trapp,
+# 1998](https://doi.org/10.1137/S003614459631241X)). That is the idea of this level: we run the same program on
 # numbers that do a little more. Ours will write each operation down, and then we read that record backwards.
 #
-# Below is a PyTorch program in which nobody derives a gradient. Only its import has been changed, so that it runs on our levels.
-# **In this notebook you build what finds its gradients.** You need not follow the program yet;
+# Below is a PyTorch program in which nobody derives a gradient. Only its import has been changed, so that it runs on
+# our levels. **In this notebook you build what finds its gradients.** You need not follow the program yet;
 # [more/03_torch](more/03_torch.ipynb) runs it.
 
 # %%
@@ -59,9 +61,10 @@ framework_programs.here("torch", "low", "linear")
 # %% [markdown]
 # ## The door (8 min)
 #
-# On level 2 we launched kernels by name. Now the operators of a type shall do that. For `x * w`, Python calls a method of `x`. The
-# methods below pass the *name* of the op, and its inputs, to one function. We call this function the **door**, since every op
-# has to go through it. Our first door takes notes. (With `None`, `launch` finds memory for the result.)
+# On level 2 we launched kernels by name. Now the operators of a type shall do that. For `x * w`, Python calls a
+# method of `x`. The methods below pass the *name* of the op, and its inputs, to one function. We call this function
+# the **door**, since every op has to go through it. Our first door takes notes. (With `None`, `launch` finds memory
+# for the result.)
 
 # %%
 from levels.hardware import pool
@@ -95,8 +98,8 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 (x * w + b).buffer.numpy(), notes
 
 # %% [markdown]
-# 3·2 + 1 is 7, and the door has seen both ops. So the door is the one place where we can decide what happens to an op. In the rest
-# of this level, three **interpreters** decide it in turn:
+# 3·2 + 1 is 7, and the door has seen both ops. So the door is the one place where we can decide what happens to an
+# op. In the rest of this level, three **interpreters** decide it in turn:
 #
 # ```
 #                     ┌──▶  run:    runs each op; a tensor comes back
@@ -121,9 +124,9 @@ from levels.support.operators import SeveralOps
 from levels.support.storage import CREATED, LockAll, Storage, address_of, pinned_address, renamed
 
 # %% [markdown]
-# The first interpreter runs each op at once. Its `do` is level 2's `launch`, into a new tensor. A model also has **variables**. A
-# variable names one tensor now and another one later. So the interpreter is asked, too, which tensor a variable names (`read`), and
-# is told to let it name another (`assign`).
+# The first interpreter runs each op at once. Its `do` is level 2's `launch`, into a new tensor. A model also has
+# **variables**. A variable names one tensor now and another one later. So the interpreter is asked, too, which tensor
+# a variable names (`read`), and is told to let it name another (`assign`).
 
 
 # %%
@@ -145,8 +148,9 @@ class Run:
 
 
 # %% [markdown]
-# The door itself is called `apply`. It makes tensors of inputs that are not tensors yet, as the 2.0 in `x * 2.0`. Then it looks up
-# the plan with your `planned` of level 2, and hands the op to the interpreter that `DOOR.stands` names. Each thread has its own.
+# The door itself is called `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x *
+# 2.0`. Then it looks up the plan with your `planned` of level 2, and hands the op to the interpreter that
+# `DOOR.stands` names. Each thread has its own.
 
 
 # %%
@@ -169,12 +173,13 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Operators, and numbers that come in (18 min, optional)
+# ## Operators and constants (18 min, optional)
 #
 # Run these cells and go on, or read how `1.0 - x` finds the door, and which dtype a number gets.
 #
-# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. For `1.0 - x`, Python
-# asks the number first. The number does not know tensors, so Python then asks `x`. `sides` makes both methods.
+# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. For `1.0 -
+# x`, Python asks the number first. The number does not know tensors, so Python then asks `x`. `sides` makes both
+# methods.
 
 
 # %%
@@ -218,11 +223,12 @@ class Tensor(Operators, Buffer):
 
 
 # %% [markdown]
-# Some operators need several ops, such as `x[0]` and `x > y`. They are rows of the table `OPERATORS`, which is empty here;
-# [more ops](more/03_more_ops.ipynb) fills it. The base class `SeveralOps`, from `levels/support`, has the methods that look into
-# the table, and `float(x)` and the like.
+# Some operators need several ops, such as `x[0]` and `x > y`. They are rows of the table `OPERATORS`, which is empty
+# here; [more ops](more/03_more_ops.ipynb) fills it. The base class `SeveralOps`, from `levels/support`, has the
+# methods that look into the table, and `float(x)` and the like.
 #
-# Next, numbers become tensors. The heart of `_placed` is level 1's `put`; the rest of it refuses what would lose digits.
+# Next, numbers become tensors. The heart of `_placed` is level 1's `put`; the rest of it refuses what would lose
+# digits.
 
 
 # %%
@@ -244,8 +250,8 @@ def _placed(array, dtype, device):
 
 
 # %% [markdown]
-# `constant` decides the dtype: an array keeps its own, and Python's floats become float32. To tell them apart in a list of
-# lists, it looks at the first number inside.
+# `constant` decides the dtype: an array keeps its own, and Python's floats become float32. To tell them apart in a
+# list of lists, it looks at the first number inside.
 
 
 # %%
@@ -263,8 +269,8 @@ def constant(values, dtype=None):
 
 
 # %% [markdown]
-# In an expression such as `x * 2.0`, the number takes the dtype of the tensor beside it. `as_tensor` does this for one value, and
-# `_as_tensors` for all inputs of an op. A variable is read, through the interpreter.
+# In an expression such as `x * 2.0`, the number takes the dtype of the tensor beside it. `as_tensor` does this for
+# one value, and `_as_tensors` for all inputs of an op. A variable is read, through the interpreter.
 
 
 # %%
@@ -386,11 +392,12 @@ def _whole(axis):
 
 
 # %% [markdown]
-# ## Numbers come in, variables stay (3 min)
+# ## Variables (3 min)
 #
-# From here on, `constant` makes a tensor of numbers, and a tensor never changes. What changes in a model is a **variable**
-# (`tf.Variable` · `torch.nn.Parameter`). It asks the interpreter for its value, and `assign` goes to the interpreter, too. Its base
-# class `Storage`, from `levels/support`, holds the tensor that it names, behind a lock for threads.
+# From here on, `constant` makes a tensor of numbers, and a tensor never changes. What changes in a model is a
+# **variable** (`tf.Variable` · `torch.nn.Parameter`). It asks the interpreter for its value, and `assign` goes to the
+# interpreter, too. Its base class `Storage`, from `levels/support`, holds the tensor that it names, and a lock, so
+# that threads can share it.
 
 
 # %%
@@ -410,7 +417,7 @@ class Variable(Storage, Operators):
         return self.value.numpy()
 
     def assign(self, value):
-        """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""
+        """Name another tensor; results of the old one stay. Raises ValueError unless shape, dtype and device stay."""
         value = value if type(value) is Tensor else as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
@@ -427,17 +434,17 @@ x * w + b
 #
 # ## The chain rule, drawn (1 min)
 #
-# Take one neuron and one row, as in notebook 01: the prediction is `z = x·w + b`, the error `e = z - y`, the loss `l = e²`. How
-# does the loss change when `w` does? With x = 3, w = 2, b = 1 and y = 5 the error is 2:
+# Take one neuron and one row, as in notebook 01: the prediction is `z = x·w + b`, the error `e = z - y`, the loss `l
+# = e²`. How does the loss change when `w` does? With x = 3, w = 2, b = 1 and y = 5 the error is 2:
 #
 # ```
 #        × x = 3              × 2e = 4
 #   w ───────────▶  e  ───────────────▶  l
 # ```
 #
-# If `w` moves by a little, `e` moves 3 times as far. If `e` moves, `l` moves 4 times as far. So `l` moves 3 · 4 = 12 times as far
-# as `w`. That is the chain rule: the factors multiply. As code, read from the bottom up (`dz` is the slope of the loss in `z`, and
-# `dl` is 1):
+# If `w` moves by a little, `e` moves 3 times as far. If `e` moves, `l` moves 4 times as far. So `l` moves 3 · 4 = 12
+# times as far as `w`. That is the chain rule: the factors multiply. As code, read from the bottom up (`dz` is the
+# slope of the loss in `z`, and `dl` is 1):
 #
 # | forward line | backward line | in numbers |
 # |---|---|---|
@@ -445,14 +452,14 @@ x * w + b
 # | `e = z - y` | `dz = de` | 4 |
 # | `l = e * e` | `de = dl * 2 * e` | 1 · 4 = 4 |
 #
-# Derived by hand, the slope is exact, but a person has to derive it. Notebook 01's nudge needs no person, but it rounds. We want
-# an exact slope that nobody has to derive.
+# Derived by hand, the slope is exact, but a person has to derive it. Notebook 01's nudge needs no person, but it
+# rounds. We want an exact slope that nobody has to derive.
 #
 # ## The tape (7 min)
 #
-# The second interpreter is installed by a `with` block. It passes each op on to `below`, the interpreter that was there before, and
-# writes a record: the op's name, its inputs, its attributes and its result. (It also keeps the value of each variable that was
-# read, for a check later.)
+# The second interpreter is installed by a `with` block. It passes each op on to `below`, the interpreter that was
+# there before, and writes a record: the op's name, its inputs, its attributes and its result. (It also keeps the
+# value of each variable that was read, for a check later.)
 
 # %%
 #| export autodiff
@@ -497,13 +504,14 @@ with _Tape() as tape:
 [op for op, *_ in tape.records]
 
 # %% [markdown]
-# The tape holds four ops, in the order in which they ran. To differentiate, we read the list from the end. Each op has to answer one
-# question: if the loss changes by `dy` per unit of the op's *result*, by how much does it change per unit of an *input*? The answer
-# is a backward line of the table above. As a function it is called a **vjp** (vector-Jacobian product).
+# The tape holds four ops, in the order in which they ran. To differentiate, we read the list from the end. Each op
+# has to answer one question: if the loss changes by `dy` per unit of the op's *result*, by how much does it change
+# per unit of an *input*? The answer is a backward line of the table above. As a function it is called a **vjp**
+# (vector-Jacobian product).
 #
-# Take `y = a·b`. A unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So the gradient of `a` is `dy·b`, and
-# that of `b` is `dy·a`. The table has one row per op, with one function per input. (Read the first three rows; the others work the
-# same way.)
+# Take `y = a·b`. A unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So the gradient of `a`
+# is `dy·b`, and that of `b` is `dy·a`. The table has one row per op, with one function per input. (Read the first
+# three rows; the others work the same way.)
 
 # %%
 #| export autodiff
@@ -519,12 +527,14 @@ VJPS = {  # op -> for each input (dy, y, *inputs, **attrs) -> its gradient; None
 }
 
 # %% [markdown]
-# **A good place to stop.** All ops pass one door, a tape has recorded four of them, and each op has its rule for the way back.
+# **A good place to stop.** All ops pass one door, a tape has recorded four of them, and each op has its rule for the
+# way back.
 #
-# ## The walk back (11 min)
+# ## The walk back (10 min)
 #
-# The walk starts at the loss, whose gradient is 1. At each record, the op's rules turn the gradient of the result into a share
-# for each input. `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor that the tape recorded for `w`.)
+# The walk starts at the loss, whose gradient is 1. At each record, the op's rules turn the gradient of the result
+# into a share for each input. `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor that the
+# tape recorded for `w`.)
 
 
 # %%
@@ -548,13 +558,13 @@ checks.predict(
     "6 is half of 12. Where did the other half go?",
     choices=["the rule of the product forgets a factor 2", "`error` is used twice", "`w` was read too early"],
     answer="`error` is used twice",
-    because="Both factors of `error * error` are `error`. Each one gives it a share of 2·1 = 2, and the second share replaced "
-    "the first. What is used twice moves the loss twice, so the shares must be added.",
+    because="Both factors of `error * error` are `error`. Each one gives it a share of 2·1 = 2, and the second share "
+    "replaced the first. What is used twice moves the loss twice, so the shares must be added.",
 )
 
 # %% [markdown]
-# So `give` must not lose what `x` had before. The better function is **yours to write**. The first share stays as it is, and each
-# further share is added to it with `+`. (The check: shares of 2, 2 and 3 make 7.)
+# So `give` must not lose what `x` had before. The better function is **yours to write**. The first share stays as it
+# is, and each further share is added to it with `+`. (The check: shares of 2, 2 and 3 make 7.)
 
 
 # %%
@@ -580,13 +590,13 @@ def hand_on(gradients, x, share):
 print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0")
 
 # %% [markdown]
-# Now `w` gets 12. This is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)): one walk gives
-# the gradient of every weight. Why does the walk start at the end? `error` may pass its gradient on only when it has the shares of
-# all ops that used it. Those ops stand after it in the list.
+# Now `w` gets 12. This is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)):
+# one walk gives the gradient of every weight. Why does the walk start at the end? `error` may pass its gradient on
+# only when it has the shares of all ops that used it. Those ops stand after it in the list.
 #
-# **Walk it step by step.** Move `step` to see the gradient that each value has so far, in blue. (`p` is x·w, and `z` is p + b.)
-# `bump` nudges an input by a millionth, and green says how far each value moves, in millionths. At any one value, blue times
-# green is how far the loss moves through it.
+# **Walk it step by step.** Move `step` to see the gradient that each value has so far, in blue. (`p` is x·w, and `z`
+# is p + b.) `bump` nudges an input by a millionth, and green says how far each value moves, in millionths. Where the
+# two meet, blue times green is how far the loss moves.
 
 # %%
 from course.figures import widgets
@@ -608,11 +618,12 @@ widgets.explore(
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "b of shape (1, 4) was added to ten rows. The rule of an addition passes dy on as it is. Which shape does the gradient of b get?",
+    "b of shape (1, 4) was added to ten rows. The rule of an addition passes dy on as it is. "
+    "Which shape does the gradient of b get?",
     choices=["(1, 4), as b", "(10, 4)", "an error from the rule"],
     answer="(10, 4)",
-    because="It holds the share of each row, but the shares have not been added up. The rule does not complain. `assign` would "
-    "complain later, when a bias of one row is to become one of ten.",
+    because="It holds the share of each row, but the shares have not been added up. The rule does not complain. "
+    "`assign` would complain later, when a bias of one row is to become one of ten.",
 )
 
 # %%
@@ -620,15 +631,15 @@ dy = constant(np.ones((10, 4)))
 VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 
 # %% [markdown]
-# b was used ten times. To undo a repetition, we add up what was repeated:
+# b was used ten times, so its gradient is the sum of ten shares. The way back through a repetition is a sum:
 #
 # | the result, and `dx` | the input | what was repeated | so |
 # |---|---|---|---|
 # | (2, 3, 4) | (4,) | two axes that NumPy put in front | add over these; they go |
 # | (10, 4) | (1, 4) | axis 0, where the input has a 1 | add over it; it stays, as a 1 |
 #
-# The first row of the table is done below. The second is **yours**: `reduce_sum(dx, axis=…, keepdims=True)`, along each axis where
-# the sizes differ, and only there.
+# The first row of the table is done below. The second is **yours**: `reduce_sum(dx, axis=…, keepdims=True)`, along
+# each axis where the sizes differ, and only there.
 
 
 # %%
@@ -675,7 +686,8 @@ def unbroadcast(dx, shape):
 #
 # Run these cells and go on, or read the missing rules and the class `GradientTape`.
 #
-# `_spread_back` is the rule of both reductions. If an axis went away, it comes back as an axis of size 1. Then `dy` is repeated.
+# `_spread_back` is the rule of both reductions. If an axis went away, it comes back as an axis of size 1. Then `dy`
+# is repeated.
 
 
 # %%
@@ -717,8 +729,8 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 # %% [markdown]
 # `gather` has no rule here. It fetches rows of data, and training needs no gradient of the data.
 #
-# Nor does training need a gradient of every tensor on the tape. It needs those of the sources, and of all that was made from
-# the sources:
+# Nor does training need a gradient of every tensor on the tape. It needs those of the sources, and of all that was
+# made from the sources:
 
 
 # %%
@@ -733,14 +745,15 @@ def made_from(sources, records):
 
 
 # %% [markdown]
-# `walk_back` is the loop from above with three additions. It skips records that the target does not depend on. It sums a gradient
-# down to the shape of its input, with your `unbroadcast`. And it raises a readable error where a rule or a source is missing.
+# `walk_back` is the loop from above with three additions. It skips records that the target does not depend on. It
+# sums a gradient down to the shape of its input, with your `unbroadcast`. And it raises a readable error where a rule
+# or a source is missing.
 
 
 # %%
 #| export autodiff
 def walk_back(records, target, sources):
-    """The gradients, handed from last op to first. Raises LookupError without a rule, ValueError for unused sources."""
+    """The gradients, from the last record to the first. LookupError for no rule, ValueError for unused sources."""
     needed, one = made_from(sources, records), as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
@@ -768,7 +781,7 @@ WALKS = []  # walk(records, target, sources): the same gradients, sooner; None w
 
 
 def quickest_walk(records, target, sources):
-    """The gradients by the first of WALKS that knows a way, or by `walk_back`, which says what is raised."""
+    """The gradients by the first of WALKS that knows a way, or by `walk_back`. Raises what `walk_back` raises."""
     for walk in WALKS:
         found = walk(records, target, sources)
         if found is not None:
@@ -777,20 +790,21 @@ def quickest_walk(records, target, sources):
 
 
 # %% [markdown]
-# A **GradientTape** is a tape with a method `gradient`, which is this walk. (`tf.GradientTape` · each tensor's `grad_fn`.) Most of
-# its lines refuse what would give a wrong gradient in silence, such as a variable that was assigned on the way.
+# A **GradientTape** is a tape with a method `gradient`, which is this walk. (`tf.GradientTape` · each tensor's
+# `grad_fn`.) Most of its lines refuse what would give a wrong gradient in silence, such as a variable that was
+# assigned on the way.
 
 
 # %%
 #| export autodiff
 class GradientTape(_Tape):
-    """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
+    """Records every op while it is open. `gradient` can be called once, or any number of times if it is persistent."""
 
     def gradient(self, target, sources):
         """d target / d source for each source of a list, or for one: tensors shaped like the sources.
 
-        A target of several numbers stands for their sum. What this computes is not written on this tape. Raises
-        RuntimeError for a tape that was read, TypeError but for floats, ValueError for a source unused or assigned.
+        A target of several numbers stands for their sum. This tape does not record the walk. Raises RuntimeError for a
+        tape that was read, TypeError for what is no float, ValueError for a source that was not used, or was assigned.
         """
         if self.records is None:
             told = "is being read" if self.persistent else "was read; GradientTape(persistent=True) can be read again"
@@ -811,11 +825,11 @@ class GradientTape(_Tape):
             self.records = records if self.persistent else None
 
     def __reduce__(self):
-        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard")
+        raise TypeError("a tape cannot be copied: it belongs to the tensors that it recorded")
 
 
 # %% [markdown]
-# ## Every rule meets a nudge (4 min)
+# ## Checking a rule with a nudge (4 min)
 #
 # A `GradientTape` is the tape with the walk built in:
 
@@ -826,8 +840,8 @@ dw, db = tape.gradient(loss, [w, b])
 print(f"w gets {float(dw)}, b gets {float(db)}")
 
 # %% [markdown]
-# A rule is easily wrong, and nothing complains. So we check the rule of the product. We nudge one number of a matrix up and down,
-# and compare the slope with the tape's:
+# A rule is easily wrong, and nothing complains. So we check the rule of the product. We nudge one number of a matrix
+# up and down, and compare the slope with the tape's:
 
 
 # %%
@@ -851,8 +865,8 @@ by_nudge = float(total(constant(start + nudge)) - total(constant(start - nudge))
 print(f"by the tape {by_tape(constant(start)):.6f}, by a nudge {by_nudge:.6f}")
 
 # %% [markdown]
-# They agree. (A test of the course checks every rule this way.) Does a nudge also notice a wrong rule? We swap the two rules of
-# `multiply`:
+# They agree. (A test of the course checks every rule this way.) Does a nudge also notice a wrong rule? We swap the
+# two rules of `multiply`:
 
 # %%
 right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
@@ -864,8 +878,8 @@ VJPS["multiply"] = right
 #
 # ## A train step (5 min)
 #
-# Here is a train step of the line, on the task's data. The forward pass is the formula. The backward pass is one line, and nobody
-# derived it.
+# Here is a train step of the line, on the task's data. The forward pass is the formula. The backward pass is one
+# line, and nobody derived it.
 
 # %%
 task = tasks.linear()
@@ -889,7 +903,8 @@ from levels import kernels
 x_, y_ = constant(task.x), constant(task.y)
 losses = [float(step(gather(x_, i), gather(y_, i))) for i in task.batches]
 below = kernels.tasks.linear_regression(*task[:2], *task[4:7])
-print(f"losses {losses[0]:.4g}, {losses[1]:.4g}, … {losses[-1]:.4g}; level 2's, too: {losses == below.losses.tolist()}")
+print(f"losses {losses[0]:.4g}, {losses[1]:.4g}, … {losses[-1]:.4g}")
+print("equal to level 2's:", losses == below.losses.tolist())
 
 # %% [markdown]
 # The losses are those of level 2, to the last bit. How long does a step take?
@@ -909,17 +924,18 @@ t_below = microseconds(lambda: kernels.tasks.linear_regression(*task[:2], task.w
 print(f"µs per step: {t_step:.0f}, level 2 {t_below:.0f}")
 
 # %% [markdown]
-# Comfort has a price. Here each launch finds new memory, passes the door, is recorded, and is read on the way back. On level 1 the
-# step was one program without any Python. The rest of this notebook turns the step above into such a program.
+# Comfort has a price. Here each launch finds new memory, passes the door, is recorded, and is read on the way back.
+# On level 1 the step was one program without any Python. The rest of this notebook turns the step above into such a
+# program.
 #
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
 # ## Written down, not run (4 min)
 #
-# The third interpreter computes nothing. A plan tells the shape of a result before any number is known. So this interpreter writes
-# each op down, and returns a tensor that has a shape but no numbers. (A tensor with a `source` takes no memory of its own.) In the
-# smallest form:
+# The third interpreter computes nothing. A plan tells the shape of a result before any number is known. So this
+# interpreter writes each op down, and returns a tensor that has a shape but no numbers. (A tensor with a `source`
+# takes no memory of its own.) In the smallest form:
 
 
 # %%
@@ -950,8 +966,8 @@ signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
 trace(mean_error, signature)
 
 # %% [markdown]
-# The list has four ops, and not one number was computed. But which op reads which? The version that we keep writes each op as a
-# **node**, and a node knows the nodes that it reads, its `inputs`. All nodes together are a **graph**.
+# The list has four ops, and not one number was computed. But which op reads which? The version that we keep writes
+# each op as a **node**, and a node knows the nodes that it reads, its `inputs`. All nodes together are a **graph**.
 
 
 # %%
@@ -974,8 +990,8 @@ class Node:
 #
 # Run these cells and go on, or read how a function becomes nodes.
 #
-# While a function is traced, its tensors are **symbols**. A symbol is a tensor that knows its node. Reading its numbers, `data`,
-# raises an error that says why there are none yet.
+# While a function is traced, its tensors are **symbols**. A symbol is a tensor that knows its node. Reading its
+# numbers, `data`, raises an error that says why there are none yet.
 
 
 # %%
@@ -1006,9 +1022,9 @@ x0 = Symbol(None, Node("input", [], {"of": 0}, signature[0]))
 x0, x0.node
 
 # %% [markdown]
-# The interpreter notes a node for each op. What existed before the trace becomes a leaf of the graph. A tensor becomes a constant. A
-# variable stays a variable, since its value differs from step to step. The attribute `of` of a leaf says what the leaf stands for.
-# `assign` changes what the variable means in the trace, and nothing outside it.
+# The interpreter notes a node for each op. What existed before the trace becomes a leaf of the graph. A tensor
+# becomes a constant. A variable stays a variable, since its value differs from step to step. The attribute `of` of a
+# leaf says what the leaf stands for. `assign` changes what the variable means in the trace, and nothing outside it.
 
 
 # %%
@@ -1048,7 +1064,8 @@ class Trace(Run):
 
 
 # %% [markdown]
-# A `Graph` holds the nodes, says which of them are the results, and names the node of the new value of each assigned variable.
+# A `Graph` holds the nodes, says which of them are the results, and names the node of the new value of each assigned
+# variable.
 
 
 # %%
@@ -1066,8 +1083,8 @@ class Graph:
 
 
 # %% [markdown]
-# `trace` runs a function on symbols. It returns three things: the graph, what the function returned, and the variables that were
-# created during the trace.
+# `trace` runs a function on symbols. It returns three things: the graph, what the function returned, and the
+# variables that were created during the trace.
 
 
 # %%
@@ -1114,14 +1131,16 @@ print(graphs.listed(graph))
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
 
 # %% [markdown]
-# Forward pass, backward pass and update are in one list. The tape's walk computed its gradients with ops, these went through the
-# door, too, and the trace wrote them down. x0 and x1 are the arguments. `spread` gives each row a tenth of 1, the gradient of the
-# loss. t6 and t7 are the two shares of `error`, t8 is your `hand_on`, and t9 is your `unbroadcast`.
+# Forward pass, backward pass and update are in one list. The tape computes its gradients with ops. They go through
+# the door, too, so the trace wrote them down. x0 and x1 are the arguments. The gradient of the loss is 1, and
+# `spread` gives each row a tenth of it. t6 and t7 are the two shares of `error`, t8 is your `hand_on`, and t9 is your
+# `unbroadcast`.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "`step` gets a line `print('step', loss)`. It is traced once, and the graph is then run 100 times. What is printed?",
+    "`step` gets a line `print('step', loss)`. It is traced once, and then its graph is run 100 times. "
+    "What is printed?",
     choices=["100 lines, each with a loss", "one line, with a symbol", "nothing"],
     answer="one line, with a symbol",
     because="Python ran once, on symbols. The graph holds only what passed the door, and a print does not.",
@@ -1131,7 +1150,7 @@ checks.predict(
 # %% [markdown]
 # **A good place to stop.** A train step is now a list of fifteen ops, data that a program can read.
 #
-# ## Nothing that nobody needs (5 min)
+# ## Dead code (5 min)
 #
 # Since a step is data, we can change it. Here is a function that computes something for nothing:
 
@@ -1146,8 +1165,8 @@ before, _, _ = trace(wasteful, signature)
 before
 
 # %% [markdown]
-# A node is needed if it is wanted, or if a needed node reads it. In which order must you go through the list to find all of them in
-# one pass? (The check: of four ops, one is dead, and three are left.)
+# A node is needed if it is wanted, or if a needed node reads it. In which order must you go through the list to find
+# all of them in one pass? (The check: of four ops, one is dead, and three are left.)
 
 
 # %%
@@ -1186,13 +1205,13 @@ def dce(graph):
 dce(before)
 
 # %% [markdown]
-# `exp` is gone. A function like `dce` is called a **pass**: it takes a graph and returns one that computes the same with less.
-# (Our own step has no dead op.)
+# `exp` is gone. A function like `dce` is called a **pass**: it takes a graph and returns one that computes the same
+# with less. (Our own step has no dead op.)
 #
 # ## Replay (4 min)
 #
-# The easiest way to run a graph is to run its ops in order. Only the leaves are different: an argument, a variable or a constant
-# already has its value.
+# The easiest way to run a graph is to run its ops in order. Only the leaves are different: an argument, a variable or
+# a constant already has its value.
 
 
 # %%
@@ -1222,19 +1241,20 @@ def hundred(step):
 
 smaller = dce(graph)
 again = hundred(lambda *args: replayed(smaller, *args))
-print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; the step's, too: {again == losses[:100]}")
+print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the step's: {again == losses[:100]}")
 
 # %% [markdown]
 # The losses are the same, and `step` itself did not run. But each op is still a launch of its own.
 #
 # ## The program by rows (12 min)
 #
-# No row of the batch needs another row. So a step can be a loop over rows that also adds up sums, and after it the update of the
-# variables. You wrote that program by hand in notebook 01. Now the graph shall write it, with the same assembler.
+# No row of the batch needs another row. So a step can be a loop over rows that also adds up sums, and after it the
+# update of the variables. You wrote that program by hand in notebook 01. Now the graph shall write it, with the same
+# assembler.
 #
-# Which op belongs where? The plans know. We ask each plan a second time, for a batch with **one row more**. If the result grows,
-# it has one value per row. If the op reads rows but its result keeps its size, it is a sum over them. Whatever needs such a sum
-# runs after the loop, and the rest can run before it.
+# Which op belongs where? The plans know. We ask each plan a second time, for a batch with **one row more**. If the
+# result grows, it has one value per row. If the op reads rows but its result keeps its size, it is a sum over them.
+# Whatever needs such a sum runs after the loop, and the rest can run before it.
 
 
 # %%
@@ -1261,11 +1281,11 @@ parts = parts_of(smaller, [cpu.spec((11, 2), "f8"), cpu.spec((11, 1), "f8")])
 graph_drawing(smaller, ["rows", "target"], parts)
 
 # %% [markdown]
-# What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them up: the loss, and
-# the slopes of `w` and `b`. Purple comes after: the update. The variables are orange.
+# What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
+# up: the loss, and the slopes of `w` and `b`. Purple comes after: the update. The variables are orange.
 #
-# First we run these parts with Python's own floats. `value_of` is one op on one row. For a product it is `dot` of notebook 01, and
-# for all others the scalar function of notebook 02:
+# First we run these parts with Python's own floats. `value_of` is one op on one row. For a product it is `dot` of
+# notebook 01, and for all others the scalar function of notebook 02:
 
 
 # %%
@@ -1278,8 +1298,9 @@ def value_of(node, *inputs):
 
 
 # %% [markdown]
-# Now the step itself: what comes before, then the loop over the rows, then the update. For each row, all blue ops are computed, and
-# each green op adds a share to its sum. (For the slopes of `w`, the share is the row times its gradient.)
+# Now the step itself: what comes before, then the loop over the rows, then the update. For each row, all blue ops are
+# computed, and each green op adds a share to its sum. (For the slopes of `w`, the share is the row times its
+# gradient.)
 
 
 # %%
@@ -1313,8 +1334,9 @@ loss = float(step(rows, target))
 print(f"op by op:   loss {loss:.6f}, w {w.numpy()[0, 0]:.6f} {w.numpy()[1, 0]:.6f}, b {b.numpy()[0, 0]:.6f}")
 
 # %% [markdown]
-# Both give the same numbers. Now the step from Python to machine code: `value_of` does not ask what it computes with. Give it
-# registers in place of floats, and the same lines write instructions. Here are the first two blue ops, x·w and + b:
+# Both give the same numbers. Now the step from Python to machine code: `value_of` does not ask what it computes with.
+# Give it registers in place of floats, and the same lines write instructions. Here are the first two blue ops, x·w
+# and + b:
 
 
 # %%
@@ -1329,8 +1351,9 @@ value_of(plus, value_of(product, loaded("row", 1, 2), loaded("w", 2, 1)), loaded
 print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
 
 # %% [markdown]
-# Two products are added to 0.0, then the bias, as in notebook 01. `RowProgram` does the same with the whole of `by_rows`: its
-# loop over rows becomes a loop of the assembler's, and a second loop around it takes one step after the other.
+# Two products are added to 0.0, then the bias, as in notebook 01. `RowProgram` does the same with the whole of
+# `by_rows`: its loop over rows becomes a loop of the assembler's, and a second loop around it takes one step after
+# the other.
 #
 # **A good place to stop.** The parts of the step are found, and its ops can write instructions.
 #
@@ -1338,7 +1361,8 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 #
 # Run these cells and go on, or read the two classes that do the same for any graph.
 #
-# `Replay` is `replayed` with its plans found once. `renamed` gives the same numbers as another tensor. `over` takes many steps.
+# `Replay` is `replayed` with its plans found once. `renamed` gives the same numbers as another tensor. `over` takes
+# many steps.
 
 
 # %%
@@ -1347,7 +1371,7 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 
 
 class Replay:
-    """A graph that runs op by op: what eager does, without the function's Python. `why`: why it is nothing quicker."""
+    """A graph that runs op by op: what eager does, without the function's Python. `why`: why no program was made."""
 
     def __init__(self, graph, why=""):
         self.graph, self.why, self.lock = graph, why, threading.Lock()
@@ -1396,8 +1420,8 @@ def _stacked(steps):
 
 
 # %% [markdown]
-# `row_parts` is `parts_of` for any graph. Where a graph does not split by rows, it raises `NoProgram` and says why. A shape that is
-# an attribute, as in `reshape`, grows with the batch, too.
+# `row_parts` is `parts_of` for any graph. Where a graph does not split by rows, it raises `NoProgram` and says why. A
+# shape that is an attribute, as in `reshape`, grows with the batch, too.
 
 
 # %%
@@ -1406,11 +1430,11 @@ def _stacked(steps):
 
 
 class NoProgram(Exception):
-    """Says why a graph is no program of some kind."""
+    """Says why a graph cannot become a program of some kind."""
 
 
 def _with_one_more(node, inputs, batch):
-    """The Spec of a node in a batch with one row more, given those of its inputs. Raises NoProgram for odd ones."""
+    """The Spec of a node in a batch with one row more, given those of its inputs. NoProgram if it cannot grow so."""
     spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
     if not node.inputs:
         return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
@@ -1450,8 +1474,8 @@ def row_parts(graph, batch):
 
 
 # %% [markdown]
-# The table `FORMS` is `value_of` for any graph. An elementwise op needs no row in it: its scalar function is applied to every number
-# of a row. A function that branches with `if` on a number cannot become instructions.
+# The table `FORMS` is `value_of` for any graph. An elementwise op needs no row in it: its scalar function is applied
+# to every number of a row. A function that branches with `if` on a number cannot become instructions.
 
 
 # %%
@@ -1480,7 +1504,8 @@ def _products(node, shape, x, w):
 
 
 # %% [markdown]
-# A sum has up to two forms: what each row adds to it, and what is done with the total at the end. Only a mean has the second.
+# A sum has up to two forms: what each row adds to it, and what is done with the total at the end. Only a mean has the
+# second.
 
 
 # %%
@@ -1503,8 +1528,8 @@ def _form_of(op):
 
 
 # %% [markdown]
-# The program holds numbers of one float dtype, on a CPU. It also leaves out any op whose kernel a reader has replaced, since
-# the reader's kernel shall run then.
+# The program holds numbers of one float dtype, on a CPU. It also leaves out any op whose kernel a reader has
+# replaced, since the reader's kernel shall run then.
 
 
 # %%
@@ -1523,8 +1548,9 @@ def check_fits(graph):
 
 
 # %% [markdown]
-# `_write` is `by_rows` with registers. The names are the same: `compute` computes one part, and the dict of values is called
-# `known`. `place` says where in its array a number of a leaf or a result lies, and `keep` stores results. The last fifteen lines are the two loops.
+# `_write` is `by_rows` with registers. The names are the same: `compute` computes one part, and the dict of values is
+# called `known`. `place` says where in its array a number of a leaf or a result lies, and `keep` stores results. The
+# last fifteen lines are the two loops.
 
 # %% tags=["hide-input"]
 #| export row_program
@@ -1533,7 +1559,7 @@ import struct
 
 
 def _write(graph, parts, batch, load, total_of):
-    """The program of any number of steps, and whose its arrays are. Its words: steps, rows, batches, results, these."""
+    """The program of any number of steps, and the owners of its arrays. Words: steps, rows, batches, results, these."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
@@ -1544,8 +1570,8 @@ def _write(graph, parts, batch, load, total_of):
     def place(x, index, row):
         return (row, *index[1:]) if parts[x] == "row" else index or (0,)
 
-    sizes = {of: place(x, shape[x] or (1,), "rows") for of, x in owned.items()}
-    arrays = {of: a.array(f"array{k}", *size) for k, (of, size) in enumerate(sizes.items())}
+    sizes = [place(x, shape[x] or (1,), "rows") for x in owned.values()]
+    arrays = {of: a.array(f"array{k}", *sizes[k]) for k, of in enumerate(owned)}
 
     def compute(part, row=None):
         for x in graph.nodes:
@@ -1579,9 +1605,9 @@ def _write(graph, parts, batch, load, total_of):
 
 
 # %% [markdown]
-# `RowProgram` checks the graph, writes the program, and calls it with the addresses of all arrays. The program overwrites the
-# variables' numbers in place. While it runs, `LockAll`, from `levels/support`, holds their locks, and `pinned_address` says where
-# their numbers are.
+# `RowProgram` checks the graph, writes the program, and calls it with the addresses of all arrays. The program
+# overwrites the variables' numbers in place. While it runs, `LockAll`, from `levels/support`, holds their locks, and
+# `pinned_address` says where their numbers are.
 
 
 # %% tags=["hide-input"]
@@ -1621,7 +1647,7 @@ class RowProgram:
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
-        """Run on a block of words, of this call alone. Variables are read, and overwritten, where they are pinned."""
+        """Run on words of this call alone. Variables are read, and overwritten, where they are pinned."""
         outs = [Tensor(spec) for spec in specs]
         given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.locks:
@@ -1652,11 +1678,11 @@ program = RowProgram(smaller, 10)
 instructions = [line.strip() for line in program.program.text.splitlines() if line.strip()[:1] == "%"]
 print(*[line for line in instructions if " = f" in line][:10], sep="\n")
 once = hundred(lambda *args: program.run(args)[0])
-print(f"losses {once[0]:.4g}, {once[1]:.4g}, … {once[-1]:.4g}; the step's, too: {once == losses[:100]}")
+print(f"losses {once[0]:.4g}, {once[1]:.4g}, … {once[-1]:.4g}; equal to the step's: {once == losses[:100]}")
 
 # %% [markdown]
-# The first five lines are the prediction. Then come the error and its square, the two shares of its gradient (0.1 in hexadecimal, times the error),
-# and their sum. The losses are the same to the last bit, and one launch does a step.
+# The first five lines are the prediction. Then come the error and its square, the two shares of its gradient (0.1 in
+# hexadecimal, times the error), and their sum. The losses are the same to the last bit, and one launch does a step.
 #
 # What is left is to do all of that once: trace, make smaller, write the program, keep it. In the smallest form:
 
@@ -1686,23 +1712,26 @@ for count in (10, 10, 4, 10):
     print(f"{count} rows: loss {float(quick(gather(x_, i), gather(y_, i))):.4f}")
 
 # %% [markdown]
-# Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a **retrace**. All other
-# calls run the program alone.
+# Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a **retrace**.
+# All other calls run the program alone.
 #
 # The `function` that we keep does this for any function (`tf.function` · `torch.compile`):
 #
-# - It keeps one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything else that Python
-#   reads, such as the learning rate in a closure, is read while tracing, and then stays. (`tf.function` has the same rule;
-#   [guards](more/03_guards.ipynb) watch for changes.)
-# - Where no program by rows can be written, `Replay` runs the graph op by op. That is slower, so `function` says so once, and why.
+# - It keeps one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything else that
+#   Python reads, such as the learning rate in a closure, is read while tracing, and then stays. (`tf.function` has
+#   the same rule; [guards](more/03_guards.ipynb) watch for changes.)
+# - Where no program by rows can be written, `Replay` runs the graph op by op. That is slower, so `function` says so
+#   once, and why.
 # - `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one call.
-# - Inside a tape or a trace it runs as plain Python, so that the tape or the trace sees every op. `with eager():` asks for just that.
+# - Inside a tape or a trace it runs as plain Python, so that the tape or the trace sees every op. `with eager():`
+#   asks for just that.
 #
 # ## The function that we keep (8 min, optional)
 #
 # Run these cells and go on, or read how `compiled_once` becomes `function`.
 #
-# `eager` is a tape without records. While it is open, the interpreter is not `Run`, and so a `function` runs as plain Python.
+# `eager` is a tape without records. While it is open, the interpreter is not `Run`, and so a `function` runs as plain
+# Python.
 
 
 # %%
@@ -1722,8 +1751,9 @@ eager = Eager
 
 
 # %% [markdown]
-# Three lists can be extended from outside, as the notebooks that continue here do. `PASSES` make a graph smaller. `BACK_ENDS` make a
-# program of it, and the one with the lowest rank is asked first. `GUARDS` say when a program is out of date.
+# Three lists can be extended from outside, as the notebooks that continue here do. `PASSES` make a graph smaller.
+# `BACK_ENDS` make a program of it, and the one with the lowest rank is asked first. `GUARDS` say when a program is
+# out of date.
 
 # %%
 #| export functions
@@ -1746,8 +1776,8 @@ def _program_of(graph, batch, over):
 
 
 # %% [markdown]
-# `_Programs` is the dict of `compiled_once`, behind a lock, so that two threads do not compile the same program twice. A new kernel
-# in `KERNELS`, or a guard that says so, empties the dict.
+# `_Programs` is the dict of `compiled_once`, behind a lock, so that two threads do not compile the same program
+# twice. A new kernel in `KERNELS`, or a guard that says so, empties the dict.
 
 
 # %% tags=["hide-input"]
@@ -1794,8 +1824,7 @@ class _Programs:
     def traced(self, signature, over):
         """The graph of the function, and what the function returned.
 
-        Raises ValueError if each call of the function makes new variables. With `over`, also if a result is not a
-        single number.
+        Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
         """
         graph, result, made = trace(self.python, signature)
         if made:  # once is enough: a layer builds itself on its first call
@@ -1815,8 +1844,9 @@ class _Programs:
 
 
 # %% [markdown]
-# `Function` adds the two ways to call it. `cache_key` is what a trace depends on in an argument that is not a tensor. `row_numbers`
-# refuses a row that does not exist, and `even` sets a shorter last batch apart. All three are from `levels/support`.
+# `Function` adds the two ways to call it. `cache_key` is what a trace depends on in an argument that is not a tensor.
+# `row_numbers` refuses a row that does not exist, and `even` sets a shorter last batch apart. All three are from
+# `levels/support`.
 
 
 # %% tags=["hide-input"]
@@ -1831,7 +1861,7 @@ def _packed(outs, result):
 class Function(_Programs):
     """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
 
-    Raises TypeError for what is no function, and for arguments that can be no key.
+    Raises TypeError for what is no function, and for arguments that cannot be a key.
     """
 
     def __call__(self, *args):
@@ -1845,14 +1875,16 @@ class Function(_Programs):
     def over(self, *args):
         """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
 
-        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises
-        ValueError for arrays that have not as many rows.
+        The last batch may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises
+        ValueError for arrays that differ in their number of rows.
         """
         *args, batches = args or [None]
         args = [as_tensor(x) for x in args]
         rows = {x.spec.shape[:1] for x in args}
         if len(rows) != 1 or () in rows:
-            raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
+            raise ValueError(
+                f"over: {', '.join(str(x.spec) for x in args)}; expected arrays with the same number of rows"
+            )
         (count,), outs = rows.pop(), []
         parts = [row_numbers("over: batches", part, count) for part in even(batches)]
         if DOOR.stands is not RUN:
@@ -1871,14 +1903,14 @@ function = Function
 
 
 # %% [markdown]
-# ## What it buys (2 min)
+# ## What compiling buys (2 min)
 #
 # The same step, compiled: the first hundred batches are a hundred calls, and all others are one call of `over`.
 
 # %%
 compiled = function(step)
 both = hundred(compiled) + compiled.over(x_, y_, task.batches[100:]).numpy().tolist()
-print(f"losses {both[0]:.4g}, … {both[-1]:.4g}; the step's, too: {both == losses}; traces: {compiled.traces}")
+print(f"losses {both[0]:.4g}, … {both[-1]:.4g}; equal to the step's: {both == losses}; traces: {compiled.traces}")
 
 # %% tags=["nbval-ignore-output"]
 replay = Replay(smaller)
@@ -1888,9 +1920,9 @@ many = microseconds(lambda: compiled.over(x_, y_, task.batches), 1) / len(task.b
 print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.1f}, many in a call {many:.2f}")
 
 # %% [markdown]
-# There are two traces, one for single steps and one for `over`. With all steps in one call, no Python runs between them.
-# (A function with `if x > 0.0:` in it is refused, because no number is known while it is traced. Use `where` instead, from
-# [more ops](more/03_more_ops.ipynb).)
+# There are two traces, one for single steps and one for `over`. With all steps in one call, no Python runs between
+# them. (A function with `if x > 0.0:` in it is refused, because no number is known while it is traced. Use `where`
+# instead, from [more ops](more/03_more_ops.ipynb).)
 #
 # **A good place to stop.** `function` turns a step with a tape in it into one program, and keeps it.
 #
@@ -1898,8 +1930,8 @@ print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.
 #
 # Run these cells and go on, or read how a model with many parts lists its variables. Level 4 builds on it.
 #
-# A **module** finds the variables in its attributes, and in lists, dicts and modules among them. Its **weights** are their values, as
-# NumPy arrays, to be read or set.
+# A **module** finds the variables in its attributes, and in lists, dicts and modules among them. Its **weights** are
+# their values, as NumPy arrays, to be read or set.
 
 # %% tags=["hide-input"]
 #| export module
@@ -1909,7 +1941,7 @@ import copy
 
 
 def _inside(x):
-    """[(name, part)] of a module, a dict, a list or a tuple, else none. (A copy: a thread may build what x holds.)"""
+    """[(name, part)] of a module, a dict, a list or a tuple, else []. (A copy: a thread may build what x holds.)"""
     x = vars(x) if isinstance(x, Module) else x
     if isinstance(x, dict):
         return [*x.items()]
@@ -1917,7 +1949,7 @@ def _inside(x):
 
 
 class Module:
-    """Owns the variables in its attributes, and in lists, tuples, dicts and modules among them; not what is `apart`."""
+    """Owns the variables in its attributes, and in lists, tuples, dicts and modules there; not those with `apart`."""
 
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
@@ -1934,9 +1966,7 @@ class Module:
                     waiting.append((f"{name}.{k}" if name else str(k), part))
         return found
 
-    def __copy__(self):
-        """A copy owns variables of its own, as one by `copy.deepcopy` does."""
-        return copy.deepcopy(self)
+    __copy__ = copy.deepcopy  # a copy owns variables of its own
 
     variables = property(lambda self: list(self.named(Variable).values()))
     trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
@@ -1960,8 +1990,8 @@ class Module:
 
 
 # %% [markdown]
-# A copied module gets variables of its own. For that, Python has to know how to copy a tensor and a variable. The copy is made on
-# the device of the original or, where that device does not exist, on the current one.
+# A copied module gets variables of its own. For that, Python has to know how to copy a tensor and a variable. The
+# copy is made on the device of the original or, where that device does not exist, on the current one.
 
 
 # %%
@@ -2025,8 +2055,9 @@ figures.regression(task, fit)
 # %% [markdown]
 # ### The second task: a net
 #
-# On level 2 the backward pass of the net was the longest part. Here it is the same single line as above. The forward pass is
-# the formula, `dnn`. The rest of `dnn_classifier` may be skipped; the end of this notebook shows it beside level 2's.
+# On level 2 the backward pass of the net was the longest part. Here it is the same single line as above. The forward
+# pass is the formula, `dnn`. The rest of `dnn_classifier` may be skipped; the end of this notebook shows it beside
+# level 2's.
 
 
 # %%
@@ -2072,7 +2103,7 @@ from levels import hardware
 rings = tasks.rings()
 ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
 below = hardware.tasks.dnn_classifier(*rings[:2], *rings[4:7])
-print(f"last loss {ring_fit.losses[-1]:.4g}; all as on level 1: {(ring_fit.losses == below.losses).all()}")
+print(f"last loss {ring_fit.losses[-1]:.4g}; all equal to level 1's: {(ring_fit.losses == below.losses).all()}")
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
@@ -2094,8 +2125,8 @@ print(f"µs per step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1'
 #
 # ### Side by side with level 2
 #
-# Look at the row *backward*, for the line and for the net: one line replaces all of level 2's. (Behind the levels' names are
-# predicted times. They leave out Python, where an eager step spends most of its time.)
+# Look at the row *backward*, for the line and for the net: one line replaces all of level 2's. (Behind the levels'
+# names are predicted times. They leave out Python, where an eager step spends most of its time.)
 
 # %%
 line = compare.measure(task, kernels.tasks.linear_regression, linear_regression, last=1000)
@@ -2105,8 +2136,8 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# Here is the line in three spellings. They differ in `MODEL` and `BACKWARD`. (TensorFlow and PyTorch ran it for 200 steps; their
-# losses are stored.)
+# Here is the line in three spellings. They differ in `MODEL` and `BACKWARD`. (TensorFlow and PyTorch ran it for 200
+# steps; their losses are stored.)
 
 # %%
 framework_programs.beside(task, linear_regression)
@@ -2114,30 +2145,31 @@ framework_programs.beside(task, linear_regression)
 # %% [markdown]
 # ## What you will do differently (1 min)
 #
-# A gradient is a walk over a record. So if a gradient is missing, you look for what was computed outside the record, such as in
-# NumPy. You check a rule of your own with a nudge. You know that a tape keeps every recorded tensor in memory until it is read. You
-# expect a `print` to run once per trace, and a new shape to cause a retrace. When a compiled step is slow or wrong, you print its
-# graph before and after the passes.
+# A gradient is a walk over a record. So if a gradient is missing, you look for what was computed outside the record,
+# such as in NumPy. You check a rule of your own with a nudge. You know that a tape keeps every recorded tensor in
+# memory until it is read. You expect a `print` to run once per trace, and a new shape to cause a retrace. When a
+# compiled step is slow or wrong, you print its graph before and after the passes.
 #
 # ## Where to go from here
 #
 # Next comes [4 · Mid-level API](04_mid_level.ipynb): a part owns its variables, and nobody has to name a weight.
 #
-# Each of these notebooks takes one idea further: [PyTorch's programs](more/03_torch.ipynb) (a tape that is
-# always open), [second derivatives](more/03_second_derivatives.ipynb) (tapes in tapes), [passes](more/03_passes.ipynb), [fused
-# programs](more/03_fused.ipynb) (steps that do not split by rows), [guards](more/03_guards.ipynb), [more
+# Each of these notebooks takes one idea further: [PyTorch's programs](more/03_torch.ipynb) (a tape that is always
+# open), [second derivatives](more/03_second_derivatives.ipynb) (tapes in tapes), [passes](more/03_passes.ipynb),
+# [fused programs](more/03_fused.ipynb) (steps that do not split by rows), [guards](more/03_guards.ipynb), [more
 # ops](more/03_more_ops.ipynb), [several devices](more/03_devices.ipynb).
 
 # %% [markdown]
 # ## Exercises (75 min, optional)
 #
-# As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this notebook's own
-# tensors, in many shapes, in float32 and in float64. (The numbers that are missing here are in the notebooks named above.)
+# As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this
+# notebook's own tensors, in many shapes, in float32 and in float64. (The numbers that are missing here are in the
+# notebooks named above.)
 #
 # ### 03-1 · A rule for a layer
 #
-# `x @ w + b` is two ops on the tape. As one op it would need one rule that gives a gradient for each input. Look at one row,
-# and at what is multiplied by what:
+# `x @ w + b` is two ops on the tape. As one op it would need one rule that gives a gradient for each input. Look at
+# one row, and at what is multiplied by what:
 #
 # ```
 #  x[i, k] ── w[k, j] ──┐
@@ -2146,10 +2178,10 @@ framework_programs.beside(task, linear_regression)
 #                                                          to b[j]
 # ```
 #
-# If one number goes into many results, its gradient is a sum over all of them: `x[i, k]` goes into every j, and `w[k, j]` into every
-# row i. And `b` may have any shape that can be added to the product: `(1, units)`, `(units,)`, even `()`. (About 3 lines. Hint:
-# `apply("matmul", …, transpose_w=True)`, and `unbroadcast`. The check compares with nudges. Write the rule with tensors: a rule in
-# NumPy would have no gradient of its own.)
+# If one number goes into many results, its gradient is a sum over all of them: `x[i, k]` goes into every j, and `w[k,
+# j]` into every row i. And `b` may have any shape that can be added to the product: `(1, units)`, `(units,)`, even
+# `()`. (About 3 lines. Hint: `apply("matmul", …, transpose_w=True)`, and `unbroadcast`. The check compares with
+# nudges. Write the rule with tensors: a rule in NumPy would have no gradient of its own.)
 
 # %%
 from course.practice import exercises
@@ -2196,11 +2228,11 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
     print(f"z {float(z)}, dv {float(dv)}")
 
 # %% [markdown]
-# The two formulas are the same sum, with its terms exchanged. The value is the same, the gradient is not, and there is no error. Which
-# of the two is right? (Check with a nudge.) Then look for the cause. This line prints the list for the second formula:
-# `print([(op, [float(x) for x in xs], float(y)) for op, xs, _, y in collected(makers, z)])`. One record in it uses a tensor before the
-# record that makes it. `tape_drawing(tape.records)`, from `course.figures.drawing`, shows why: two paths lead from z to u, a short one
-# and a long one.
+# The two formulas are the same sum, with its terms exchanged. The value is the same, the gradient is not, and there
+# is no error. Which of the two is right? (Check with a nudge.) Then look for the cause. This line prints the list for
+# the second formula: `print([(op, [float(x) for x in xs], float(y)) for op, xs, _, y in collected(makers, z)])`. One
+# record in it uses a tensor before the record that makes it. `tape_drawing(tape.records)`, from
+# `course.figures.drawing`, shows why: two paths lead from z to u, a short one and a long one.
 #
 # Write a collector that is right for every graph. (About 10 lines. Hint: a record may be entered once all makers of its
 # inputs are. A function inside the function can call itself. Keep what you have seen in a set: `in` a list would
@@ -2227,7 +2259,8 @@ exercises.check("03-5", in_order)
 #
 # ### Without a check
 #
-# - Print `[op for op, *_ in tape.records]` after the forward pass in `step`. Which record belongs to which operator? (There are five.)
+# - Print `[op for op, *_ in tape.records]` after the forward pass in `step`. Which record belongs to which operator?
+#   (There are five.)
 # - Remove the call of `unbroadcast` from `walk_back`, then train `linear_regression`. Which error do you get, and from
 #   where? (From `assign`: the gradient of b has a row for each row of the batch.)
 # - Let `walk_back` run over the records forwards. What happens, and why? (It says that source 0 was not used: the walk
