@@ -430,7 +430,8 @@ w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
 x * w + b
 
 # %% [markdown]
-# 7 again, now as a tensor. Ops without an operator are functions: `exp(x)` is `apply("exp", x)`.
+# 7 again, now as a tensor. Ops without an operator are functions: `exp(x)` is `apply("exp", x)`. (Indexing and
+# comparisons are in [more ops](more/03_more_ops.ipynb).)
 #
 # ## The chain rule, drawn (1 min)
 #
@@ -907,7 +908,7 @@ print(f"losses {losses[0]:.4g}, {losses[1]:.4g}, … {losses[-1]:.4g}")
 print("equal to level 2's:", losses == below.losses.tolist())
 
 # %% [markdown]
-# The losses are those of level 2, to the last bit. How long does a step take?
+# How long does a step take?
 
 # %%
 import timeit
@@ -1284,8 +1285,8 @@ graph_drawing(smaller, ["rows", "target"], parts)
 # What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
 # up: the loss, and the slopes of `w` and `b`. Purple comes after: the update. The variables are orange.
 #
-# First we run these parts with Python's own floats. `value_of` is one op on one row. For a product it is `dot` of
-# notebook 01, and for all others the scalar function of notebook 02:
+# First we run these parts with Python's own floats. `value_of` is one op on one row. A product is `dot` of notebook
+# 01. Any other op is its scalar function of notebook 02:
 
 
 # %%
@@ -1528,8 +1529,8 @@ def _form_of(op):
 
 
 # %% [markdown]
-# The program holds numbers of one float dtype, on a CPU. It also leaves out any op whose kernel a reader has
-# replaced, since the reader's kernel shall run then.
+# The program holds numbers of one float dtype, on a CPU. Where a reader has replaced the kernel of an op, there is no
+# program either, so that the reader's kernel runs.
 
 
 # %%
@@ -1681,8 +1682,8 @@ once = hundred(lambda *args: program.run(args)[0])
 print(f"losses {once[0]:.4g}, {once[1]:.4g}, … {once[-1]:.4g}; equal to the step's: {once == losses[:100]}")
 
 # %% [markdown]
-# The first five lines are the prediction. Then come the error and its square, the two shares of its gradient (0.1 in
-# hexadecimal, times the error), and their sum. The losses are the same to the last bit, and one launch does a step.
+# The first five lines are the prediction. Then come the error, its square, the two shares of the error's gradient, and
+# their sum. (0x3FB999999999999A is 0.1.) The losses are the same to the last bit, and one launch does a step.
 #
 # What is left is to do all of that once: trace, make smaller, write the program, keep it. In the smallest form:
 
@@ -1931,7 +1932,7 @@ print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.
 # Run these cells and go on, or read how a model with many parts lists its variables. Level 4 builds on it.
 #
 # A **module** finds the variables in its attributes, and in lists, dicts and modules among them. Its **weights** are
-# their values, as NumPy arrays, to be read or set.
+# the values of these variables, as NumPy arrays that can be read and set.
 
 # %% tags=["hide-input"]
 #| export module
@@ -2163,8 +2164,8 @@ framework_programs.beside(task, linear_regression)
 # ## Exercises (75 min, optional)
 #
 # As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this
-# notebook's own tensors, in many shapes, in float32 and in float64. (The numbers that are missing here are in the
-# notebooks named above.)
+# notebook's own tensors, in many shapes, in float32 and in float64. (The exercises that are missing here, such as
+# 03-2, are in the notebooks named above.)
 #
 # ### 03-1 · A rule for a layer
 #
