@@ -97,10 +97,7 @@ def _results_of(given):
 
 
 def trace(python, signature):
-    """Run `python` on a symbol for each Spec of the signature; other arguments are passed as they are.
-
-    Returns the graph, what the function returned, and the variables that it created.
-    """
+    """Run `python` on symbols of these Specs. Returns the graph, what `python` returned, and variables it created."""
     here, before, begun = Trace(), DOOR.stands, next(CREATED)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here

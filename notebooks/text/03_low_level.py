@@ -1102,10 +1102,7 @@ def _results_of(given):
 
 
 def trace(python, signature):
-    """Run `python` on a symbol for each Spec of the signature; other arguments are passed as they are.
-
-    Returns the graph, what the function returned, and the variables that it created.
-    """
+    """Run `python` on symbols of these Specs. Returns the graph, what `python` returned, and variables it created."""
     here, before, begun = Trace(), DOOR.stands, next(CREATED)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
@@ -1285,8 +1282,8 @@ graph_drawing(smaller, ["rows", "target"], parts)
 # What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
 # up: the loss, and the slopes of `w` and `b`. Purple comes after: the update. The variables are orange.
 #
-# First we run these parts with Python's own floats. `value_of` is one op on one row. A product is `dot` of notebook
-# 01. Any other op is its scalar function of notebook 02:
+# First we run these parts with Python's own floats. `value_of` is one op on one row. A product is
+# notebook 01's `dot`. Any other op is its scalar function of notebook 02:
 
 
 # %%
