@@ -45,14 +45,15 @@ DAY = [  # a notebook and the sections of its body that the day leaves out, or a
     (
         "03_low_level",
         (
-            "Numbers come in, variables stay",
+            "Variables",
             "The chain rule, drawn",
             "Ten rows",
-            "Every rule meets a nudge",
-            "Nothing that nobody needs",
+            "Checking a rule with a nudge",
+            "Dead code",
             "Replay",
             "The program by rows",
             "`function`",
+            "What compiling buys",
         ),
     ),
     ("Pause", 10),

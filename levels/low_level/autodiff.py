@@ -10,7 +10,7 @@ from .tensors import DOOR, Run, Variable, _as_tensors, apply, as_tensor
 
 
 class _Tape(Run):
-    """Stands at the door in a `with` block, passes on whatever comes, and writes each op down."""
+    """The interpreter in a `with` block: it passes on whatever comes, and writes each op down."""
 
     def __init__(self, persistent=False):
         self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
@@ -107,7 +107,7 @@ def made_from(sources, records):
 
 
 def walk_back(records, target, sources):
-    """The gradients, handed from last op to first. Raises LookupError without a rule, ValueError for unused sources."""
+    """The gradients, from the last record to the first. LookupError for no rule, ValueError for unused sources."""
     needed, one = made_from(sources, records), as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
@@ -129,7 +129,7 @@ WALKS = []  # walk(records, target, sources): the same gradients, sooner; None w
 
 
 def quickest_walk(records, target, sources):
-    """The gradients by the first of WALKS that knows a way, or by `walk_back`, which says what is raised."""
+    """The gradients by the first of WALKS that knows a way, or by `walk_back`. Raises what `walk_back` raises."""
     for walk in WALKS:
         found = walk(records, target, sources)
         if found is not None:
@@ -138,13 +138,13 @@ def quickest_walk(records, target, sources):
 
 
 class GradientTape(_Tape):
-    """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
+    """Records every op while it is open. `gradient` can be called once, or any number of times if it is persistent."""
 
     def gradient(self, target, sources):
         """d target / d source for each source of a list, or for one: tensors shaped like the sources.
 
-        A target of several numbers stands for their sum. What this computes is not written on this tape. Raises
-        RuntimeError for a tape that was read, TypeError but for floats, ValueError for a source unused or assigned.
+        A target of several numbers stands for their sum. This tape does not record the walk. Raises RuntimeError for a
+        tape that was read, TypeError for what is no float, ValueError for a source that was not used, or was assigned.
         """
         if self.records is None:
             told = "is being read" if self.persistent else "was read; GradientTape(persistent=True) can be read again"
@@ -152,12 +152,12 @@ class GradientTape(_Tape):
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
         tensors = _as_tensors((target, *sources))
-        for k, (given, x) in enumerate(zip((target, *sources), tensors), -1):
-            name = ("gradient: the target" if k < 0 else "gradient: source {}").format
+        names = ["the target", *(f"source {k}" for k in range(len(sources)))]
+        for name, given, x in zip(names, (target, *sources), tensors):
             if x.spec.dtype.kind != "f":
-                raise TypeError(f"{name(k)} is {x.dtype}; only floats have a gradient")
+                raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
             if isinstance(given, Variable) and self.variables.get(given, x) is not x:
-                raise ValueError(f"{name(k)} was assigned while the tape was open; assign after the gradient")
+                raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None  # the walk is not written down
         try:
             return quickest_walk(records, tensors[0], tensors[1:])
@@ -165,4 +165,4 @@ class GradientTape(_Tape):
             self.records = records if self.persistent else None
 
     def __reduce__(self):
-        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard")
+        raise TypeError("a tape cannot be copied: it belongs to the tensors that it recorded")

@@ -48,20 +48,8 @@ def _program_of(graph, batch, over):
     return Replay(graph, "; ".join(reasons.values()))
 
 
-def _argument(x):
-    """What a function is called with: an array or a variable as a tensor, and anything else as it is."""
-    return as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x
-
-
-def _packed(outs, result):
-    """A list of tensors as what the traced function returned."""
-    if result is None:
-        return None
-    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
-
-
 class _Programs:
-    """The programs of a function, one for each cache key. Whoever asks first makes it, while other threads wait."""
+    """The programs of a function, one for each cache key. The first thread that asks makes it; others wait for it."""
 
     def __init__(self, python):
         if not callable(python):
@@ -88,8 +76,7 @@ class _Programs:
         graph, result = self.traced(signature, over)
         for one_pass in PASSES:
             graph = one_pass(graph)
-        for guard in GUARDS:
-            self.stale.append(guard(self, graph))
+        self.stale += [guard(self, graph) for guard in GUARDS]
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
         program = _program_of(graph, batch, over)
         if type(program) is Replay and batch and any(node.spec.device.kind == "cpu" for node in graph.ops):
@@ -101,7 +88,10 @@ class _Programs:
         say_once(f"function {self.__name__}: its ops are replayed one by one, which is slower. {program.why}")
 
     def traced(self, signature, over):
-        """(its graph, what it returned). Raises ValueError where calls make variables, `over` no single number."""
+        """The graph of the function, and what the function returned.
+
+        Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
+        """
         graph, result, made = trace(self.python, signature)
         if made:  # once is enough: a layer builds itself on its first call
             graph, result, made = trace(self.python, signature)
@@ -119,16 +109,23 @@ class _Programs:
         raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
 
 
+def _packed(outs, result):
+    """A list of tensors as what the traced function returned."""
+    if result is None:
+        return None
+    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
+
+
 class Function(_Programs):
     """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
 
-    Raises TypeError for what is no function, and for arguments that can be no key.
+    Raises TypeError for what is no function, and for arguments that cannot be a key.
     """
 
     def __call__(self, *args):
-        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
+        if DOOR.stands is not RUN:  # a tape or a trace needs to see every op
             return self.python(*args)
-        args = [x if type(x) is Tensor else _argument(x) for x in args]
+        args = [as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x for x in args]
         key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
         program, result = self.program(args, key, False)
         return _packed(program.run(args), result)
@@ -136,14 +133,16 @@ class Function(_Programs):
     def over(self, *args):
         """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
 
-        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises
-        ValueError for arrays that have not as many rows.
+        The last batch may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises
+        ValueError for arrays that differ in their number of rows.
         """
         *args, batches = args or [None]
-        args = [constant(x) if type(x) is list else as_tensor(_argument(x)) for x in args]
+        args = [as_tensor(x) for x in args]
         rows = {x.spec.shape[:1] for x in args}
         if len(rows) != 1 or () in rows:
-            raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
+            raise ValueError(
+                f"over: {', '.join(str(x.spec) for x in args)}; expected arrays with the same number of rows"
+            )
         (count,), outs = rows.pop(), []
         parts = [row_numbers("over: batches", part, count) for part in even(batches)]
         if DOOR.stands is not RUN:

@@ -40,7 +40,7 @@ class Symbol(Tensor):
 
 
 class Trace(Run):
-    """Stands at the door and writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
+    """The interpreter that writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
 
     def __init__(self):
         self.nodes, self.known = [], {}
@@ -97,7 +97,7 @@ def _results_of(given):
 
 
 def trace(python, signature):
-    """Run `python` on symbols of these Specs; what is none stays. Gives its Graph, its result, variables it made."""
+    """Run `python` on symbols of these Specs. Returns the graph, what `python` returned, and variables it created."""
     here, before, begun = Trace(), DOOR.stands, next(CREATED)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here

@@ -8,7 +8,7 @@ from .tensors import Variable, as_tensor
 
 
 def _inside(x):
-    """[(name, part)] of a module, a dict, a list or a tuple, else none. (A copy: a thread may build what x holds.)"""
+    """[(name, part)] of a module, a dict, a list or a tuple, else []. (A copy: a thread may build what x holds.)"""
     x = vars(x) if isinstance(x, Module) else x
     if isinstance(x, dict):
         return [*x.items()]
@@ -16,7 +16,7 @@ def _inside(x):
 
 
 class Module:
-    """Owns the variables in its attributes, and in lists, tuples, dicts and modules among them; not what is `apart`."""
+    """Owns the variables in its attributes, and in lists, tuples, dicts and modules there; not those with `apart`."""
 
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
@@ -33,9 +33,7 @@ class Module:
                     waiting.append((f"{name}.{k}" if name else str(k), part))
         return found
 
-    def __copy__(self):
-        """A copy owns variables of its own, as one by `copy.deepcopy` does."""
-        return copy.deepcopy(self)
+    __copy__ = copy.deepcopy  # a copy owns variables of its own
 
     variables = property(lambda self: list(self.named(Variable).values()))
     trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])

@@ -15,7 +15,7 @@ from .tensors import RUN, Variable, as_tensor, constant
 
 
 class Replay:
-    """A graph that runs op by op: what eager does, without the function's Python. `why`: why it is nothing quicker."""
+    """A graph that runs op by op: what eager does, without the function's Python. `why`: why no program was made."""
 
     def __init__(self, graph, why=""):
         self.graph, self.why, self.lock = graph, why, threading.Lock()

@@ -17,11 +17,11 @@ from .tensors import Tensor
 
 
 class NoProgram(Exception):
-    """Says why a graph is no program of some kind."""
+    """Says why a graph cannot become a program of some kind."""
 
 
 def _with_one_more(node, inputs, batch):
-    """The Spec of a node in a batch with one row more, given those of its inputs. Raises NoProgram for odd ones."""
+    """The Spec of a node in a batch with one row more, given those of its inputs. NoProgram if it cannot grow so."""
     spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
     if not node.inputs:
         return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
@@ -107,11 +107,8 @@ def check_fits(graph):
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
 
 
-_LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
-
-
 def _write(graph, parts, batch, load, total_of):
-    """The program of any number of steps, and whose its arrays are. Its words: steps, rows, batches, results, these."""
+    """The program of any number of steps, and the owners of its arrays. Words: steps, rows, batches, results, these."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
@@ -122,8 +119,8 @@ def _write(graph, parts, batch, load, total_of):
     def place(x, index, row):
         return (row, *index[1:]) if parts[x] == "row" else index or (0,)
 
-    sizes = {of: place(x, shape[x] or (1,), "rows") for of, x in owned.items()}
-    arrays = {of: a.array(f"array{k}", *size) for k, (of, size) in enumerate(sizes.items())}
+    sizes = [place(x, shape[x] or (1,), "rows") for x in owned.values()]
+    arrays = {of: a.array(f"array{k}", *sizes[k]) for k, of in enumerate(owned)}
 
     def compute(part, row=None):
         for x in graph.nodes:
@@ -156,11 +153,16 @@ def _write(graph, parts, batch, load, total_of):
     return a.assemble(), list(arrays)
 
 
+_LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
+
+
 class RowProgram:
     """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it.
 
     Raises NoProgram, when it is made, for a graph that does not split into rows, or has too much in each.
     """
+
+    load = staticmethod(Assembler.load)  # load(a, batches, step, i): the row numbers of a batch
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
@@ -181,17 +183,12 @@ class RowProgram:
         self.once = 1, batch, self.every.ctypes.data
 
     @staticmethod
-    def load(a, batches, step, i):
-        """The row numbers batches[step, i], as the program reads them."""
-        return a.load(batches, step, i)
-
-    @staticmethod
     def totals(a, sums):
         """The total of each of an array of running sums."""
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
-        """Run on a block of words, of this call alone. Variables are read, and overwritten, where they are pinned."""
+        """Run on words of this call alone. Variables are read, and overwritten, where they are pinned."""
         outs = [Tensor(spec) for spec in specs]
         given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.locks:

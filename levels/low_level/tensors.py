@@ -15,6 +15,39 @@ from levels.support.operators import SeveralOps
 from levels.support.storage import Storage
 
 
+class Run:
+    """The interpreter that does at once whatever comes."""
+
+    def do(self, op, plan, inputs, attrs):
+        """One op, into new memory."""
+        return plan.result(Tensor, inputs, attrs)
+
+    def read(self, variable):
+        """The tensor that the variable names now."""
+        return variable.newest()
+
+    def assign(self, variable, value):
+        """Let the variable name another tensor."""
+        variable.replace(value)
+
+
+class _Door(threading.local):
+    stands = Run()  # the interpreter, in each thread
+
+
+DOOR = _Door()
+RUN = DOOR.stands
+
+
+def apply(op, *inputs, **attrs):
+    """The door: every op on tensors passes here. The interpreter that stands here does it, and gives the result."""
+    for x in inputs:
+        if type(x) is not Tensor:
+            inputs = _as_tensors(inputs)
+            break
+    return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
+
+
 def sides(op):
     """The methods for `x - 1.0`, and for `1.0 - x`."""
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
@@ -49,39 +82,6 @@ class Tensor(Operators, Buffer):
     """An immutable buffer."""
 
     __slots__ = ()
-
-
-class Run:
-    """Stands at the door, and does at once whatever comes."""
-
-    def do(self, op, plan, inputs, attrs):
-        """One op, into new memory."""
-        return plan.result(Tensor, inputs, attrs)
-
-    def read(self, variable):
-        """The tensor that the variable names now."""
-        return variable.newest()
-
-    def assign(self, variable, value):
-        """Let the variable name another tensor."""
-        variable.replace(value)
-
-
-class _Door(threading.local):
-    stands = Run()  # who stands there, in each thread
-
-
-DOOR = _Door()
-RUN = DOOR.stands
-
-
-def apply(op, *inputs, **attrs):
-    """The door: every op on tensors passes here. Whoever stands here does it, and gives the result."""
-    for x in inputs:
-        if type(x) is not Tensor:
-            inputs = _as_tensors(inputs)
-            break
-    return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
 
 
 DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # of kernels
@@ -155,7 +155,7 @@ class Variable(Storage, Operators):
         return self.value.numpy()
 
     def assign(self, value):
-        """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""
+        """Name another tensor; results of the old one stay. Raises ValueError unless shape, dtype and device stay."""
         value = value if type(value) is Tensor else as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")

@@ -1,14 +1,16 @@
 # %% [markdown]
 # # 3 · Low-level API
 #
-# **In this notebook every operation passes one door, and what stands at the door differentiates your program.**
+# **In this notebook every operation goes through one function. What you install there can run the operation, record
+# it for a gradient, or write it down for a compiler.**
 #
-# This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and `torch.compile`.
+# This is the level of `tf.Tensor` and `torch.Tensor`, of `GradientTape` and `autograd`, of `tf.function` and
+# `torch.compile`.
 #
-# From below you need a **buffer**, memory with a shape and a dtype; its **Spec**, all of it but the numbers; a **kernel**, one
-# device's program for an op; and its **plan**: which kernel, and the Spec of the result.
-#
-# Level 1 was the ground of our house, level 2 the clay. Tensors are the **bricks**.
+# You need four terms from the levels below. A **buffer** is memory with a shape and a dtype. Its **Spec** is
+# everything about it except the numbers. A **kernel** is one device's program for an op. A **plan** says which kernel
+# an op will run, and the Spec of the result. Level 1 was the ground of our house, level 2 the clay. Tensors are the
+# **bricks**.
 
 # %%
 from course import build, figures, tasks
@@ -18,10 +20,6 @@ build.watch("03_low_level")
 figures.you_are_here(3)
 
 # %% [markdown]
-# Branching off: [PyTorch's programs](more/03_torch.ipynb), [more ops](more/03_more_ops.ipynb), [second
-# derivatives](more/03_second_derivatives.ipynb), [several devices](more/03_devices.ipynb), [passes](more/03_passes.ipynb),
-# [guards](more/03_guards.ipynb), [fused programs](more/03_fused.ipynb).
-#
 # ## A surprise to begin with (3 min)
 #
 # The derivative of x³ at 2 is 12. Here is a way to get it without a formula and without a limit. (In
@@ -39,20 +37,21 @@ checks.predict(
     "What is `f(2 + 1e-20j).imag / 1e-20`?",
     choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
     answer="12, to the last digit",
-    because="A complex number keeps its two parts apart, so 1e-20 is not lost beside 2. (2 + εi)³ = 8 + 12εi - 6ε² - ε³i: "
-    "the slope stands beside ε.",
+    because="A complex number keeps its two parts apart, so 1e-20 is not lost beside 2. "
+    "(2 + εi)³ = 8 + 12εi - 6ε² - ε³i: the slope is the factor of εi.",
 )
 
 # %%
 f(2 + 1e-20j).imag / 1e-20
 
 # %% [markdown]
-# This *kind* of number carried a derivative along ([Squire and Trapp, 1998](https://doi.org/10.1137/S003614459631241X)), and `f`
-# never knew. That is the idea of this level: the same program, on numbers that do a little more. Ours will write down what
-# happens, and we read it backwards.
+# The complex number carried a derivative through `f`, and `f` did not have to know ([Squire and Trapp,
+# 1998](https://doi.org/10.1137/S003614459631241X)). That is the idea of this level: we run the same program on
+# numbers that do a little more. Ours will write each operation down, and then we read that record backwards.
 #
-# Here is a PyTorch program, in which nobody derives a gradient. Only its import has changed: **you are about to write what it
-# calls**. (No need to follow it yet. [more/03_torch](more/03_torch.ipynb) runs it.)
+# Below is a PyTorch program in which nobody derives a gradient. Only its import has been changed, so that it runs on
+# our levels. **In this notebook you build what finds its gradients.** You need not follow the program yet;
+# [more/03_torch](more/03_torch.ipynb) runs it.
 
 # %%
 from course.inspection import framework_programs
@@ -60,10 +59,12 @@ from course.inspection import framework_programs
 framework_programs.here("torch", "low", "linear")
 
 # %% [markdown]
-# ## The door (10 min)
+# ## The door (8 min)
 #
-# On level 2 we launched kernels by name. Let a type of our own do that. Python hands `x * w` to the type of `x`, and this one
-# hands the *name* of the op on, to one function: the door. It takes notes. (`None`: launch finds memory for the result.)
+# On level 2 we launched kernels by name. Now the operators of a type shall do that. For `x * w`, Python calls a
+# method of `x`. The methods below pass the *name* of the op, and its inputs, to one function. We call this function
+# the **door**, since every op has to go through it. Our first door takes notes. (With `None`, `launch` finds memory
+# for the result.)
 
 # %%
 from levels.hardware import pool
@@ -97,18 +98,18 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 (x * w + b).buffer.numpy(), notes
 
 # %% [markdown]
-# 3·2 + 1 = 7, and whoever stands at the door hears everything. The rest of the level is three guests who stand there:
+# 3·2 + 1 is 7, and the door has seen both ops. So the door is the one place where we can decide what happens to an
+# op. In the rest of this level, three **interpreters** decide it in turn:
 #
 # ```
 #                     ┌──▶  run:    runs each op; a tensor comes back
-#   x * w ──▶ door ───┼──▶  tape:   writes it down, and passes it on
-#                     └──▶  trace:  writes it down, runs nothing; a symbol comes back
+#   x * w ──▶ door ───┼──▶  tape:   records each op, and passes it on
+#                     └──▶  trace:  records each op, runs nothing; a symbol comes back
 # ```
 #
-# Now the real thing. Each sign has two methods. Python asks `x` of `x - 1.0` first, and of `1.0 - x` the number, which does not
-# know, and then `x`:
+# Here is the version that we keep. First come its imports, which you may skip.
 
-# %%
+# %% tags=["hide-input"]
 #| export tensors
 """Every op passes one door, `apply`: tensors are numbers that go through it."""
 
@@ -122,19 +123,72 @@ from levels.support.checks import cache_key, even, flag, row_numbers, unmasked
 from levels.support.operators import SeveralOps
 from levels.support.storage import CREATED, LockAll, Storage, address_of, pinned_address, renamed
 
+# %% [markdown]
+# The first interpreter runs each op at once. Its `do` is level 2's `launch`, into a new tensor. A model also has
+# **variables**. A variable names one tensor now and another one later. So the interpreter is asked, too, which tensor
+# a variable names (`read`), and is told to let it name another (`assign`).
 
+
+# %%
+#| export tensors
+class Run:
+    """The interpreter that does at once whatever comes."""
+
+    def do(self, op, plan, inputs, attrs):
+        """One op, into new memory."""
+        return plan.result(Tensor, inputs, attrs)
+
+    def read(self, variable):
+        """The tensor that the variable names now."""
+        return variable.newest()
+
+    def assign(self, variable, value):
+        """Let the variable name another tensor."""
+        variable.replace(value)
+
+
+# %% [markdown]
+# The door itself is called `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x *
+# 2.0`. Then it looks up the plan with your `planned` of level 2, and hands the op to the interpreter that
+# `DOOR.stands` names. Each thread has its own.
+
+
+# %%
+#| export tensors
+class _Door(threading.local):
+    stands = Run()  # the interpreter, in each thread
+
+
+DOOR = _Door()
+RUN = DOOR.stands
+
+
+def apply(op, *inputs, **attrs):
+    """The door: every op on tensors passes here. The interpreter that stands here does it, and gives the result."""
+    for x in inputs:
+        if type(x) is not Tensor:
+            inputs = _as_tensors(inputs)
+            break
+    return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
+
+
+# %% [markdown]
+# ## Operators and constants (18 min, optional)
+#
+# Run these cells and go on, or read how `1.0 - x` finds the door, and which dtype a number gets.
+#
+# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. For `1.0 -
+# x`, Python asks the number first. The number does not know tensors, so Python then asks `x`. `sides` makes both
+# methods.
+
+
+# %%
+#| export tensors
 def sides(op):
     """The methods for `x - 1.0`, and for `1.0 - x`."""
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
 
-# %% [markdown]
-# A **tensor** is level 1's `Buffer` with these operators. (Folded: `Number` again, with one line for each sign.) What several ops
-# do, as in `x[0]` or `x > y`, has rows in a table, `OPERATORS`. The table is empty here: [more ops](more/03_more_ops.ipynb) fills it.
-# The methods that look into it come from `SeveralOps`, of `levels/support`, and those that make a number of Python's of a tensor.
-
-# %% tags=["hide-input"]
-#| export tensors
 OPERATORS = {}  # "[]" -> function(x, …): what an operator or a method does that is made of several ops
 
 
@@ -169,61 +223,15 @@ class Tensor(Operators, Buffer):
 
 
 # %% [markdown]
-# A tensor never changes. What changes in a model is a **variable**: it names one tensor now, and another one later.
+# Some operators need several ops, such as `x[0]` and `x > y`. They are rows of the table `OPERATORS`, which is empty
+# here; [more ops](more/03_more_ops.ipynb) fills it. The base class `SeveralOps`, from `levels/support`, has the
+# methods that look into the table, and `float(x)` and the like.
 #
-# The first guest runs what comes. His `do` is level 2's `launch`, into a new tensor. And he is asked which tensor a variable names
-# (`read`), and told to let it name another (`assign`).
+# Next, numbers become tensors. The heart of `_placed` is level 1's `put`; the rest of it refuses what would lose
+# digits.
 
 
 # %%
-#| export tensors
-class Run:
-    """Stands at the door, and does at once whatever comes."""
-
-    def do(self, op, plan, inputs, attrs):
-        """One op, into new memory."""
-        return plan.result(Tensor, inputs, attrs)
-
-    def read(self, variable):
-        """The tensor that the variable names now."""
-        return variable.newest()
-
-    def assign(self, variable, value):
-        """Let the variable name another tensor."""
-        variable.replace(value)
-
-
-# %% [markdown]
-# The door itself: what is no tensor becomes one, your `planned` of level 2 looks up the plan, and whoever stands there does the
-# op. (Each thread has a door of its own.)
-
-
-# %%
-#| export tensors
-class _Door(threading.local):
-    stands = Run()  # who stands there, in each thread
-
-
-DOOR = _Door()
-RUN = DOOR.stands
-
-
-def apply(op, *inputs, **attrs):
-    """The door: every op on tensors passes here. Whoever stands here does it, and gives the result."""
-    for x in inputs:
-        if type(x) is not Tensor:
-            inputs = _as_tensors(inputs)
-            break
-    return DOOR.stands.do(op, planned(op, inputs, attrs), inputs, attrs)
-
-
-# %% [markdown]
-# ## Numbers come in, variables stay (8 min)
-#
-# `constant` makes a tensor of numbers, and `as_tensor` of whatever comes: in `x * 2.0` the 2.0 takes the dtype of `x`. (Folded. The
-# heart is level 1's `put`; the rest says which dtype.)
-
-# %% tags=["hide-input"]
 #| export tensors
 DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.int64, np.bool_)))  # of kernels
 
@@ -241,6 +249,13 @@ def _placed(array, dtype, device):
     return device.put(array, Tensor)
 
 
+# %% [markdown]
+# `constant` decides the dtype: an array keeps its own, and Python's floats become float32. To tell them apart in a
+# list of lists, it looks at the first number inside.
+
+
+# %%
+#| export tensors
 def constant(values, dtype=None):
     """A tensor: Python's floats become float32, arrays keep their dtype. Raises TypeError, OverflowError."""
     if isinstance(values, Operators) and dtype in (None, values.dtype):
@@ -253,6 +268,13 @@ def constant(values, dtype=None):
     return _placed(array, np.dtype(dtype), PLACE.device)
 
 
+# %% [markdown]
+# In an expression such as `x * 2.0`, the number takes the dtype of the tensor beside it. `as_tensor` does this for
+# one value, and `_as_tensors` for all inputs of an op. A variable is read, through the interpreter.
+
+
+# %%
+#| export tensors
 def as_tensor(value, like=None):
     """A tensor of a variable, an array or numbers; a Python number takes the dtype of a tensor beside it, `like`."""
     if isinstance(value, Variable):
@@ -282,51 +304,7 @@ def _number(value, name, spec):
 
 
 # %% [markdown]
-# A variable (`tf.Variable` · `torch.nn.Parameter`) asks at the door for its value, and `assign` passes there, too. `Storage`, of
-# `levels/support`, keeps the tensor that it names: threads take turns, behind a lock, where a program overwrites its numbers.
-
-
-# %%
-#| export tensors
-class Variable(Storage, Operators):
-    """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
-
-    def __init__(self, value, name=None, trainable=True):
-        super().__init__(as_tensor(value))
-        self.name, self.grad = name, None
-        self.trainable = flag("trainable", trainable)
-
-    value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
-
-    def numpy(self):
-        """A copy of its numbers."""
-        return self.value.numpy()
-
-    def assign(self, value):
-        """Name another tensor. Raises ValueError unless shape, dtype and device stay. What the old one gave remains."""
-        value = value if type(value) is Tensor else as_tensor(value, self)
-        if value.spec is not self.spec:
-            raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
-        DOOR.stands.assign(self, value)
-
-
-# %% tags=["hide-input"]
-#| export tensors
-def _copied(kind, array, name, *more):
-    """A tensor or a variable of these numbers, on the device of that name or, where there is none, here."""
-    return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
-
-
-copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))
-copyreg.pickle(Variable, lambda v: (_copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))
-
-# %%
-x, y = constant(3.0, "f8"), constant(5.0, "f8")
-w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
-x * w + b
-
-# %% [markdown]
-# 7 again, now a tensor. Some ops have no sign in Python, so functions name them:
+# Ops that have no operator in Python are functions. Each function gives a name to the door.
 
 
 # %%
@@ -349,12 +327,26 @@ def sqrt(x):
     return apply("sqrt", x)
 
 
+# %%
+#| export nn
+"""The functions of neural nets."""
+
+
+def relu(x):
+    """Each number of x, floats, where it is positive, else 0. Raises TypeError for others."""
+    return apply("relu", x)
+
+
+def sigmoid(x):
+    """1 / (1 + exp(-x)) for each number of x, floats. Raises TypeError for others."""
+    return apply("sigmoid", x)
+
+
 # %% [markdown]
-# `relu` and `sigmoid` are as short. (Folded, with four that look at their arguments first: `gather`, which takes rows by number,
-# `clip`, `reduce_sum` and `reduce_mean`.)
+# Four more functions check their arguments first. `gather` takes rows by number; its row numbers become int64.
 
 
-# %% tags=["hide-input"]
+# %%
 #| export ops
 def gather(x, rows):
     """Rows of x[n, …] by number -> [*rows.shape, …]. Raises TypeError unless these are int, IndexError outside x."""
@@ -374,6 +366,12 @@ def clip(x, low, high):
     return apply("clip", x, low=float(low), high=float(high))
 
 
+# %% [markdown]
+# The two reductions take an axis, several neighbouring axes, or none for all numbers.
+
+
+# %%
+#| export ops
 def reduce_sum(x, axis=None, keepdims=False):
     """The sum over one axis, several neighbours, or all numbers (axis=None), in order from 0.0."""
     return apply("reduce_sum", x, axis=_whole(axis), keepdims=keepdims)
@@ -393,34 +391,61 @@ def _whole(axis):
     return tuple(map(_whole, axis)) if isinstance(axis, tuple) else int(axis)
 
 
-# %% tags=["hide-input"]
-#| export nn
-"""The functions of neural nets."""
+# %% [markdown]
+# ## Variables (3 min)
+#
+# From here on, `constant` makes a tensor of numbers, and a tensor never changes. What changes in a model is a
+# **variable** (`tf.Variable` · `torch.nn.Parameter`). It asks the interpreter for its value, and `assign` goes to the
+# interpreter, too. Its base class `Storage`, from `levels/support`, holds the tensor that it names, and a lock, so
+# that threads can share it.
 
 
-def relu(x):
-    """Each number of x, floats, where it is positive, else 0. Raises TypeError for others."""
-    return apply("relu", x)
+# %%
+#| export tensors
+class Variable(Storage, Operators):
+    """A tensor that `assign` replaces: the state of a model. Its shape, dtype and device stay."""
+
+    def __init__(self, value, name=None, trainable=True):
+        super().__init__(as_tensor(value))
+        self.name, self.grad = name, None
+        self.trainable = flag("trainable", trainable)
+
+    value = property(lambda self: DOOR.stands.read(self), doc="The tensor that it names.")
+
+    def numpy(self):
+        """A copy of its numbers."""
+        return self.value.numpy()
+
+    def assign(self, value):
+        """Name another tensor; results of the old one stay. Raises ValueError unless shape, dtype and device stay."""
+        value = value if type(value) is Tensor else as_tensor(value, self)
+        if value.spec is not self.spec:
+            raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
+        DOOR.stands.assign(self, value)
 
 
-def sigmoid(x):
-    """1 / (1 + exp(-x)) for each number of x, floats. Raises TypeError for others."""
-    return apply("sigmoid", x)
-
+# %%
+x, y = constant(3.0, "f8"), constant(5.0, "f8")
+w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
+x * w + b
 
 # %% [markdown]
+# 7 again, now as a tensor. Ops without an operator are functions: `exp(x)` is `apply("exp", x)`. (Indexing and
+# comparisons are in [more ops](more/03_more_ops.ipynb).)
+#
 # ## The chain rule, drawn (1 min)
 #
-# One neuron and one row, as in notebook 01: the prediction is `z = x·w + b`, the error `e = z - y`, the loss `l = e²`. How does
-# the loss change when `w` does? With x = 3, w = 2, b = 1 and y = 5 the error is 2:
+# Take one neuron and one row, as in notebook 01: the prediction is `z = x·w + b`, the error `e = z - y`, the loss `l
+# = e²`. How does the loss change when `w` does? With x = 3, w = 2, b = 1 and y = 5 the error is 2:
 #
 # ```
 #        × x = 3              × 2e = 4
 #   w ───────────▶  e  ───────────────▶  l
 # ```
 #
-# Move `w` by a little, and `e` moves 3 times as far. Move `e`, and `l` moves 4 times as far. One after the other the factors
-# multiply, 3 · 4 = 12: that is the chain rule. As code, read from the bottom up (`dz` is the slope of the loss in `z`, and `dl` is 1):
+# If `w` moves by a little, `e` moves 3 times as far. If `e` moves, `l` moves 4 times as far. So `l` moves 3 · 4 = 12
+# times as far as `w`. That is the chain rule: the factors multiply. As code, read from the bottom up (`dz` is the
+# slope of the loss in `z`, and `dl` is 1):
 #
 # | forward line | backward line | in numbers |
 # |---|---|---|
@@ -428,12 +453,14 @@ def sigmoid(x):
 # | `e = z - y` | `dz = de` | 4 |
 # | `l = e * e` | `de = dl * 2 * e` | 1 · 4 = 4 |
 #
-# By hand it is exact, and takes a person. Notebook 01's nudge takes no person, but rounds. We want it exact, and no person.
+# Derived by hand, the slope is exact, but a person has to derive it. Notebook 01's nudge needs no person, but it
+# rounds. We want an exact slope that nobody has to derive.
 #
 # ## The tape (7 min)
 #
-# The second guest comes in a `with` block. He passes each op on to `below`, who stood there before him, and writes down a record:
-# the op's name, its inputs, its attributes, its result. (He notes variables, too, for a check.)
+# The second interpreter is installed by a `with` block. It passes each op on to `below`, the interpreter that was
+# there before, and writes a record: the op's name, its inputs, its attributes and its result. (It also keeps the
+# value of each variable that was read, for a check later.)
 
 # %%
 #| export autodiff
@@ -441,7 +468,7 @@ def sigmoid(x):
 
 
 class _Tape(Run):
-    """Stands at the door in a `with` block, passes on whatever comes, and writes each op down."""
+    """The interpreter in a `with` block: it passes on whatever comes, and writes each op down."""
 
     def __init__(self, persistent=False):
         self.below, self.records, self.variables = None, [], {}  # (op, inputs, attrs, y)
@@ -478,12 +505,14 @@ with _Tape() as tape:
 [op for op, *_ in tape.records]
 
 # %% [markdown]
-# Four ops, in the order in which they passed. To differentiate, read the list from the bottom. Each op must know one thing: if
-# the loss changes by `dy` for each unit of the op's *result*, by how much for each unit of an *input*? That is a backward line
-# of the table above. Its name is **vjp** (vector-Jacobian product).
+# The tape holds four ops, in the order in which they ran. To differentiate, we read the list from the end. Each op
+# has to answer one question: if the loss changes by `dy` per unit of the op's *result*, by how much does it change
+# per unit of an *input*? The answer is a backward line of the table above. As a function it is called a **vjp**
+# (vector-Jacobian product).
 #
-# Take `y = a·b`. A unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So `a` gets `dy·b`, and `b` gets
-# `dy·a`. One row an op, one function an input (read the first three; the others go the same way):
+# Take `y = a·b`. A unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So the gradient of `a`
+# is `dy·b`, and that of `b` is `dy·a`. The table has one row per op, with one function per input. (Read the first
+# three rows; the others work the same way.)
 
 # %%
 #| export autodiff
@@ -499,12 +528,14 @@ VJPS = {  # op -> for each input (dy, y, *inputs, **attrs) -> its gradient; None
 }
 
 # %% [markdown]
-# **A good place to stop.** Tensors pass a door, a tape has written four ops down, and each op knows its way back.
+# **A good place to stop.** All ops pass one door, a tape has recorded four of them, and each op has its rule for the
+# way back.
 #
 # ## The walk back (10 min)
 #
-# It starts with the loss, whose gradient is 1. At each record the rules of the op hand the result's gradient on to the inputs.
-# `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor that the tape wrote down for `w`.)
+# The walk starts at the loss, whose gradient is 1. At each record, the op's rules turn the gradient of the result
+# into a share for each input. `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor that the
+# tape recorded for `w`.)
 
 
 # %%
@@ -528,13 +559,13 @@ checks.predict(
     "6 is half of 12. Where did the other half go?",
     choices=["the rule of the product forgets a factor 2", "`error` is used twice", "`w` was read too early"],
     answer="`error` is used twice",
-    because="Both factors of `error * error` are `error`. Each hands it a share, 2·1 = 2, and the second took the place of "
-    "the first. What is used twice moves the loss twice, so the shares must be added.",
+    because="Both factors of `error * error` are `error`. Each one gives it a share of 2·1 = 2, and the second share "
+    "replaced the first. What is used twice moves the loss twice, so the shares must be added.",
 )
 
 # %% [markdown]
-# So write the line that gives `x` its share, and loses nothing that it had before: this function is **yours to fill in**. The
-# first share stays as it is, and the next ones are added to it with `+`. (The check: shares of 2, 2 and 3 make 7.)
+# So `give` must not lose what `x` had before. The better function is **yours to write**. The first share stays as it
+# is, and each further share is added to it with `+`. (The check: shares of 2, 2 and 3 make 7.)
 
 
 # %%
@@ -560,13 +591,13 @@ def hand_on(gradients, x, share):
 print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0")
 
 # %% [markdown]
-# It gets 12. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)): one walk gives
-# the gradient of every weight. Why from the end? `error` may hand its gradient on only when all that used it have handed it theirs,
-# and in the list they stand after it.
+# Now `w` gets 12. This is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)):
+# one walk gives the gradient of every weight. Why does the walk start at the end? `error` may pass its gradient on
+# only when it has the shares of all ops that used it. Those ops stand after it in the list.
 #
-# **Walk it step by step.** Move `step` (`p` is x·w, and `z` is p + b): blue is the gradient that each value has so far. `bump`
-# nudges an input by a millionth: green is how far each value moves, in millionths. Where they meet, blue times green is how far
-# the loss moves.
+# **Walk it step by step.** Move `step` to see the gradient that each value has so far, in blue. (`p` is x·w, and `z`
+# is p + b.) `bump` nudges an input by a millionth, and green says how far each value moves, in millionths. Where the
+# two meet, blue times green is how far the loss moves.
 
 # %%
 from course.figures import widgets
@@ -581,18 +612,19 @@ widgets.explore(
 )
 
 # %% [markdown]
-# ## Ten rows (15 min)
+# ## Ten rows (6 min)
 #
-# A batch of ten rows, and a bias of shape (1, 4) that all of them share:
+# Now there is a batch of ten rows, and a bias of shape (1, 4) that all of them share.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "b of shape (1, 4) was added to ten rows. The rule of an addition hands dy on as it is. Which shape does b get?",
+    "b of shape (1, 4) was added to ten rows. The rule of an addition passes dy on as it is. "
+    "Which shape does the gradient of b get?",
     choices=["(1, 4), as b", "(10, 4)", "an error from the rule"],
     answer="(10, 4)",
-    because="Each row's share is in it, but nobody has added them up. No rule complains; `assign` would, when a bias of "
-    "one row is to become ten.",
+    because="It holds the share of each row, but the shares have not been added up. The rule does not complain. "
+    "`assign` would complain later, when a bias of one row is to become one of ten.",
 )
 
 # %%
@@ -600,14 +632,15 @@ dy = constant(np.ones((10, 4)))
 VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 
 # %% [markdown]
-# b was used ten times: the reverse of repeating is to add up.
+# b was used ten times, so its gradient is the sum of ten shares. The way back through a repetition is a sum:
 #
 # | the result, and `dx` | the input | what was repeated | so |
 # |---|---|---|---|
 # | (2, 3, 4) | (4,) | two axes that NumPy put in front | add over these; they go |
 # | (10, 4) | (1, 4) | axis 0, where the input has a 1 | add over it; it stays, as a 1 |
 #
-# The first is done. The second is **yours**: `reduce_sum(dx, axis=…, keepdims=True)`, where the sizes differ, and only there.
+# The first row of the table is done below. The second is **yours**: `reduce_sum(dx, axis=…, keepdims=True)`, along
+# each axis where the sizes differ, and only there.
 
 
 # %%
@@ -641,13 +674,24 @@ def unbroadcast(dx, shape):
 # </details>
 
 # %% [markdown]
-# The rules that are left: a sum passes `dy` to every number that it added. A mean passes `dy` divided by how many there were.
-# `_spread_back` does both. The rules of a product `X·W` are level 2's backward pass: `dX = dy·Wᵀ`, `dW = Xᵀ·dy`. Those of `relu`
-# and `sigmoid` are kernels of level 2, yours among them. (`gather` has none here: it fetches rows of data, and nobody asks for
-# their gradient.)
+# These rules are still missing:
+#
+# | op | its rule |
+# |---|---|
+# | `y = x @ w` | `dx = dy @ wᵀ` and `dw = xᵀ @ dy`, level 2's backward pass |
+# | `reduce_sum` | each number that was added gets `dy` |
+# | `reduce_mean` | each number gets `dy` divided by their count |
+# | `relu`, `sigmoid` | kernels of level 2, one of them yours |
+#
+# ## The walk that we keep (15 min, optional)
+#
+# Run these cells and go on, or read the missing rules and the class `GradientTape`.
+#
+# `_spread_back` is the rule of both reductions. If an axis went away, it comes back as an axis of size 1. Then `dy`
+# is repeated.
 
 
-# %% tags=["hide-input"]
+# %%
 #| export autodiff
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     """The reverse of reducing x to y: every number of x gets the dy that it went into, divided by a count."""
@@ -657,6 +701,12 @@ def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     return apply("spread", dy, x, count=count)
 
 
+# %% [markdown]
+# A product can read each matrix as it is or transposed. So each of its two rules has two cases.
+
+
+# %%
+#| export autodiff
 def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
     if transpose_x:
         return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
@@ -669,8 +719,6 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
     return apply("matmul", x, dy, transpose_x=not transpose_x)
 
 
-# %%
-#| export autodiff
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["sqrt"] = (lambda dy, y, x: dy / (2.0 * y),)
@@ -680,8 +728,10 @@ VJPS["reduce_mean"] = (lambda dy, y, x, **how: _spread_back(dy, y, x, x.spec.nby
 VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 # %% [markdown]
-# The walk that we keep is the loop from above, and spares what nobody asked for: a gradient of the rows, say. Needed are the
-# gradients of the sources, and of all that was made from them:
+# `gather` has no rule here. It fetches rows of data, and training needs no gradient of the data.
+#
+# Nor does training need a gradient of every tensor on the tape. It needs those of the sources, and of all that was
+# made from the sources:
 
 
 # %%
@@ -696,14 +746,15 @@ def made_from(sources, records):
 
 
 # %% [markdown]
-# Besides, a record that does not lead to the target is passed over, a gradient of another shape is added up first, by your
-# `unbroadcast`, and what is missing is said in words.
+# `walk_back` is the loop from above with three additions. It skips records that the target does not depend on. It
+# sums a gradient down to the shape of its input, with your `unbroadcast`. And it raises a readable error where a rule
+# or a source is missing.
 
 
 # %%
 #| export autodiff
 def walk_back(records, target, sources):
-    """The gradients, handed from last op to first. Raises LookupError without a rule, ValueError for unused sources."""
+    """The gradients, from the last record to the first. LookupError for no rule, ValueError for unused sources."""
     needed, one = made_from(sources, records), as_tensor(1.0, target)
     gradients = {target: apply("broadcast_to", one, shape=target.shape) if target.shape else one}
     for op, inputs, attrs, y in reversed(records):
@@ -722,17 +773,16 @@ def walk_back(records, target, sources):
 
 
 # %% [markdown]
-# A **GradientTape** is a tape whose `gradient` is this walk. (`tf.GradientTape` · each tensor's `grad_fn`. Folded: it refuses what
-# would give a wrong gradient in silence, such as a variable that changed on the way.)
+# Other packages may know a quicker walk for some tapes. They add it to the list `WALKS`.
 
 
-# %% tags=["hide-input"]
+# %%
 #| export autodiff
 WALKS = []  # walk(records, target, sources): the same gradients, sooner; None where it knows no way
 
 
 def quickest_walk(records, target, sources):
-    """The gradients by the first of WALKS that knows a way, or by `walk_back`, which says what is raised."""
+    """The gradients by the first of WALKS that knows a way, or by `walk_back`. Raises what `walk_back` raises."""
     for walk in WALKS:
         found = walk(records, target, sources)
         if found is not None:
@@ -740,14 +790,22 @@ def quickest_walk(records, target, sources):
     return walk_back(records, target, sources)
 
 
+# %% [markdown]
+# A **GradientTape** is a tape with a method `gradient`, which is this walk. (`tf.GradientTape` · each tensor's
+# `grad_fn`.) Most of its lines refuse what would give a wrong gradient in silence, such as a variable that was
+# assigned on the way.
+
+
+# %%
+#| export autodiff
 class GradientTape(_Tape):
-    """Writes down every op while it is open. `gradient` reads it once, a persistent tape any number of times."""
+    """Records every op while it is open. `gradient` can be called once, or any number of times if it is persistent."""
 
     def gradient(self, target, sources):
         """d target / d source for each source of a list, or for one: tensors shaped like the sources.
 
-        A target of several numbers stands for their sum. What this computes is not written on this tape. Raises
-        RuntimeError for a tape that was read, TypeError but for floats, ValueError for a source unused or assigned.
+        A target of several numbers stands for their sum. This tape does not record the walk. Raises RuntimeError for a
+        tape that was read, TypeError for what is no float, ValueError for a source that was not used, or was assigned.
         """
         if self.records is None:
             told = "is being read" if self.persistent else "was read; GradientTape(persistent=True) can be read again"
@@ -755,12 +813,12 @@ class GradientTape(_Tape):
         if not isinstance(sources, (list, tuple)):
             return self.gradient(target, [sources])[0]
         tensors = _as_tensors((target, *sources))
-        for k, (given, x) in enumerate(zip((target, *sources), tensors), -1):
-            name = ("gradient: the target" if k < 0 else "gradient: source {}").format
+        names = ["the target", *(f"source {k}" for k in range(len(sources)))]
+        for name, given, x in zip(names, (target, *sources), tensors):
             if x.spec.dtype.kind != "f":
-                raise TypeError(f"{name(k)} is {x.dtype}; only floats have a gradient")
+                raise TypeError(f"gradient: {name} is {x.dtype}; only floats have a gradient")
             if isinstance(given, Variable) and self.variables.get(given, x) is not x:
-                raise ValueError(f"{name(k)} was assigned while the tape was open; assign after the gradient")
+                raise ValueError(f"gradient: {name} was assigned while the tape was open; assign after the gradient")
         records, self.records = self.records, None  # the walk is not written down
         try:
             return quickest_walk(records, tensors[0], tensors[1:])
@@ -768,8 +826,13 @@ class GradientTape(_Tape):
             self.records = records if self.persistent else None
 
     def __reduce__(self):
-        raise TypeError("a tape cannot be copied: it belongs to the tensors that it heard")
+        raise TypeError("a tape cannot be copied: it belongs to the tensors that it recorded")
 
+
+# %% [markdown]
+# ## Checking a rule with a nudge (4 min)
+#
+# A `GradientTape` is the tape with the walk built in:
 
 # %%
 with GradientTape() as tape:
@@ -778,9 +841,8 @@ dw, db = tape.gradient(loss, [w, b])
 print(f"w gets {float(dw)}, b gets {float(db)}")
 
 # %% [markdown]
-# ## Every rule meets a nudge (3 min)
-#
-# A rule is easily wrong, and nothing complains. So nudge one number of a matrix up and down, and ask the tape for the same slope:
+# A rule is easily wrong, and nothing complains. So we check the rule of the product. We nudge one number of a matrix
+# up and down, and compare the slope with the tape's:
 
 
 # %%
@@ -804,7 +866,8 @@ by_nudge = float(total(constant(start + nudge)) - total(constant(start - nudge))
 print(f"by the tape {by_tape(constant(start)):.6f}, by a nudge {by_nudge:.6f}")
 
 # %% [markdown]
-# They agree. (A test of the course asks this of every rule.) And does a nudge notice a wrong one? We swap the two of `multiply`:
+# They agree. (A test of the course checks every rule this way.) Does a nudge also notice a wrong rule? We swap the
+# two rules of `multiply`:
 
 # %%
 right, VJPS["multiply"] = VJPS["multiply"], VJPS["multiply"][::-1]
@@ -812,81 +875,18 @@ print(f"by a wrong tape {by_tape(constant(start)):.6f}")
 VJPS["multiply"] = right
 
 # %% [markdown]
-# ## A train step (7 min)
+# It does: the wrong tape is far from the nudge.
 #
-# Who trains a model needs a list of all its variables. A **module** (`Module`, folded) finds them in its attributes, and gives and
-# takes them as NumPy arrays, its **weights**.
-
-# %% tags=["hide-input"]
-#| export module
-"""A module finds its variables."""
-
-import copy
-import math
-
-
-def _inside(x):
-    """[(name, part)] of a module, a dict, a list or a tuple, else none. (A copy: a thread may build what x holds.)"""
-    x = vars(x) if isinstance(x, Module) else x
-    if isinstance(x, dict):
-        return [*x.items()]
-    return [*enumerate(x)] if isinstance(x, (list, tuple)) else []
-
-
-class Module:
-    """Owns the variables in its attributes, and in lists, tuples, dicts and modules among them; not what is `apart`."""
-
-    def named(self, kind):
-        """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
-        found, seen, waiting = {}, set(), [("", self)]
-        while waiting:
-            name, value = waiting.pop()
-            if id(value) in seen:
-                continue
-            seen.add(id(value))
-            if isinstance(value, kind) and found.setdefault(name, value) is not value:
-                raise ValueError(f"two parts have the name {name[:50]!r}")
-            for k, part in reversed(_inside(value)):
-                if isinstance(part, (kind, Module, list, tuple, dict)) and not hasattr(type(part), "apart"):
-                    waiting.append((f"{name}.{k}" if name else str(k), part))
-        return found
-
-    def __copy__(self):
-        """A copy owns variables of its own, as one by `copy.deepcopy` does."""
-        return copy.deepcopy(self)
-
-    variables = property(lambda self: list(self.named(Variable).values()))
-    trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
-
-    def get_weights(self):
-        """The values of all variables, as NumPy arrays."""
-        return [variable.numpy() for variable in self.variables]
-
-    def set_weights(self, weights):
-        """Give all variables these arrays. Raises ValueError, and changes none, where one of them does not fit."""
-        named, weights = self.named(Variable), list(weights) if isinstance(weights, (list, tuple)) else [weights]
-        if len(weights) != len(named):
-            raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")
-        values = [as_tensor(w, variable) for variable, w in zip(named.values(), weights)]
-        for (name, v), value in zip(named.items(), values):
-            if value.spec is not v.spec:
-                cure = "; reshape it" if value.spec.nbytes == v.spec.nbytes else ""
-                raise ValueError(f"{name} is {v.spec}, the weight {value.spec}{cure}")
-        for variable, value in zip(named.values(), values):
-            variable.assign(value)
-
+# ## A train step (5 min)
+#
+# Here is a train step of the line, on the task's data. The forward pass is the formula. The backward pass is one
+# line, and nobody derived it.
 
 # %%
 task = tasks.linear()
-line = Module()
-line.w, line.b = Variable(task.weights[0], "w"), Variable(task.weights[1], "b")
-w, b = line.variables
-
-# %% [markdown]
-# The forward pass is the formula. The backward pass has shrunk to one line, which nobody derived.
+w, b = Variable(task.weights[0], "w"), Variable(task.weights[1], "b")
 
 
-# %%
 def step(rows, target):
     with GradientTape() as tape:
         prediction = rows @ w + b
@@ -904,10 +904,11 @@ from levels import kernels
 x_, y_ = constant(task.x), constant(task.y)
 losses = [float(step(gather(x_, i), gather(y_, i))) for i in task.batches]
 below = kernels.tasks.linear_regression(*task[:2], *task[4:7])
-print("losses equal:", losses == below.losses.tolist())
+print(f"losses {losses[0]:.4g}, {losses[1]:.4g}, … {losses[-1]:.4g}")
+print("equal to level 2's:", losses == below.losses.tolist())
 
 # %% [markdown]
-# The losses are those of level 2, to the last bit. And the time?
+# How long does a step take?
 
 # %%
 import timeit
@@ -920,19 +921,22 @@ def microseconds(run, count):
 # %% tags=["nbval-ignore-output"]
 rows, target = gather(x_, task.batches[0]), gather(y_, task.batches[0])
 t_step = microseconds(lambda: step(rows, target), 100)
-print(f"a step {t_step:.0f} µs")
+t_below = microseconds(lambda: kernels.tasks.linear_regression(*task[:2], task.weights, task.batches[:1000]), 1) / 1000
+print(f"µs per step: {t_step:.0f}, level 2 {t_below:.0f}")
 
 # %% [markdown]
-# Comfort has a price. Level 2 took half as long: here each launch finds new memory, passes the door, is written down, and is read
-# on the way back. Level 1 took less than 0.1 µs for this step. The rest of this notebook buys that back.
+# Comfort has a price. Here each launch finds new memory, passes the door, is recorded, and is read on the way back.
+# On level 1 the step was one program without any Python. The rest of this notebook turns the step above into such a
+# program.
 #
 # **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
 
 # %% [markdown]
-# ## Written down, not run (18 min)
+# ## Written down, not run (4 min)
 #
-# The third guest computes nothing. A plan tells the result's shape before any number is known. So he writes each op down, and
-# gives back a tensor that has a shape and no numbers (it names a `source`, and so gets no memory). In the smallest form:
+# The third interpreter computes nothing. A plan tells the shape of a result before any number is known. So this
+# interpreter writes each op down, and returns a tensor that has a shape but no numbers. (A tensor with a `source`
+# takes no memory of its own.) In the smallest form:
 
 
 # %%
@@ -963,7 +967,8 @@ signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
 trace(mean_error, signature)
 
 # %% [markdown]
-# Four ops, and no number. But which op reads which? So the real one writes each op as a **node**, with the nodes that it reads:
+# The list has four ops, and not one number was computed. But which op reads which? The version that we keep writes
+# each op as a **node**, and a node knows the nodes that it reads, its `inputs`. All nodes together are a **graph**.
 
 
 # %%
@@ -982,7 +987,12 @@ class Node:
 
 
 # %% [markdown]
-# What comes back is a **symbol**, a tensor that knows its node. Who asks for its numbers, its `data`, is told why there are none:
+# ## The trace that we keep (11 min, optional)
+#
+# Run these cells and go on, or read how a function becomes nodes.
+#
+# While a function is traced, its tensors are **symbols**. A symbol is a tensor that knows its node. Reading its
+# numbers, `data`, raises an error that says why there are none yet.
 
 
 # %%
@@ -1013,15 +1023,15 @@ x0 = Symbol(None, Node("input", [], {"of": 0}, signature[0]))
 x0, x0.node
 
 # %% [markdown]
-# The guest himself. `do` notes a node. What was there before he came becomes a leaf, a constant or, since its value differs from step to
-# step, a variable. A leaf's attribute `of` says which one it stands for. `assign` changes what the variable names here, and nothing
-# outside.
+# The interpreter notes a node for each op. What existed before the trace becomes a leaf of the graph. A tensor
+# becomes a constant. A variable stays a variable, since its value differs from step to step. The attribute `of` of a
+# leaf says what the leaf stands for. `assign` changes what the variable means in the trace, and nothing outside it.
 
 
 # %%
 #| export graph
 class Trace(Run):
-    """Stands at the door and writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
+    """The interpreter that writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
 
     def __init__(self):
         self.nodes, self.known = [], {}
@@ -1055,8 +1065,8 @@ class Trace(Run):
 
 
 # %% [markdown]
-# To **trace** a function is to run it on symbols. What comes of it is a **graph**: the nodes, those among them that are the
-# results, and for each assigned variable the node of its new value.
+# A `Graph` holds the nodes, says which of them are the results, and names the node of the new value of each assigned
+# variable.
 
 
 # %%
@@ -1074,7 +1084,8 @@ class Graph:
 
 
 # %% [markdown]
-# The `trace` that we keep gives the graph, what the function returned, and the variables that it made: those created after it began.
+# `trace` runs a function on symbols. It returns three things: the graph, what the function returned, and the
+# variables that were created during the trace.
 
 
 # %%
@@ -1091,7 +1102,7 @@ def _results_of(given):
 
 
 def trace(python, signature):
-    """Run `python` on symbols of these Specs; what is none stays. Gives its Graph, its result, variables it made."""
+    """Run `python` on symbols of these Specs. Returns the graph, what `python` returned, and variables it created."""
     here, before, begun = Trace(), DOOR.stands, next(CREATED)
     args = [here.noted("input", [], {"of": k}, x) if type(x) is Spec else x for k, x in enumerate(signature)]
     DOOR.stands = here
@@ -1105,6 +1116,11 @@ def trace(python, signature):
     return Graph(here.nodes, outputs, updates), result, [v for v in new if v.created > begun]
 
 
+# %% [markdown]
+# ## A step is data (3 min)
+#
+# Now we trace the whole train step, with its tape and its updates:
+
 # %%
 from course.inspection import graphs
 
@@ -1113,14 +1129,16 @@ print(graphs.listed(graph))
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
 
 # %% [markdown]
-# Forward, back and update are all in one list, because the walk of the tape passed the door as well: the tape asked whoever stood
-# there before it, and that was the trace. x0 and x1 are the arguments, and `spread` gives each row a tenth of 1, the loss's gradient.
-# (t6 and t7 are the two shares of `error`; t8 is your `hand_on`, t9 your `unbroadcast`.)
+# Forward pass, backward pass and update are in one list. The tape computes its gradients with ops. They go through
+# the door, too, so the trace wrote them down. x0 and x1 are the arguments. The gradient of the loss is 1, and
+# `spread` gives each row a tenth of it. t6 and t7 are the two shares of `error`, t8 is your `hand_on`, and t9 is your
+# `unbroadcast`.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "`step` gets a line `print('step', loss)`. It is traced once, and the graph is then run 100 times. What is printed?",
+    "`step` gets a line `print('step', loss)`. It is traced once, and then its graph is run 100 times. "
+    "What is printed?",
     choices=["100 lines, each with a loss", "one line, with a symbol", "nothing"],
     answer="one line, with a symbol",
     because="Python ran once, on symbols. The graph holds only what passed the door, and a print does not.",
@@ -1128,11 +1146,11 @@ checks.predict(
 
 
 # %% [markdown]
-# **A good place to stop.** A train step is a list of fifteen ops now, data that a program can read.
+# **A good place to stop.** A train step is now a list of fifteen ops, data that a program can read.
 #
-# ## Nothing that nobody needs (5 min)
+# ## Dead code (5 min)
 #
-# Now that a step is data, we can change it. Here is a function with something left over:
+# Since a step is data, we can change it. Here is a function that computes something for nothing:
 
 
 # %%
@@ -1145,8 +1163,8 @@ before, _, _ = trace(wasteful, signature)
 before
 
 # %% [markdown]
-# A node is needed if it is wanted, or if a needed node reads it. Which order of the list lets you find all of them in one pass?
-# (The check: of four ops of which one is dead, three are left.)
+# A node is needed if it is wanted, or if a needed node reads it. In which order must you go through the list to find
+# all of them in one pass? (The check: of four ops, one is dead, and three are left.)
 
 
 # %%
@@ -1185,12 +1203,164 @@ def dce(graph):
 dce(before)
 
 # %% [markdown]
-# Such a **pass** takes a graph and gives one that computes the same with less. (Our own step had nothing to drop.)
+# `exp` is gone. A function like `dce` is called a **pass**: it takes a graph and returns one that computes the same
+# with less. (Our own step has no dead op.)
 #
-# ## Replay (5 min)
+# ## Replay (4 min)
 #
-# The easiest way to run a graph is to run its ops in order. The plans are found once. (`renamed`: the same numbers, as another
-# tensor. `over`, for many steps, comes later.)
+# The easiest way to run a graph is to run its ops in order. Only the leaves are different: an argument, a variable or
+# a constant already has its value.
+
+
+# %%
+def replayed(graph, *args):
+    value = {}
+    for node in graph.nodes:
+        of = node.attrs.get("of")
+        if node.inputs:
+            value[node] = apply(node.op, *[value[x] for x in node.inputs], **node.attrs)
+        else:
+            value[node] = args[of] if node.op == "input" else as_tensor(of)
+    for variable, node in graph.updates.items():
+        variable.assign(value[node])
+    return value[graph.outputs[0]]
+
+
+# %% [markdown]
+# We train on the first hundred batches again, from the same start:
+
+
+# %%
+def hundred(step):
+    w.assign(task.weights[0])
+    b.assign(task.weights[1])
+    return [float(step(gather(x_, i), gather(y_, i))) for i in task.batches[:100]]
+
+
+smaller = dce(graph)
+again = hundred(lambda *args: replayed(smaller, *args))
+print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the step's: {again == losses[:100]}")
+
+# %% [markdown]
+# The losses are the same, and `step` itself did not run. But each op is still a launch of its own.
+#
+# ## The program by rows (12 min)
+#
+# No row of the batch needs another row. So a step can be a loop over rows that also adds up sums, and after it the
+# update of the variables. You wrote that program by hand in notebook 01. Now the graph shall write it, with the same
+# assembler.
+#
+# Which op belongs where? The plans know. We ask each plan a second time, for a batch with **one row more**. If the
+# result grows, it has one value per row. If the op reads rows but its result keeps its size, it is a sum over them.
+# Whatever needs such a sum runs after the loop, and the rest can run before it.
+
+
+# %%
+def parts_of(graph, one_row_more):
+    parts, specs = {}, {}
+    for node in graph.nodes:
+        specs[node] = one_row_more[node.attrs["of"]] if node.op == "input" else node.spec
+        if node.inputs:
+            specs[node] = planned(node.op, [specs[x] for x in node.inputs], node.attrs).spec
+        read = {parts[x] for x in node.inputs}
+        if specs[node] is not node.spec:
+            parts[node] = "row"
+        elif "row" in read:
+            parts[node] = "sum"
+        else:
+            parts[node] = "after" if read & {"sum", "after"} else "before"
+    return parts
+
+
+# %%
+from course.figures.drawing import graph_drawing
+
+parts = parts_of(smaller, [cpu.spec((11, 2), "f8"), cpu.spec((11, 1), "f8")])
+graph_drawing(smaller, ["rows", "target"], parts)
+
+# %% [markdown]
+# What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
+# up: the loss, and the slopes of `w` and `b`. Purple comes after: the update. The variables are orange.
+#
+# First we run these parts with Python's own floats. `value_of` is one op on one row. A product is
+# notebook 01's `dot`. Any other op is its scalar function of notebook 02:
+
+
+# %%
+def value_of(node, *inputs):
+    if node.op == "matmul":
+        row, weights = inputs
+        return np.array([[dot(row[0], unit) for unit in weights.T]])
+    scalar = functools.partial(KERNELS[node.op, "cpu"], **node.attrs)
+    return np.frompyfunc(scalar, len(inputs), 1)(*inputs)
+
+
+# %% [markdown]
+# Now the step itself: what comes before, then the loop over the rows, then the update. For each row, all blue ops are
+# computed, and each green op adds a share to its sum. (For the slopes of `w`, the share is the row times its
+# gradient.)
+
+
+# %%
+def by_rows(graph, args):
+    values = {x: x.attrs["of"].numpy() for x in graph.nodes if x.op in ("variable", "constant")}
+    sums = {x: 0.0 for x in graph.ops if parts[x] == "sum"}
+
+    def compute(part):
+        for x in graph.ops:
+            if parts[x] == part:
+                values[x] = value_of(x, *[values[y] for y in x.inputs])
+
+    compute("before")
+    for k in range(len(args[0])):
+        values |= {x: args[x.attrs["of"]][k : k + 1] for x in graph.nodes if x.op == "input"}
+        compute("row")
+        for x in sums:
+            first, *second = [values[y] for y in x.inputs]
+            sums[x] = sums[x] + (first.T * second[0] if second else first)
+    for x, total in sums.items():
+        values[x] = total / len(args[0]) if x.op == "reduce_mean" else total
+    compute("after")
+    return float(values[graph.outputs[0]][0, 0]), {v.name: values[x].ravel() for v, x in graph.updates.items()}
+
+
+# %%
+hundred(step)
+loss, new = by_rows(smaller, [rows.numpy(), target.numpy()])
+print(f"by rows:    loss {loss:.6f}, w {new['w'][0]:.6f} {new['w'][1]:.6f}, b {new['b'][0]:.6f}")
+loss = float(step(rows, target))
+print(f"op by op:   loss {loss:.6f}, w {w.numpy()[0, 0]:.6f} {w.numpy()[1, 0]:.6f}, b {b.numpy()[0, 0]:.6f}")
+
+# %% [markdown]
+# Both give the same numbers. Now the step from Python to machine code: `value_of` does not ask what it computes with.
+# Give it registers in place of floats, and the same lines write instructions. Here are the first two blue ops, x·w
+# and + b:
+
+
+# %%
+def loaded(name, *shape):
+    array, places = asm.array(name, *shape), [*np.ndindex(shape)]
+    return np.array([asm.load(array, *place) for place in places]).reshape(shape)
+
+
+asm = Assembler("one row", "f8")
+product, plus, *_ = smaller.ops
+value_of(plus, value_of(product, loaded("row", 1, 2), loaded("w", 2, 1)), loaded("b", 1, 1))
+print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
+
+# %% [markdown]
+# Two products are added to 0.0, then the bias, as in notebook 01. `RowProgram` does the same with the whole of
+# `by_rows`: its loop over rows becomes a loop of the assembler's, and a second loop around it takes one step after
+# the other.
+#
+# **A good place to stop.** The parts of the step are found, and its ops can write instructions.
+#
+# ## Replay and RowProgram, whole (23 min, optional)
+#
+# Run these cells and go on, or read the two classes that do the same for any graph.
+#
+# `Replay` is `replayed` with its plans found once. `renamed` gives the same numbers as another tensor. `over` takes
+# many steps.
 
 
 # %%
@@ -1199,7 +1369,7 @@ dce(before)
 
 
 class Replay:
-    """A graph that runs op by op: what eager does, without the function's Python. `why`: why it is nothing quicker."""
+    """A graph that runs op by op: what eager does, without the function's Python. `why`: why no program was made."""
 
     def __init__(self, graph, why=""):
         self.graph, self.why, self.lock = graph, why, threading.Lock()
@@ -1224,8 +1394,15 @@ class Replay:
         return f"{len(self.plans)} ops, one after the other"
 
 
-# %% tags=["hide-input"]
+# %% [markdown]
+# Over many steps, each result has to be a single number, such as the loss. `_stacked` makes one tensor of all of them.
+
+
+# %%
 #| export replay
+import math
+
+
 def _check_single(results):
     """Raise ValueError unless each of these is a single number."""
     for x in results:
@@ -1241,43 +1418,21 @@ def _stacked(steps):
 
 
 # %% [markdown]
-# The same hundred batches from the same start:
+# `row_parts` is `parts_of` for any graph. Where a graph does not split by rows, it raises `NoProgram` and says why. A
+# shape that is an attribute, as in `reshape`, grows with the batch, too.
 
 
 # %%
-def hundred(step):
-    line.set_weights(task.weights)
-    return [float(step(gather(x_, i), gather(y_, i))) for i in task.batches[:100]]
-
-
-# %%
-smaller = dce(graph)
-replay = Replay(smaller)
-print(hundred(lambda *args: replay.run(args)[0]) == losses[:100])
-
-
-# %% [markdown]
-# The same losses, and nothing of the step's Python. But each op is still a launch.
-#
-# ## The program by rows (13 min)
-#
-# No row of the batch asks another one. Then the rows are added up, and then the variables change. A map over rows, sums over
-# rows, an update: that is the program that you wrote by hand in notebook 01. Let the same assembler write it.
-#
-# Which op belongs where? The plans know. Ask each one a second time, for a batch with **one row more**. What grows has rows.
-# What reads rows and does not grow adds them up. What needs such a sum comes after them. (`row_parts`, folded, asks.)
-
-# %% tags=["hide-input"]
 #| export row_program
 """A step that splits into rows, sums over rows and updates is one program: level 1's, written by the graph."""
 
 
 class NoProgram(Exception):
-    """Says why a graph is no program of some kind."""
+    """Says why a graph cannot become a program of some kind."""
 
 
 def _with_one_more(node, inputs, batch):
-    """The Spec of a node in a batch with one row more, given those of its inputs. Raises NoProgram for odd ones."""
+    """The Spec of a node in a batch with one row more, given those of its inputs. NoProgram if it cannot grow so."""
     spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
     if not node.inputs:
         return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
@@ -1292,6 +1447,12 @@ def _with_one_more(node, inputs, batch):
     return larger
 
 
+# %% [markdown]
+# An op that reads both rows and a sum over rows cannot be computed row by row.
+
+
+# %%
+#| export row_program
 def row_parts(graph, batch):
     """{node: "row" if it has rows, "sum" if it adds rows up, "after" if it needs such a sum, else "before"}
 
@@ -1310,59 +1471,12 @@ def row_parts(graph, batch):
     return parts
 
 
-# %%
-from course.figures.drawing import graph_drawing
-
-parts = row_parts(smaller, 10)
-graph_drawing(smaller, ["rows", "target"], parts)
-
 # %% [markdown]
-# Blue has rows: the arguments, the prediction, the error, its square, its gradient. Green adds them up: the loss, and the slopes
-# of `w` and `b`. Purple comes after: the update. Orange are the variables.
-#
-# Now one row. `dot` of notebook 01 and the kernels' functions of notebook 02 are written once, for floats and for registers
-# alike. Here are the first two blue ops:
-
-# %%
-from levels.hardware import dot
-from levels.kernels import KERNELS
-
-
-def predicted(row, w, b):
-    product = dot(row, w)  # matmul, by a single column
-    return KERNELS["add", "cpu"](product, b)
-
-
-predicted([3.0, 1.0], [2.0, 0.5], 1.0)
-
-# %% [markdown]
-# 3·2 + 1·0.5 + 1 is 7.5. Give it registers in place of the floats, and the same two lines write instructions:
+# The table `FORMS` is `value_of` for any graph. An elementwise op needs no row in it: its scalar function is applied
+# to every number of a row. A function that branches with `if` on a number cannot become instructions.
 
 
 # %%
-def loaded(name, count):
-    array = asm.array(name, count)
-    return [asm.load(array, k) for k in range(count)]
-
-
-asm = Assembler("one row", "f8")
-predicted(loaded("row", 2), loaded("w", 2), *loaded("b", 1))
-print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "fadd" in line], sep="\n")
-
-# %% [markdown]
-# x·w + b of one row, from 0.0 on, as in notebook 01. The rest is the replay, in two loops of the assembler's:
-#
-# ```
-# for each step:
-#     for each of its rows:   compute what is blue, add what is green to a sum
-#     with the sums:          compute what is purple, store the new w and b
-# ```
-#
-# That is `RowProgram`. (Folded. What does not split is a `NoProgram`.) While it runs, `LockAll` of `levels/support` holds the locks of
-# its variables, and `pinned_address` says where the program may overwrite their numbers.
-
-
-# %% tags=["hide-input"]
 #| export row_program
 def _each(function, *arrays):
     """The function of every number of these arrays of values, broadcast."""
@@ -1387,6 +1501,13 @@ def _products(node, shape, x, w):
     return np.array([dot(row, unit) for row in x for unit in w.T], object).reshape(shape)
 
 
+# %% [markdown]
+# A sum has up to two forms: what each row adds to it, and what is done with the total at the end. Only a mean has the
+# second.
+
+
+# %%
+#| export row_program
 FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> of a total
     "matmul": _products,
     "reshape": lambda node, shape, x: x.reshape(shape),
@@ -1404,7 +1525,12 @@ def _form_of(op):
     return _elementwise if op in ELEMENTWISE else FORMS[op]
 
 
-# %% tags=["hide-input"]
+# %% [markdown]
+# The program holds numbers of one float dtype, on a CPU. Where a reader has replaced the kernel of an op, there is no
+# program either, so that the reader's kernel runs.
+
+
+# %%
 #| export row_program
 def check_fits(graph):
     """Raise NoProgram for what no program holds: several dtypes, empty arrays, other devices, readers' own kernels."""
@@ -1419,7 +1545,10 @@ def check_fits(graph):
             raise NoProgram(f"{node!r} on {kind} is left to its kernel")
 
 
-_LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
+# %% [markdown]
+# `_write` is `by_rows` with registers. The names are the same: `compute` computes one part, and the dict of values is
+# called `known`. `place` says where in its array a number of a leaf or a result lies, and `keep` stores results. The
+# last fifteen lines are the two loops.
 
 # %% tags=["hide-input"]
 #| export row_program
@@ -1428,7 +1557,7 @@ import struct
 
 
 def _write(graph, parts, batch, load, total_of):
-    """The program of any number of steps, and whose its arrays are. Its words: steps, rows, batches, results, these."""
+    """The program of any number of steps, and the owners of its arrays. Words: steps, rows, batches, results, these."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
@@ -1439,8 +1568,8 @@ def _write(graph, parts, batch, load, total_of):
     def place(x, index, row):
         return (row, *index[1:]) if parts[x] == "row" else index or (0,)
 
-    sizes = {of: place(x, shape[x] or (1,), "rows") for of, x in owned.items()}
-    arrays = {of: a.array(f"array{k}", *size) for k, (of, size) in enumerate(sizes.items())}
+    sizes = [place(x, shape[x] or (1,), "rows") for x in owned.values()]
+    arrays = {of: a.array(f"array{k}", *sizes[k]) for k, of in enumerate(owned)}
 
     def compute(part, row=None):
         for x in graph.nodes:
@@ -1473,13 +1602,24 @@ def _write(graph, parts, batch, load, total_of):
     return a.assemble(), list(arrays)
 
 
+# %% [markdown]
+# `RowProgram` checks the graph, writes the program, and calls it with the addresses of all arrays. The program
+# overwrites the variables' numbers in place. While it runs, `LockAll`, from `levels/support`, holds their locks, and
+# `pinned_address` says where their numbers are.
+
+
 # %% tags=["hide-input"]
 #| export row_program
+_LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are quicker
+
+
 class RowProgram:
     """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it.
 
     Raises NoProgram, when it is made, for a graph that does not split into rows, or has too much in each.
     """
+
+    load = staticmethod(Assembler.load)  # load(a, batches, step, i): the row numbers of a batch
 
     def __init__(self, graph, batch, over=False):
         check_fits(graph)
@@ -1500,17 +1640,12 @@ class RowProgram:
         self.once = 1, batch, self.every.ctypes.data
 
     @staticmethod
-    def load(a, batches, step, i):
-        """The row numbers batches[step, i], as the program reads them."""
-        return a.load(batches, step, i)
-
-    @staticmethod
     def totals(a, sums):
         """The total of each of an array of running sums."""
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
-        """Run on a block of words, of this call alone. Variables are read, and overwritten, where they are pinned."""
+        """Run on words of this call alone. Variables are read, and overwritten, where they are pinned."""
         outs = [Tensor(spec) for spec in specs]
         given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.locks:
@@ -1531,19 +1666,23 @@ class RowProgram:
         return f"{len(self.graph.ops)} ops in one program by rows"
 
 
+# %% [markdown]
+# ## `function` (5 min)
+#
+# `RowProgram` writes the step as one program. These are the instructions that compute, up to the first running sum:
+
 # %%
 program = RowProgram(smaller, 10)
-print(hundred(lambda *args: program.run(args)[0]) == losses[:100])
-print(len(program.program.text.splitlines()), "lines of LLVM's language")
+instructions = [line.strip() for line in program.program.text.splitlines() if line.strip()[:1] == "%"]
+print(*[line for line in instructions if " = f" in line][:10], sep="\n")
+once = hundred(lambda *args: program.run(args)[0])
+print(f"losses {once[0]:.4g}, {once[1]:.4g}, … {once[-1]:.4g}; equal to the step's: {once == losses[:100]}")
 
 # %% [markdown]
-# The same hundred losses, to the last bit, and one launch.
+# The first five lines are the prediction. Then come the error, its square, the two shares of the error's gradient, and
+# their sum. (0x3FB999999999999A is 0.1.) The losses are the same to the last bit, and one launch does a step.
 #
-# **A good place to stop.** The tensors' step runs as the program that notebook 01 wrote by hand.
-#
-# ## `function` (11 min)
-#
-# What is left is to do all of that once: trace, make smaller, write the program, keep it. In its smallest form:
+# What is left is to do all of that once: trace, make smaller, write the program, keep it. In the smallest form:
 
 
 # %%
@@ -1559,18 +1698,38 @@ def compiled_once(python):
     return call
 
 
-print(hundred(compiled_once(step)) == losses[:100])
+# %%
+def told(rows, target):
+    print(f"  Python runs, on {rows}")
+    return step(rows, target)
+
+
+quick = compiled_once(told)
+for count in (10, 10, 4, 10):
+    i = task.batches[0][:count]
+    print(f"{count} rows: loss {float(quick(gather(x_, i), gather(y_, i))):.4f}")
 
 # %% [markdown]
-# The `function` that we keep does this for any function. Where no program by rows can be written, a `Replay` runs whatever
-# passed the door. It is slower, so `function` says once that it replays, and why.
+# Python runs once for each shape, on symbols. That first run is the **trace**, and a new shape causes a **retrace**.
+# All other calls run the program alone.
 #
-# - It keeps a program for each **cache key**: the Specs of tensors, and other arguments by value. What else Python reads, such as
-#   the learning rate in a closure, is read once, while tracing, and stays. (`tf.function` has the same rule;
-#   [guards](more/03_guards.ipynb) watch.)
+# The `function` that we keep does this for any function (`tf.function` · `torch.compile`):
+#
+# - It keeps one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything else that
+#   Python reads, such as the learning rate in a closure, is read while tracing, and then stays. (`tf.function` has
+#   the same rule; [guards](more/03_guards.ipynb) watch for changes.)
+# - Where no program by rows can be written, `Replay` runs the graph op by op. That is slower, so `function` says so
+#   once, and why.
 # - `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one call.
-# - While a tape or a trace stands at the door it runs undecorated, so that they hear of every op. Here is a tape for whoever
-#   wants just that, and no records: `with eager():`
+# - Inside a tape or a trace it runs as plain Python, so that the tape or the trace sees every op. `with eager():`
+#   asks for just that.
+#
+# ## The function that we keep (8 min, optional)
+#
+# Run these cells and go on, or read how `compiled_once` becomes `function`.
+#
+# `eager` is a tape without records. While it is open, the interpreter is not `Run`, and so a `function` runs as plain
+# Python.
 
 
 # %%
@@ -1590,20 +1749,17 @@ eager = Eager
 
 
 # %% [markdown]
-# Which passes a graph goes through, and which **back ends** may make its program, stands in two lists. (The branches add to them, and
-# to `GUARDS`.) In the folded cells, `_program_of` asks one back end after the other. `_Programs` is `compiled_once` for any function,
-# behind a lock, and `Function` adds the call and `over`. From `levels/support` come `cache_key`, what a trace depends on in an argument
-# that is no tensor; `row_numbers`, which refuses a row that is not there; `even`, which sets a shorter last batch apart; and `say_once`.
+# Three lists can be extended from outside, as the notebooks that continue here do. `PASSES` make a graph smaller.
+# `BACK_ENDS` make a program of it, and the one with the lowest rank is asked first. `GUARDS` say when a program is
+# out of date.
 
 # %%
 #| export functions
+from levels.support.said import say_once
+
 PASSES = [dce]  # what makes a graph smaller, one after the other
 GUARDS = []  # guard(function, graph) -> a function that says whether what was compiled is out of date
 BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
-
-# %% tags=["hide-input"]
-#| export functions
-from levels.support.said import say_once
 
 
 def _program_of(graph, batch, over):
@@ -1617,22 +1773,15 @@ def _program_of(graph, batch, over):
     return Replay(graph, "; ".join(reasons.values()))
 
 
+# %% [markdown]
+# `_Programs` is the dict of `compiled_once`, behind a lock, so that two threads do not compile the same program
+# twice. A new kernel in `KERNELS`, or a guard that says so, empties the dict.
+
+
 # %% tags=["hide-input"]
 #| export functions
-def _argument(x):
-    """What a function is called with: an array or a variable as a tensor, and anything else as it is."""
-    return as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x
-
-
-def _packed(outs, result):
-    """A list of tensors as what the traced function returned."""
-    if result is None:
-        return None
-    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
-
-
 class _Programs:
-    """The programs of a function, one for each cache key. Whoever asks first makes it, while other threads wait."""
+    """The programs of a function, one for each cache key. The first thread that asks makes it; others wait for it."""
 
     def __init__(self, python):
         if not callable(python):
@@ -1659,8 +1808,7 @@ class _Programs:
         graph, result = self.traced(signature, over)
         for one_pass in PASSES:
             graph = one_pass(graph)
-        for guard in GUARDS:
-            self.stale.append(guard(self, graph))
+        self.stale += [guard(self, graph) for guard in GUARDS]
         batch = next((x.shape[0] for x in signature if type(x) is Spec and x.shape), None)
         program = _program_of(graph, batch, over)
         if type(program) is Replay and batch and any(node.spec.device.kind == "cpu" for node in graph.ops):
@@ -1672,7 +1820,10 @@ class _Programs:
         say_once(f"function {self.__name__}: its ops are replayed one by one, which is slower. {program.why}")
 
     def traced(self, signature, over):
-        """(its graph, what it returned). Raises ValueError where calls make variables, `over` no single number."""
+        """The graph of the function, and what the function returned.
+
+        Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
+        """
         graph, result, made = trace(self.python, signature)
         if made:  # once is enough: a layer builds itself on its first call
             graph, result, made = trace(self.python, signature)
@@ -1690,18 +1841,31 @@ class _Programs:
         raise TypeError("a function cannot be copied: it holds programs and the variables of what it was traced with")
 
 
+# %% [markdown]
+# `Function` adds the two ways to call it. `cache_key` is what a trace depends on in an argument that is not a tensor.
+# `row_numbers` refuses a row that does not exist, and `even` sets a shorter last batch apart. All three are from
+# `levels/support`.
+
+
 # %% tags=["hide-input"]
 #| export functions
+def _packed(outs, result):
+    """A list of tensors as what the traced function returned."""
+    if result is None:
+        return None
+    return type(result)(outs) if type(result) in (list, tuple) else outs[0]
+
+
 class Function(_Programs):
     """A function of tensors that is traced once for each signature and then runs as a program, from any thread.
 
-    Raises TypeError for what is no function, and for arguments that can be no key.
+    Raises TypeError for what is no function, and for arguments that cannot be a key.
     """
 
     def __call__(self, *args):
-        if DOOR.stands is not RUN:  # a tape or a trace wants to hear of every op
+        if DOOR.stands is not RUN:  # a tape or a trace needs to see every op
             return self.python(*args)
-        args = [x if type(x) is Tensor else _argument(x) for x in args]
+        args = [as_tensor(x) if isinstance(x, (np.ndarray, Variable)) else x for x in args]
         key = tuple([x.spec if type(x) is Tensor else cache_key(x) for x in args])
         program, result = self.program(args, key, False)
         return _packed(program.run(args), result)
@@ -1709,14 +1873,16 @@ class Function(_Programs):
     def over(self, *args):
         """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
 
-        The last one may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises
-        ValueError for arrays that have not as many rows.
+        The last batch may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises
+        ValueError for arrays that differ in their number of rows.
         """
         *args, batches = args or [None]
-        args = [constant(x) if type(x) is list else as_tensor(_argument(x)) for x in args]
+        args = [as_tensor(x) for x in args]
         rows = {x.spec.shape[:1] for x in args}
         if len(rows) != 1 or () in rows:
-            raise ValueError(f"over: {', '.join(str(x.spec) for x in args)}; expected arrays of as many rows")
+            raise ValueError(
+                f"over: {', '.join(str(x.spec) for x in args)}; expected arrays with the same number of rows"
+            )
         (count,), outs = rows.pop(), []
         parts = [row_numbers("over: batches", part, count) for part in even(batches)]
         if DOOR.stands is not RUN:
@@ -1734,24 +1900,117 @@ class Function(_Programs):
 function = Function
 
 
+# %% [markdown]
+# ## What compiling buys (2 min)
+#
+# The same step, compiled: the first hundred batches are a hundred calls, and all others are one call of `over`.
+
 # %%
 compiled = function(step)
 both = hundred(compiled) + compiled.over(x_, y_, task.batches[100:]).numpy().tolist()
-print("losses equal:", both == losses, "- traced", compiled.traces, "times: step and over")
+print(f"losses {both[0]:.4g}, … {both[-1]:.4g}; equal to the step's: {both == losses}; traces: {compiled.traces}")
 
 # %% tags=["nbval-ignore-output"]
+replay = Replay(smaller)
 t_replay = microseconds(lambda: replay.run([rows, target]), 100)
 one = microseconds(lambda: compiled(rows, target), 1000)
 many = microseconds(lambda: compiled.over(x_, y_, task.batches), 1) / len(task.batches)
-print(f"µs a step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.1f}, many in a call {many:.2f}")
+print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.1f}, many in a call {many:.2f}")
 
 # %% [markdown]
-# With all steps in one call there is no Python between them, and a step costs about what level 1's did. (A function with
-# `if x > 0.0:` in it is refused: while it is traced, nobody knows. `where`, in [more ops](more/03_more_ops.ipynb), chooses instead.)
+# There are two traces, one for single steps and one for `over`. With all steps in one call, no Python runs between
+# them. (A function with `if x > 0.0:` in it is refused, because no number is known while it is traced. Use `where`
+# instead, from [more ops](more/03_more_ops.ipynb).)
 #
+# **A good place to stop.** `function` turns a step with a tape in it into one program, and keeps it.
+#
+# ## A module finds its variables (4 min, optional)
+#
+# Run these cells and go on, or read how a model with many parts lists its variables. Level 4 builds on it.
+#
+# A **module** finds the variables in its attributes, and in lists, dicts and modules among them. Its **weights** are
+# the values of these variables, as NumPy arrays that can be read and set.
+
+# %% tags=["hide-input"]
+#| export module
+"""A module finds its variables."""
+
+import copy
+
+
+def _inside(x):
+    """[(name, part)] of a module, a dict, a list or a tuple, else []. (A copy: a thread may build what x holds.)"""
+    x = vars(x) if isinstance(x, Module) else x
+    if isinstance(x, dict):
+        return [*x.items()]
+    return [*enumerate(x)] if isinstance(x, (list, tuple)) else []
+
+
+class Module:
+    """Owns the variables in its attributes, and in lists, tuples, dicts and modules there; not those with `apart`."""
+
+    def named(self, kind):
+        """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
+        found, seen, waiting = {}, set(), [("", self)]
+        while waiting:
+            name, value = waiting.pop()
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            if isinstance(value, kind) and found.setdefault(name, value) is not value:
+                raise ValueError(f"two parts have the name {name[:50]!r}")
+            for k, part in reversed(_inside(value)):
+                if isinstance(part, (kind, Module, list, tuple, dict)) and not hasattr(type(part), "apart"):
+                    waiting.append((f"{name}.{k}" if name else str(k), part))
+        return found
+
+    __copy__ = copy.deepcopy  # a copy owns variables of its own
+
+    variables = property(lambda self: list(self.named(Variable).values()))
+    trainable_variables = property(lambda self: [v for v in self.variables if v.trainable])
+
+    def get_weights(self):
+        """The values of all variables, as NumPy arrays."""
+        return [variable.numpy() for variable in self.variables]
+
+    def set_weights(self, weights):
+        """Give all variables these arrays. Raises ValueError, and changes none, where one of them does not fit."""
+        named, weights = self.named(Variable), list(weights) if isinstance(weights, (list, tuple)) else [weights]
+        if len(weights) != len(named):
+            raise ValueError(f"{len(weights)} weights for {len(named)} variables; are all parts built?")
+        values = [as_tensor(w, variable) for variable, w in zip(named.values(), weights)]
+        for (name, v), value in zip(named.items(), values):
+            if value.spec is not v.spec:
+                cure = "; reshape it" if value.spec.nbytes == v.spec.nbytes else ""
+                raise ValueError(f"{name} is {v.spec}, the weight {value.spec}{cure}")
+        for variable, value in zip(named.values(), values):
+            variable.assign(value)
+
+
+# %% [markdown]
+# A copied module gets variables of its own. For that, Python has to know how to copy a tensor and a variable. The
+# copy is made on the device of the original or, where that device does not exist, on the current one.
+
+
+# %%
+#| export tensors
+def _copied(kind, array, name, *more):
+    """A tensor or a variable of these numbers, on the device of that name or, where there is none, here."""
+    return kind(pool().get(name, PLACE.device).put(array, Tensor), *more)
+
+
+copyreg.pickle(Tensor, lambda x: (_copied, (as_tensor, x.numpy(), x.device.name)))
+copyreg.pickle(Variable, lambda v: (_copied, (Variable, v.numpy(), v.device.name, v.name, v.trainable)))
+
+# %%
+line = Module()
+line.w, line.b = w, b
+line.named(Variable)
+
+# %% [markdown]
 # ## The two tasks on this level (7 min)
 #
-# The step is what it was. `@function` stands above it, and the loop over the batches is one call, `over`.
+# The step is what it was. `@function` stands above it, and the loop over the batches is one call of `over`.
 
 # %%
 #| export tasks
@@ -1789,12 +2048,14 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
 # %%
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
 print("losses equal:", fit.losses.tolist() == losses, f"- last {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
+figures.regression(task, fit)
 
 # %% [markdown]
 # ### The second task: a net
 #
-# On level 2 the backward pass of the net was the longest part. Here it is the same one line. (Folded: `dnn_classifier`, which
-# the end of this notebook shows beside level 2's.)
+# On level 2 the backward pass of the net was the longest part. Here it is the same single line as above. The forward
+# pass is the formula, `dnn`. The rest of `dnn_classifier` may be skipped; the end of this notebook shows it beside
+# level 2's.
 
 
 # %%
@@ -1840,13 +2101,13 @@ from levels import hardware
 rings = tasks.rings()
 ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
 below = hardware.tasks.dnn_classifier(*rings[:2], *rings[4:7])
-print("losses equal: ", bool((ring_fit.losses == below.losses).all()))
+print(f"last loss {ring_fit.losses[-1]:.4g}; all equal to level 1's: {(ring_fit.losses == below.losses).all()}")
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
 # ## What this level cost (7 min)
 #
-# A step of the net has some fifty launches. In the program an op is an instruction or a few:
+# A step of the net has some fifty launches. In the program, an op is an instruction or a few:
 
 # %% tags=["nbval-ignore-output"]
 from course import compare
@@ -1855,15 +2116,15 @@ with eager():
     op_by_op = compare.microseconds(dnn_classifier, rings._replace(batches=rings.batches[:400]), repeats=3)
 one_program = compare.microseconds(dnn_classifier, rings, steps=24000, repeats=3)
 by_hand = compare.microseconds(hardware.tasks.dnn_classifier, rings, steps=24000, repeats=3)
-print(f"µs a step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1's by hand {by_hand:.1f}")
+print(f"µs per step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1's by hand {by_hand:.1f}")
 
 # %% [markdown]
-# Tapes and dictionaries happened once, while we traced. (`jax.jit` and `tf.function` with XLA go the same way.)
+# The tape and its dicts were used once, during the trace. (`jax.jit` and `tf.function` with XLA work the same way.)
 #
 # ### Side by side with level 2
 #
-# Look at the row *backward*, for the line and for the net: one line stands for all of level 2's. (The predicted times, behind the
-# levels' names, lack Python, in which the eager step spends most of its time.)
+# Look at the row *backward*, for the line and for the net: one line replaces all of level 2's. (Behind the levels'
+# names are predicted times. They leave out Python, where an eager step spends most of its time.)
 
 # %%
 line = compare.measure(task, kernels.tasks.linear_regression, linear_regression, last=1000)
@@ -1873,31 +2134,40 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# The line once more, in three spellings: `MODEL` and `BACKWARD` differ. (Theirs ran on the real libraries, 200 steps.)
+# Here is the line in three spellings. They differ in `MODEL` and `BACKWARD`. (TensorFlow and PyTorch ran it for 200
+# steps; their losses are stored.)
 
 # %%
 framework_programs.beside(task, linear_regression)
 
 # %% [markdown]
+# ## What you will do differently (1 min)
+#
+# A gradient is a walk over a record. So if a gradient is missing, you look for what was computed outside the record,
+# such as in NumPy. You check a rule of your own with a nudge. You know that a tape keeps every recorded tensor in
+# memory until it is read. You expect a `print` to run once per trace, and a new shape to cause a retrace. When a
+# compiled step is slow or wrong, you print its graph before and after the passes.
+#
 # ## Where to go from here
 #
 # Next comes [4 · Mid-level API](04_mid_level.ipynb): a part owns its variables, and nobody has to name a weight.
 #
-# Each of these takes one idea further, on top of this notebook: [PyTorch's programs](more/03_torch.ipynb) (a tape that is
-# always open), [second derivatives](more/03_second_derivatives.ipynb) (tapes
-# in tapes), [passes](more/03_passes.ipynb), [fused programs](more/03_fused.ipynb) (steps that do not split),
-# [guards](more/03_guards.ipynb), [more ops](more/03_more_ops.ipynb), [several devices](more/03_devices.ipynb).
+# Each of these notebooks takes one idea further: [PyTorch's programs](more/03_torch.ipynb) (a tape that is always
+# open), [second derivatives](more/03_second_derivatives.ipynb) (tapes in tapes), [passes](more/03_passes.ipynb),
+# [fused programs](more/03_fused.ipynb) (steps that do not split by rows), [guards](more/03_guards.ipynb), [more
+# ops](more/03_more_ops.ipynb), [several devices](more/03_devices.ipynb).
 
 # %% [markdown]
 # ## Exercises (75 min, optional)
 #
-# As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this notebook's own
-# tensors, in many shapes, and in float32 as well as in float64. (The numbers between stand in the notebooks that branch off.)
+# As in the notebooks before: fill the stub, run, and read what the check says. What you write is run on this
+# notebook's own tensors, in many shapes, in float32 and in float64. (The exercises that are missing here, such as
+# 03-2, are in the notebooks named above.)
 #
 # ### 03-1 · A rule for a layer
 #
-# `x @ w + b` is two ops on the tape. As one op it would need one rule, with a gradient for each input. Look at one row,
-# and at who meets whom:
+# `x @ w + b` is two ops on the tape. As one op it would need one rule that gives a gradient for each input. Look at
+# one row, and at what is multiplied by what:
 #
 # ```
 #  x[i, k] ── w[k, j] ──┐
@@ -1906,9 +2176,10 @@ framework_programs.beside(task, linear_regression)
 #                                                          to b[j]
 # ```
 #
-# What one number sends to many comes back as a sum of many: `x[i, k]` meets every j, `w[k, j]` every row i. And `b` may have
-# any shape that fits beside the product: `(1, units)`, `(units,)`, even `()`. (About 3 lines. Hint: `apply("matmul", …,
-# transpose_w=True)`, and `unbroadcast`. The check asks nudges. A rule in NumPy would have no gradient of its own.)
+# If one number goes into many results, its gradient is a sum over all of them: `x[i, k]` goes into every j, and `w[k,
+# j]` into every row i. And `b` may have any shape that can be added to the product: `(1, units)`, `(units,)`, even
+# `()`. (About 3 lines. Hint: `apply("matmul", …, transpose_w=True)`, and `unbroadcast`. The check compares with
+# nudges. Write the rule with tensors: a rule in NumPy would have no gradient of its own.)
 
 # %%
 from course.practice import exercises
@@ -1926,8 +2197,8 @@ exercises.check("03-1", dense_rule)
 # %% [markdown]
 # ### 03-5 · Break it: no order
 #
-# Our tape is a list. In [PyTorch](https://pytorch.org/docs/stable/notes/autograd.html) there is none: each tensor knows
-# its maker (`grad_fn`), and who wants a gradient collects the makers, from the loss backwards. Here is a way to collect
+# Our tape is a list. [PyTorch](https://pytorch.org/docs/stable/notes/autograd.html) has no such list: each tensor knows
+# what made it (`grad_fn`), and `backward` collects these makers, starting at the loss. Here is a way to collect them
 # that looks reasonable:
 
 # %%
@@ -1955,12 +2226,13 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
     print(f"z {float(z)}, dv {float(dv)}")
 
 # %% [markdown]
-# The same sum, its terms exchanged: the value is the same, the gradient is not, and no error. Which of the two is right? (Ask a
-# nudge.) Then look for the cause: `print([(op, [float(x) for x in xs], float(y)) for op, xs, _, y in collected(makers, z)])` is
-# the list for the second formula, and a line of it uses a tensor before the line that makes it. `tape_drawing(tape.records)`,
-# from `course.figures.drawing`, shows why: two roads lead from z to u, a short one and a long one.
+# The two formulas are the same sum, with its terms exchanged. The value is the same, the gradient is not, and there
+# is no error. Which of the two is right? (Check with a nudge.) Then look for the cause. This line prints the list for
+# the second formula: `print([(op, [float(x) for x in xs], float(y)) for op, xs, _, y in collected(makers, z)])`. One
+# record in it uses a tensor before the record that makes it. `tape_drawing(tape.records)`, from
+# `course.figures.drawing`, shows why: two paths lead from z to u, a short one and a long one.
 #
-# Write a collector that no detour deceives. (About 10 lines. Hint: a record may be entered once all makers of its
+# Write a collector that is right for every graph. (About 10 lines. Hint: a record may be entered once all makers of its
 # inputs are. A function inside the function can call itself. Keep what you have seen in a set: `in` a list would
 # compare tensors.)
 
@@ -1981,17 +2253,18 @@ def in_order(makers, target):
 exercises.check("03-5", in_order)
 
 # %% [markdown]
-# This is a **topological order**. The tape gets it as a gift: a program cannot use what it has not made yet.
+# This is a **topological order**. The tape has it for free: a program cannot use what it has not made yet.
 #
 # ### Without a check
 #
-# - Print `[op for op, *_ in tape.records]` after the forward pass in `step`. Which record belongs to which operator? (There are five.)
+# - Print `[op for op, *_ in tape.records]` after the forward pass in `step`. Which record belongs to which operator?
+#   (There are five.)
 # - Remove the call of `unbroadcast` from `walk_back`, then train `linear_regression`. Which error do you get, and from
 #   where? (From `assign`: the gradient of b has a row for each row of the batch.)
 # - Let `walk_back` run over the records forwards. What happens, and why? (It says that source 0 was not used: the walk
-#   meets the loss last, when everything else has been passed.)
+#   reaches the loss last, when it has passed everything else.)
 # - Make an op of the `hypotenuse` of notebook 02's exercises, and give it a rule for each input, `dy·a/y` and `dy·b/y`.
-#   Does it meet a nudge? Where would it not?
+#   Does it agree with a nudge? Where would it not?
 #
 # ## Build
 #

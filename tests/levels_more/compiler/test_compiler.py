@@ -1158,9 +1158,9 @@ def test_wrong_batches_are_one_error_and_change_nothing(name, used, back_end):
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda f: f.over(X, Y[:3], [[0]]), "as many rows"),
-        (lambda f: f.over(X, 2.0, [[0]]), "as many rows"),
-        (lambda f: f.over([[0]]), "as many rows"),
+        (lambda f: f.over(X, Y[:3], [[0]]), "same number of rows"),
+        (lambda f: f.over(X, 2.0, [[0]]), "same number of rows"),
+        (lambda f: f.over([[0]]), "same number of rows"),
         (lambda f: f.over(X, ["a"] * 6, [[0]]), "expected an array of numbers"),
         (lambda f: function(lambda x, y: x * 2.0).over(X, Y, [[0, 1]]), "one number"),
         (lambda f: function(lambda x, y: (reduce_sum(x), y)).over(X, Y, [[0, 1], [2, 3]]), "one number"),
