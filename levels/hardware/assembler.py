@@ -129,7 +129,7 @@ class Loops(Writer):
         self.emit(f"br label %test{n}", f"after{n}:")
 
     def counters(self, i, end):
-        """The counter in each lane, and the mask of the lanes before the loop's end. The others get row 0, and are not kept."""
+        """The counter in each lane, and the mask of those before the end. The others get row 0, and are not kept."""
         kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
         each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
         if end.isdigit() and int(end) % self.lanes == 0:

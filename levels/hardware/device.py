@@ -12,7 +12,7 @@ from levels.support.machine import host_memory
 
 
 class Spec:
-    """The device, shape and dtype of a buffer. Raises ValueError for a negative size, or a dtype that holds no numbers."""
+    """The device, shape and dtype of a buffer. Raises ValueError for a negative size, or a dtype of no numbers."""
 
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.kind not in "biufc":
@@ -26,7 +26,7 @@ class Spec:
 
 
 class Buffer:
-    """C-contiguous memory of one device: new, or `data`, its own or that of `source`. Raises MemoryError if it is full."""
+    """C-contiguous memory of a device: new, or `data`, its own or a `source`'s. Raises MemoryError if it is full."""
 
     __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, or None
 
@@ -118,7 +118,7 @@ class Device:
     launch_time = property(lambda self: self.measure("launch_time"), doc="seconds per call")
 
     def cost(self, launches, flops, nbytes):
-        """The predicted seconds: the roofline, and that many calls. Raises ValueError unless all are numbers from 0 on."""
+        """The predicted seconds: the roofline and the calls. Raises ValueError unless all are numbers from 0 on."""
         amounts = launches, flops, nbytes
         if not all(isinstance(n, (int, float, np.number)) and n >= 0 for n in amounts):
             raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
@@ -146,7 +146,7 @@ DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool; counts m
 
 
 def pool(**counts):
-    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or two for gpus=2. Raises TypeError, ValueError."""
+    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or as in gpus=2. Raises TypeError, ValueError."""
     if counts and not DEVICE_MAKERS:
         raise TypeError(f"pool: there are no {', '.join(counts)} here; levels_more.hardware brings others")
     for fill in DEVICE_MAKERS:

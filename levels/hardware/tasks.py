@@ -46,14 +46,6 @@ def line_program(dtype, shapes, lanes=None):
     return a.assemble()
 
 
-class Fit(NamedTuple):
-    """What training gives back."""
-
-    losses: np.ndarray  # [steps], each taken before its update
-    weights: list  # like the argument
-    predict: Callable  # x[m, features] -> [m, 1]
-
-
 def _dense(inputs, w, b):
     """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
     return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b[0])]
@@ -76,8 +68,16 @@ def _predict_program(forward, names, dtype, shapes):
     return a.assemble()
 
 
+class Fit(NamedTuple):
+    """What training gives back."""
+
+    losses: np.ndarray  # [steps], each taken before its update
+    weights: list  # like the argument
+    predict: Callable  # x[m, features] -> [m, 1]
+
+
 def _fit(program, forward, names, x, y, weights, batches, learning_rate):
-    """The Fit of one call of a program, for all steps. `names`: its arrays of weights. `forward`: one row, to predict."""
+    """The Fit of one call of a program. `names`: its arrays of weights. `forward`: one row, to predict."""
     cpu, dtype, shapes = pool()["cpu:0"], x.dtype, tuple(w.shape for w in weights)
     held = {name: cpu.put(w) for name, w in zip(names, weights)}
     losses = cpu.alloc((len(batches),), dtype)

@@ -3,14 +3,15 @@
 #
 # **In this notebook you write a program in your machine's own instructions, and the program trains a model.**
 #
-# This course builds one small framework, `levels`, in five notebooks. Each notebook adds one level, as one builds a house from
-# the ground up. You start on the lowest level, with memory, instructions and time. You need Python and a little NumPy. Five short
+# This course builds one small framework, `levels`, in five notebooks. Each notebook adds one level, as one builds a
+# house. You start on the ground: memory, instructions and time. You need Python and a little NumPy. Five short
 # functions are yours to write. If you leave one as it is, the course's own version is used.
 #
-# **Shift+Enter** runs a cell and goes on to the next one. If you see only the first line of a cell, run it like any other.
+# **Shift+Enter** runs a cell and goes on to the next one. If you see only the first line of a cell, run it like any
+# other.
 #
-# Below is the map, with one notebook per level. Shorter notebooks branch off from each level, for another day. The end of this
-# notebook lists those of level 1.
+# Below is the map. Shorter notebooks branch off from each level, for another day; the last section names those of level
+# 1.
 
 # %%
 from course import build, figures, tasks  # helpers of the course; `levels` itself is written below
@@ -22,8 +23,8 @@ figures.you_are_here(1)
 # ## A surprise to begin with (3 min)
 #
 # Here are 2²⁵ ones, as 32-bit numbers. We add them up twice: with `sum`, and with `cumsum`, whose last entry is the sum
-# of everything. Before a surprise, this course asks what you expect. Run the next cell, choose an answer and commit to it. Then
-# run the cell after it.
+# of everything. Before a surprise, this course asks what you expect. Run the next cell, choose an answer and commit to
+# it. Then run the cell after it.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -33,8 +34,8 @@ checks.predict(
     "`x` holds 33,554,432 ones in float32. What do `x.sum()` and `x.cumsum()[-1]` give?",
     choices=["both 33554432", "33554432 and 16777216", "16777216 and 33554432", "neither is exact"],
     answer="33554432 and 16777216",
-    because="`cumsum` gets stuck at 16777216: in float32, 16777216 + 1 is 16777216. `sum` first adds up blocks of numbers, "
-    "whose sums are small, and then adds the blocks. It never adds a 1 to so large a number.",
+    because="`cumsum` gets stuck at 16777216: in float32, 16777216 + 1 is 16777216. `sum` first adds up blocks of "
+    "numbers, whose sums are small, and then adds the blocks. It never adds a 1 to so large a number.",
 )
 
 # %%
@@ -46,17 +47,19 @@ print(f"cumsum {x.cumsum()[-1]:.0f}")
 
 # %% [markdown]
 # `cumsum` lost half of the ones. A float32 has 24 significant bits
-# ([IEEE 754, 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)). From 2²⁴ = 16,777,216 on, it can only count in steps of two,
-# so adding one changes nothing, and `cumsum` gets stuck. `sum` adds up blocks first
-# ([NumPy's notes on `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)) and does not get stuck. **The order
-# of a sum is part of the answer**, and the author of the loop decides it. In this course you write every loop.
+# ([IEEE 754, 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)). From 2²⁴ = 16,777,216 on, it can only count in steps
+# of two, so adding one changes nothing, and `cumsum` gets stuck. `sum` adds up blocks first
+# ([NumPy's notes on `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)) and does not get stuck.
+# **The order of a sum is part of the answer**, and the author of the loop decides it. In this course you write every
+# loop.
 
 # %% [markdown]
 # ## The line, in plain Python (11 min)
 #
 # Here are four hundred points. Each has two inputs, `x1` and `x2`, and one answer `y`. The answers were made as
-# `2·x1 - 3·x2 + 3`, plus noise of standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for them. We
-# call this task *the line*. A hundred more points, the **test rows**, are kept aside, and training never sees them.
+# `2·x1 - 3·x2 + 3`, plus noise of standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for
+# them. This task is called *the line*. A hundred more points, the **test rows**, are kept aside, and training never
+# sees them.
 
 # %%
 task = tasks.linear()
@@ -65,7 +68,7 @@ print("start: w", task.weights[0].ravel().round(3), " b", task.weights[1].ravel(
 figures.scatter_inputs(task)
 
 # %% [markdown]
-# The method is older than any framework. Guess two weights, w1 and w2, and a bias b. Then repeat this **step** many times:
+# Guess two weights, w1 and w2, and a bias b. Then repeat this **step** many times:
 #
 # ```
 # take ten rows                 a batch
@@ -76,8 +79,8 @@ figures.scatter_inputs(task)
 #                               the learning rate says how far
 # ```
 #
-# We begin with the sum. A cell whose first line is `#| export NAME` goes into the file `levels/hardware/NAME.py`, which all
-# higher levels use. The last cell of this notebook writes these files.
+# We begin with the sum. A cell whose first line is `#| export NAME` goes into the file `levels/hardware/NAME.py`, which
+# all higher levels use. The last cell of this notebook writes these files.
 
 # %%
 #| export formulas
@@ -110,21 +113,21 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # %% [markdown]
 # ### Your turn: the slope
 #
-# In which direction does the loss fall? Look at one of n rows. Its share of the loss is e·e/n. If e grows by a tiny amount, this
-# share grows by `de` = 2·e/n times that amount. The factor `de` is the **slope** of the loss with respect to e. If w1 grows by a
-# tiny amount, e grows by x1 times that amount. When one change causes the next, their slopes are multiplied. This is the
-# **chain rule**:
+# In which direction does the loss fall? One of n rows has the share e·e/n of the loss. If e grows by a tiny amount,
+# this share grows by `de` = 2·e/n times that amount. This factor is the **slope** of the loss with respect to e. If w1
+# grows by a tiny amount, e grows by x1 times that amount. When one change causes the next, their slopes are multiplied.
+# This is the **chain rule**:
 #
 # ```
 # w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
 #                      slope of the loss with respect to w1:  x1 · de
 # ```
 #
-# So one row adds x1·de to the slope for w1, x2·de to the slope for w2, and de to the slope for b, because e grows exactly as b
-# does.
+# So one row adds x1·de to the slope for w1, x2·de to the slope for w2, and de to the slope for b, because e grows
+# exactly as b does.
 #
-# Write `de` as `g·e + g·e`, with g = 1/n. (The form 2·e/n would sometimes round to another last digit. All five levels use
-# the first form, so that their numbers can be compared exactly.)
+# Write `de` as `g·e + g·e`, with g = 1/n. (The form 2·e/n would sometimes round to another last digit. All five levels
+# use the first form, so that their numbers can be compared exactly.)
 
 
 # %%
@@ -153,8 +156,8 @@ def line_slopes(error, row, g):
 print(line_slopes(2.0, [1.0, 5.0], 0.1))
 
 # %% [markdown]
-# Is it right? Nudge a weight up and down by a tiny amount, and see how much the loss changes. We use this check on all five
-# levels.
+# Is it right? Nudge a weight up and down by a tiny amount, and see how much the loss changes. We use this check on all
+# five levels.
 
 # %%
 slope = 0.0
@@ -166,8 +169,8 @@ print(f"gradient {slope:.4f}   nudged {(up - down) / 2e-6:.4f}")
 
 # %% [markdown]
 # The formula and the nudge agree. The complete training in plain Python is in `course/reference.py`. It is the course's
-# **arithmetic of record**: every level is compared with its numbers. It takes 8,000 steps. That is 200 passes through the data,
-# called **epochs**.
+# **arithmetic of record**: every level is compared with its numbers. It takes 8,000 steps. That is 200 passes through
+# the data, called **epochs**.
 
 # %%
 from course import reference
@@ -178,11 +181,11 @@ w, b = map(np.array, record_weights)
 print(f"w {w[0, 0]:.4f}, {w[1, 0]:.4f}   b {b[0, 0]:.4f}")
 
 # %% [markdown]
-# The weights are nearly 2, -3 and 3. The loss cannot fall to 0, because of the noise: its mean square is 2·2 = 4. In the last ten
-# rows it happens to be 9.
+# The weights are nearly 2, -3 and 3. The loss cannot fall to 0: the mean square of the noise is 2·2 = 4, and in the
+# last ten rows it is 9.
 #
-# Now watch the model learn. On the left is the loss of each batch in grey, and the mean of fifty batches in blue. On the right
-# are the hundred test rows. **R²** is the share of the variation of y that the line explains; 1 is all of it.
+# Now watch the model learn. On the left is the loss of each batch, and in blue the mean of fifty. On the right are the
+# test rows. **R²** is the share of the variation of y that the line explains; 1 is all of it.
 
 # %%
 from types import SimpleNamespace
@@ -190,18 +193,18 @@ from types import SimpleNamespace
 figures.regression(task, SimpleNamespace(losses=record, predict=lambda rows: rows @ w + b))
 
 # %% [markdown]
-# The rest of this notebook does the same work without Python, in instructions for the machine.
+# The rest of this notebook does the same in instructions for the machine.
 
 # %% [markdown]
 # ## One instruction (14 min)
 #
-# A processor's instructions know nothing of lists or loops. A **register** holds one number inside the processor. An **address**
-# is a place in memory. A program **loads** a number from memory into a register, does **arithmetic** on registers, and
-# **stores** a register back to memory. It can also jump.
+# A processor's instructions know nothing of lists or loops. A **register** holds one number inside the processor. An
+# **address** is a place in memory. A program **loads** a number from memory into a register, does **arithmetic** on
+# registers, and **stores** a register back to memory. It can also jump.
 #
-# Here is a program in the language of [LLVM](https://llvm.org/docs/LangRef.html), the compiler behind Clang, Rust and numba.
-# Names begin with `%`. A `double` is a float64, and a `ptr` is an address. The program returns nothing (`void`), and `ret` ends
-# it:
+# Here is a program in the language of [LLVM](https://llvm.org/docs/LangRef.html), the compiler behind Clang, Rust and
+# numba. Names begin with `%`. A `double` is a float64, and a `ptr` is an address. The program returns nothing (`void`),
+# and `ret` ends it:
 
 # %%
 TEXT = """
@@ -214,11 +217,11 @@ define void @program(ptr %x, ptr %y) {
 """
 
 # %% [markdown]
-# `machine_code(text)` lets LLVM turn such a text into bytes for your processor. It returns an object that owns the bytes, and the
-# address at which they begin. It comes from `levels/support`, a folder of code that the notebooks use but do not explain.
+# `machine_code(text)` lets LLVM turn such a text into bytes for your processor. It returns an object that owns the
+# bytes, and the address at which they begin. It comes from `levels/support`, whose code the notebooks use but do not
+# explain.
 #
-# NumPy knows the address of an array's numbers, and `ctypes` can call the code at an address. So this function runs a program on
-# arrays:
+# NumPy knows the address of an array's numbers, and `ctypes` calls the code at an address:
 
 # %%
 import ctypes
@@ -237,9 +240,9 @@ run_text(TEXT, x, y)
 y
 
 # %% [markdown]
-# Nine, computed by your own program. Nobody wants to write such text by hand. So we write an **assembler**: Python functions
-# that each write a line. Its central idea is the `Register`, a Python object that stands for a number. The real register *will
-# hold* this number when the program runs:
+# Nine, computed by your own program. Nobody wants to write such text by hand. So we write an **assembler**: Python
+# functions that each write a line. Its central idea is the `Register`, a Python object that stands for a number. The
+# real register *will hold* this number when the program runs:
 
 # %%
 lines = []  # the program so far
@@ -268,9 +271,10 @@ print("\n".join(lines))
 lines.clear()
 
 # %% [markdown]
-# Multiplying multiplied nothing: it wrote the instruction that will. Next, `load` and `store` take a place in the array, counted
-# from 0. The instruction `getelementptr` computes the address of that place, and `i64` is a 64-bit whole number. `run` puts a
-# frame around the lines and runs them. In the frame, the beginning of the program is named `entry`.
+# Multiplying multiplied nothing: it wrote the instruction that will multiply. Next, `load` and `store` take a place in
+# the array, counted from 0. The instruction `getelementptr` computes the address of that place, and `i64` is a 64-bit
+# whole number. `run` puts a frame around the lines and runs them. In the frame, the beginning of the program is named
+# `entry`.
 
 
 # %%
@@ -305,9 +309,9 @@ y
 # %% [markdown]
 # ### Your turn: an instruction
 #
-# Twelve is right. The four zeros are the subject of the next section. First, an error is z - y, and we cannot subtract yet.
-# LLVM's instruction is called `fsub`. **Write the function that subtracts.** The first of the two cells only begins the file to
-# which your function goes.
+# Twelve is right. The four zeros are the subject of the next section. First, an error is z - y, and we cannot subtract
+# yet. LLVM's instruction is called `fsub`. **Write the function that subtracts.** The first of the two cells below only
+# begins the file into which your function goes.
 
 # %%
 #| export values
@@ -351,8 +355,8 @@ z
 # %% [markdown]
 # ## A loop (8 min)
 #
-# The program above ran once, so it computed only the first of five numbers. It needs a loop. In LLVM's language a loop consists
-# of blocks, and of jumps between them. A block begins with a name, and a jump goes to such a name:
+# The program above ran once, so it computed only the first of five numbers. It needs a loop. In LLVM's language a loop
+# consists of blocks, and of jumps between them. A block begins with a name, and a jump goes to such a name:
 #
 # ```
 # entry ──► test ──(i < n)──► body ──► back to test, with i + 1
@@ -360,9 +364,9 @@ z
 #             └────(else)───► after
 # ```
 #
-# `icmp slt` tests whether i < n, and `br` jumps. `phi` chooses a number by the block from which the jump came: 0 after `entry`,
-# `%next` after `body`. The body itself is written in a `with` block, by the code that uses the loop. Python's `contextmanager`
-# runs our function up to its `yield`, then the `with` block, and then the rest of the function.
+# `icmp slt` tests whether i < n, and `br` jumps. `phi` chooses a number by the block from which the jump came: 0 after
+# `entry`, `%next` after `body`. The body itself is written in a `with` block, by the code that uses the loop. Python's
+# `contextmanager` runs our function up to its `yield`, then the `with` block, and then the rest of the function.
 
 # %%
 from contextlib import contextmanager
@@ -391,8 +395,8 @@ y
 #
 # ### Your turn: the place of x[i, k]
 #
-# Our points have two inputs each, so `x` has rows. Memory has no rows. It is one long sequence of places, counted from 0. Here
-# are two rows of three numbers, with their places:
+# Our points have two inputs each, so `x` has rows. Memory has no rows. It is one long sequence of places, and the first
+# is place 0. Here are two rows of three numbers, with their places:
 #
 # ```
 # x[0,0]  x[0,1]  x[0,2]  x[1,0]  x[1,1]  x[1,2]
@@ -425,8 +429,8 @@ def flat(row, width, column):
 print(flat(1, 3, 2))  # x[1, 2]
 
 # %% [markdown]
-# Now there is trouble. Two arrays of five numbers lie in one block of memory, `y` before `x`. By mistake the loop counts to 6
-# instead of 5, so it writes one number too many:
+# Now there is trouble. Two arrays of five numbers lie in one block of memory, `y` before `x`. By mistake the loop
+# counts to 6 instead of 5, so it writes one number too many:
 
 # %%
 memory = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 4.0, 5.0, 6.0, 7.0])
@@ -438,15 +442,15 @@ run(x, y)
 print("y", y, " x", x)
 
 # %% [markdown]
-# `x` began with 3. Nothing complained, and the number is gone: a wrong answer without a word. With 6,000,000 instead of 6, this
-# notebook would have crashed. So the assembler must know how large each array is.
+# `x` began with 3. Nothing complained, and the number is gone: a wrong answer without a word. With 6,000,000 instead of
+# 6, this notebook would have crashed. So the assembler must know how large each array is.
 
 # %% [markdown]
-# ## Buffers that know their end (4 min)
+# ## Buffers that know their end (3 min)
 #
-# While the program is written, we already know how far a loop counts. So if an array knows its size, the assembler can refuse
-# the mistake before anything runs. Let an `Array` carry its size, and let an `Index` carry its `extent`: the number that it
-# always stays below.
+# While the program is written, we already know how far a loop counts. So if an array knows its size, the assembler can
+# refuse the mistake before anything runs. Let an `Array` carry its size, and let an `Index` carry its `extent`: the
+# number that it always stays below.
 
 
 # %%
@@ -467,7 +471,7 @@ def address_of(array, i):
 
 
 # %% [markdown]
-# Here is the loop that counts to 5, and then the one that counts to 6:
+# First a loop that counts to 5, then one that counts to 6:
 
 # %%
 y = Array("y", 5)
@@ -478,14 +482,15 @@ except IndexError as error:
     print(error)
 
 # %% [markdown]
-# The mistake is refused, and no memory was touched. The real assembler checks every load and every store in this way. Some sizes
-# are known only when the program is called; then it checks at the call.
+# The mistake is refused, and no memory was touched. The real assembler checks every load and every store in this way.
+# Some sizes are known only when the program is called; then it checks at the call.
 
 # %% [markdown]
 # ## The assembler in full (53 min, optional)
 #
-# This section builds the real assembler. Its idea is the one that you have seen: each call *writes* lines. Most of its code is
-# there to check what it is given. **Run these cells and go on with the next section**; you can come back another day.
+# This section builds the real assembler. Its idea is the one that you have seen: each call *writes* lines. Most of its
+# code is there to check what it is given. **Run these cells and go on with the next section.** You need not read them
+# now.
 #
 # ### Memory
 #
@@ -499,7 +504,7 @@ import math
 
 
 class Spec:
-    """The device, shape and dtype of a buffer. Raises ValueError for a negative size, or a dtype that holds no numbers."""
+    """The device, shape and dtype of a buffer. Raises ValueError for a negative size, or a dtype of no numbers."""
 
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.kind not in "biufc":
@@ -513,14 +518,14 @@ class Spec:
 
 
 # %% [markdown]
-# A `Buffer` is a Spec and the memory itself. The device counts the bytes in use, so a buffer reports when it is made and when it
-# is deleted. (A second view of the same numbers names its `source`, and is not counted.)
+# A `Buffer` is a Spec and the memory itself. The device counts the bytes in use, so a buffer reports when it is made
+# and when it is deleted. (A second view of the same numbers names its `source`, and is not counted.)
 
 
 # %%
 #| export device
 class Buffer:
-    """C-contiguous memory of one device: new, or `data`, its own or that of `source`. Raises MemoryError if it is full."""
+    """C-contiguous memory of a device: new, or `data`, its own or a `source`'s. Raises MemoryError if it is full."""
 
     __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, or None
 
@@ -557,7 +562,8 @@ class Buffer:
 
 # %% [markdown]
 # A `Device` makes buffers and frees them. It also knows its speed, which later sections measure. `host_memory` of
-# `levels/support` finds out how much memory this process may use, and `unmasked` turns lists into arrays. (The class is long, and you may skip it.)
+# `levels/support` finds out how much memory this process may use, and `unmasked` turns lists into arrays. (The class is
+# long, and you may skip it.)
 
 # %% tags=["hide-input"]
 #| export device
@@ -624,7 +630,7 @@ class Device:
     launch_time = property(lambda self: self.measure("launch_time"), doc="seconds per call")
 
     def cost(self, launches, flops, nbytes):
-        """The predicted seconds: the roofline, and that many calls. Raises ValueError unless all are numbers from 0 on."""
+        """The predicted seconds: the roofline and the calls. Raises ValueError unless all are numbers from 0 on."""
         amounts = launches, flops, nbytes
         if not all(isinstance(n, (int, float, np.number)) and n >= 0 for n in amounts):
             raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
@@ -657,7 +663,7 @@ DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool; counts m
 
 
 def pool(**counts):
-    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or two for gpus=2. Raises TypeError, ValueError."""
+    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or as in gpus=2. Raises TypeError, ValueError."""
     if counts and not DEVICE_MAKERS:
         raise TypeError(f"pool: there are no {', '.join(counts)} here; levels_more.hardware brings others")
     for fill in DEVICE_MAKERS:
@@ -668,8 +674,8 @@ def pool(**counts):
 # %% [markdown]
 # ### Values
 #
-# The `Register` from above becomes a `Value`. `arithmetic` and `_comparison` write one instruction each. `_operator` makes two
-# methods of such a function, for `v + 1.0` and for `1.0 + v`.
+# The `Register` from above becomes a `Value`. `arithmetic` and `_comparison` write one instruction each. `_operator`
+# makes two methods of such a function, for `v + 1.0` and for `1.0 + v`.
 
 
 # %%
@@ -699,8 +705,8 @@ def _operator(write, how):
 
 
 # %% [markdown]
-# The class itself is then a table: an operator on the left, an instruction on the right. Python calls `__bool__` for an `if`. The
-# number is not known yet, so that is an error.
+# The class itself is then a table: an operator on the left, an instruction on the right. Python calls `__bool__` for an
+# `if`. The number is not known yet, so that is an error.
 
 
 # %%
@@ -743,8 +749,8 @@ class Value:
 
 
 # %% [markdown]
-# There are two further kinds of values. A comparison gives a `_Condition`, and a loop counts with an `Index`. The three functions
-# below find the program of an operand, refuse a value whose loop has ended, and write an operand's text.
+# There are two further kinds of values. A comparison gives a `_Condition`, and a loop counts with an `Index`. The three
+# functions below find the program of an operand, refuse a value whose loop has ended, and write an operand's text.
 
 
 # %%
@@ -783,8 +789,8 @@ def _operand(a, x):
 
 
 # %% [markdown]
-# A program has no `if`. `select` writes an instruction that takes one of two numbers, depending on a condition. (`i1` is LLVM's
-# type for yes or no.)
+# A program has no `if`. `select` writes an instruction that takes one of two numbers, depending on a condition. (`i1`
+# is LLVM's type for yes or no.)
 
 
 # %%
@@ -799,8 +805,8 @@ def select(condition, x, y):
 
 
 # %% [markdown]
-# A value ends with its turn of the loop, so a running sum needs a place in memory. `total()` gives what has been added up. The
-# lines about lanes belong to the section *Lanes*.
+# A value ends with its turn of the loop, so a running sum needs a place in memory. `total()` gives what has been added
+# up. The lines about lanes belong to the section *Lanes*.
 
 
 # %%
@@ -901,8 +907,8 @@ def _text(a):
 
 
 # %% [markdown]
-# A `Program` is called with buffers and numbers by name. `checked` of `levels/support` first looks at dtypes, shapes, and each row
-# number. `bind` does this once, and returns a call that takes no arguments.
+# A `Program` is called with buffers and numbers by name. `checked` of `levels/support` first looks at dtypes, shapes,
+# and each row number. `bind` does this once, and returns a call that takes no arguments.
 
 
 # %%
@@ -945,8 +951,8 @@ class Program:
 # %% [markdown]
 # ### The three classes of the assembler
 #
-# A `Writer` writes lines. `Loops` adds sizes and your loop. An `Assembler` adds arrays, loads and stores. (All
-# three are long, and you may skip them.)
+# A `Writer` writes lines. `Loops` adds sizes and your loop. An `Assembler` adds arrays, loads and stores. (All three
+# are long, and you may skip them.)
 
 # %% tags=["hide-input"]
 #| export assembler
@@ -1073,7 +1079,7 @@ class Loops(Writer):
         self.emit(f"br label %test{n}", f"after{n}:")
 
     def counters(self, i, end):
-        """The counter in each lane, and the mask of the lanes before the loop's end. The others get row 0, and are not kept."""
+        """The counter in each lane, and the mask of those before the end. The others get row 0, and are not kept."""
         kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
         each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
         if end.isdigit() and int(end) % self.lanes == 0:
@@ -1083,8 +1089,8 @@ class Loops(Writer):
 
 
 # %% [markdown]
-# The place of `x[i, k]` comes from your `flat`. So that `flat` can write instructions, it is called with whole numbers in
-# registers, whose `*` and `+` write `mul` and `add`.
+# The place of `x[i, k]` comes from your `flat`. So that `flat` can write instructions, it is called with whole numbers
+# in registers, whose `*` and `+` write `mul` and `add`.
 
 
 # %%
@@ -1149,8 +1155,8 @@ def _place_of(a, array, indices):
 
 
 # %% [markdown]
-# Last come the loads and stores. With lanes, LLVM needs a different instruction for numbers that lie side by side and for numbers
-# that lie apart.
+# Last come the loads and stores. With lanes, LLVM needs a different instruction for numbers that lie side by side and
+# for numbers that lie apart.
 
 
 # %% tags=["hide-input"]
@@ -1221,9 +1227,9 @@ class Assembler(Loops):
 # %% [markdown]
 # ## The assembler in use (6 min)
 #
-# Each device, a CPU or a GPU, has memory of its own. A piece of it, with its device, its shape and its dtype, is called a
-# **buffer**. `pool()` returns this computer's devices by name. `device.put(array)` makes a buffer that holds the numbers of an
-# array, and `device.alloc(shape, dtype)` makes one whose numbers are not set yet.
+# Each device, a CPU or a GPU, has memory of its own. A piece of it, with its device, its shape and its dtype, is called
+# a **buffer**. `pool()` returns this computer's devices by name. `device.put(array)` makes a buffer that holds the
+# numbers of an array, and `device.alloc(shape, dtype)` makes one whose numbers are not set yet.
 
 # %%
 cpu = pool()["cpu:0"]
@@ -1231,15 +1237,15 @@ here = cpu.put(np.arange(3.0))
 print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 
 # %% [markdown]
-# The real assembler was built in the section before. It is your assembler with named arrays and with checks, and a register is
-# now called a `Value`. This is all that you need of it:
+# The real assembler is yours with named arrays and checks. A register is now called a `Value`. This is all that you
+# need of it:
 #
 # | in Python | in the program |
 # |---|---|
 # | `a = Assembler("first", "f8")` | a new program, in float64 |
 # | `x = a.array("x", "rows", 2)` | memory with a shape; the call will say how many `"rows"` there are |
 # | `with a.loop("rows") as i:` | your loop, over the rows |
-# | `a.load(x, i, 0)`, `a.store(v, x, i, 0)` | a number from memory, and back; your `flat` finds the place of `x[i, 0]` |
+# | `a.load(x, i, 0)`, `a.store(v, x, i, 0)` | a number from memory, and back; `flat` finds the place of `x[i, 0]` |
 # | `v * 2.0 + 1.0`, `v - w` | instructions; the minus calls your `subtract` |
 # | `a.assemble()` | the end: a `Program`, which is called with buffers by name |
 #
@@ -1268,11 +1274,11 @@ with a.loop("rows") as i:
     print("\n".join(a.lines[-4:]))
 
 # %% [markdown]
-# The product and the sum are yours. (`%word.x` is the address at which x begins.) On Python's numbers `flat` computed. On
+# The product and the sum are yours. (`%word.x` is the address at which x begins.) On numbers `flat` computed, and on
 # registers it writes.
 #
-# And what would leave its array is refused. Here a column that does not exist is refused while the program is written, and an
-# array that is too short is refused at the call:
+# A column that does not exist is refused while the program is written, and an array that is too short is refused at the
+# call:
 
 # %%
 try:
@@ -1293,8 +1299,8 @@ except ValueError as error:
 # We start with a small piece: the loss of ten rows. Two things are new.
 #
 # - A batch is a list of row numbers. So a row is found in two steps: load its number, then load what is in that row.
-# - The squares must be added up, but a value ends with its turn of the loop. A **sum** is a place in memory that lasts longer.
-#   `a.sum()` starts at 0.0, `+=` adds to it, and `total()` gives the result.
+# - The squares must be added up, but a value ends with its turn of the loop. A **sum** is a place in memory that lasts
+#   longer. `a.sum()` starts at 0.0, `+=` adds to it, and `total()` gives the result.
 #
 # (`a.count("batch")` is the size of the batch, as a number to compute with.)
 
@@ -1312,10 +1318,11 @@ with a.loop("batch") as r:
     loss += error * error
 a.store(loss.total() / a.count("batch"), out, 0)
 loss_of_a_batch = a.assemble()
-print("\n".join(loss_of_a_batch.text.split("\n")[-18:-9]))
+print("\n".join(loss_of_a_batch.text.split("\n")[-18:-13]))
 
 # %% [markdown]
-# The program is written, and the output shows some of its lines. Now we hand over the memory and call it:
+# The output shows what the end of the loop wrote: a product, and for `+=` a load, an addition and a store. Now we hand
+# over the memory and call it:
 
 # %%
 x, y, w, b = map(cpu.put, (task.x, task.y, *task.weights))
@@ -1324,12 +1331,13 @@ loss_of_a_batch(x=x, y=y, w=w, b=b, picked=cpu.put(ten), out=answer)
 print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 
 # %% [markdown]
-# The two numbers are equal to the last bit. `dot` is the Python function from above. It ran while the program was *written*. The
-# machine sees no `dot` and no call, only products and sums.
+# They are equal to the last bit. The Python function `dot` ran while the program was *written*. The machine sees no
+# `dot` and no call, only products and sums.
 #
 # ### Your turn: the update
 #
-# One piece is missing: the update at the end of a step. A weight moves against its slope, and the learning rate says how far.
+# One piece is missing: the update at the end of a step. A weight moves against its slope, and the learning rate says
+# how far.
 
 
 # %%
@@ -1364,10 +1372,10 @@ print(descend(1.0, 2.0, 0.5))
 # 3. The rows of the batch add to these sums, through your `line_slopes`.
 # 4. Then the weights move, through your `descend`.
 #
-# (`a.lanes` is 1 here; the section *Lanes* makes it more. `functools.cache` keeps each program for the next call.)
+# (`a.lanes` is 1 here. `functools.cache` keeps each program for the next call.)
 #
-# **The marks `# model`, `# forward`, `# loss`, `# backward` and `# update` are in the code of every level.** With their help you
-# can lay the levels side by side.
+# **The marks `# model`, `# forward`, `# loss`, `# backward` and `# update` are in the code of every level**, so that
+# the levels can be laid side by side.
 
 
 # %%
@@ -1405,31 +1413,11 @@ def line_program(dtype, shapes, lanes=None):
 
 
 # %% [markdown]
-# ## From a program to a function (7 min, optional)
+# ## A program that predicts (3 min, optional)
 #
-# Every level has the same two functions, which take NumPy arrays. This section wraps programs into them. **You may run its cells
-# and go on with the next section.** A `Fit` is what training gives back, on every level. `check_task` from `levels/support` refuses
-# wrong data before anything runs.
-
-# %%
-#| export tasks
-from collections.abc import Callable
-from typing import NamedTuple
-
-from levels.support.checks import check_inputs, check_task
-
-
-class Fit(NamedTuple):
-    """What training gives back."""
-
-    losses: np.ndarray  # [steps], each taken before its update
-    weights: list  # like the argument
-    predict: Callable  # x[m, features] -> [m, 1]
-
-
-# %% [markdown]
-# To predict takes a smaller program, which only goes forward. `forward` is a function that computes one row, such as `_dense`: a
-# row times each column of weights, plus the bias. The line has one column.
+# To predict takes a smaller program, which only goes forward. **Run this cell and go on with the next section.**
+# `forward` is a function that computes one row, such as `_dense`: a row times each column of weights, plus the bias.
+# The line has one column.
 
 
 # %%
@@ -1457,13 +1445,35 @@ def _predict_program(forward, names, dtype, shapes):
 
 
 # %% [markdown]
-# `_fit` puts everything into memory, calls the program once for all steps, and collects the results.
+# ## The line, trained (8 min)
+#
+# Every level gives back the same kind of result, a `Fit`. `check_task` from `levels/support` refuses wrong data before
+# anything runs.
+
+# %%
+#| export tasks
+from collections.abc import Callable
+from typing import NamedTuple
+
+from levels.support.checks import check_inputs, check_task
+
+
+class Fit(NamedTuple):
+    """What training gives back."""
+
+    losses: np.ndarray  # [steps], each taken before its update
+    weights: list  # like the argument
+    predict: Callable  # x[m, features] -> [m, 1]
+
+
+# %% [markdown]
+# `_fit` puts everything into memory, calls the program once for all steps, and collects the results:
 
 
 # %%
 #| export tasks
 def _fit(program, forward, names, x, y, weights, batches, learning_rate):
-    """The Fit of one call of a program, for all steps. `names`: its arrays of weights. `forward`: one row, to predict."""
+    """The Fit of one call of a program. `names`: its arrays of weights. `forward`: one row, to predict."""
     cpu, dtype, shapes = pool()["cpu:0"], x.dtype, tuple(w.shape for w in weights)
     held = {name: cpu.put(w) for name, w in zip(names, weights)}
     losses = cpu.alloc((len(batches),), dtype)
@@ -1480,7 +1490,7 @@ def _fit(program, forward, names, x, y, weights, batches, learning_rate):
 
 
 # %% [markdown]
-# With it, the task is two lines:
+# With it, the task takes two lines:
 
 
 # %%
@@ -1491,17 +1501,11 @@ def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     return _fit(line_program, _dense, ("w", "b"), x, y, weights, batches, learning_rate)
 
 
-# %% [markdown]
-# ## The line, trained (5 min)
-#
-# `linear_regression(x, y, weights, batches, rate)` puts all arrays into memory, calls your program once for all 8,000 steps, and
-# returns a `Fit`: the losses, the weights, and a function that predicts.
-
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "The first loss of your program was equal to the record, to the last bit. Which of these changes to the program can change the "
-    "last bits of its losses?",
+    "The first loss of your program was equal to the record, to the last bit. Which of these changes to the program "
+    "can change the last bits of its losses?",
     choices=[
         "keep the weights in registers, and store them after the last step",
         "go through the rows of each batch in the reverse order",
@@ -1509,8 +1513,8 @@ checks.predict(
         "none of them",
     ],
     answer="go through the rows of each batch in the reverse order",
-    because="A load or a store moves the 64 bits of a float64 and changes none of them. But each addition rounds its result, and "
-    "in another order other results are rounded.",
+    because="A load or a store moves the 64 bits of a float64 and changes none of them. But each addition rounds its "
+    "result, and in another order other results are rounded.",
 )
 
 # %%
@@ -1523,21 +1527,20 @@ print("rows reversed:", np.sum(reverse.losses != fit.losses), "of 8,000 losses d
 print(f"the last loss: {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 
 # %% [markdown]
-# All 8,000 losses are equal to those of plain Python. Your own instructions train a line.
+# All 8,000 losses are equal. Your own instructions train a line.
 #
 # The last loss is printed twice: rounded, and in **hexadecimal**. `0x1.26b…p+3` means 1.26b… in base 16, times 2³
-# ([`float.hex`](https://docs.python.org/3/library/stdtypes.html#float.hex)). Each of its digits is four bits, so it shows the whole
-# float64, and nothing is rounded. You will meet this number on every level.
+# ([`float.hex`](https://docs.python.org/3/library/stdtypes.html#float.hex)). Each digit is four bits, so nothing is
+# rounded. You will meet this number on every level.
 #
-# **Why does the last bit matter?** A test with a tolerance lets small mistakes pass; a test for equal bits does not. So you can
-# swap any part of any level for another, and one comparison tells whether the result is still the same. Where bits differ, there
-# is a cause that one can name: another order of operations, a fused multiply-add, which rounds once instead of twice, or vectors
-# of another width, which split a sum into other parts.
+# **Why does the last bit matter?** A test with a tolerance lets small mistakes pass; a test for equal bits does not. So
+# on all five levels you can swap any part, and one comparison tells whether the result is the same. Where bits differ,
+# there is a cause that one can name: another order of operations, a fused multiply-add, which rounds once instead of
+# twice, or vectors of another width, which split a sum into other parts.
 #
-# The same function works on real data: 342 penguins measured near Palmer Station, Antarctica
-# ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin whose bill
-# and flippers we have measured? (Its inputs are *standardised*: the mean is subtracted, and the rest is divided by the standard
-# deviation.)
+# The same function works on real data, 342 penguins near Palmer Station, Antarctica
+# ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this
+# bill and these flippers? (The inputs are *standardised*: minus their mean, divided by their standard deviation.)
 
 # %%
 penguins = tasks.penguins_mass()
@@ -1550,8 +1553,8 @@ figures.regression(penguins, penguin_fit)
 # %% [markdown]
 # ## Lanes (2 min)
 #
-# Most processors also have wider registers. One instruction then adds 4, 8 or 16 pairs of float32 numbers at once. Each place in
-# such a register is called a **lane**. Work in lanes is called *SIMD*; work with one lane is called *scalar*.
+# Most processors also have wider registers. One instruction then adds 4, 8 or 16 pairs of float32 numbers at once. Each
+# place in such a register is called a **lane**. Work in lanes is called *SIMD*; work with one lane is called *scalar*.
 #
 # ```
 # one lane           x       +       y       =       z          one addition
@@ -1565,9 +1568,9 @@ from levels.support.machine import host_lanes
 print(host_lanes(), "lanes here")
 
 # %% [markdown]
-# The assembler uses them: `a.loop("batch", a.lanes)` works on one row in each lane. A sum then has one part per lane, and `total()`
-# adds the parts. That is another order, so it gives other last bits. Therefore a float64 program has one lane and keeps the order
-# of the record, and a float32 program has all the lanes that there are:
+# The assembler uses them: `a.loop("batch", a.lanes)` works on one row in each lane. A sum then has one part per lane,
+# and `total()` adds the parts. That is another order, so it gives other last bits. Therefore a float64 program has one
+# lane and keeps the order of the record, and a float32 program has all the lanes that there are:
 
 # %%
 x, y, *start = (array.astype("f4") for array in (task.x, task.y, *task.weights))
@@ -1580,11 +1583,13 @@ print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]
 # %% [markdown]
 # ## exp and log (14 min, optional)
 #
-# The net of the next section needs `exp` and `log`. The course has its own, because those of different libraries differ in the
-# last bit. **You may run these cells and go on with the next section**; [exp and log](more/01_exp_and_log.ipynb) explains each line.
+# The net of the next section needs `exp` and `log`. The course has its own, because those of different libraries differ
+# in the last bit. **Run these cells and go on with the next section.** The notebook
+# [exp and log](more/01_exp_and_log.ipynb) explains each line.
 #
-# The idea of `exp` is to split x into n · log 2 and a small rest r. Then eˣ = 2ⁿ · eʳ. A few terms of a series give eʳ, and a product
-# with 2ⁿ only changes a number's exponent. `scaled(x, n)` is that product. `exponent(x)` is the reverse: it finds n.
+# The idea of `exp` is to split x into n · log 2 and a small rest r. Then eˣ = 2ⁿ · eʳ. A few terms of a series give eʳ,
+# and a product with 2ⁿ only changes a number's exponent. `scaled(x, n)` is that product. `exponent(x)` is the reverse:
+# it finds n.
 
 # %%
 #| export elementary
@@ -1718,26 +1723,27 @@ def log(x):
 print(f"{exp(1.0):.10f} {log(exp(1.0)):.10f}")
 
 # %% [markdown]
-# ## A net (17 min)
+# ## A net (16 min)
 #
-# Here are two rings of points, one inside the other. No straight line separates them, but a small deep neural network (DNN) does.
-# It has three **dense layers**. A layer consists of several lines side by side, called its **units**:
+# Here are two rings of points. No straight line separates them, but a small deep neural network (DNN) does. It has
+# three **dense layers**. Each consists of several lines side by side, called its **units**:
 #
 # ```
 # row ──► 4 units, relu ──► 8 units, relu ──► 1 unit, sigmoid ──► p
 # ```
 #
-# A **relu** keeps a positive number and turns any other into 0. The **sigmoid** turns the last number into a probability p. The
-# loss is the **binary cross-entropy**: the mean of `-log p` over rows with y = 1, and of `-log(1 - p)` over rows with y = 0.
+# A **relu** keeps a positive number and turns any other into 0. The **sigmoid** turns the last number into a
+# probability p. The loss is the **binary cross-entropy**: the mean of `-log p` over rows with y = 1, and of
+# `-log(1 - p)` over rows with y = 0.
 
 # %%
 rings = tasks.rings()
 figures.classes(rings)
 
 # %% [markdown]
-# A relu makes a choice, but a program has no `if`. Instead, `select(condition, x, y)` writes an instruction that takes x where the
-# condition holds, and else y. `exp` and `log` are the course's own. All three also work on Python's numbers, so the functions below
-# compute or write, depending on what they are given. First, from a row to a probability:
+# A relu chooses, but a program has no `if`. `select(condition, x, y)` writes an instruction that takes x where the
+# condition holds, and else y. On Python's numbers it chooses at once. So these functions can compute, and they can
+# write:
 
 
 # %%
@@ -1764,8 +1770,9 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 # %% [markdown]
 # ### Your turn: back through relu
 #
-# The gradient goes back through the layers, from the last to the first. Let `d[j]` be the slope of the loss at unit j of the next
-# layer. Output k of this layer goes into every one of those units, multiplied by the weights in row k, `w[k]`:
+# The gradient goes back through the layers, from the last to the first. Let `d[j]` be the slope of the loss at unit j
+# of the next layer. Output k of this layer goes into every one of those units, multiplied by the weights in row k,
+# `w[k]`:
 #
 # ```
 #            ┌─ w[k][0] ─► unit 0, slope d[0]
@@ -1775,8 +1782,8 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 #   slope at h[k]:  d[0]·w[k][0] + d[1]·w[k][1] + d[2]·w[k][2]
 # ```
 #
-# But if relu made the output 0, a tiny change before it changes nothing, so there the slope is 0. Use `dot` and `select`. Let
-# `dot` add in its own order, j = 0 first.
+# But if relu made the output 0, a tiny change before it changes nothing, so there the slope is 0. Use `dot` and
+# `select`. Let `dot` add in its own order, j = 0 first.
 
 
 # %%
@@ -1805,9 +1812,9 @@ def through_relu(d, h, w):
 print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))
 
 # %% [markdown]
-# The way back begins at the loss. The loss does not use `p` itself but `c`: p **clipped**, which means kept away from 0 and 1,
-# where a logarithm would be infinite. Each line of code multiplies the slope before it by one more slope. The slope of log c is
-# 1/c, and that of log(1-c) is -1/(1-c). Here `g` is -1/n.
+# The way back begins at the loss. It uses `c`, which is p **clipped**: kept away from 0 and 1, where a logarithm would
+# be infinite. Each line multiplies by one more slope. That of log c is 1/c, and that of log(1-c) is -1/(1-c). Here `g`
+# is -1/n.
 #
 # | forward | its slope | code |
 # |---|---|---|
@@ -1835,10 +1842,10 @@ dz = _slope_at_z(answer, p, _clipped(p), -1.0)
 print(f"slope at z {dz:.4f}   probability minus answer {p - answer:.4f}")
 
 # %% [markdown]
-# The three slopes together are `p - y`, and books write it so. The record keeps the three steps, which round in another way.
+# Multiplied, the three slopes give `p - y`, as in books. The record keeps all three, because they round in another way.
 #
-# From there the slopes go back through your `through_relu`. The slope for a weight is its input times the slope at its unit, as in
-# the line:
+# From there the slopes go back through your `through_relu`. The slope for a weight is its input times the slope at its
+# unit:
 
 
 # %%
@@ -1852,8 +1859,8 @@ def _add_slopes(dw, db, inputs, d):
 
 
 # %% [markdown]
-# The program of the net has the same two loops as the line's program, and the same marks, with six arrays of weights instead of
-# two. It is long, and you may skip it. It stands beside plain Python at the end of this notebook.
+# The net's program is the line's with six arrays of weights. It is long, and you may skip it: it stands beside plain
+# Python below.
 
 # %% tags=["hide-input"]
 #| export tasks
@@ -1913,8 +1920,8 @@ checks.predict(
     "24,000 steps of 100 rows make 2.4 million rows, each forward and backward. How long will that take?",
     choices=["about a second, or less", "about ten seconds", "about a minute", "an hour"],
     answer="about a second, or less",
-    because="A row takes a few hundred instructions, so all of them take about a billion, and a core runs a few billion "
-    "per second.",
+    because="A row takes a few hundred instructions, so all of them take about a billion, and a core runs a few "
+    "billion per second.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -1925,7 +1932,7 @@ ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
 print(f"{time.perf_counter() - start:.2f} s")
 
 # %% [markdown]
-# The loop contains no Python. Plain Python would take minutes, so we compare only its first 100 steps:
+# Plain Python would take minutes, so we compare only 100 steps:
 
 # %%
 short = rings._replace(batches=rings.batches[:100])
@@ -1937,22 +1944,23 @@ print(f"last loss {ring_fit.losses[-1]:.4g} ({ring_fit.losses[-1].hex()})")
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# Nearly all points are on the right side. The rings overlap a little, so even the best circle would do hardly better.
+# Nearly all points are right. The rings overlap a little, so the best circle does hardly better.
 #
-# The same net can tell whether a penguin is female or male. In the table, a row is the truth, and a column is what the net says.
+# The same net tells female from male penguins. A row is the truth, and a column is what the net says.
 
 # %%
 sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
-# **A good place to stop.** Your own instructions have trained both models. What remains is to see what they cost.
+# **A good place to stop.** Your own instructions have trained both models.
 
 # %% [markdown]
 # ## Three measurements (5 min, optional)
 #
-# The next section uses three numbers about your machine: its peak, its bandwidth and its launch time. They are measured by programs
-# of our own. **You may run these cells and go on with the next section**; [measuring](more/01_measuring.ipynb) explains them.
+# The next section uses three numbers about your machine: its peak, its bandwidth and its launch time. They are measured
+# by programs of our own. **Run these cells and go on with the next section.** The notebook
+# [measuring](more/01_measuring.ipynb) explains them.
 
 # %%
 #| export roofline
@@ -1989,8 +1997,8 @@ def _measure_turn(device, sums, turns=200_000):
 
 
 # %% [markdown]
-# The bandwidth is measured by reading much memory once. The launch time is that of a program that does nothing. (`bind` checks the
-# buffers once, and returns a call without arguments.)
+# The bandwidth is measured by reading much memory once. The launch time is that of a program that does nothing. (`bind`
+# checks the buffers once, and returns a call without arguments.)
 
 
 # %%
@@ -2014,28 +2022,27 @@ MEASURES["bandwidth"] = _measure_bandwidth
 MEASURES["launch_time"] = _measure_launch
 
 # %% [markdown]
-# ## What a step costs (8 min)
+# ## What a step costs (7 min)
 #
-# Three numbers describe the speed of a machine. Its **peak** is the number of arithmetic operations (**flops**) that a core does
-# per second. Its **bandwidth** is the number of bytes that it reads from memory per second. And each call of a program, a
-# **launch**, takes some time before any work is done. Here they are for this machine:
+# Three numbers describe the speed of a machine. Its **peak** is the number of arithmetic operations (**flops**) that a
+# core does per second. Its **bandwidth** is the number of bytes that it reads from memory per second. And each call of
+# a program, a **launch**, takes some time before any work is done. Here they are for this machine:
 
 # %% tags=["nbval-ignore-output"]
 print(f"peak of one core {cpu.peak / 1e9:.0f} billion flops per second, all lanes at work")
 print(f"bandwidth {cpu.bandwidth / 1e9:.1f} GB per second, launch {cpu.launch_time * 1e9:.0f} ns")
 
 # %% [markdown]
-# With these numbers we can predict. A program must do its operations and move its bytes, and it cannot end before the slower of the
-# two is done. This lower limit is called the **roofline**
-# ([Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785)), because as a limit on speed it looks like
-# a roof. The time for launches is added:
+# With these numbers we can predict. A program cannot end before its operations are done, nor before its bytes are
+# moved. This limit is called the **roofline**
+# ([Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785)). The launches come on top:
 #
 # ```
 # seconds = launches · launch_time + max(flops / peak, bytes / bandwidth)
 # ```
 #
 # A step of the line reads ten rows. Each row has two inputs, an answer and a row number: 32 bytes in float64.
-# `compare.operations` counts the operations in the program's text. One launch does all the steps, so it hardly counts here:
+# `compare.operations` counts the operations in the program's text. One launch does all steps, so it hardly counts:
 
 # %% tags=["nbval-ignore-output"]
 from course import compare
@@ -2052,19 +2059,20 @@ print(f"predicted   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs per step")
 print(f"measured    {1e6 * compare.step_time(line, task):.4f} µs")
 
 # %% [markdown]
-# It takes about twice as long as predicted. The weights are a chain: each operation on a weight's way to its next value has to
-# wait for the one before.
+# The two are of the same size, but need not be equal: these rows come from a cache, which is quicker than memory, and
+# each operation on a weight's way to its next value waits for the one before.
 #
 # Does a larger batch help?
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "A batch of 100 is ten times the work of a batch of 10. In float32, with lanes: how many times as long does a step take?",
+    "A batch of 100 is ten times the work of a batch of 10. In float32, with lanes: how many times as long does a step "
+    "take?",
     slider=(1, 10, 0.5),
     answer=(3, 7),
-    because="With sixteen lanes, ten rows take one turn of the loop, and a hundred rows take seven. Also, each step ends by adding "
-    "up the lanes of 61 sums and moving the net's 61 weights, however many rows it had.",
+    because="With sixteen lanes, ten rows take one turn of the loop, and a hundred rows take seven. Also, each step "
+    "ends by adding up the lanes of 61 sums and moving the net's 61 weights, however many rows it had.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -2076,9 +2084,8 @@ for lanes, dtype in {"one lane": "f8", "all lanes": "f4"}.items():
 # %% [markdown]
 # With lanes, a row costs less in a larger batch.
 #
-# The higher levels will call many small programs in each step. **What would that cost?** Move the sliders with the mouse, or with
-# Tab and the arrow keys. They set the batch, and the number of launches per step. In the left picture the dot is the step, and it
-# hangs below its roof.
+# The higher levels will call many small programs in each step. **What would that cost?** Move the sliders with the
+# mouse, or with Tab and the arrow keys. On the left the dot is the step, below its roof.
 
 # %% tags=["hide-input", "nbval-ignore-output"]
 # the figure with two sliders: run me
@@ -2100,16 +2107,15 @@ widgets.explore(
 )
 
 # %% [markdown]
-# With fifty launches and a batch of a hundred, nearly all the time goes into calling. Large batches hide this cost; that is what
-# people do when they "fill the machine". One large program hides it, too; that is what a compiler does on level 3.
+# With fifty launches and a batch of a hundred, nearly all the time goes into calling. Large batches hide this cost. So
+# does one large program, and on level 3 a compiler will write one.
 
 # %% [markdown]
 # ## Side by side with plain Python (6 min)
 #
-# Below this level there is only plain Python, with the number 0. Here are the two, with equal marks side by side. Click on *Two
-# rings* to see the net, on **"5 more lines"** to see what a line calls, and on a level's name to see what a step of it consists of.
-# In plain Python each operation on two numbers counts as a **launch** of 24 bytes. Level 1's time is that of the whole call with
-# its checks, so a step takes longer here than above.
+# Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* to see the net, and on
+# **"5 more lines"** to see what a line calls. In plain Python each operation on two numbers counts as a **launch** of
+# 24 bytes. (Level 1's time includes the checks of the call, so a step takes longer than above.)
 
 # %%
 line = compare.measure(task, reference.linear_regression, linear_regression, last=1000)
@@ -2117,8 +2123,8 @@ net = compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=20, 
 compare.side_by_side(line, net)
 
 # %% [markdown]
-# The formulas are the same. The difference is when they run. Plain Python computes each line for each row. Level 1 runs each
-# line once, to write the instructions down.
+# The formulas are the same. Plain Python computes each line for each row. Level 1 runs each line once, to write the
+# instructions down.
 #
 # **How others spell it.** From notebook 03 on, programs for TensorFlow and PyTorch run on what you build here:
 #
@@ -2128,26 +2134,29 @@ compare.side_by_side(line, net)
 # | put numbers on one | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
 # | memory in use | `tf.config.experimental.get_memory_info` | `torch.cuda.memory_allocated()` | `device.used` |
 #
-# **What you can now do differently.** Before you profile a kernel, estimate its cost from its bytes, its operations and its
-# launches, and compare the measurement with the estimate. When two runs differ in the last digits, ask which sum was reordered,
-# fused or split into lanes, before you suspect a bug. When a loop is slow, read the instructions that the compiler wrote for it: are
-# there lanes, and what waits for what? And when you write a gradient by hand, nudge a weight.
+# **What you can now do differently.** Before you profile a kernel, estimate its cost from its bytes, its operations and
+# its launches, and compare the measurement with the estimate. When two runs differ in the last digits, ask which sum
+# was reordered, fused or split into lanes, before you suspect a bug. When a loop is slow, read the instructions that
+# the compiler wrote for it: are there lanes, and what waits for what? And when you write a gradient by hand, nudge a
+# weight.
 
 # %% [markdown]
 # ## Exercises (45 min, optional)
 #
-# Each exercise begins with a stub. Replace its `...`, run the cell, and read what the check says. It names the first case that
-# fails, what your function returned, what was expected and, if it can tell, the likely mistake. The inputs are drawn at random, so
-# an answer that is right only for some of them does not pass. `python3 -m course progress` shows what you have solved.
+# Each exercise begins with a stub. Replace its `...`, run the cell, and read what the check says. It names the first
+# case that fails, what your function returned, what was expected and, if it can tell, the likely mistake. The inputs
+# are drawn at random, so an answer that is right only for some of them does not pass. `python3 -m course progress`
+# shows what you have solved.
 #
-# You may start here at any time, without running the notebook above: `begin` takes what is missing from the built level.
-# (Exercises 01-1 and 01-3 are in `more/`.)
+# You may start here at any time, without running the notebook above: `begin` takes what is missing from the built
+# level. (Exercises 01-1 and 01-3 are in `more/`.)
 #
 # ### 01-2 · A program of two loops
 #
-# Subtract its mean from each column: `y[r, k] = x[r, k] - mean of column k`. You are given an assembler and two of its arrays,
-# `[rows, columns]`. Write the program. A mean is a sum over the rows, divided by their number, as in the record. (About 8
-# lines. Hint: `a.sum()`, `.total()` and `a.count("rows")` are used in `line_program`; `x.shape[1]` is the number of columns.)
+# Subtract its mean from each column: `y[r, k] = x[r, k] - mean of column k`. You are given an assembler and two of its
+# arrays, `[rows, columns]`. Write the program. A mean is a sum over the rows, divided by their number, as in the
+# record. (About 8 lines. Hint: `a.sum()`, `.total()` and `a.count("rows")` are used in `line_program`; `x.shape[1]` is
+# the number of columns.)
 
 # %%
 from course.practice import exercises
@@ -2165,8 +2174,8 @@ exercises.check("01-2", centre)
 # %% [markdown]
 # ### 01-4 · Nudge every weight
 #
-# This notebook nudged one weight to see whether a gradient was right. Do the same for all weights of an array, one after the
-# other:
+# This notebook nudged one weight to see whether a gradient was right. Do the same for all weights of an array, one
+# after the other:
 #
 # ```
 # slope for w[k, j]  ≈  (loss at w[k, j] + nudge  -  loss at w[k, j] - nudge) / (2 · nudge)
@@ -2204,11 +2213,11 @@ for rate in (0.0005, 0.02, 0.03, 0.1):
     print(f"rate {rate:<7}", *(f"{losses[step]:>10.3g}" for step in (0, 1, 10, 100, 299)))
 
 # %% [markdown]
-# No instruction is wrong, so nothing complains: an infinity is a valid float, and so is a NaN. Find the cause in the simplest
-# case. A line with one weight, `prediction = x·w`, has the answer y = 0. Its gradient is the mean of 2·x·(x·w), so a
-# step takes w to `w - rate · 2 · mean(x·x) · w`. By which factor is w multiplied? At which rate does that factor reach -1, so that
-# w jumps to and fro for ever? The check trains with a slightly lower rate than yours, and with a slightly higher one. (About 2
-# lines.)
+# No instruction is wrong, so nothing complains: an infinity is a valid float, and so is a NaN. Find the cause in the
+# simplest case. A line with one weight, `prediction = x·w`, has the answer y = 0. Its gradient is the mean of
+# 2·x·(x·w), so a step takes w to `w - rate · 2 · mean(x·x) · w`. By which factor is w multiplied? At which rate does
+# that factor reach -1, so that w jumps to and fro for ever? The check trains with a slightly lower rate than yours, and
+# with a slightly higher one. (About 2 lines.)
 
 # %%
 from course.practice import exercises
@@ -2224,31 +2233,31 @@ def highest_rate(x):
 exercises.check("01-5", highest_rate)
 
 # %% [markdown]
-# With two inputs and a bias the same holds along each direction, and the steepest direction decides. That is why inputs are
-# standardised, as those of the penguins are: mean 0 and mean square 1.
+# With two inputs and a bias the same holds along each direction, and the steepest direction decides. That is why inputs
+# are standardised, as those of the penguins are: mean 0 and mean square 1.
 #
 # ### Without a check
 #
 # - Let `line_slopes` compute `de = 2.0 * error * g`. Are the losses still equal to the record? What about
 #   `de = error / (1.0 / g) * 2.0`? At which step do the losses part, and why?
-# - Write `dot` with Python's `sum`, and run `_forward` on floats in Python 3.11 and in 3.12. Which one gives the record's numbers?
-#   (Since 3.12 `sum` corrects its own rounding.)
+# - Write `dot` with Python's `sum`, and run `_forward` on floats in Python 3.11 and in 3.12. Which one gives the
+#   record's numbers? (Since 3.12 `sum` corrects its own rounding.)
 # - Reverse the rows of `reference.linear_step` as well. Are its losses equal to those of the reversed program above?
-#
+# %% [markdown]
 # ## Where to go from here
 #
 # Next comes [2 · Kernels](02_kernels.ipynb). There the line's program is cut into small programs, and each gets a name.
 #
-# Six notebooks continue this one, with one idea each: [numbers](more/01_numbers.ipynb) (floats to the bit, and sums that do not
-# get stuck), [measuring](more/01_measuring.ipynb) (how far away memory is, and how fast a core can compute), the
-# [assembler](more/01_assembler.ipynb) (this processor's own instructions, and the text behind each line),
+# Six notebooks continue this one, with one idea each: [numbers](more/01_numbers.ipynb) (floats to the bit, and sums
+# that do not get stuck), [measuring](more/01_measuring.ipynb) (how far away memory is, and how fast a core can
+# compute), the [assembler](more/01_assembler.ipynb) (this processor's own instructions, and the text behind each line),
 # [exp and log](more/01_exp_and_log.ipynb) (these two functions, line by line), the [GPU](more/01_gpu.ipynb) and the
 # [TPU](more/01_tpu.ipynb) (two machines that work in another way).
 #
 # ## Build
 #
-# The last cell writes `levels/hardware/` from the cells marked `#| export`, and imports it in a fresh Python. There it trains for
-# 4,000 steps and compares the losses. Then level 2 can use it.
+# The last cell writes `levels/hardware/` from the cells marked `#| export`, and imports it in a fresh Python. There it
+# trains for 4,000 steps and compares the losses. Then level 2 can use it.
 
 # %%
 build.level("01_hardware", linear_regression, dnn_classifier)

@@ -15,7 +15,7 @@ CORE = 100
 FOLDED, LONGEST = 250, 25  # lines: folded in a notebook, shown in a cell
 AT_ONCE = 32  # minutes to the next place where one may stop: 25 to 30, and a thought to its end
 STOP = "**A good place to stop.** "
-MISSES = {"01_hardware": 515, "03_low_level": 464}  # lines folded where there are more; they may only shrink
+MISSES = {"03_low_level": 464}  # lines folded where there are more; they may only shrink
 
 
 @functools.cache
