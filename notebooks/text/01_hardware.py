@@ -490,7 +490,8 @@ except IndexError as error:
 #
 # This section builds the real assembler. Its idea is the one that you have seen: each call *writes* lines. Most of its
 # code is there to check what it is given. **Run these cells and go on with the next section.** You need not read them
-# now.
+# now. (To run them at once, select the heading of the next section, and choose *Run All Above Selected Cell* in
+# JupyterLab's menu *Run*.)
 #
 # ### Memory
 #
@@ -1415,7 +1416,7 @@ def line_program(dtype, shapes, lanes=None):
 # %% [markdown]
 # ## A program that predicts (3 min, optional)
 #
-# To predict takes a smaller program, which only goes forward. **Run this cell and go on with the next section.**
+# A prediction takes a smaller program, which only goes forward. **Run this cell and go on with the next section.**
 # `forward` is a function that computes one row, such as `_dense`: a row times each column of weights, plus the bias.
 # The line has one column.
 
@@ -1540,7 +1541,8 @@ print(f"the last loss: {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 #
 # The same function works on real data, 342 penguins near Palmer Station, Antarctica
 # ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this
-# bill and these flippers? (The inputs are *standardised*: minus their mean, divided by their standard deviation.)
+# bill and these flippers? (The inputs are *standardised*: their mean is subtracted, and the result is divided by their
+# standard deviation.)
 
 # %%
 penguins = tasks.penguins_mass()
@@ -1614,7 +1616,7 @@ def scaled(x, n):
 
 
 # %% [markdown]
-# On Python's numbers it uses `math.frexp`; in a program it takes the exponent's bits out of the number.
+# On Python's numbers `exponent` uses `math.frexp`. In a program it shifts the exponent's bits out of the number.
 
 
 # %%
@@ -1725,8 +1727,8 @@ print(f"{exp(1.0):.10f} {log(exp(1.0)):.10f}")
 # %% [markdown]
 # ## A net (16 min)
 #
-# Here are two rings of points. No straight line separates them, but a small deep neural network (DNN) does. It has
-# three **dense layers**. Each consists of several lines side by side, called its **units**:
+# Here are two rings of points, one inside the other. No straight line separates them, but a small deep neural network
+# (DNN) does. It has three **dense layers**. Each consists of several lines side by side, called its **units**:
 #
 # ```
 # row ──► 4 units, relu ──► 8 units, relu ──► 1 unit, sigmoid ──► p
