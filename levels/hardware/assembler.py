@@ -16,11 +16,9 @@ from .values import REAL, Index, Value, _live, _operand, _Sum
 
 
 class Writer:
-    """The lines of a program, and how LLVM spells what stands in them: registers, numbers, and lanes side by side.
+    """The lines of a program, in LLVM's spelling. `lanes`: by default all that there are in float32, and 1 in float64.
 
-    In float32 a register has all the lanes there are, in float64 one, or `lanes`. Raises TypeError and ValueError for
-    what can be no part of a program.
-    """
+    Raises TypeError and ValueError for what cannot be part of a program."""
 
     def __init__(self, name, dtype, lanes=None):
         if dtype is None or np.dtype(dtype) not in REAL:
@@ -35,11 +33,13 @@ class Writer:
         self.lanes, self.slots, self.lines = lanes, [], []
         self.kind = self.wide(self.real)
         self.mask = None  # the lanes that count, in a loop with lanes
-        self.first = f"<i1 true{', i1 false' * (lanes - 1)}>"  # the first lane, which counts outside of it
+        self.first = (
+            f"<i1 true{', i1 false' * (lanes - 1)}>"  # the first lane, which alone counts outside of such a loop
+        )
         self.scopes = [(self, None)]  # what is open: the program itself, then its loops
 
     def wide(self, kind):
-        """The type of a register that has one of that kind in each lane."""
+        """The type of a register with one number of that kind in each lane."""
         return kind if self.lanes == 1 else f"<{self.lanes} x {kind}>"
 
     def constant(self, kind, text):
@@ -62,7 +62,7 @@ class Writer:
         return f"%slot{len(self.slots) - 1}"
 
     def spread(self, kind, register):
-        """A register with the same in each lane."""
+        """A register with the same number in each lane."""
         if self.lanes == 1:
             return register
         wide = self.wide(kind)
@@ -78,7 +78,7 @@ class Writer:
 
 
 class Loops(Writer):
-    """And what each call hands over: sizes, numbers, addresses of arrays; and loops. Raises TypeError, ValueError."""
+    """A Writer with loops, and with what each call hands over: sizes, numbers, arrays. Raises TypeError, ValueError."""
 
     def __init__(self, name, dtype, lanes=None):
         super().__init__(name, dtype, lanes)
@@ -99,7 +99,7 @@ class Loops(Writer):
         return str(int(extent)) if whole else self.word(extent, "i64")
 
     def index(self, i):
-        """A whole number as an Index; an Index, if it is alive, as it is."""
+        """A whole number as an Index. An Index is returned as it is, if its loop is open."""
         if isinstance(i, Index):
             return _live(self, i)
         if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
@@ -108,7 +108,7 @@ class Loops(Writer):
 
     @contextmanager
     def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent), `lanes` rows a turn: 1, or as many as `self.lanes`."""
+        """Write a loop over [0, extent), `lanes` rows per turn: 1, or as many as `self.lanes`."""
         most = 1 if self.mask else self.lanes
         if self.scope is None or type(lanes) is not int or lanes not in (1, most):
             raise ValueError(f"{self.name}: {lanes!r} at once; expected {'1' if most == 1 else f'1 or {most}'}")
@@ -129,11 +129,11 @@ class Loops(Writer):
         self.emit(f"br label %test{n}", f"after{n}:")
 
     def counters(self, i, end):
-        """A loop's counter in each lane, and the mask of those before its end. Past it a counter is 0, never kept."""
+        """The counter in each lane, and the mask of those before the end. The others get row 0, and are not kept."""
         kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
         each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
         if end.isdigit() and int(end) % self.lanes == 0:
-            return each, self.constant("i1", "true")  # all lanes: it costs nothing
+            return each, self.constant("i1", "true")  # a mask of all lanes costs nothing
         mask = self.write(f"icmp slt {kind} {each}, {self.spread('i64', end)}")
         return self.write(f"select {self.wide('i1')} {mask}, {kind} {each}, {kind} zeroinitializer"), mask
 
@@ -159,7 +159,7 @@ def _reached(a, array, indices):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
     indices = [a.index(i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
-        if i.extent != size:  # else it counts over this very size
+        if i.extent != size:  # otherwise it counts over this very size
             a.reaches.append((array, axis, i.extent))
             check_reach(a.name, *a.reaches[-1], {})
     return indices
@@ -188,8 +188,7 @@ def _place_of(a, array, indices):
 class Assembler(Loops):
     """Writes one program: arrays, and what moves between them and registers. A loop may take a row in each lane.
 
-    Raises TypeError and ValueError for what can be no part of a program.
-    """
+    Raises TypeError and ValueError for what cannot be part of a program."""
 
     def array(self, name, *shape, rows_of=None):
         """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
@@ -212,14 +211,14 @@ class Assembler(Loops):
         return Value(self, self.write(f"sitofp {self.wide('i64')} {each} to {self.kind}"))
 
     def load(self, array, *indices):
-        """array[indices]; a row number becomes an index of the arrays it counts the rows of."""
+        """The value array[indices]. A row number becomes an index into the arrays whose rows it counts."""
         address, how = _place_of(self, array, indices)
         rows, kind = array.rows_of, self.wide(array.kind)
         if not how:
             one = self.write(f"load {array.kind}, ptr {address}")
             return Index(self, one, rows) if rows else Value(self, self.spread(array.kind, one))
         name, at, mask = "load", "ptr", self.mask
-        if how == "apart":  # with no mask, for past the end a lane is at row 0, which is there: quicker
+        if how == "apart":  # without a mask, which is quicker: a lane past the end reads row 0, which exists
             name, at, mask = "gather", self.wide("ptr"), self.constant("i1", "true")
         lanes = f"{at} {address}, {self.wide('i1')} {mask}, {kind} zeroinitializer"
         each = self.write(f"call {kind} @llvm.masked.{name}({lanes})")

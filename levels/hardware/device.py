@@ -12,24 +12,23 @@ from levels.support.machine import host_memory
 
 
 class Spec:
-    """A buffer's device, shape and dtype: one Spec for each triple. Raises ValueError for sizes < 0 or no numbers."""
+    """The device, shape and dtype of a buffer. Raises ValueError for a negative size, or a dtype of no numbers."""
 
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.kind not in "biufc":
-            wrong = f"shape {shape} of {dtype}"
-            raise ValueError(f"{device.name}: {wrong}; expected no negative size, and numbers")
+            raise ValueError(f"{device.name}: shape {shape} of {dtype}; expected no negative size, and numbers")
         self.device, self.shape, self.dtype = device, shape, dtype
         self.nbytes = math.prod(shape) * dtype.itemsize
-        self.spec = self  # as a buffer has one
+        self.spec = self  # so that it can be read like a buffer
 
     def __repr__(self):
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
 
 
 class Buffer:
-    """Memory of one device, C-contiguous: new, or `data`, its own or a `source`'s. MemoryError: less is free."""
+    """C-contiguous memory of a device: new, or `data`, its own or a `source`'s. Raises MemoryError if it is full."""
 
-    __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, once somebody has asked
+    __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, or None
 
     def __init__(self, spec, data=None, source=None):
         self.spec, self.data, self.source, self.address = spec, data, source, None
@@ -56,7 +55,7 @@ class Buffer:
 
     def __getstate__(self):
         state, slots = super().__getstate__()
-        return state, slots | {"address": None}  # a copy lies elsewhere
+        return state, slots | {"address": None}  # a copy has another address
 
     def __repr__(self):
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
@@ -68,7 +67,7 @@ MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the devic
 class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
-    # how its memory is made, seen in another shape, read and written: another kind of device has ways of its own
+    # how memory is made, reshaped, read and written; another kind of device has other functions here
     empty = staticmethod(np.empty)
     reshape = staticmethod(np.ndarray.reshape)
     read = staticmethod(np.ndarray.copy)
@@ -80,7 +79,7 @@ class Device:
         self.used, self.measured, self.specs = 0, {}, {}
 
     def spec(self, shape, dtype):
-        """The Spec of a buffer on this device. Raises TypeError for what is no shape or no dtype."""
+        """The Spec of a buffer on this device. Raises TypeError if this is no shape or no dtype."""
         try:
             key = tuple([n.__index__() for n in shape]), np.dtype(dtype or "")  # not None
         except (TypeError, ValueError, AttributeError):
@@ -88,7 +87,7 @@ class Device:
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
 
     def alloc(self, shape, dtype):
-        """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
+        """A new buffer whose numbers are not set yet. Raises MemoryError if not enough memory is free."""
         return Buffer(self.spec(shape, dtype))
 
     def put(self, array, kind=Buffer):
@@ -100,11 +99,11 @@ class Device:
         return buffer
 
     def free(self, buffer):
-        """Give a buffer's memory back; using it then is an error. Raises ValueError for one that is not live here."""
+        """Give a buffer's memory back. To use it afterwards is an error. Raises ValueError if it is not live here."""
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.source is not None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, and its own")
         self.used -= buffer.spec.nbytes
-        # a Spec of its own: what was looked up by the shared one fits no freed buffer
+        # a Spec of its own, because what was looked up by the shared one must not fit a freed buffer
         buffer.spec = Spec(self, buffer.shape, buffer.dtype)
         buffer.data, buffer.source, buffer.address = None, self, None
 
@@ -114,19 +113,19 @@ class Device:
             raise LookupError(f"{self.name}: no program measures {what} yet")
         return self.measured.get(what) or self.measured.setdefault(what, MEASURES[what](self))
 
-    peak = property(lambda self: self.measure("peak"), doc="float32 operations a second")
-    bandwidth = property(lambda self: self.measure("bandwidth"), doc="bytes a second")
-    launch_time = property(lambda self: self.measure("launch_time"), doc="seconds a call")
+    peak = property(lambda self: self.measure("peak"), doc="float32 operations per second")
+    bandwidth = property(lambda self: self.measure("bandwidth"), doc="bytes per second")
+    launch_time = property(lambda self: self.measure("launch_time"), doc="seconds per call")
 
     def cost(self, launches, flops, nbytes):
-        """The seconds we predict for that many calls, and the roofline. Raises ValueError for no numbers from 0 on."""
+        """The predicted seconds: the roofline and the calls. Raises ValueError unless all are numbers from 0 on."""
         amounts = launches, flops, nbytes
         if not all(isinstance(n, (int, float, np.number)) and n >= 0 for n in amounts):
             raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
         return max(flops / self.peak, nbytes / self.bandwidth) + launches * self.launch_time
 
     def roofline(self, flops, nbytes):
-        """The seconds that this takes at least, without calls (Williams et al., 2009)."""
+        """The least seconds that this can take, without calls (Williams et al., 2009)."""
         return self.cost(0, flops, nbytes)
 
     def __repr__(self):
@@ -137,17 +136,17 @@ _POOL = {"cpu:0": Device("cpu:0", host_memory())}  # this computer's own CPUs
 
 
 class _Place(threading.local):
-    device = _POOL["cpu:0"]  # where numbers are placed, in each thread
+    device = _POOL["cpu:0"]  # where a thread places its numbers
 
 
 PLACE = _Place()
 
 
-DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool, as many of each kind as {"gpus": 2} says
+DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool; counts may be {"gpus": 2}
 
 
 def pool(**counts):
-    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or as gpus=2. Raises TypeError, ValueError."""
+    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or as in gpus=2. Raises TypeError, ValueError."""
     if counts and not DEVICE_MAKERS:
         raise TypeError(f"pool: there are no {', '.join(counts)} here; levels_more.hardware brings others")
     for fill in DEVICE_MAKERS:

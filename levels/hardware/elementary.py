@@ -22,7 +22,7 @@ def rint(x):
 
 
 def sqrt(x):
-    """The square root, rounded once; of a negative number NaN."""
+    """The square root, rounded once; NaN for a negative number."""
     return named("sqrt", x) if isinstance(x, Value) else math.nan if x < 0 else math.sqrt(x)
 
 
@@ -65,7 +65,7 @@ def _make_exp(bottom, top, ln2, ln2_rest, series):
     def exp(x):
         y = select(x < bottom, bottom, x)  # a NaN stays a NaN
         n = rint(y * 1.4426950408889634)
-        n = select(n < top, n, top)  # also for a NaN, which is no exponent
+        n = select(n < top, n, top)  # also for a NaN, because it is no exponent
         r = (y - n * ln2) - n * ln2_rest
         p = series[0]
         for c in series[1:]:

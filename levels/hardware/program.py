@@ -15,7 +15,7 @@ class _Array:
 
     def __init__(self, name, shape, kind, rows_of):
         self.name, self.shape, self.kind = name, shape, kind
-        self.rows_of = rows_of  # its integers are row numbers of arrays of that size
+        self.rows_of = rows_of  # if set, it holds row numbers of arrays of that size
 
     def __repr__(self):
         return f"{self.name}[{', '.join(map(str, self.shape))}]"
@@ -59,7 +59,7 @@ class Program:
                     raise ValueError(f"{self.name}: {name} was freed after it was bound; bind again")
             self.run(block)
 
-        launch.keeps = memory  # row numbers were copied, and live as long as the call
+        launch.keeps = memory  # the copies of row numbers must live as long as the call
         return launch
 
     def __call__(self, **given):

@@ -16,13 +16,13 @@ from .device import MEASURES
 
 
 def seconds(run, repeats=7):
-    """The median time of `run` in seconds: this thread's own work; on Windows, where that clock is coarse, all time."""
+    """The median seconds of `run`: the time of this thread; on Windows, where that clock is coarse, all time."""
     clock = time.perf_counter if sys.platform == "win32" else time.thread_time
     return statistics.median(repeat(run, timer=clock, repeat=repeats, number=1))
 
 
 def _measure_turn(device, sums, turns=200_000):
-    """Seconds for one step of each of so many independent sums, in all lanes of one core. It touches no memory."""
+    """Seconds for one addition to each of several independent sums, in all lanes of one core, without memory."""
     a = Assembler("peak", "f4")
     factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
     totals = [a.sum() for _ in range(sums)]
@@ -35,13 +35,9 @@ def _measure_turn(device, sums, turns=200_000):
 
 
 def _measure_bandwidth(device, nbytes=2**28):
-    """Bytes a second that one core reads from that many bytes of memory, far more than its caches hold."""
+    """Bytes per second that one core reads, from far more memory than its caches hold."""
     x = device.put(np.ones(nbytes // 4, "f4"))
     return nbytes / seconds(x.data.max)  # NumPy's `max` reads each number once, in lanes
-
-
-MEASURES["peak"] = lambda device: max(2 * host_lanes() * n / _measure_turn(device, n) for n in (8, 12, 16, 24))
-MEASURES["bandwidth"] = _measure_bandwidth
 
 
 def _measure_launch(device, calls=1000):
@@ -52,4 +48,6 @@ def _measure_launch(device, calls=1000):
     return seconds(lambda: [call() for _ in range(calls)]) / calls
 
 
+MEASURES["peak"] = lambda device: max(2 * host_lanes() * n / _measure_turn(device, n) for n in (8, 12, 16, 24))
+MEASURES["bandwidth"] = _measure_bandwidth
 MEASURES["launch_time"] = _measure_launch

@@ -46,22 +46,9 @@ def line_program(dtype, shapes, lanes=None):
     return a.assemble()
 
 
-class Fit(NamedTuple):
-    """What training gives back."""
-
-    losses: np.ndarray  # [steps], each taken before its update
-    weights: list  # like the argument
-    predict: Callable  # x[m, features] -> [m, 1]
-
-
-def _train(program, x, y, batches, learning_rate, **weights):
-    """Call a program once for all steps. It moves these weights, which are in memory. Returns the losses."""
-    cpu = pool()["cpu:0"]
-    losses = cpu.alloc((len(batches),), x.dtype)
-    data = dict(x=cpu.put(x), y=cpu.put(y), batches=cpu.put(np.asarray(batches, np.int64)))
-    run = program(x.dtype, tuple(w.shape for w in weights.values()))
-    run(**data, losses=losses, rate=learning_rate, **weights)
-    return losses.numpy()
+def _dense(inputs, w, b):
+    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
+    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b[0])]
 
 
 def _each(array, make):
@@ -70,47 +57,50 @@ def _each(array, make):
 
 
 @functools.cache
-def _predict_program(forward, dtype, shapes):
+def _predict_program(forward, names, dtype, shapes):
     """A program that predicts: what `forward` gives last, for each row."""
     a = Assembler("predict", dtype)
     x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
-    weights = [_each(a.array(f"weights{m}", *shape), a.load) for m, shape in enumerate(shapes)]
+    weights = [_each(a.array(name, *shape), a.load) for name, shape in zip(names, shapes)]
     with a.loop("rows", a.lanes) as r:
         *_, answer = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
         a.store(answer, out, r, 0)
     return a.assemble()
 
 
-def _predictor(forward, dtype, weights):
-    """The function that predicts from weights in memory: x[m, features] -> [m, 1]."""
-    shapes = tuple(w.shape for w in weights)
-    held = {f"weights{k}": w for k, w in enumerate(weights)}
+class Fit(NamedTuple):
+    """What training gives back."""
+
+    losses: np.ndarray  # [steps], each taken before its update
+    weights: list  # like the argument
+    predict: Callable  # x[m, features] -> [m, 1]
+
+
+def _fit(program, forward, names, x, y, weights, batches, learning_rate):
+    """The Fit of one call of a program. `names`: its arrays of weights. `forward`: one row, to predict."""
+    cpu, dtype, shapes = pool()["cpu:0"], x.dtype, tuple(w.shape for w in weights)
+    held = {name: cpu.put(w) for name, w in zip(names, weights)}
+    losses = cpu.alloc((len(batches),), dtype)
+    data = dict(x=cpu.put(x), y=cpu.put(y), batches=cpu.put(np.asarray(batches, np.int64)))
+    program(dtype, shapes)(**data, **held, losses=losses, rate=learning_rate)
 
     def predict(x):
         check_inputs(x, dtype, shapes[0][0])
-        cpu = pool()["cpu:0"]
         out = cpu.alloc((len(x), 1), dtype)
-        _predict_program(forward, dtype, shapes)(x=cpu.put(x), out=out, **held)
+        _predict_program(forward, names, dtype, shapes)(x=cpu.put(x), out=out, **held)
         return out.numpy()
 
-    return predict
-
-
-def _dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
-    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b[0])]
+    return Fit(losses.numpy(), [w.numpy() for w in held.values()], predict)
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    w, b = map(pool()["cpu:0"].put, weights)
-    losses = _train(line_program, x, y, batches, learning_rate, w=w, b=b)
-    return Fit(losses, [w.numpy(), b.numpy()], _predictor(_dense, x.dtype, [w, b]))
+    return _fit(line_program, _dense, ("w", "b"), x, y, weights, batches, learning_rate)
 
 
 def _relu(z):
-    """z, or 0.0 where z is not positive. So asked, a NaN stays a NaN."""
+    """z, or 0.0 where z <= 0. A NaN stays a NaN, because that comparison is false for it."""
     return select(z <= 0.0, 0.0, z)
 
 
@@ -188,6 +178,4 @@ def net_program(dtype, shapes, lanes=None):
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    arrays = [pool()["cpu:0"].put(w) for w in weights]
-    losses = _train(net_program, x, y, batches, learning_rate, **dict(zip(_NET, arrays)))
-    return Fit(losses, [w.numpy() for w in arrays], _predictor(_forward, x.dtype, arrays))
+    return _fit(net_program, _forward, _NET, x, y, weights, batches, learning_rate)

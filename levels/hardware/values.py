@@ -26,11 +26,23 @@ def _comparison(how, x, y):
     return _Condition(a, a.write(f"fcmp {how} {a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
+def _operator(write, how):
+    """Two methods that write one instruction: with this value as the first operand, and as the second."""
+
+    def first(self, other):
+        return write(how, self, other)
+
+    def second(self, other):
+        return write(how, other, self)
+
+    return first, second
+
+
 class Value:
     """A number that a register will hold. Its operators write instructions."""
 
     def __init__(self, a, register):
-        self.a, self.register, self.scope = a, register, a.scope  # known in this loop
+        self.a, self.register, self.scope = a, register, a.scope  # the loop in which it is known
 
     def __bool__(self):
         raise TypeError(f"{self.a.name}: {self!r} is not known yet; use select(condition, x, y)")
@@ -38,41 +50,17 @@ class Value:
     def __repr__(self):
         return f"{type(self).__name__} {self.register}"
 
-    def __add__(self, other):
-        return arithmetic("fadd", self, other)
-
-    def __radd__(self, other):
-        return arithmetic("fadd", other, self)
+    __add__, __radd__ = _operator(arithmetic, "fadd")
+    __mul__, __rmul__ = _operator(arithmetic, "fmul")
+    __truediv__, __rtruediv__ = _operator(arithmetic, "fdiv")
+    __lt__, __gt__ = _operator(_comparison, "olt")
+    __le__, __ge__ = _operator(_comparison, "ole")
 
     def __sub__(self, other):
         return subtract(self, other)
 
     def __rsub__(self, other):
         return subtract(other, self)
-
-    def __mul__(self, other):
-        return arithmetic("fmul", self, other)
-
-    def __rmul__(self, other):
-        return arithmetic("fmul", other, self)
-
-    def __truediv__(self, other):
-        return arithmetic("fdiv", self, other)
-
-    def __rtruediv__(self, other):
-        return arithmetic("fdiv", other, self)
-
-    def __lt__(self, other):
-        return _comparison("olt", self, other)
-
-    def __le__(self, other):
-        return _comparison("ole", self, other)
-
-    def __gt__(self, other):
-        return _comparison("olt", other, self)
-
-    def __ge__(self, other):
-        return _comparison("ole", other, self)
 
     def __eq__(self, other):
         return _comparison("oeq", self, other)
@@ -81,14 +69,14 @@ class Value:
         return _comparison("une", self, other)
 
     def __neg__(self):
-        return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
+        return subtract(-0.0, self)  # 0.0 - self would turn 0.0 into 0.0, not into -0.0
 
     def __abs__(self):
-        return select(self <= 0.0, 0.0 - self, self)  # which makes 0.0 of -0.0
+        return select(self <= 0.0, 0.0 - self, self)  # turns -0.0 into 0.0
 
 
 class _Condition(Value):
-    """Yes or no in a register: what a comparison gives, and `select` takes."""
+    """Yes or no in a register: the result of a comparison, for `select`."""
 
 
 class Index(Value):
@@ -105,7 +93,7 @@ def _program(*operands):
 
 
 def _live(a, thing):
-    """Raise unless this belongs to the program and to a loop that is still open."""
+    """The thing itself. Raises ValueError unless it belongs to this program and to a loop that is still open."""
     if thing.scope not in a.scopes:
         raise ValueError(f"{a.name}: {thing!r} is not of this program or its loop has ended; a sum carries numbers out")
     return thing
@@ -120,8 +108,17 @@ def _operand(a, x):
     return _live(a, x).register
 
 
+def select(condition, x, y):
+    """x where the condition holds, else y. On Python's numbers it chooses at once."""
+    if not isinstance(condition, _Condition):
+        return x if condition else y
+    a = _live(condition.a, condition).a
+    numbers = f"{a.kind} {_operand(a, x)}, {a.kind} {_operand(a, y)}"
+    return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))
+
+
 class _Sum:
-    """A running sum in memory. In lanes each has a part of it, and `total()` adds the parts."""
+    """A running sum in memory. With lanes, each lane has a part of it, and `total()` adds the parts."""
 
     def __init__(self, a):
         self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
@@ -146,19 +143,10 @@ class _Sum:
         return self
 
     def total(self):
-        """What has been added up; in float32 the lanes in any order."""
+        """The sum. In float32 the lanes are added in any order."""
         a, each = self.a, self.parts()
         if a.lanes == 1:
             return each
         kind = f"reassoc {a.real}" if a.flags else a.real
         add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {each.register})"
         return Value(a, a.spread(a.real, a.write(add)))
-
-
-def select(condition, x, y):
-    """x where the condition holds, else y. On Python's numbers it chooses at once."""
-    if not isinstance(condition, _Condition):
-        return x if condition else y
-    a = _live(condition.a, condition).a
-    numbers = f"{a.kind} {_operand(a, x)}, {a.kind} {_operand(a, y)}"
-    return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))

@@ -1,19 +1,20 @@
 # %% [markdown]
 # # 1 · Hardware
 #
-# **In this notebook you write a program in your machine's own instructions, and it trains a model.**
+# **In this notebook you write a program in your machine's own instructions, and the program trains a model.**
 #
-# This course builds one small framework, `levels`, as one builds a house: ground, clay, bricks, walls, house. You stand on the
-# ground: memory, instructions and time. You need Python and a little NumPy. Five short functions are yours to write; where you
-# leave one as it is, the course's own goes on.
+# This course builds one small framework, `levels`, in five notebooks. Each notebook adds one level, as one builds a
+# house. You start on the ground: memory, instructions and time. You need Python and a little NumPy. Five short
+# functions are yours to write. If you leave one as it is, the course's own version is used.
 #
-# **Shift+Enter** runs a cell and goes on to the next one. A grey line with three dots is a cell, too, folded: it runs like the
-# others, and a click opens it. The sentence above it says all that you need of it.
+# **Shift+Enter** runs a cell and goes on to the next one. If you see only the first line of a cell, run it like any
+# other.
 #
-# Below is the map, a notebook for each level. From each one shorter ones branch off, for another day; its end names them.
+# Below is the map. Shorter notebooks branch off from each level, for another day; the last section names those of level
+# 1.
 
 # %%
-from course import build, figures, tasks  # the stage; `levels` itself is written below
+from course import build, figures, tasks  # helpers of the course; `levels` itself is written below
 
 build.watch("01_hardware")  # so that the last cell can tell which cells are not saved yet
 figures.you_are_here(1)
@@ -22,7 +23,8 @@ figures.you_are_here(1)
 # ## A surprise to begin with (3 min)
 #
 # Here are 2²⁵ ones, as 32-bit numbers. We add them up twice: with `sum`, and with `cumsum`, whose last entry is the sum
-# of everything. Before a surprise this course asks what you expect: run the grey line, choose, commit, then run the next cell.
+# of everything. Before a surprise, this course asks what you expect. Run the next cell, choose an answer and commit to
+# it. Then run the cell after it.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -32,8 +34,8 @@ checks.predict(
     "`x` holds 33,554,432 ones in float32. What do `x.sum()` and `x.cumsum()[-1]` give?",
     choices=["both 33554432", "33554432 and 16777216", "16777216 and 33554432", "neither is exact"],
     answer="33554432 and 16777216",
-    because="`cumsum` gets stuck at 16777216: in float32, 16777216 + 1 is 16777216. `sum` adds blocks of numbers first, whose "
-    "sums are small, and then the blocks: it never adds a 1 to so large a number.",
+    because="`cumsum` gets stuck at 16777216: in float32, 16777216 + 1 is 16777216. `sum` first adds up blocks of "
+    "numbers, whose sums are small, and then adds the blocks. It never adds a 1 to so large a number.",
 )
 
 # %%
@@ -44,19 +46,20 @@ print(f"sum    {x.sum():.0f}")
 print(f"cumsum {x.cumsum()[-1]:.0f}")
 
 # %% [markdown]
-# One of them lost half of the ones. A float32 has 24 significant bits
-# ([IEEE 754, 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)), so from 2²⁴ = 16,777,216 on it can only count in twos: one
-# more is nothing. There `cumsum` gets stuck. `sum` adds blocks first
-# ([NumPy's notes on `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)) and does not. **The order of a
-# sum is part of the answer**, and whoever writes the loop decides it. In this course you write every loop. That is how five
-# levels will agree to the last bit.
+# `cumsum` lost half of the ones. A float32 has 24 significant bits
+# ([IEEE 754, 2019](https://doi.org/10.1109/IEEESTD.2019.8766229)). From 2²⁴ = 16,777,216 on, it can only count in steps
+# of two, so adding one changes nothing, and `cumsum` gets stuck. `sum` adds up blocks first
+# ([NumPy's notes on `sum`](https://numpy.org/doc/stable/reference/generated/numpy.sum.html)) and does not get stuck.
+# **The order of a sum is part of the answer**, and the author of the loop decides it. In this course you write every
+# loop.
 
 # %% [markdown]
-# ## The line, in plain Python (10 min)
+# ## The line, in plain Python (11 min)
 #
-# Four hundred points. Each has two inputs `x1`, `x2` and one answer `y`, made as `2·x1 - 3·x2 + 3` plus noise of
-# standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for them. We call this task *the line*. A
-# hundred more points, the **test rows**, are kept aside: training never sees them.
+# Here are four hundred points. Each has two inputs, `x1` and `x2`, and one answer `y`. The answers were made as
+# `2·x1 - 3·x2 + 3`, plus noise of standard deviation 2. We pretend not to know the 2, the -3 and the 3, and look for
+# them. This task is called *the line*. A hundred more points, the **test rows**, are kept aside, and training never
+# sees them.
 
 # %%
 task = tasks.linear()
@@ -65,19 +68,19 @@ print("start: w", task.weights[0].ravel().round(3), " b", task.weights[1].ravel(
 figures.scatter_inputs(task)
 
 # %% [markdown]
-# The recipe is older than any framework. Guess three weights, w1, w2 and b. Then again and again take a **step**:
+# Guess two weights, w1 and w2, and a bias b. Then repeat this **step** many times:
 #
 # ```
 # take ten rows                 a batch
-# z = x1·w1 + x2·w2 + b         of each row: its prediction
+# z = x1·w1 + x2·w2 + b         the prediction for each row
 # e = z - y                     its error
-# the mean of e·e               the loss
-# w = w - rate · slope          each weight moves against its slope, its gradient;
-#                               how little, the learning rate says
+# the mean of e·e               the loss of the batch
+# w = w - rate · slope          move each weight a little against its slope (its gradient);
+#                               the learning rate says how far
 # ```
 #
-# The sum comes first. A cell that begins with `#| export NAME` goes into the file `levels/hardware/NAME.py`, on which all levels
-# above stand; the last cell of this notebook writes it.
+# We begin with the sum. A cell whose first line is `#| export NAME` goes into the file `levels/hardware/NAME.py`, which
+# all higher levels use. The last cell of this notebook writes these files.
 
 # %%
 #| export formulas
@@ -93,7 +96,7 @@ def dot(p, q):
 
 
 # %%
-ten = task.batches[0]  # ten row numbers
+ten = task.batches[0]  # the numbers of ten rows
 
 
 def errors_of(w, b):
@@ -110,19 +113,21 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # %% [markdown]
 # ### Your turn: the slope
 #
-# Which way is down? Of n rows take one. Its part of the loss is e·e/n. Where e grows by a little, that grows `de` = 2·e/n
-# times as much: its **slope**. Where w1 grows by a little, e grows x1 times as much. Slopes along a way are multiplied,
-# which is the **chain rule**:
+# In which direction does the loss fall? One of n rows has the share e·e/n of the loss. If e grows by a tiny amount,
+# this share grows by `de` = 2·e/n times that amount. This factor is the **slope** of the loss with respect to e. If w1
+# grows by a tiny amount, e grows by x1 times that amount. When one change causes the next, their slopes are multiplied.
+# This is the **chain rule**:
 #
 # ```
 # w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
-#                            slope of the loss in w1:  x1 · de
+#                      slope of the loss with respect to w1:  x1 · de
 # ```
 #
-# So a row adds x1·de to the slope in w1, x2·de to that in w2, and de to that in b, for e grows as b does.
+# So one row adds x1·de to the slope for w1, x2·de to the slope for w2, and de to the slope for b, because e grows
+# exactly as b does.
 #
-# Write `de` as `g·e + g·e`, with g = 1/n. (A division by n would round to another last digit now and then. All five levels round
-# in this one way, so that their numbers can be compared to the last bit.)
+# Write `de` as `g·e + g·e`, with g = 1/n. (The form 2·e/n would sometimes round to another last digit. All five levels
+# use the first form, so that their numbers can be compared exactly.)
 
 
 # %%
@@ -133,7 +138,7 @@ def line_slopes(error, row, g):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>First <code>de</code>, from g and the error. What a weight gets is its input times <code>de</code>.</details>
+# <details><summary>Hint</summary>First <code>de</code>, from g and the error. The slope for a weight is its input times <code>de</code>.</details>
 # <details><summary>Second hint</summary><code>de = g * error + g * error</code>, and then a list of <code>value * de</code>.</details>
 # <details><summary>Solution</summary>
 #
@@ -145,13 +150,14 @@ def line_slopes(error, row, g):
 # ```
 # </details>
 #
-# By hand, for an error of 2 among ten rows: `de` is 0.4. And with inputs 1 and 5:
+# Compare with a result by hand. For an error of 2 among ten rows, `de` is 0.4. With inputs 1 and 5:
 
 # %%
 print(line_slopes(2.0, [1.0, 5.0], 0.1))
 
 # %% [markdown]
-# Is it right? Nudge a weight up and down a little, and see how much the loss moves. We shall use this check on all five levels.
+# Is it right? Nudge a weight up and down by a tiny amount, and see how much the loss changes. We use this check on all
+# five levels.
 
 # %%
 slope = 0.0
@@ -162,30 +168,43 @@ up, down = loss_of([0.5 + 1e-6, 0.5], 0.0), loss_of([0.5 - 1e-6, 0.5], 0.0)
 print(f"gradient {slope:.4f}   nudged {(up - down) / 2e-6:.4f}")
 
 # %% [markdown]
-# The formula and the nudge agree. The whole of it, with its loop over the steps, stands in `course/reference.py`, in plain
-# Python. It is the course's *arithmetic of record*: every level must give these very numbers. 8,000 steps go 200 times through
-# the data: 200 **epochs**.
+# The formula and the nudge agree. The complete training in plain Python is in `course/reference.py`. It is the course's
+# **arithmetic of record**: every level is compared with its numbers. It takes 8,000 steps. That is 200 passes through
+# the data, called **epochs**.
 
 # %%
 from course import reference
 
 record, record_weights = reference.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
 print(f"first loss {record[0]:.6g}, last loss {record[-1]:.6g}")
-w, b = record_weights
-print(f"w {w[0][0]:.4f}, {w[1][0]:.4f}   b {b[0][0]:.4f}")
+w, b = map(np.array, record_weights)
+print(f"w {w[0, 0]:.4f}, {w[1, 0]:.4f}   b {b[0, 0]:.4f}")
 
 # %% [markdown]
-# Two, minus three and three, nearly. The loss that is left is the noise's: 2·2 in the mean, and 9 in these last ten rows. The
-# rest of this notebook does the same work without Python: in instructions for the machine.
+# The weights are nearly 2, -3 and 3. The loss cannot fall to 0: the mean square of the noise is 2·2 = 4, and in the
+# last ten rows it is 9.
+#
+# Now watch the model learn. On the left is the loss of each batch, and in blue the mean of fifty. On the right are the
+# test rows. **R²** is the share of the variation of y that the line explains; 1 is all of it.
+
+# %%
+from types import SimpleNamespace
+
+figures.regression(task, SimpleNamespace(losses=record, predict=lambda rows: rows @ w + b))
+
+# %% [markdown]
+# The rest of this notebook does the same in instructions for the machine.
 
 # %% [markdown]
 # ## One instruction (14 min)
 #
-# A processor's instructions know nothing of lists or loops. A **register** is a place for one number inside the processor,
-# an **address** a place in memory. A program **loads** a number from memory into a register, does **arithmetic** between
-# registers, **stores** a register back to memory, and jumps. Here is one in the language of
-# [LLVM](https://llvm.org/docs/LangRef.html), the compiler behind Clang, Rust and numba. What begins with `%` has a name,
-# `double` is a float64, `ptr` an address. The program gives nothing back (`void`); `ret` ends it:
+# A processor's instructions know nothing of lists or loops. A **register** holds one number inside the processor. An
+# **address** is a place in memory. A program **loads** a number from memory into a register, does **arithmetic** on
+# registers, and **stores** a register back to memory. It can also jump.
+#
+# Here is a program in the language of [LLVM](https://llvm.org/docs/LangRef.html), the compiler behind Clang, Rust and
+# numba. Names begin with `%`. A `double` is a float64, and a `ptr` is an address. The program returns nothing (`void`),
+# and `ret` ends it:
 
 # %%
 TEXT = """
@@ -198,11 +217,11 @@ define void @program(ptr %x, ptr %y) {
 """
 
 # %% [markdown]
-# `machine_code(text)` lets LLVM turn such a text into bytes for this very processor, and tells the address at which they begin.
-# It comes from `levels/support`, a folder of plumbing that the notebooks use and do not explain.
-
-# %% [markdown]
-# NumPy tells where its numbers lie, and `ctypes` calls what lies at an address. So this runs a program on arrays:
+# `machine_code(text)` lets LLVM turn such a text into bytes for your processor. It returns an object that owns the
+# bytes, and the address at which they begin. It comes from `levels/support`, whose code the notebooks use but do not
+# explain.
+#
+# NumPy knows the address of an array's numbers, and `ctypes` calls the code at an address:
 
 # %%
 import ctypes
@@ -212,7 +231,7 @@ from levels.support.machine import machine_code
 
 def run_text(text, *arrays):
     engine, address = machine_code(text)  # the engine owns the bytes
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address)  # gives nothing, takes addresses
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address)  # returns nothing, takes addresses
     call(*[array.ctypes.data for array in arrays])
 
 
@@ -221,8 +240,9 @@ run_text(TEXT, x, y)
 y
 
 # %% [markdown]
-# Nine, computed by your own program. Nobody wants to write such text by hand. So we write an **assembler**: Python functions
-# that write a line each. Its idea is a `Register`, which *will hold* a number when the program runs:
+# Nine, computed by your own program. Nobody wants to write such text by hand. So we write an **assembler**: Python
+# functions that each write a line. Its central idea is the `Register`, a Python object that stands for a number. The
+# real register *will hold* this number when the program runs:
 
 # %%
 lines = []  # the program so far
@@ -251,9 +271,10 @@ print("\n".join(lines))
 lines.clear()
 
 # %% [markdown]
-# Multiplying multiplied nothing: it wrote the instruction that will. `load` and `store` now take a place in the array, counted
-# from 0 (`getelementptr` makes its address; the place is an `i64`, a whole number). `run` puts a frame around the lines, whose
-# beginning is called `entry`.
+# Multiplying multiplied nothing: it wrote the instruction that will multiply. Next, `load` and `store` take a place in
+# the array, counted from 0. The instruction `getelementptr` computes the address of that place, and `i64` is a 64-bit
+# whole number. `run` puts a frame around the lines and runs them. In the frame, the beginning of the program is named
+# `entry`.
 
 
 # %%
@@ -276,7 +297,7 @@ def run(*arrays):
 
 
 # %% [markdown]
-# This computes v·v + v:
+# This program computes v·v + v:
 
 # %%
 v = load("%x")
@@ -288,10 +309,11 @@ y
 # %% [markdown]
 # ### Your turn: an instruction
 #
-# Twelve is right. Before the four zeros: what is missing for an error, z - y? LLVM's instruction is called `fsub`.
-# **Write the function that subtracts.** (Folded: how the file begins that it goes to.)
+# Twelve is right. The four zeros are the subject of the next section. First, an error is z - y, and we cannot subtract
+# yet. LLVM's instruction is called `fsub`. **Write the function that subtracts.** The first of the two cells below only
+# begins the file into which your function goes.
 
-# %% tags=["hide-input"]
+# %%
 #| export values
 """A value is a register that will hold a number: its operators write instructions."""
 
@@ -308,7 +330,7 @@ def subtract(x, y):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary><code>arithmetic</code> writes an instruction, by its name.</details>
+# <details><summary>Hint</summary><code>arithmetic</code> writes an instruction, given its name.</details>
 # <details><summary>Second hint</summary>The name is <code>"fsub"</code>; x comes first.</details>
 # <details><summary>Solution</summary>
 #
@@ -319,7 +341,7 @@ def subtract(x, y):
 # ```
 # </details>
 #
-# By hand: 5 - 3.
+# Check it with 5 - 3:
 
 # %%
 store(subtract(load("%x"), load("%y")), "%z")
@@ -328,13 +350,13 @@ run(x, y, z)
 z
 
 # %% [markdown]
-# **A good place to stop.** You can write an instruction, and the record says what the line's program must answer.
+# **A good place to stop.** You can write an instruction, and you know which losses the line's program must give.
 
 # %% [markdown]
 # ## A loop (8 min)
 #
-# Four zeros asked for it: the program ran once, for the first number. A loop is made of blocks, and of jumps between them. A
-# block begins with a name that one can jump to:
+# The program above ran once, so it computed only the first of five numbers. It needs a loop. In LLVM's language a loop
+# consists of blocks, and of jumps between them. A block begins with a name, and a jump goes to such a name:
 #
 # ```
 # entry ──► test ──(i < n)──► body ──► back to test, with i + 1
@@ -342,9 +364,9 @@ z
 #             └────(else)───► after
 # ```
 #
-# `icmp slt` asks whether i < n, `br` jumps. `phi` gives i its number, by the block that we come from: 0 from `entry`, `%next` from
-# `body`. The body is written by whoever uses the loop, in a `with` block: `contextmanager` runs our function up to its `yield`,
-# then the block, then the rest.
+# `icmp slt` tests whether i < n, and `br` jumps. `phi` chooses a number by the block from which the jump came: 0 after
+# `entry`, `%next` after `body`. The body itself is written in a `with` block, by the code that uses the loop. Python's
+# `contextmanager` runs our function up to its `yield`, then the `with` block, and then the rest of the function.
 
 # %%
 from contextlib import contextmanager
@@ -373,8 +395,8 @@ y
 #
 # ### Your turn: the place of x[i, k]
 #
-# Our points have two inputs each, so `x` has rows. Memory has none: it is one long row of places, counted from 0. Here are two
-# rows of three, and their places:
+# Our points have two inputs each, so `x` has rows. Memory has no rows. It is one long sequence of places, and the first
+# is place 0. Here are two rows of three numbers, with their places:
 #
 # ```
 # x[0,0]  x[0,1]  x[0,2]  x[1,0]  x[1,1]  x[1,2]
@@ -407,8 +429,8 @@ def flat(row, width, column):
 print(flat(1, 3, 2))  # x[1, 2]
 
 # %% [markdown]
-# Now the trouble. Two arrays of five lie in one block of memory, `y` before `x`. A loop that is told 6 instead of 5 writes one
-# number too many:
+# Now there is trouble. Two arrays of five numbers lie in one block of memory, `y` before `x`. By mistake the loop
+# counts to 6 instead of 5, so it writes one number too many:
 
 # %%
 memory = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 4.0, 5.0, 6.0, 7.0])
@@ -420,14 +442,60 @@ run(x, y)
 print("y", y, " x", x)
 
 # %% [markdown]
-# `x` began with 3. Nothing complained, and the number is gone: a wrong answer without a word. Had we said 6,000,000, this
-# notebook would be gone. So memory needs shapes, and the assembler must know them.
+# `x` began with 3. Nothing complained, and the number is gone: a wrong answer without a word. With 6,000,000 instead of
+# 6, this notebook would have crashed. So the assembler must know how large each array is.
 
 # %% [markdown]
-# ## Buffers that know their end (32 min)
+# ## Buffers that know their end (3 min)
 #
-# Each device, a CPU or a GPU, has memory of its own. What we must know of a piece of it is its device, its shape and its dtype: its
-# **Spec**. Shape and dtype say how many bytes it takes.
+# While the program is written, we already know how far a loop counts. So if an array knows its size, the assembler can
+# refuse the mistake before anything runs. Let an `Array` carry its size, and let an `Index` carry its `extent`: the
+# number that it always stays below.
+
+
+# %%
+class Array:
+    def __init__(self, name, size):
+        self.name, self.size = name, size
+
+
+class Index:
+    def __init__(self, register, extent):
+        self.register, self.extent = register, extent
+
+
+def address_of(array, i):
+    if i.extent > array.size:
+        raise IndexError(f"{array.name} has {array.size} numbers; this index goes up to {i.extent - 1}")
+    return Register(f"getelementptr double, ptr %{array.name}, i64 {i.register}").name
+
+
+# %% [markdown]
+# First a loop that counts to 5, then one that counts to 6:
+
+# %%
+y = Array("y", 5)
+print(address_of(y, Index("%i", 5)), "is the register of an address")
+try:
+    address_of(y, Index("%i", 6))
+except IndexError as error:
+    print(error)
+
+# %% [markdown]
+# The mistake is refused, and no memory was touched. The real assembler checks every load and every store in this way.
+# Some sizes are known only when the program is called; then it checks at the call.
+
+# %% [markdown]
+# ## The assembler in full (53 min, optional)
+#
+# This section builds the real assembler. Its idea is the one that you have seen: each call *writes* lines. Most of its
+# code is there to check what it is given. **Run these cells and go on with the next section.** You need not read them
+# now. (To run them at once, select the heading of the next section, and choose *Run All Above Selected Cell* in
+# JupyterLab's menu *Run*.)
+#
+# ### Memory
+#
+# A `Spec` is the device, the shape and the dtype of a piece of memory. Shape and dtype say how many bytes it takes.
 
 # %%
 #| export device
@@ -437,31 +505,30 @@ import math
 
 
 class Spec:
-    """A buffer's device, shape and dtype: one Spec for each triple. Raises ValueError for sizes < 0 or no numbers."""
+    """The device, shape and dtype of a buffer. Raises ValueError for a negative size, or a dtype of no numbers."""
 
     def __init__(self, device, shape, dtype):
         if min(shape, default=0) < 0 or dtype.kind not in "biufc":
-            wrong = f"shape {shape} of {dtype}"
-            raise ValueError(f"{device.name}: {wrong}; expected no negative size, and numbers")
+            raise ValueError(f"{device.name}: shape {shape} of {dtype}; expected no negative size, and numbers")
         self.device, self.shape, self.dtype = device, shape, dtype
         self.nbytes = math.prod(shape) * dtype.itemsize
-        self.spec = self  # as a buffer has one
+        self.spec = self  # so that it can be read like a buffer
 
     def __repr__(self):
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
 
 
 # %% [markdown]
-# A **buffer** is a Spec and the memory itself. The device counts the bytes that are in use, so a buffer tells it when it comes and
-# when it goes. (`source` is for a second view of the same numbers, which counts nothing.)
+# A `Buffer` is a Spec and the memory itself. The device counts the bytes in use, so a buffer reports when it is made
+# and when it is deleted. (A second view of the same numbers names its `source`, and is not counted.)
 
 
 # %%
 #| export device
 class Buffer:
-    """Memory of one device, C-contiguous: new, or `data`, its own or a `source`'s. MemoryError: less is free."""
+    """C-contiguous memory of a device: new, or `data`, its own or a `source`'s. Raises MemoryError if it is full."""
 
-    __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, once somebody has asked
+    __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, or None
 
     def __init__(self, spec, data=None, source=None):
         self.spec, self.data, self.source, self.address = spec, data, source, None
@@ -488,16 +555,16 @@ class Buffer:
 
     def __getstate__(self):
         state, slots = super().__getstate__()
-        return state, slots | {"address": None}  # a copy lies elsewhere
+        return state, slots | {"address": None}  # a copy has another address
 
     def __repr__(self):
         return f"Buffer({self.spec}{', freed' if self.data is None else ''})"
 
 
 # %% [markdown]
-# The rest of the room is folded. `device.put(array)` makes a buffer with the numbers of an array, `device.alloc(shape, dtype)` one
-# whose numbers are not set, and `device.free(buffer)` gives its memory back. `pool()` gives this computer's devices by name: here one,
-# its CPUs. (How much memory they may use, `host_memory` of `levels/support` finds out; its `unmasked` turns lists into arrays.)
+# A `Device` makes buffers and frees them. It also knows its speed, which later sections measure. `host_memory` of
+# `levels/support` finds out how much memory this process may use, and `unmasked` turns lists into arrays. (The class is
+# long, and you may skip it.)
 
 # %% tags=["hide-input"]
 #| export device
@@ -513,7 +580,7 @@ MEASURES = {}  # "peak", "bandwidth" or "launch_time" -> a function of the devic
 class Device:
     """One member of the pool: `memory` in bytes (None: unknown), `used` of it, and its speed, measured on first use."""
 
-    # how its memory is made, seen in another shape, read and written: another kind of device has ways of its own
+    # how memory is made, reshaped, read and written; another kind of device has other functions here
     empty = staticmethod(np.empty)
     reshape = staticmethod(np.ndarray.reshape)
     read = staticmethod(np.ndarray.copy)
@@ -525,7 +592,7 @@ class Device:
         self.used, self.measured, self.specs = 0, {}, {}
 
     def spec(self, shape, dtype):
-        """The Spec of a buffer on this device. Raises TypeError for what is no shape or no dtype."""
+        """The Spec of a buffer on this device. Raises TypeError if this is no shape or no dtype."""
         try:
             key = tuple([n.__index__() for n in shape]), np.dtype(dtype or "")  # not None
         except (TypeError, ValueError, AttributeError):
@@ -533,7 +600,7 @@ class Device:
         return self.specs.get(key) or self.specs.setdefault(key, Spec(self, *key))
 
     def alloc(self, shape, dtype):
-        """A new buffer of that shape, its numbers not yet set. Raises MemoryError when less is free than asked."""
+        """A new buffer whose numbers are not set yet. Raises MemoryError if not enough memory is free."""
         return Buffer(self.spec(shape, dtype))
 
     def put(self, array, kind=Buffer):
@@ -545,11 +612,11 @@ class Device:
         return buffer
 
     def free(self, buffer):
-        """Give a buffer's memory back; using it then is an error. Raises ValueError for one that is not live here."""
+        """Give a buffer's memory back. To use it afterwards is an error. Raises ValueError if it is not live here."""
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.source is not None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, and its own")
         self.used -= buffer.spec.nbytes
-        # a Spec of its own: what was looked up by the shared one fits no freed buffer
+        # a Spec of its own, because what was looked up by the shared one must not fit a freed buffer
         buffer.spec = Spec(self, buffer.shape, buffer.dtype)
         buffer.data, buffer.source, buffer.address = None, self, None
 
@@ -559,42 +626,45 @@ class Device:
             raise LookupError(f"{self.name}: no program measures {what} yet")
         return self.measured.get(what) or self.measured.setdefault(what, MEASURES[what](self))
 
-    peak = property(lambda self: self.measure("peak"), doc="float32 operations a second")
-    bandwidth = property(lambda self: self.measure("bandwidth"), doc="bytes a second")
-    launch_time = property(lambda self: self.measure("launch_time"), doc="seconds a call")
+    peak = property(lambda self: self.measure("peak"), doc="float32 operations per second")
+    bandwidth = property(lambda self: self.measure("bandwidth"), doc="bytes per second")
+    launch_time = property(lambda self: self.measure("launch_time"), doc="seconds per call")
 
     def cost(self, launches, flops, nbytes):
-        """The seconds we predict for that many calls, and the roofline. Raises ValueError for no numbers from 0 on."""
+        """The predicted seconds: the roofline and the calls. Raises ValueError unless all are numbers from 0 on."""
         amounts = launches, flops, nbytes
         if not all(isinstance(n, (int, float, np.number)) and n >= 0 for n in amounts):
             raise ValueError(f"{self.name}: the amounts are {amounts!r:.60}; expected numbers from 0 on")
         return max(flops / self.peak, nbytes / self.bandwidth) + launches * self.launch_time
 
     def roofline(self, flops, nbytes):
-        """The seconds that this takes at least, without calls (Williams et al., 2009)."""
+        """The least seconds that this can take, without calls (Williams et al., 2009)."""
         return self.cost(0, flops, nbytes)
 
     def __repr__(self):
         return f"Device({self.name}{', simulated' if self.simulated else ''})"
 
 
-# %% tags=["hide-input"]
+# %% [markdown]
+# `pool()` returns this computer's devices by name. In the core there is one, the CPUs. `levels_more` adds others.
+
+# %%
 #| export device
 _POOL = {"cpu:0": Device("cpu:0", host_memory())}  # this computer's own CPUs
 
 
 class _Place(threading.local):
-    device = _POOL["cpu:0"]  # where numbers are placed, in each thread
+    device = _POOL["cpu:0"]  # where a thread places its numbers
 
 
 PLACE = _Place()
 
 
-DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool, as many of each kind as {"gpus": 2} says
+DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool; counts may be {"gpus": 2}
 
 
 def pool(**counts):
-    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or as gpus=2. Raises TypeError, ValueError."""
+    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or as in gpus=2. Raises TypeError, ValueError."""
     if counts and not DEVICE_MAKERS:
         raise TypeError(f"pool: there are no {', '.join(counts)} here; levels_more.hardware brings others")
     for fill in DEVICE_MAKERS:
@@ -602,30 +672,14 @@ def pool(**counts):
     return _POOL
 
 
-# %%
-cpu = pool()["cpu:0"]
-here = cpu.put(np.arange(3.0))
-print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
-
 # %% [markdown]
-# ### The assembler, again
+# ### Values
 #
-# Now the assembler grows up: its arrays have names and shapes, and no address leaves them. It is long, and folded, because its
-# idea is the one that you have seen: each call *writes* lines. A register is now called a `Value`. A `Writer` writes the lines,
-# `Loops` adds your loop, and an `Assembler` loads and stores. What a call hands over, `checked` of `levels/support` looks at first:
-# dtypes, shapes, and each row number. This is all that you need:
-#
-# | in Python | in the program |
-# |---|---|
-# | `a = Assembler("first", "f8")` | a new one, in float64 |
-# | `x = a.array("x", "rows", 2)` | memory with a shape; how many `"rows"`, the call will say |
-# | `with a.loop("rows") as i:` | your loop, over the rows |
-# | `a.load(x, i, 0)`, `a.store(v, x, i, 0)` | from memory and back; for the place of `x[i, 0]` they call your `flat` |
-# | `v * 2.0 + 1.0`, `v - w` | instructions; the minus calls your `subtract` |
-# | `a.assemble()` | the end: a `Program`, to be called with buffers by name |
+# The `Register` from above becomes a `Value`. `arithmetic` and `_comparison` write one instruction each. `_operator`
+# makes two methods of such a function, for `v + 1.0` and for `1.0 + v`.
 
 
-# %% tags=["hide-input"]
+# %%
 #| export values
 def arithmetic(instruction, x, y):
     """Write one instruction, fadd, fsub, fmul or fdiv. One of the two may be a Python number."""
@@ -639,11 +693,30 @@ def _comparison(how, x, y):
     return _Condition(a, a.write(f"fcmp {how} {a.kind} {_operand(a, x)}, {_operand(a, y)}"))
 
 
+def _operator(write, how):
+    """Two methods that write one instruction: with this value as the first operand, and as the second."""
+
+    def first(self, other):
+        return write(how, self, other)
+
+    def second(self, other):
+        return write(how, other, self)
+
+    return first, second
+
+
+# %% [markdown]
+# The class itself is then a table: an operator on the left, an instruction on the right. Python calls `__bool__` for an
+# `if`. The number is not known yet, so that is an error.
+
+
+# %%
+#| export values
 class Value:
     """A number that a register will hold. Its operators write instructions."""
 
     def __init__(self, a, register):
-        self.a, self.register, self.scope = a, register, a.scope  # known in this loop
+        self.a, self.register, self.scope = a, register, a.scope  # the loop in which it is known
 
     def __bool__(self):
         raise TypeError(f"{self.a.name}: {self!r} is not known yet; use select(condition, x, y)")
@@ -651,41 +724,17 @@ class Value:
     def __repr__(self):
         return f"{type(self).__name__} {self.register}"
 
-    def __add__(self, other):
-        return arithmetic("fadd", self, other)
-
-    def __radd__(self, other):
-        return arithmetic("fadd", other, self)
+    __add__, __radd__ = _operator(arithmetic, "fadd")
+    __mul__, __rmul__ = _operator(arithmetic, "fmul")
+    __truediv__, __rtruediv__ = _operator(arithmetic, "fdiv")
+    __lt__, __gt__ = _operator(_comparison, "olt")
+    __le__, __ge__ = _operator(_comparison, "ole")
 
     def __sub__(self, other):
         return subtract(self, other)
 
     def __rsub__(self, other):
         return subtract(other, self)
-
-    def __mul__(self, other):
-        return arithmetic("fmul", self, other)
-
-    def __rmul__(self, other):
-        return arithmetic("fmul", other, self)
-
-    def __truediv__(self, other):
-        return arithmetic("fdiv", self, other)
-
-    def __rtruediv__(self, other):
-        return arithmetic("fdiv", other, self)
-
-    def __lt__(self, other):
-        return _comparison("olt", self, other)
-
-    def __le__(self, other):
-        return _comparison("ole", self, other)
-
-    def __gt__(self, other):
-        return _comparison("olt", other, self)
-
-    def __ge__(self, other):
-        return _comparison("ole", other, self)
 
     def __eq__(self, other):
         return _comparison("oeq", self, other)
@@ -694,16 +743,21 @@ class Value:
         return _comparison("une", self, other)
 
     def __neg__(self):
-        return subtract(-0.0, self)  # 0.0 - self would make 0.0 of 0.0
+        return subtract(-0.0, self)  # 0.0 - self would turn 0.0 into 0.0, not into -0.0
 
     def __abs__(self):
-        return select(self <= 0.0, 0.0 - self, self)  # which makes 0.0 of -0.0
+        return select(self <= 0.0, 0.0 - self, self)  # turns -0.0 into 0.0
 
 
-# %% tags=["hide-input"]
+# %% [markdown]
+# There are two further kinds of values. A comparison gives a `_Condition`, and a loop counts with an `Index`. The three
+# functions below find the program of an operand, refuse a value whose loop has ended, and write an operand's text.
+
+
+# %%
 #| export values
 class _Condition(Value):
-    """Yes or no in a register: what a comparison gives, and `select` takes."""
+    """Yes or no in a register: the result of a comparison, for `select`."""
 
 
 class Index(Value):
@@ -720,7 +774,7 @@ def _program(*operands):
 
 
 def _live(a, thing):
-    """Raise unless this belongs to the program and to a loop that is still open."""
+    """The thing itself. Raises ValueError unless it belongs to this program and to a loop that is still open."""
     if thing.scope not in a.scopes:
         raise ValueError(f"{a.name}: {thing!r} is not of this program or its loop has ended; a sum carries numbers out")
     return thing
@@ -735,7 +789,69 @@ def _operand(a, x):
     return _live(a, x).register
 
 
-# %% tags=["hide-input"]
+# %% [markdown]
+# A program has no `if`. `select` writes an instruction that takes one of two numbers, depending on a condition. (`i1`
+# is LLVM's type for yes or no.)
+
+
+# %%
+#| export values
+def select(condition, x, y):
+    """x where the condition holds, else y. On Python's numbers it chooses at once."""
+    if not isinstance(condition, _Condition):
+        return x if condition else y
+    a = _live(condition.a, condition).a
+    numbers = f"{a.kind} {_operand(a, x)}, {a.kind} {_operand(a, y)}"
+    return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))
+
+
+# %% [markdown]
+# A value ends with its turn of the loop, so a running sum needs a place in memory. `total()` gives what has been added
+# up. The lines about lanes belong to the section *Lanes*.
+
+
+# %%
+#| export values
+class _Sum:
+    """A running sum in memory. With lanes, each lane has a part of it, and `total()` adds the parts."""
+
+    def __init__(self, a):
+        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
+        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
+
+    def parts(self):
+        a = _live(self.a, self).a
+        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
+
+    def value(self):
+        """What has been added up so far, in each lane. Raises ValueError outside of lanes: there is only a total."""
+        if self.a.lanes > 1 and not self.a.mask:
+            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
+        return self.parts()
+
+    def __iadd__(self, term):
+        a, old = self.a, self.parts()
+        new = (old + term).register
+        if a.lanes > 1:  # only the lanes that count; outside of lanes the first
+            new = a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new}, {a.kind} {old.register}")
+        a.emit(f"store {a.kind} {new}, ptr {self.slot}")
+        return self
+
+    def total(self):
+        """The sum. In float32 the lanes are added in any order."""
+        a, each = self.a, self.parts()
+        if a.lanes == 1:
+            return each
+        kind = f"reassoc {a.real}" if a.flags else a.real
+        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {each.register})"
+        return Value(a, a.spread(a.real, a.write(add)))
+
+
+# %% [markdown]
+# LLVM has instructions with a name, such as the square root. These functions work on Python's numbers, too.
+
+
+# %%
 #| export elementary
 """Named instructions, exp and log, written once: one source runs on Python's floats, in programs and in kernels."""
 
@@ -753,11 +869,16 @@ def rint(x):
 
 
 def sqrt(x):
-    """The square root, rounded once; of a negative number NaN."""
+    """The square root, rounded once; NaN for a negative number."""
     return named("sqrt", x) if isinstance(x, Value) else math.nan if x < 0 else math.sqrt(x)
 
 
-# %% tags=["hide-input"]
+# %% [markdown]
+# ### Programs
+#
+# A program knows the names and shapes of its arrays. `_text` puts a frame around its lines.
+
+# %%
 #| export program
 """A program that is written: machine code, the names and shapes of what it works on, and the checks of a call."""
 
@@ -769,7 +890,7 @@ class _Array:
 
     def __init__(self, name, shape, kind, rows_of):
         self.name, self.shape, self.kind = name, shape, kind
-        self.rows_of = rows_of  # its integers are row numbers of arrays of that size
+        self.rows_of = rows_of  # if set, it holds row numbers of arrays of that size
 
     def __repr__(self):
         return f"{self.name}[{', '.join(map(str, self.shape))}]"
@@ -786,6 +907,13 @@ def _text(a):
     return "\n".join([*start, *a.lines, "  ret void", "}", ""])
 
 
+# %% [markdown]
+# A `Program` is called with buffers and numbers by name. `checked` of `levels/support` first looks at dtypes, shapes,
+# and each row number. `bind` does this once, and returns a call that takes no arguments.
+
+
+# %%
+#| export program
 class Program:
     """Machine code, called with buffers and numbers by name. Raises ValueError for open loops and unknown sizes."""
 
@@ -813,7 +941,7 @@ class Program:
                     raise ValueError(f"{self.name}: {name} was freed after it was bound; bind again")
             self.run(block)
 
-        launch.keeps = memory  # row numbers were copied, and live as long as the call
+        launch.keeps = memory  # the copies of row numbers must live as long as the call
         return launch
 
     def __call__(self, **given):
@@ -821,17 +949,21 @@ class Program:
         self.bind(**given)()
 
 
+# %% [markdown]
+# ### The three classes of the assembler
+#
+# A `Writer` writes lines. `Loops` adds sizes and your loop. An `Assembler` adds arrays, loads and stores. (All three
+# are long, and you may skip them.)
+
 # %% tags=["hide-input"]
 #| export assembler
 """An assembler: it writes a program down, instruction by instruction, and lets no address leave its array."""
 
 
 class Writer:
-    """The lines of a program, and how LLVM spells what stands in them: registers, numbers, and lanes side by side.
+    """The lines of a program, in LLVM's spelling. `lanes`: by default all that there are in float32, and 1 in float64.
 
-    In float32 a register has all the lanes there are, in float64 one, or `lanes`. Raises TypeError and ValueError for
-    what can be no part of a program.
-    """
+    Raises TypeError and ValueError for what cannot be part of a program."""
 
     def __init__(self, name, dtype, lanes=None):
         if dtype is None or np.dtype(dtype) not in REAL:
@@ -846,11 +978,13 @@ class Writer:
         self.lanes, self.slots, self.lines = lanes, [], []
         self.kind = self.wide(self.real)
         self.mask = None  # the lanes that count, in a loop with lanes
-        self.first = f"<i1 true{', i1 false' * (lanes - 1)}>"  # the first lane, which counts outside of it
+        self.first = (
+            f"<i1 true{', i1 false' * (lanes - 1)}>"  # the first lane, which alone counts outside of such a loop
+        )
         self.scopes = [(self, None)]  # what is open: the program itself, then its loops
 
     def wide(self, kind):
-        """The type of a register that has one of that kind in each lane."""
+        """The type of a register with one number of that kind in each lane."""
         return kind if self.lanes == 1 else f"<{self.lanes} x {kind}>"
 
     def constant(self, kind, text):
@@ -873,7 +1007,7 @@ class Writer:
         return f"%slot{len(self.slots) - 1}"
 
     def spread(self, kind, register):
-        """A register with the same in each lane."""
+        """A register with the same number in each lane."""
         if self.lanes == 1:
             return register
         wide = self.wide(kind)
@@ -888,10 +1022,14 @@ class Writer:
         return self.scopes[-1]
 
 
+# %% [markdown]
+# In `Loops`, `loop` writes the blocks and jumps of the section *A loop*. `word` names what each call hands over.
+
+
 # %% tags=["hide-input"]
 #| export assembler
 class Loops(Writer):
-    """And what each call hands over: sizes, numbers, addresses of arrays; and loops. Raises TypeError, ValueError."""
+    """A Writer with loops, and with what each call hands over: sizes, numbers, arrays. Raises TypeError, ValueError."""
 
     def __init__(self, name, dtype, lanes=None):
         super().__init__(name, dtype, lanes)
@@ -912,7 +1050,7 @@ class Loops(Writer):
         return str(int(extent)) if whole else self.word(extent, "i64")
 
     def index(self, i):
-        """A whole number as an Index; an Index, if it is alive, as it is."""
+        """A whole number as an Index. An Index is returned as it is, if its loop is open."""
         if isinstance(i, Index):
             return _live(self, i)
         if not isinstance(i, numbers.Integral) or not 0 <= i < 2**31:
@@ -921,7 +1059,7 @@ class Loops(Writer):
 
     @contextmanager
     def loop(self, extent, lanes=1):
-        """Write a loop over [0, extent), `lanes` rows a turn: 1, or as many as `self.lanes`."""
+        """Write a loop over [0, extent), `lanes` rows per turn: 1, or as many as `self.lanes`."""
         most = 1 if self.mask else self.lanes
         if self.scope is None or type(lanes) is not int or lanes not in (1, most):
             raise ValueError(f"{self.name}: {lanes!r} at once; expected {'1' if most == 1 else f'1 or {most}'}")
@@ -942,16 +1080,21 @@ class Loops(Writer):
         self.emit(f"br label %test{n}", f"after{n}:")
 
     def counters(self, i, end):
-        """A loop's counter in each lane, and the mask of those before its end. Past it a counter is 0, never kept."""
+        """The counter in each lane, and the mask of those before the end. The others get row 0, and are not kept."""
         kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
         each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
         if end.isdigit() and int(end) % self.lanes == 0:
-            return each, self.constant("i1", "true")  # all lanes: it costs nothing
+            return each, self.constant("i1", "true")  # a mask of all lanes costs nothing
         mask = self.write(f"icmp slt {kind} {each}, {self.spread('i64', end)}")
         return self.write(f"select {self.wide('i1')} {mask}, {kind} {each}, {kind} zeroinitializer"), mask
 
 
-# %% tags=["hide-input"]
+# %% [markdown]
+# The place of `x[i, k]` comes from your `flat`. So that `flat` can write instructions, it is called with whole numbers
+# in registers, whose `*` and `+` write `mul` and `add`.
+
+
+# %%
 #| export assembler
 class _Whole:
     """A whole number in a register. Its * and + write instructions."""
@@ -966,6 +1109,12 @@ class _Whole:
         return _Whole(self.a, self.a.write(f"mul {self.kind} {self.register}, {other.register}"), self.kind)
 
 
+# %% [markdown]
+# `_reached` is the check of *Buffers that know their end*. A size that is known only at the call is noted in `reaches`.
+
+
+# %%
+#| export assembler
 def _reached(a, array, indices):
     """The indices of an array, each checked now, or noted for the check at the call."""
     if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
@@ -974,12 +1123,18 @@ def _reached(a, array, indices):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
     indices = [a.index(i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
-        if i.extent != size:  # else it counts over this very size
+        if i.extent != size:  # otherwise it counts over this very size
             a.reaches.append((array, axis, i.extent))
             check_reach(a.name, *a.reaches[-1], {})
     return indices
 
 
+# %% [markdown]
+# `_place_of` then writes the address.
+
+
+# %%
+#| export assembler
 def _place_of(a, array, indices):
     """The address of array[indices], and how its lanes lie: "side by side", "apart", or "" for one place for all."""
     *before, last = indices = _reached(a, array, indices)
@@ -1000,13 +1155,17 @@ def _place_of(a, array, indices):
     return at, "side by side" if last.each else ""
 
 
+# %% [markdown]
+# Last come the loads and stores. With lanes, LLVM needs a different instruction for numbers that lie side by side and
+# for numbers that lie apart.
+
+
 # %% tags=["hide-input"]
 #| export assembler
 class Assembler(Loops):
     """Writes one program: arrays, and what moves between them and registers. A loop may take a row in each lane.
 
-    Raises TypeError and ValueError for what can be no part of a program.
-    """
+    Raises TypeError and ValueError for what cannot be part of a program."""
 
     def array(self, name, *shape, rows_of=None):
         """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
@@ -1029,14 +1188,14 @@ class Assembler(Loops):
         return Value(self, self.write(f"sitofp {self.wide('i64')} {each} to {self.kind}"))
 
     def load(self, array, *indices):
-        """array[indices]; a row number becomes an index of the arrays it counts the rows of."""
+        """The value array[indices]. A row number becomes an index into the arrays whose rows it counts."""
         address, how = _place_of(self, array, indices)
         rows, kind = array.rows_of, self.wide(array.kind)
         if not how:
             one = self.write(f"load {array.kind}, ptr {address}")
             return Index(self, one, rows) if rows else Value(self, self.spread(array.kind, one))
         name, at, mask = "load", "ptr", self.mask
-        if how == "apart":  # with no mask, for past the end a lane is at row 0, which is there: quicker
+        if how == "apart":  # without a mask, which is quicker: a lane past the end reads row 0, which exists
             name, at, mask = "gather", self.wide("ptr"), self.constant("i1", "true")
         lanes = f"{at} {address}, {self.wide('i1')} {mask}, {kind} zeroinitializer"
         each = self.write(f"call {kind} @llvm.masked.{name}({lanes})")
@@ -1067,6 +1226,30 @@ class Assembler(Loops):
 
 
 # %% [markdown]
+# ## The assembler in use (6 min)
+#
+# Each device, a CPU or a GPU, has memory of its own. A piece of it, with its device, its shape and its dtype, is called
+# a **buffer**. `pool()` returns this computer's devices by name. `device.put(array)` makes a buffer that holds the
+# numbers of an array, and `device.alloc(shape, dtype)` makes one whose numbers are not set yet.
+
+# %%
+cpu = pool()["cpu:0"]
+here = cpu.put(np.arange(3.0))
+print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
+
+# %% [markdown]
+# The real assembler is yours with named arrays and checks. A register is now called a `Value`. This is all that you
+# need of it:
+#
+# | in Python | in the program |
+# |---|---|
+# | `a = Assembler("first", "f8")` | a new program, in float64 |
+# | `x = a.array("x", "rows", 2)` | memory with a shape; the call will say how many `"rows"` there are |
+# | `with a.loop("rows") as i:` | your loop, over the rows |
+# | `a.load(x, i, 0)`, `a.store(v, x, i, 0)` | a number from memory, and back; `flat` finds the place of `x[i, 0]` |
+# | `v * 2.0 + 1.0`, `v - w` | instructions; the minus calls your `subtract` |
+# | `a.assemble()` | the end: a `Program`, which is called with buffers by name |
+#
 # The first program again, for any number of rows:
 
 # %%
@@ -1082,7 +1265,7 @@ first(x=here, y=out)
 out.numpy()
 
 # %% [markdown]
-# And what does your `flat` do? Here is what the load of `x[i, 2]` writes, in rows of three:
+# And what does your `flat` do here? These are the lines that a load of `x[i, 2]` writes, in rows of three:
 
 # %%
 a = Assembler("peek", "f8")
@@ -1092,11 +1275,11 @@ with a.loop("rows") as i:
     print("\n".join(a.lines[-4:]))
 
 # %% [markdown]
-# A product and a sum: they are yours. (`%word.x` is where x begins.) On Python's numbers `flat` computed, on registers it
-# writes.
+# The product and the sum are yours. (`%word.x` is the address at which x begins.) On numbers `flat` computed, and on
+# registers it writes.
 #
-# How far a loop counts is known before the program runs. So what would leave its array is refused in time: here a column that
-# is not there, when the program is written, and an array too short, when it is called:
+# A column that does not exist is refused while the program is written, and an array that is too short is refused at the
+# call:
 
 # %%
 try:
@@ -1109,56 +1292,18 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# **A good place to stop.** An assembler stands that writes loops, and lets no address leave its array.
+# **A good place to stop.** You have an assembler that writes loops and lets no address leave its array.
 
 # %% [markdown]
-# ## The line as a program (26 min)
+# ## The line as a program (13 min)
 #
-# First a small piece: the loss of ten rows. Two things are new.
+# We start with a small piece: the loss of ten rows. Two things are new.
 #
-# - A batch is a list of row numbers, so a row is found in two steps: load its number, then load what stands there.
-# - The squares must be added up, but a value ends with its turn of the loop. A **sum** is a place in memory that outlives the
-#   turns: `a.sum()` starts at 0.0, `+=` adds to it, and `total()` is its end. (`a.count("batch")` is that size, as a number.)
-
-# %%
-#| export values
-class _Sum:
-    """A running sum in memory. In lanes each has a part of it, and `total()` adds the parts."""
-
-    def __init__(self, a):
-        self.a, self.scope, self.slot = a, a.scope, a.slot(a.kind)
-        a.emit(f"store {a.kind} zeroinitializer, ptr {self.slot}")
-
-    def parts(self):
-        a = _live(self.a, self).a
-        return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
-
-    def value(self):
-        """What has been added up so far, in each lane. Raises ValueError outside of lanes: there is only a total."""
-        if self.a.lanes > 1 and not self.a.mask:
-            raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
-        return self.parts()
-
-    def __iadd__(self, term):
-        a, old = self.a, self.parts()
-        new = (old + term).register
-        if a.lanes > 1:  # only the lanes that count; outside of lanes the first
-            new = a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new}, {a.kind} {old.register}")
-        a.emit(f"store {a.kind} {new}, ptr {self.slot}")
-        return self
-
-    def total(self):
-        """What has been added up; in float32 the lanes in any order."""
-        a, each = self.a, self.parts()
-        if a.lanes == 1:
-            return each
-        kind = f"reassoc {a.real}" if a.flags else a.real
-        add = f"call {kind} @llvm.vector.reduce.fadd({a.real} 0.0, {a.kind} {each.register})"
-        return Value(a, a.spread(a.real, a.write(add)))
-
-
-# %% [markdown]
-# So `+=` writes a load, an addition and a store. (What it says of lanes is for the next section.) Here is the loss of ten rows:
+# - A batch is a list of row numbers. So a row is found in two steps: load its number, then load what is in that row.
+# - The squares must be added up, but a value ends with its turn of the loop. A **sum** is a place in memory that lasts
+#   longer. `a.sum()` starts at 0.0, `+=` adds to it, and `total()` gives the result.
+#
+# (`a.count("batch")` is the size of the batch, as a number to compute with.)
 
 # %%
 a = Assembler("loss_of_a_batch", "f8")
@@ -1174,9 +1319,11 @@ with a.loop("batch") as r:
     loss += error * error
 a.store(loss.total() / a.count("batch"), out, 0)
 loss_of_a_batch = a.assemble()
+print("\n".join(loss_of_a_batch.text.split("\n")[-18:-13]))
 
 # %% [markdown]
-# It is written. Now hand over the memory, and call:
+# The output shows what the end of the loop wrote: a product, and for `+=` a load, an addition and a store. Now we hand
+# over the memory and call it:
 
 # %%
 x, y, w, b = map(cpu.put, (task.x, task.y, *task.weights))
@@ -1185,12 +1332,13 @@ loss_of_a_batch(x=x, y=y, w=w, b=b, picked=cpu.put(ten), out=answer)
 print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 
 # %% [markdown]
-# Equal, to the last bit. `dot` is the one from above. It is a Python function that runs while the program is *written*: in the
-# machine there is no `dot` and no call, only products and sums.
+# They are equal to the last bit. The Python function `dot` ran while the program was *written*. The machine sees no
+# `dot` and no call, only products and sums.
 #
 # ### Your turn: the update
 #
-# One piece is missing: the step itself. A weight moves against its slope, and the learning rate says how far.
+# One piece is missing: the update at the end of a step. A weight moves against its slope, and the learning rate says
+# how far.
 
 
 # %%
@@ -1212,19 +1360,23 @@ def descend(w, slope, learning_rate):
 # ```
 # </details>
 #
-# By hand, w = 1, a slope of 2 and a rate of 0.5 give 0.
+# By hand: a weight of 1, a slope of 2 and a rate of 0.5 give 0.
 
 # %%
 print(descend(1.0, 2.0, 0.5))
 
 # %% [markdown]
-# Now the whole program for the line: two loops, over the steps and over the rows of a batch. First come the arrays and the
-# numbers that the call hands over. Each step begins a sum for the loss and one for each slope. The rows add to these sums,
-# through your `line_slopes`. Then the weights move, through your `descend`. (`a.lanes` is 1 here; the next section makes it
-# more. `functools.cache` keeps each program for the next call.)
+# Now the whole program for the line. It has two loops, over the steps and over the rows of a batch:
 #
-# **The marks `# model`, `# forward`, `# loss`, `# backward` and `# update` stand in the code of every level.** By them the
-# levels are laid side by side.
+# 1. The arrays and numbers that the call hands over come first.
+# 2. Each step begins one sum for the loss, and one for each slope.
+# 3. The rows of the batch add to these sums, through your `line_slopes`.
+# 4. Then the weights move, through your `descend`.
+#
+# (`a.lanes` is 1 here. `functools.cache` keeps each program for the next call.)
+#
+# **The marks `# model`, `# forward`, `# loss`, `# backward` and `# update` are in the code of every level**, so that
+# the levels can be laid side by side.
 
 
 # %%
@@ -1262,9 +1414,42 @@ def line_program(dtype, shapes, lanes=None):
 
 
 # %% [markdown]
-# The program is called once, with everything in memory. Every level gives back the same kind of result, a `Fit`. Wrong data is
-# refused before that, by `check_task` from `levels/support`: a folder of plumbing that every level imports and no notebook
-# explains.
+# ## A program that predicts (3 min, optional)
+#
+# A prediction takes a smaller program, which only goes forward. **Run this cell and go on with the next section.**
+# `forward` is a function that computes one row, such as `_dense`: a row times each column of weights, plus the bias.
+# The line has one column.
+
+
+# %%
+#| export tasks
+def _dense(inputs, w, b):
+    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
+    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b[0])]
+
+
+def _each(array, make):
+    """make(array, k, j) for each number of an array of weights: a list of rows."""
+    return [[make(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
+
+
+@functools.cache
+def _predict_program(forward, names, dtype, shapes):
+    """A program that predicts: what `forward` gives last, for each row."""
+    a = Assembler("predict", dtype)
+    x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
+    weights = [_each(a.array(name, *shape), a.load) for name, shape in zip(names, shapes)]
+    with a.loop("rows", a.lanes) as r:
+        *_, answer = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
+        a.store(answer, out, r, 0)
+    return a.assemble()
+
+
+# %% [markdown]
+# ## The line, trained (8 min)
+#
+# Every level gives back the same kind of result, a `Fit`. `check_task` from `levels/support` refuses wrong data before
+# anything runs.
 
 # %%
 #| export tasks
@@ -1282,103 +1467,82 @@ class Fit(NamedTuple):
     predict: Callable  # x[m, features] -> [m, 1]
 
 
-def _train(program, x, y, batches, learning_rate, **weights):
-    """Call a program once for all steps. It moves these weights, which are in memory. Returns the losses."""
-    cpu = pool()["cpu:0"]
-    losses = cpu.alloc((len(batches),), x.dtype)
-    data = dict(x=cpu.put(x), y=cpu.put(y), batches=cpu.put(np.asarray(batches, np.int64)))
-    run = program(x.dtype, tuple(w.shape for w in weights.values()))
-    run(**data, losses=losses, rate=learning_rate, **weights)
-    return losses.numpy()
-
-
 # %% [markdown]
-# To predict takes a smaller program, which only goes forward. (Folded.)
-
-
-# %% tags=["hide-input"]
-#| export tasks
-def _each(array, make):
-    """make(array, k, j) for each number of an array of weights: a list of rows."""
-    return [[make(array, k, j) for j in range(array.shape[1])] for k in range(array.shape[0])]
-
-
-@functools.cache
-def _predict_program(forward, dtype, shapes):
-    """A program that predicts: what `forward` gives last, for each row."""
-    a = Assembler("predict", dtype)
-    x, out = a.array("x", "rows", shapes[0][0]), a.array("out", "rows", 1)
-    weights = [_each(a.array(f"weights{m}", *shape), a.load) for m, shape in enumerate(shapes)]
-    with a.loop("rows", a.lanes) as r:
-        *_, answer = forward([a.load(x, r, k) for k in range(x.shape[1])], *weights)
-        a.store(answer, out, r, 0)
-    return a.assemble()
-
-
-def _predictor(forward, dtype, weights):
-    """The function that predicts from weights in memory: x[m, features] -> [m, 1]."""
-    shapes = tuple(w.shape for w in weights)
-    held = {f"weights{k}": w for k, w in enumerate(weights)}
-
-    def predict(x):
-        check_inputs(x, dtype, shapes[0][0])
-        cpu = pool()["cpu:0"]
-        out = cpu.alloc((len(x), 1), dtype)
-        _predict_program(forward, dtype, shapes)(x=cpu.put(x), out=out, **held)
-        return out.numpy()
-
-    return predict
-
-
-# %% [markdown]
-# `_dense` is a row times each column of weights, plus the bias. The line has one column.
+# `_fit` puts everything into memory, calls the program once for all steps, and collects the results:
 
 
 # %%
 #| export tasks
-def _dense(inputs, w, b):
-    """One row through one layer: dot(inputs, w[:, j]) + b[0][j] for each column j."""
-    return [dot(inputs, [row[j] for row in w]) + bias for j, bias in enumerate(b[0])]
+def _fit(program, forward, names, x, y, weights, batches, learning_rate):
+    """The Fit of one call of a program. `names`: its arrays of weights. `forward`: one row, to predict."""
+    cpu, dtype, shapes = pool()["cpu:0"], x.dtype, tuple(w.shape for w in weights)
+    held = {name: cpu.put(w) for name, w in zip(names, weights)}
+    losses = cpu.alloc((len(batches),), dtype)
+    data = dict(x=cpu.put(x), y=cpu.put(y), batches=cpu.put(np.asarray(batches, np.int64)))
+    program(dtype, shapes)(**data, **held, losses=losses, rate=learning_rate)
+
+    def predict(x):
+        check_inputs(x, dtype, shapes[0][0])
+        out = cpu.alloc((len(x), 1), dtype)
+        _predict_program(forward, names, dtype, shapes)(x=cpu.put(x), out=out, **held)
+        return out.numpy()
+
+    return Fit(losses.numpy(), [w.numpy() for w in held.values()], predict)
 
 
+# %% [markdown]
+# With it, the task takes two lines:
+
+
+# %%
+#| export tasks
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
     """Mean squared error, stochastic gradient descent; see `Fit` and `check_task` for the shapes."""
     check_task(x, y, weights, batches, learning_rate, units=[1])
-    w, b = map(pool()["cpu:0"].put, weights)
-    losses = _train(line_program, x, y, batches, learning_rate, w=w, b=b)
-    return Fit(losses, [w.numpy(), b.numpy()], _predictor(_dense, x.dtype, [w, b]))
+    return _fit(line_program, _dense, ("w", "b"), x, y, weights, batches, learning_rate)
 
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "The plain Python above took 8,000 steps. What will the machine's 8,000 losses be, compared with its losses?",
-    choices=["close, to three digits or so", "equal but for the last digit or two", "equal, to the last bit"],
-    answer="equal, to the last bit",
-    because="Same numbers, same operations, same order, each result rounded by the same rule (IEEE 754): there is nothing left "
-    "to differ. In float64 the assembler lets LLVM neither reorder nor fuse.",
+    "The first loss of your program was equal to the record, to the last bit. Which of these changes to the program "
+    "can change the last bits of its losses?",
+    choices=[
+        "keep the weights in registers, and store them after the last step",
+        "go through the rows of each batch in the reverse order",
+        "store each error to memory, and load it again",
+        "none of them",
+    ],
+    answer="go through the rows of each batch in the reverse order",
+    because="A load or a store moves the 64 bits of a float64 and changes none of them. But each addition rounds its "
+    "result, and in another order other results are rounded.",
 )
 
 # %%
 fit = linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
 print("losses equal:", fit.losses.tolist() == record)
 print("weights equal:", [v.tolist() for v in fit.weights] == record_weights)
-print(f"last loss {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
+
+reverse = linear_regression(task.x, task.y, task.weights, task.batches[:, ::-1], task.learning_rate)
+print("rows reversed:", np.sum(reverse.losses != fit.losses), "of 8,000 losses differ")
+print(f"the last loss: {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 
 # %% [markdown]
-# Equal, all 8,000 of them. Your own instructions train a line. The last loss stands there twice: rounded, and in base 16, where
-# no digit is hidden. You will meet that number on every level.
+# All 8,000 losses are equal. Your own instructions train a line.
 #
-# On the left is the loss of each batch, in grey, and the mean of fifty of them. On the right are the hundred test rows: **R²**
-# says which part of the ups and downs of y the line explains, 1 being all of it.
-
-# %%
-figures.regression(task, fit)
-
-# %% [markdown]
-# The same source on real data: 342 penguins measured near Palmer Station, Antarctica
-# ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin whose bill
-# and flippers we have measured? (Its inputs are *standardised*: less their mean, and divided by their standard deviation.)
+# The last loss is printed twice: rounded, and in **hexadecimal**. `0x1.26b…p+3` means 1.26b… in base 16, times 2³
+# ([`float.hex`](https://docs.python.org/3/library/stdtypes.html#float.hex)). Each digit is four bits, so nothing is
+# rounded. You will meet this number on every level.
+#
+# **Why does the last bit matter?** A test with a tolerance lets small mistakes pass; a test for equal bits does not. So
+# on all five levels you can swap any part, and one comparison tells whether the result is the same. Where bits differ,
+# there is a cause that one can name: another order of operations, a fused multiply-add, which rounds once instead of
+# twice, or vectors of another width, which split a sum into other parts.
+#
+# The same function works on real data, 342 penguins near Palmer Station, Antarctica
+# ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this
+# bill and these flippers? (The inputs are *standardised*: their mean is subtracted, and the result is divided by their
+# standard deviation.)
 
 # %%
 penguins = tasks.penguins_mass()
@@ -1386,13 +1550,13 @@ penguin_fit = linear_regression(*penguins[:2], *penguins[4:7])
 figures.regression(penguins, penguin_fit)
 
 # %% [markdown]
-# **A good place to stop.** The line is trained by your own instructions, to the last bit.
+# **A good place to stop.** Your own instructions have trained the line, and its losses are right to the last bit.
 
 # %% [markdown]
 # ## Lanes (2 min)
 #
-# Most processors have wider registers, too: one instruction adds 4, 8 or 16 pairs of float32 at once. Each place in such a
-# register is a **lane**, a way of working called *SIMD*; with one lane it is *scalar*.
+# Most processors also have wider registers. One instruction then adds 4, 8 or 16 pairs of float32 numbers at once. Each
+# place in such a register is called a **lane**. Work in lanes is called *SIMD*; work with one lane is called *scalar*.
 #
 # ```
 # one lane           x       +       y       =       z          one addition
@@ -1406,9 +1570,9 @@ from levels.support.machine import host_lanes
 print(host_lanes(), "lanes here")
 
 # %% [markdown]
-# The assembler uses them: `a.loop("batch", a.lanes)` takes a row in each lane. A sum has a part in each, and `total()` adds the
-# parts: another order, so other last bits. So a float64 program has one lane, in the order of record, and a float32 program has
-# all that there are:
+# The assembler uses them: `a.loop("batch", a.lanes)` works on one row in each lane. A sum then has one part per lane,
+# and `total()` adds the parts. That is another order, so it gives other last bits. Therefore a float64 program has one
+# lane and keeps the order of the record, and a float32 program has all the lanes that there are:
 
 # %%
 x, y, *start = (array.astype("f4") for array in (task.x, task.y, *task.weights))
@@ -1416,47 +1580,20 @@ single = linear_regression(x, y, start, task.batches, task.learning_rate)
 print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]:.3f}")
 
 # %% [markdown]
-# The same to these three digits. What the lanes gain, we measure below.
+# The two agree to these three decimals. How much time lanes save is measured below.
 
 # %% [markdown]
-# ## A net (25 min)
+# ## exp and log (14 min, optional)
 #
-# Two rings of points, one inside the other. No line parts them. A small deep neural network (DNN) does. It has three **dense
-# layers**; each is several lines side by side, its **units**:
+# The net of the next section needs `exp` and `log`. The course has its own, because those of different libraries differ
+# in the last bit. **Run these cells and go on with the next section.** The notebook
+# [exp and log](more/01_exp_and_log.ipynb) explains each line.
 #
-# ```
-# row ──► 4 units, relu ──► 8 units, relu ──► 1 unit, sigmoid ──► p
-# ```
-#
-# A **relu** keeps what is positive and makes the rest 0. A **sigmoid** turns the last number into a probability p. The loss is the
-# **binary cross-entropy**: the mean of `-log p` where y is 1 and `-log(1 - p)` where y is 0.
+# The idea of `exp` is to split x into n · log 2 and a small rest r. Then eˣ = 2ⁿ · eʳ. A few terms of a series give eʳ,
+# and a product with 2ⁿ only changes a number's exponent. `scaled(x, n)` is that product. `exponent(x)` is the reverse:
+# it finds n.
 
 # %%
-rings = tasks.rings()
-figures.classes(rings)
-
-# %% [markdown]
-# A relu is a choice, and a program has no `if`: a comparison gives a yes or a no in a register, a `_Condition`, and an instruction
-# takes one of two numbers. (`i1` is LLVM's yes or no, `_operand` gives a number's text, `_live` refuses what a loop left behind.)
-
-
-# %%
-#| export values
-def select(condition, x, y):
-    """x where the condition holds, else y. On Python's numbers it chooses at once."""
-    if not isinstance(condition, _Condition):
-        return x if condition else y
-    a = _live(condition.a, condition).a
-    numbers = f"{a.kind} {_operand(a, x)}, {a.kind} {_operand(a, y)}"
-    return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))
-
-
-# %% [markdown]
-# It works on Python's numbers, too. So do `exp` and `log`, which are the course's own: a library's differ from machine to machine
-# in the last bit. The idea of `exp`: x is n times log 2 and a small rest r, so eˣ = 2ⁿ·eʳ. Of the series of eʳ a few terms are
-# enough, and a product with 2ⁿ only changes a number's exponent. That is done by `scaled(x, n)`, which is folded.
-
-# %% tags=["hide-input"]
 #| export elementary
 _SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
 # integers as wide, bits of fraction, bias of the exponent, the bits of √½
@@ -1478,6 +1615,12 @@ def scaled(x, n):
     return x
 
 
+# %% [markdown]
+# On Python's numbers `exponent` uses `math.frexp`. In a program it shifts the exponent's bits out of the number.
+
+
+# %%
+#| export elementary
 def exponent(x):
     """The e for which x / 2ᵉ lies in [√½, √2), for a positive normal number x, or its Value."""
     if not isinstance(x, Value):
@@ -1491,6 +1634,10 @@ def exponent(x):
     return Value(a, a.write(f"sitofp {kind} {bits} to {a.kind}"))
 
 
+# %% [markdown]
+# `_make_exp` makes the function for one format, from the constants of that format.
+
+
 # %%
 #| export elementary
 def _make_exp(bottom, top, ln2, ln2_rest, series):
@@ -1499,7 +1646,7 @@ def _make_exp(bottom, top, ln2, ln2_rest, series):
     def exp(x):
         y = select(x < bottom, bottom, x)  # a NaN stays a NaN
         n = rint(y * 1.4426950408889634)
-        n = select(n < top, n, top)  # also for a NaN, which is no exponent
+        n = select(n < top, n, top)  # also for a NaN, because it is no exponent
         r = (y - n * ln2) - n * ln2_rest
         p = series[0]
         for c in series[1:]:
@@ -1517,11 +1664,10 @@ EXP = {
 }
 
 # %% [markdown]
-# `log` goes the other way: it takes a number apart into 2ᵉ and a rest near 1, and sums up a series of the rest. (Folded, with the
-# two functions that choose by the dtype; `more/01_exp_and_log` explains each line.)
+# `log` works the other way. It takes a number apart into 2ᵉ and a rest near 1, and sums up a series in the rest.
 
 
-# %% tags=["hide-input"]
+# %%
 #| export elementary
 def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
@@ -1551,6 +1697,11 @@ def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     return log
 
 
+# %% [markdown]
+# Its constants follow, and then the two functions, which choose by the dtype.
+
+# %%
+#| export elementary
 _EVEN = 1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01
 _ODD = 1.479819860511658591e-01, 1.818357216161805012e-01, 2.857142874366239149e-01, 6.666666666666735130e-01
 _SHORT = (0.24279078841, 0.40000972152), (0.28498786688, 0.66666662693)
@@ -1574,13 +1725,33 @@ def log(x):
 print(f"{exp(1.0):.10f} {log(exp(1.0)):.10f}")
 
 # %% [markdown]
-# Now the net, forward: from a row to a probability. The functions do not care whether they compute or write.
+# ## A net (16 min)
+#
+# Here are two rings of points, one inside the other. No straight line separates them, but a small deep neural network
+# (DNN) does. It has three **dense layers**. Each consists of several lines side by side, called its **units**:
+#
+# ```
+# row ──► 4 units, relu ──► 8 units, relu ──► 1 unit, sigmoid ──► p
+# ```
+#
+# A **relu** keeps a positive number and turns any other into 0. The **sigmoid** turns the last number into a
+# probability p. The loss is the **binary cross-entropy**: the mean of `-log p` over rows with y = 1, and of
+# `-log(1 - p)` over rows with y = 0.
+
+# %%
+rings = tasks.rings()
+figures.classes(rings)
+
+# %% [markdown]
+# A relu chooses, but a program has no `if`. `select(condition, x, y)` writes an instruction that takes x where the
+# condition holds, and else y. On Python's numbers it chooses at once. So these functions can compute, and they can
+# write:
 
 
 # %%
 #| export tasks
 def _relu(z):
-    """z, or 0.0 where z is not positive. So asked, a NaN stays a NaN."""
+    """z, or 0.0 where z <= 0. A NaN stays a NaN, because that comparison is false for it."""
     return select(z <= 0.0, 0.0, z)
 
 
@@ -1601,8 +1772,9 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 # %% [markdown]
 # ### Your turn: back through relu
 #
-# The gradient walks back through the layers. Say `d[j]` is the slope of the loss at unit j of the next layer. Output k of this
-# layer feeds every one of those units, through the k-th row of weights, `w[k]`:
+# The gradient goes back through the layers, from the last to the first. Let `d[j]` be the slope of the loss at unit j
+# of the next layer. Output k of this layer goes into every one of those units, multiplied by the weights in row k,
+# `w[k]`:
 #
 # ```
 #            ┌─ w[k][0] ─► unit 0, slope d[0]
@@ -1612,8 +1784,8 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 #   slope at h[k]:  d[0]·w[k][0] + d[1]·w[k][1] + d[2]·w[k][2]
 # ```
 #
-# But where relu made the output 0, moving a little changes nothing: there the slope is 0. (`dot` and `select` are at hand. Let `dot`
-# add in its order, j = 0 first.)
+# But if relu made the output 0, a tiny change before it changes nothing, so there the slope is 0. Use `dot` and
+# `select`. Let `dot` add in its own order, j = 0 first.
 
 
 # %%
@@ -1636,20 +1808,20 @@ def through_relu(d, h, w):
 # ```
 # </details>
 #
-# By hand: 10 · 3, and 0 where relu cut.
+# By hand: 10 · 3 for the first output, and 0 for the second, which relu cut.
 
 # %%
 print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))
 
 # %% [markdown]
-# The walk back begins at the loss. That takes not `p` but `c`: p **clipped**, kept away from 0 and 1, where a logarithm would be
-# infinite. `dc` is the slope of the loss at c, and so on; each line multiplies the one before it. (The slope of log c is 1/c, that
-# of log(1-c) is -1/(1-c); `g` is -1/n here.)
+# The way back begins at the loss. It uses `c`, which is p **clipped**: kept away from 0 and 1, where a logarithm would
+# be infinite. Each line multiplies by one more slope. That of log c is 1/c, and that of log(1-c) is -1/(1-c). Here `g`
+# is -1/n.
 #
 # | forward | its slope | code |
 # |---|---|---|
 # | `loss = g·(y·log c + (1-y)·log(1-c))` | `g·y/c - g·(1-y)/(1-c)` | `dc = …` |
-# | `c = clipped(p)` | 1, or 0 where cut | `dp = select(…, dc, …)` |
+# | `c = clipped(p)` | 1, or 0 where it is cut | `dp = select(…, dc, …)` |
 # | `p = 1/(1 + exp(-z))` | `p·(1-p)` | `dp * p * (1 - p)` |
 
 
@@ -1669,12 +1841,13 @@ def _slope_at_z(target, p, c, g):
 
 # %%
 dz = _slope_at_z(answer, p, _clipped(p), -1.0)
-print(f"slope at z {dz:.4f}   probability less answer {p - answer:.4f}")
+print(f"slope at z {dz:.4f}   probability minus answer {p - answer:.4f}")
 
 # %% [markdown]
-# The three lines together say `p - y`: books write it so. The record keeps the chain, which rounds in another way.
+# Multiplied, the three slopes give `p - y`, as in books. The record keeps all three, because they round in another way.
 #
-# From there back, through your `through_relu`. What a weight gets is its input times the slope at its unit, as in the line:
+# From there the slopes go back through your `through_relu`. The slope for a weight is its input times the slope at its
+# unit:
 
 
 # %%
@@ -1688,8 +1861,8 @@ def _add_slopes(dw, db, inputs, d):
 
 
 # %% [markdown]
-# Now the program of the net, `net_program`. It has the two loops of the line, and the same marks; the minus of the loss is
-# multiplied in. (Folded, because it is the line's program again with six arrays. It stands beside plain Python below.)
+# The net's program is the line's with six arrays of weights. It is long, and you may skip it: it stands beside plain
+# Python below.
 
 # %% tags=["hide-input"]
 #| export tasks
@@ -1732,7 +1905,7 @@ def net_program(dtype, shapes, lanes=None):
 
 
 # %% [markdown]
-# The task calls it, as that of the line does:
+# The task calls it in the same way as the line's:
 
 
 # %%
@@ -1740,19 +1913,17 @@ def net_program(dtype, shapes, lanes=None):
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
     """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, SGD; see `Fit`, `check_task`."""
     check_task(x, y, weights, batches, learning_rate, units=[4, 8, 1])
-    arrays = [pool()["cpu:0"].put(w) for w in weights]
-    losses = _train(net_program, x, y, batches, learning_rate, **dict(zip(_NET, arrays)))
-    return Fit(losses, [w.numpy() for w in arrays], _predictor(_forward, x.dtype, arrays))
+    return _fit(net_program, _forward, _NET, x, y, weights, batches, learning_rate)
 
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "24,000 steps of 100 rows: 2.4 million rows, forward and backward. How long will that take?",
+    "24,000 steps of 100 rows make 2.4 million rows, each forward and backward. How long will that take?",
     choices=["about a second, or less", "about ten seconds", "about a minute", "an hour"],
     answer="about a second, or less",
-    because="A row takes a few hundred instructions, so all of them take about a billion, and a core runs a few billion "
-    "in a second.",
+    because="A row takes a few hundred instructions, so all of them take about a billion, and a core runs a few "
+    "billion per second.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -1763,7 +1934,7 @@ ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
 print(f"{time.perf_counter() - start:.2f} s")
 
 # %% [markdown]
-# There is no Python in the loop. The plain Python of the record would take minutes, so we compare only its first 100 steps:
+# Plain Python would take minutes, so we compare only 100 steps:
 
 # %%
 short = rings._replace(batches=rings.batches[:100])
@@ -1775,24 +1946,25 @@ print(f"last loss {ring_fit.losses[-1]:.4g} ({ring_fit.losses[-1].hex()})")
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# Nearly all are right. The rings overlap a little, so the best possible circle does hardly better. And the same net on the
-# penguins, female or male? Rows are what they are, columns what the net says.
+# Nearly all points are right. The rings overlap a little, so the best circle does hardly better.
+#
+# The same net tells female from male penguins. A row is the truth, and a column is what the net says.
 
 # %%
 sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
-# **A good place to stop.** Both tasks are trained by your own instructions; what remains is what they cost.
+# **A good place to stop.** Your own instructions have trained both models.
 
 # %% [markdown]
-# ## What a step costs (10 min)
+# ## Three measurements (5 min, optional)
 #
-# Three numbers tell the speed of a machine. Its **peak** is how many operations on numbers (**flops**) a core does in a
-# second. Its **bandwidth** is how many bytes it reads from memory in a second. And a **launch**, one call of a program,
-# takes some time before anything is done. We measure them with programs of our own (folded).
+# The next section uses three numbers about your machine: its peak, its bandwidth and its launch time. They are measured
+# by programs of our own. **Run these cells and go on with the next section.** The notebook
+# [measuring](more/01_measuring.ipynb) explains them.
 
-# %% tags=["hide-input"]
+# %%
 #| export roofline
 """Time has a floor: how fast this machine computes, reads and calls, measured by programs of our own."""
 
@@ -1802,13 +1974,19 @@ from timeit import repeat
 
 
 def seconds(run, repeats=7):
-    """The median time of `run` in seconds: this thread's own work; on Windows, where that clock is coarse, all time."""
+    """The median seconds of `run`: the time of this thread; on Windows, where that clock is coarse, all time."""
     clock = time.perf_counter if sys.platform == "win32" else time.thread_time
     return statistics.median(repeat(run, timer=clock, repeat=repeats, number=1))
 
 
+# %% [markdown]
+# The peak is measured with several independent sums in all lanes. The program touches no memory inside its loops.
+
+
+# %%
+#| export roofline
 def _measure_turn(device, sums, turns=200_000):
-    """Seconds for one step of each of so many independent sums, in all lanes of one core. It touches no memory."""
+    """Seconds for one addition to each of several independent sums, in all lanes of one core, without memory."""
     a = Assembler("peak", "f4")
     factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
     totals = [a.sum() for _ in range(sums)]
@@ -1820,22 +1998,19 @@ def _measure_turn(device, sums, turns=200_000):
     return seconds(call) / turns
 
 
-def _measure_bandwidth(device, nbytes=2**28):
-    """Bytes a second that one core reads from that many bytes of memory, far more than its caches hold."""
-    x = device.put(np.ones(nbytes // 4, "f4"))
-    return nbytes / seconds(x.data.max)  # NumPy's `max` reads each number once, in lanes
-
-
-MEASURES["peak"] = lambda device: max(2 * host_lanes() * n / _measure_turn(device, n) for n in (8, 12, 16, 24))
-MEASURES["bandwidth"] = _measure_bandwidth
-
 # %% [markdown]
-# The simplest of them: a program that does nothing, called a thousand times. (`bind` checks the buffers once, and gives a
-# call without arguments.)
+# The bandwidth is measured by reading much memory once. The launch time is that of a program that does nothing. (`bind`
+# checks the buffers once, and returns a call without arguments.)
 
 
 # %%
 #| export roofline
+def _measure_bandwidth(device, nbytes=2**28):
+    """Bytes per second that one core reads, from far more memory than its caches hold."""
+    x = device.put(np.ones(nbytes // 4, "f4"))
+    return nbytes / seconds(x.data.max)  # NumPy's `max` reads each number once, in lanes
+
+
 def _measure_launch(device, calls=1000):
     """Seconds that one call of a bound program takes when there is nothing to do."""
     a = Assembler("nothing", "f4")
@@ -1844,23 +2019,32 @@ def _measure_launch(device, calls=1000):
     return seconds(lambda: [call() for _ in range(calls)]) / calls
 
 
+MEASURES["peak"] = lambda device: max(2 * host_lanes() * n / _measure_turn(device, n) for n in (8, 12, 16, 24))
+MEASURES["bandwidth"] = _measure_bandwidth
 MEASURES["launch_time"] = _measure_launch
 
+# %% [markdown]
+# ## What a step costs (7 min)
+#
+# Three numbers describe the speed of a machine. Its **peak** is the number of arithmetic operations (**flops**) that a
+# core does per second. Its **bandwidth** is the number of bytes that it reads from memory per second. And each call of
+# a program, a **launch**, takes some time before any work is done. Here they are for this machine:
+
 # %% tags=["nbval-ignore-output"]
-print(f"peak of one core {cpu.peak / 1e9:.0f} billion flops a second, all lanes at work")
-print(f"bandwidth {cpu.bandwidth / 1e9:.1f} GB a second, launch {cpu.launch_time * 1e9:.0f} ns")
+print(f"peak of one core {cpu.peak / 1e9:.0f} billion flops per second, all lanes at work")
+print(f"bandwidth {cpu.bandwidth / 1e9:.1f} GB per second, launch {cpu.launch_time * 1e9:.0f} ns")
 
 # %% [markdown]
-# From them we predict. A program must do its operations and move its bytes, and it cannot end before the slower of the two is
-# done. Drawn as a speed, that floor is a roof: the **roofline**
-# ([Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785)). Calls come on top:
+# With these numbers we can predict. A program cannot end before its operations are done, nor before its bytes are
+# moved. This limit is called the **roofline**
+# ([Williams, Waterman and Patterson, 2009](https://doi.org/10.1145/1498765.1498785)). The launches come on top:
 #
 # ```
 # seconds = launches · launch_time + max(flops / peak, bytes / bandwidth)
 # ```
 #
-# A step of the line reads ten rows: two inputs, an answer and a row number each, 32 bytes a row in float64. Its operations
-# `compare.operations` counts in the program's text. It is launched once for all steps, so a step has only its floor:
+# A step of the line reads ten rows. Each row has two inputs, an answer and a row number: 32 bytes in float64.
+# `compare.operations` counts the operations in the program's text. One launch does all steps, so it hardly counts:
 
 # %% tags=["nbval-ignore-output"]
 from course import compare
@@ -1872,23 +2056,25 @@ def program_of(program, task, dtype):
 
 line = program_of(line_program, task, "f8")
 flops = compare.operations(line)
-print(f"{flops} operations a row")
-print(f"predicted   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs a step")
+print(f"{flops} operations per row")
+print(f"predicted   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs per step")
 print(f"measured    {1e6 * compare.step_time(line, task):.4f} µs")
 
 # %% [markdown]
-# About twice as long: each operation on a weight's way to its next value waits for the one before.
+# The two are of the same size, but need not be equal: these rows come from a cache, which is quicker than memory, and
+# each operation on a weight's way to its next value waits for the one before.
 #
-# And larger batches?
+# Does a larger batch help?
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "A batch of 100 is ten times the work of a batch of 10. In float32, with lanes: how many times as long does a step take?",
+    "A batch of 100 is ten times the work of a batch of 10. In float32, with lanes: how many times as long does a step "
+    "take?",
     slider=(1, 10, 0.5),
     answer=(3, 7),
-    because="With sixteen lanes, ten rows are one turn of the loop and a hundred are seven. And at its end each step adds up "
-    "the lanes of 61 sums and moves 61 weights, however many rows it had.",
+    because="With sixteen lanes, ten rows take one turn of the loop, and a hundred rows take seven. Also, each step "
+    "ends by adding up the lanes of 61 sums and moving the net's 61 weights, however many rows it had.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -1898,15 +2084,16 @@ for lanes, dtype in {"one lane": "f8", "all lanes": "f4"}.items():
     print(f"{lanes:9}   batch 10 {small:5.2f} µs   batch 100 {large:5.2f} µs   {large / small:.1f} times")
 
 # %% [markdown]
-# With lanes a larger batch makes a row cheaper.
+# With lanes, a row costs less in a larger batch.
 #
-# The levels above will call many small programs in each step. **What would that cost?** Move the sliders (mouse, or Tab and the
-# arrow keys): the batch, and how many launches a step takes. On the left a dot, the step, hangs below its roof.
+# The higher levels will call many small programs in each step. **What would that cost?** Move the sliders with the
+# mouse, or with Tab and the arrow keys. On the left the dot is the step, below its roof.
 
 # %% tags=["hide-input", "nbval-ignore-output"]
+# the figure with two sliders: run me
 from course.figures import widgets
 
-flops = compare.operations(program_of(net_program, rings, "f4"))  # of a row; its bytes are 20
+flops = compare.operations(program_of(net_program, rings, "f4"))  # per row; its bytes are 20
 
 
 def draw(batch, launches):
@@ -1922,16 +2109,15 @@ widgets.explore(
 )
 
 # %% [markdown]
-# With fifty launches and a batch of a hundred, nearly all the time is calling. Large batches hide it: that is what people do
-# when they "fill the machine". One large program hides it, too: that is what a compiler does, on level 3.
+# With fifty launches and a batch of a hundred, nearly all the time goes into calling. Large batches hide this cost. So
+# does one large program, and on level 3 a compiler will write one.
 
 # %% [markdown]
 # ## Side by side with plain Python (6 min)
 #
-# Below this level there is only plain Python, number 0: `course/reference.py`. Here are both, mark by mark; a click on *Two rings*
-# shows the net. **"5 more lines" opens what a line calls**, and a click on a level's name tells what a step of it is made of. In
-# plain Python each operation on two numbers counts as a **launch**, of 24 bytes. (Level 1's time is that of the whole call, checks
-# too, so a step takes longer than above.)
+# Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* to see the net, and on
+# **"5 more lines"** to see what a line calls. In plain Python each operation on two numbers counts as a **launch** of
+# 24 bytes. (Level 1's time includes the checks of the call, so a step takes longer than above.)
 
 # %%
 line = compare.measure(task, reference.linear_regression, linear_regression, last=1000)
@@ -1939,32 +2125,40 @@ net = compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=20, 
 compare.side_by_side(line, net)
 
 # %% [markdown]
-# The formulas are the same. What differs is when they run: plain Python computes each line for each row, and level 1 runs each
-# line once, to write the instructions down.
+# The formulas are the same. Plain Python computes each line for each row. Level 1 runs each line once, to write the
+# instructions down.
 #
-# **How others spell it**, whose programs run on what you build from notebook 03 on:
+# **How others spell it.** From notebook 03 on, programs for TensorFlow and PyTorch run on what you build here:
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | what is there | `tf.config.list_physical_devices()` | `torch.cuda.device_count()` | `pool()` |
-# | put numbers there | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
+# | the devices | `tf.config.list_physical_devices()` | `torch.cuda.device_count()` | `pool()` |
+# | put numbers on one | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
 # | memory in use | `tf.config.experimental.get_memory_info` | `torch.cuda.memory_allocated()` | `device.used` |
+#
+# **What you can now do differently.** Before you profile a kernel, estimate its cost from its bytes, its operations and
+# its launches, and compare the measurement with the estimate. When two runs differ in the last digits, ask which sum
+# was reordered, fused or split into lanes, before you suspect a bug. When a loop is slow, read the instructions that
+# the compiler wrote for it: are there lanes, and what waits for what? And when you write a gradient by hand, nudge a
+# weight.
 
 # %% [markdown]
 # ## Exercises (45 min, optional)
 #
-# Each begins with a stub. Replace its `...`, run the cell, and read what the check says: the first case that fails, what came
-# out, what was expected, and, where it can tell, which mistake that looks like. The inputs are drawn at random, so an answer
-# that is right only for some of them does not pass. `python3 -m course progress` shows what you have solved.
+# Each exercise begins with a stub. Replace its `...`, run the cell, and read what the check says. It names the first
+# case that fails, what your function returned, what was expected and, if it can tell, the likely mistake. The inputs
+# are drawn at random, so an answer that is right only for some of them does not pass. `python3 -m course progress`
+# shows what you have solved.
 #
-# You may come here at any time, without the notebook before it: what is missing, `begin` takes from the level that is built.
-# (01-1 and 01-3 stand in `more/`.)
+# You may start here at any time, without running the notebook above: `begin` takes what is missing from the built
+# level. (Exercises 01-1 and 01-3 are in `more/`.)
 #
 # ### 01-2 · A program of two loops
 #
-# Take from each column its mean: `y[r, k] = x[r, k] - mean of column k`. You are given an assembler and two of its arrays,
-# `[rows, columns]`, and write the program. A mean is a sum over the rows, divided by their number, as in the record. (About 8
-# lines. Hint: `a.sum()`, `.total()` and `a.count("rows")` stand in `line_program`; `x.shape[1]` is the number of columns.)
+# Subtract its mean from each column: `y[r, k] = x[r, k] - mean of column k`. You are given an assembler and two of its
+# arrays, `[rows, columns]`. Write the program. A mean is a sum over the rows, divided by their number, as in the
+# record. (About 8 lines. Hint: `a.sum()`, `.total()` and `a.count("rows")` are used in `line_program`; `x.shape[1]` is
+# the number of columns.)
 
 # %%
 from course.practice import exercises
@@ -1982,13 +2176,14 @@ exercises.check("01-2", centre)
 # %% [markdown]
 # ### 01-4 · Nudge every weight
 #
-# This notebook nudged one weight, to see whether a gradient was right. Do it for all weights of an array, one after the other:
+# This notebook nudged one weight to see whether a gradient was right. Do the same for all weights of an array, one
+# after the other:
 #
 # ```
-# slope in w[k, j]  ≈  (loss at w[k, j] + nudge  -  loss at w[k, j] - nudge) / (2 · nudge)
+# slope for w[k, j]  ≈  (loss at w[k, j] + nudge  -  loss at w[k, j] - nudge) / (2 · nudge)
 # ```
 #
-# (About 7 lines. Hint: `np.ndindex(w.shape)` walks through all places; take a nudge of `1e-6`.)
+# (About 7 lines. Hint: `np.ndindex(w.shape)` goes through all places. Use a nudge of `1e-6`.)
 
 # %%
 from course.practice import exercises
@@ -1997,7 +2192,7 @@ exercises.begin("01-4")
 
 
 def slopes(loss, w):
-    """The slope of loss(w), a float, in each number of the array w[inputs, units]. w itself stays as it is."""
+    """The slope of loss(w), a float, for each number of the array w[inputs, units]. w itself stays as it is."""
     return ...
 
 
@@ -2006,7 +2201,7 @@ exercises.check("01-4", slopes)
 # %% [markdown]
 # ### 01-5 · Break it: a rate too high
 #
-# Here is the line with four learning rates. The last two print a symptom that everybody meets one day:
+# Here is the line with four learning rates. The last two show a symptom that everybody meets one day:
 
 # %%
 from course import tasks
@@ -2020,10 +2215,11 @@ for rate in (0.0005, 0.02, 0.03, 0.1):
     print(f"rate {rate:<7}", *(f"{losses[step]:>10.3g}" for step in (0, 1, 10, 100, 299)))
 
 # %% [markdown]
-# No instruction is wrong, so the program does not complain: an infinity is a float, and so is a NaN. Find the cause where it
-# is simplest. A line with one weight, `prediction = x·w`, has the answer y = 0. Its gradient is the mean of 2·x·(x·w), so a
-# step takes w to `w - rate · 2 · mean(x·x) · w`. By which factor is w multiplied? When does that factor reach -1, so that w
-# jumps to and fro for ever? The check trains with a little less than your rate, and with a little more. (About 2 lines.)
+# No instruction is wrong, so nothing complains: an infinity is a valid float, and so is a NaN. Find the cause in the
+# simplest case. A line with one weight, `prediction = x·w`, has the answer y = 0. Its gradient is the mean of
+# 2·x·(x·w), so a step takes w to `w - rate · 2 · mean(x·x) · w`. By which factor is w multiplied? At which rate does
+# that factor reach -1, so that w jumps to and fro for ever? The check trains with a slightly lower rate than yours, and
+# with a slightly higher one. (About 2 lines.)
 
 # %%
 from course.practice import exercises
@@ -2039,34 +2235,34 @@ def highest_rate(x):
 exercises.check("01-5", highest_rate)
 
 # %% [markdown]
-# For two inputs and a bias the same holds along each direction, and the steepest decides. That is why inputs are
-# standardised, as the penguins' are: mean 0 and mean square 1.
+# With two inputs and a bias the same holds along each direction, and the steepest direction decides. That is why inputs
+# are standardised, as those of the penguins are: mean 0 and mean square 1.
 #
 # ### Without a check
 #
-# - Let `line_slopes` compute `de = 2.0 * error * g`. Are the losses still equal to the record? And with `error / (1.0 / g) * 2.0`?
-#   At which step do they part, and why?
-# - Write `dot` with Python's `sum`, and run `_forward` on floats in Python 3.11 and in 3.12. Which one gives the record's numbers?
-#   (Since 3.12 `sum` corrects its own rounding.)
-# - Copy `reference.linear_step` and let its loop run over the rows backwards. How many of the 8,000 losses change, and why?
-#
+# - Let `line_slopes` compute `de = 2.0 * error * g`. Are the losses still equal to the record? What about
+#   `de = error / (1.0 / g) * 2.0`? At which step do the losses part, and why?
+# - Write `dot` with Python's `sum`, and run `_forward` on floats in Python 3.11 and in 3.12. Which one gives the
+#   record's numbers? (Since 3.12 `sum` corrects its own rounding.)
+# - Reverse the rows of `reference.linear_step` as well. Are its losses equal to those of the reversed program above?
+# %% [markdown]
 # ## Where to go from here
 #
-# Next comes [2 · Kernels](02_kernels.ipynb): the line's program is cut into small ones, and each gets a name.
+# Next comes [2 · Kernels](02_kernels.ipynb). There the line's program is cut into small programs, and each gets a name.
 #
-# Six notebooks stand on this one, with one idea each: [numbers](more/01_numbers.ipynb) (floats to the bit, and sums that do not
-# get stuck), [measuring](more/01_measuring.ipynb) (how far away memory is, and how fast a core can compute), the
-# [assembler](more/01_assembler.ipynb) (this processor's own instructions, and the text behind each line),
-# [exp and log](more/01_exp_and_log.ipynb) (the two functions that we folded), the [GPU](more/01_gpu.ipynb) and the
+# Six notebooks continue this one, with one idea each: [numbers](more/01_numbers.ipynb) (floats to the bit, and sums
+# that do not get stuck), [measuring](more/01_measuring.ipynb) (how far away memory is, and how fast a core can
+# compute), the [assembler](more/01_assembler.ipynb) (this processor's own instructions, and the text behind each line),
+# [exp and log](more/01_exp_and_log.ipynb) (these two functions, line by line), the [GPU](more/01_gpu.ipynb) and the
 # [TPU](more/01_tpu.ipynb) (two machines that work in another way).
 #
 # ## Build
 #
-# The last cell writes `levels/hardware/` from the cells marked `#| export`, imports it in a fresh Python, trains there for
-# 4,000 steps, and compares. Then level 2 can stand on it.
+# The last cell writes `levels/hardware/` from the cells marked `#| export`, and imports it in a fresh Python. There it
+# trains for 4,000 steps and compares the losses. Then level 2 can use it.
 
 # %%
 build.level("01_hardware", linear_regression, dnn_classifier)
 
 # %% [markdown]
-# Level 1 stands. Next: [2 · Kernels](02_kernels.ipynb).
+# Level 1 is built. Next: [2 · Kernels](02_kernels.ipynb).

@@ -434,7 +434,7 @@ def test_any_two_are_laid_side_by_side(tab, house, pair):
 def test_a_head_tells_what_a_step_is_made_of(tab, house, line):
     show(tab, house)
     head = tab.locator(".task[open] th.level-1")
-    assert "70 lines · " in head.inner_text() and "launch" not in head.inner_text()
+    assert "63 lines · " in head.inner_text() and "launch" not in head.inner_text()
     head.locator("summary").click()
     rows = by_name(line)
     assert (
