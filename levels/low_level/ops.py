@@ -29,7 +29,7 @@ def gather(x, rows):
     x = as_tensor(x)
     if not isinstance(rows, Operators):
         rows = unmasked(rows)
-        if rows.dtype.kind != "i" and rows.size:
+        if rows.dtype.kind not in "iu" and rows.size:
             raise TypeError(f"gather: rows are {rows.dtype}; expected whole numbers")
         rows = x.device.put(rows.astype(np.int64), Tensor)
     return apply("gather", x, rows)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from levels.hardware import PLACE
-from levels.low_level import Tensor, as_tensor, constant
+from levels.low_level import Operators, Tensor, as_tensor, constant
 from levels_more.checks import dtype_of, number, sizes
 
 tensor = constant  # PyTorch's name
@@ -47,8 +47,10 @@ def range(start, limit=None, delta=1, dtype=None):
     more numbers than fit, TypeError for what is no number.
     """
     start, limit = (0, start) if limit is None else (start, limit)
-    bounds = [number(f"range: {name}", n) for name, n in (("start", start), ("limit", limit), ("delta", delta))]
-    whole = all(isinstance(n, int | np.integer) for n in bounds)
+    given = {"start": start, "limit": limit, "delta": delta}
+    given = {name: n.item() if isinstance(n, Operators) else n for name, n in given.items()}
+    start, limit, delta = bounds = [number(f"range: {name}", n) for name, n in given.items()]
+    whole = all(isinstance(n, int) for n in bounds)
     count = -((start - limit) // delta) if delta and whole else math.ceil((limit - start) / delta) if delta else 0
     if not delta or count >= 2**31 or whole and max(map(abs, bounds)) >= 2**62:
         cure = "expected a delta that is not 0, and fewer than 2³¹ numbers"

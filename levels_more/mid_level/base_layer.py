@@ -9,6 +9,7 @@ import numpy as np
 from levels import mid_level
 from levels.low_level import Operators, Tensor, as_tensor
 from levels.support.checks import flag, known
+from levels_more.checks import as_int64
 from levels_more.compiler.dependencies import of_levels
 from levels_more.low_level.module import Module
 from levels_more.mid_level.initializers import INITIALIZERS
@@ -72,7 +73,8 @@ class Layer(mid_level.Layer, Module):
     def run(self, x, training=None):
         """What `call` gives for what the layer is called on. Raises TypeError for columns that nothing reads."""
         if isinstance(x, (Operators, np.ndarray)):
-            return self._with_training(training, x)
+            narrow = isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.dtype != np.int64
+            return self._with_training(training, as_int64(x) if narrow else x)
         first = x[0] if isinstance(x, (list, tuple)) and x else x
         array = isinstance(first, (Operators, np.ndarray))
         if not array and hasattr(first, "through"):  # no numbers yet: level 5 notes down the call

@@ -1,0 +1,128 @@
+"""Shapes, axes, counts and row numbers may be Python's, NumPy's or tensors: each gives what Python's number gives, or is refused."""
+
+import numpy as np
+import pytest
+
+from levels_more import low_level as low
+from levels_more import tensorflow as tf
+from levels_more import torch
+from levels_more.mid_level import Dataset, Embedding
+
+KINDS = {  # a whole number as it comes
+    "np.int64": np.int64,
+    "np.int32": np.int32,
+    "np.uint8": np.uint8,
+    "array of no axis": np.array,
+    "tensor": low.constant,
+}
+SHAPES = {  # a shape as it comes
+    "list": list,
+    "array": np.array,
+    "tensor": low.constant,
+    "NumPy's numbers": lambda shape: tuple(map(np.int64, shape)),
+    "tensors": lambda shape: tuple(map(low.constant, shape)),
+}
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+def along(name):
+    """A function of level 3 as one of an axis."""
+    return lambda n: getattr(low, name)(low.constant(X), n)
+
+
+NUMBERS = {  # called with the number 1
+    **{
+        name: along(name)
+        for name in ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_std", "reduce_variance")
+    },
+    **{name: along(name) for name in ("argmax", "argmin", "softmax", "log_softmax", "expand_dims")},
+    "squeeze": lambda n: low.squeeze(low.constant(X[:, :1]), n),
+    "swapaxes": lambda n: low.swapaxes(low.constant(X), n, 0),
+    "concat": lambda n: low.concat([low.constant(X), low.constant(X)], n),
+    "stack": lambda n: low.stack([low.constant(X), low.constant(X)], n),
+    "take": lambda n: low.take(low.constant(X), [0, 1], n),
+    "eye": lambda n: low.eye(n, 2),
+    "one_hot": lambda n: low.one_hot(low.constant([0]), n),
+    "range": lambda n: low.range(n),
+    "zeros": low.zeros,
+    "index": lambda n: low.constant(X)[n],
+    "slice": lambda n: low.constant(X)[n:],
+    "batch": lambda n: next(iter(Dataset.from_tensor_slices(X).batch(n))),
+    "take of a Dataset": lambda n: next(iter(Dataset.from_tensor_slices(X).take(n))),
+    "skip": lambda n: next(iter(Dataset.from_tensor_slices(X).skip(n))),
+    "repeat": lambda n: low.stack([*Dataset.from_tensor_slices(X).repeat(n)]),
+    "shard": lambda n: next(iter(Dataset.from_tensor_slices(X).shard(2, n))),
+    "tf.reduce_sum": lambda n: tf.reduce_sum(X, axis=n),
+    "tf.argmax": lambda n: tf.argmax(X, axis=n),
+    "tf.expand_dims": lambda n: tf.expand_dims(X, n),
+    "tf.concat": lambda n: tf.concat([X, X], axis=n),
+    "tf.range": lambda n: tf.range(n),
+    "tf.gather": lambda n: tf.gather(X, np.array(n) if isinstance(n, np.uint8) else n),
+    "torch.sum": lambda n: torch.tensor(X).sum(dim=n),
+    "torch.cat": lambda n: torch.cat([torch.tensor(X), torch.tensor(X)], dim=n),
+    "torch.unsqueeze": lambda n: torch.tensor(X).unsqueeze(n),
+    "torch.softmax": lambda n: torch.softmax(torch.tensor(X), dim=n),
+    "torch.arange": lambda n: torch.arange(n),
+    "torch.zeros": lambda n: torch.zeros(n, 2),
+    "torch index": lambda n: torch.tensor(X)[n],
+}
+OF_SHAPES = {  # called with the shape (2, 12)
+    "reshape": lambda shape: low.reshape(low.constant(X), shape),
+    "broadcast_to": lambda shape: low.broadcast_to(low.constant([1.0]), shape),
+    "zeros": low.zeros,
+    "fill": lambda shape: low.fill(shape, 1.5),
+    "tf.reshape": lambda shape: tf.reshape(X, shape),
+    "tf.zeros": tf.zeros,
+    "tf.fill": lambda shape: tf.fill(shape, 1.5),
+    "torch.reshape": lambda shape: torch.tensor(X).reshape(shape),
+    "torch.ones": torch.ones,
+}
+
+
+def out(x):
+    return np.asarray((x.detach() if hasattr(x, "detach") else x).numpy())
+
+
+def same_or_refused(call, given, expected):
+    try:
+        found = out(call(given))
+    except (TypeError, ValueError) as error:
+        return f"refused: {error}"
+    assert found.dtype == expected.dtype and np.array_equal(found, expected)
+    return "same"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_whole_number_is_taken_as_python_s(name, kind):
+    expected = out(NUMBERS[name](1))
+    told = same_or_refused(NUMBERS[name], KINDS[kind](1), expected)
+    refusal = kind == "array of no axis" or (
+        kind == "tensor" and name.startswith("torch")
+    )  # others are no tensors of torch
+    assert told == "same" or refusal, told
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("name", OF_SHAPES)
+def test_a_shape_is_taken_as_a_tuple_is(name, kind):
+    expected = out(OF_SHAPES[name]((2, 12)))
+    told = same_or_refused(OF_SHAPES[name], SHAPES[kind]((2, 12)), expected)
+    assert told == "same" or name.startswith("torch"), told
+
+
+@pytest.mark.parametrize("number", [1.5, "1", None, np.nan, [1.5]])
+@pytest.mark.parametrize("name", ["concat", "eye", "one_hot", "zeros", "index", "batch", "shard", "squeeze"])
+def test_what_is_no_whole_number_is_refused(name, number):
+    if (name, number) in (("index", None), ("eye", None), ("squeeze", None)):  # they mean something
+        return
+    with pytest.raises((TypeError, ValueError, IndexError, MemoryError, OverflowError)):
+        out(NUMBERS[name](number))
+
+
+@pytest.mark.parametrize("rows", [[2, 0], (2, 0), np.array([2, 0]), np.array([2, 0], np.uint8), low.constant([2, 0])])
+def test_row_numbers_in_every_spelling(rows):
+    layer = Embedding(3, 2)
+    expected = layer(np.array([2, 0])).numpy()
+    assert np.array_equal(layer(rows).numpy(), expected)
+    assert np.array_equal(low.gather(low.constant(X[0]), rows).numpy(), X[0][[2, 0]])
