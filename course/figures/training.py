@@ -41,7 +41,7 @@ def regression(figure, task, fit):
 
 @styled()
 def before_and_after(figure, task, losses, w, b):
-    """The losses beside what a line says of its own points, before and after the training."""
+    """The losses beside a line's predictions for the points it learns from, before and after training."""
     left, right = figure.subplots(1, 2)
     loss_curve(left, losses)
     low, high = task.y.min(), task.y.max()
@@ -52,10 +52,10 @@ def before_and_after(figure, task, losses, w, b):
     ):
         right.plot(task.y[:, 0], (task.x @ weights + bias)[:, 0], marker, color=color, markersize=4, label=name)
     right.legend(loc="upper left")
-    right.set(xlabel="answer y", ylabel="prediction", title="the predictions come to the answers")
+    right.set(xlabel="answer y", ylabel="prediction", title="now the predictions fit")
     return (
-        f"{task.title}: the loss falls from {losses[0]:.1f} to {losses[-1]:.4g} in {len(losses)} steps. "
-        "Before the training the predictions have little to do with the answers, and after it they lie near them."
+        f"{task.title}: the loss falls from {losses[0]:.1f} to {losses[-1]:.4g} in {len(losses):,} steps. "
+        "Before training, the predictions have little to do with the answers; after it, they lie near them."
     )
 
 

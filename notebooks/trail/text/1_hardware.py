@@ -3,12 +3,12 @@
 #
 # **In this notebook you write machine instructions that train a model, and end on the very number that `model.fit` ends on.**
 #
-# Whatever a framework does for you, your processor does with instructions like these. Once you have written some, you know what
-# every layer above has to produce.
+# Whatever a framework does, your processor does it with instructions like these. Once you have written some yourself, you know what
+# every level above has to produce.
 #
-# This is the trail: five notebooks of about half an hour each, one for each level of a small framework, `levels`. You need Python, a
-# little NumPy, and to have met a derivative. Some short functions are yours to write. Where you leave one as it is, the course uses
-# its own.
+# This is the trail: five notebooks of half an hour each, one for each level of a small framework, `levels`. You need Python and a little
+# NumPy, and should have met a derivative. Some short functions are yours to write. Where you leave one as it is, the course uses its
+# own.
 #
 # **Shift+Enter** runs a cell and goes on to the next one. Run every cell, from top to bottom.
 
@@ -23,8 +23,8 @@ figures.you_are_here(1)
 # %% [markdown]
 # ## A surprise to begin with (4 min)
 #
-# We add the seven numbers 0.1, 0.2, … 0.7 in every order that there is, 5,040 in all. The next cell asks what you expect. Run it,
-# choose, commit, and run the cell after it.
+# We add the seven numbers 0.1, 0.2, … 0.7 in each of their 5,040 orders. The next cell asks what you expect. Run it, choose, commit,
+# and run the cell after it.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -215,16 +215,16 @@ def subtract(x, y):
 #
 # ## The line, in instructions (17 min)
 #
-# The `Assembler` of `levels` writes instructions as you did, and knows arrays, loops and sums as well. Our first version only measures
-# the loss of each batch. `a.array` declares an array that the call will hand over. Its size 2 is fixed, and the sizes with a name are
-# read off the array.
+# The `Assembler` of `levels` writes instructions as you did, and also knows arrays, loops and sums. Our first version only measures the
+# loss of each batch. `a.array` declares an array that the call will hand over. A size such as 2 is fixed; a size with a name is read off
+# the array.
 
 # %%
 from levels import hardware
 
 
 def write_program():
-    a = hardware.Assembler("the_line", "f8")
+    a = hardware.Assembler("the_line", "f8")  # f8: numbers of 8 bytes
     x, y = a.array("x", "rows", 2), a.array("y", "rows", 1)
     w, b = a.array("w", 2, 1), a.array("b", 1, 1)
     # an entry of `batches` is the number of a row
@@ -285,9 +285,10 @@ def descend(w, slope, learning_rate):
 
 # %%
 def write_program():
-    a = hardware.Assembler("the_line", "f8")
+    a = hardware.Assembler("the_line", "f8")  # f8: numbers of 8 bytes
     x, y = a.array("x", "rows", 2), a.array("y", "rows", 1)
     w, b = a.array("w", 2, 1), a.array("b", 1, 1)
+    # an entry of `batches` is the number of a row
     batches = a.array("batches", "steps", "batch", rows_of="rows")
     losses, n = a.array("losses", "steps"), a.count("batch")  # n: how many rows in a batch
     rate = a.number("rate")  # new
@@ -295,8 +296,10 @@ def write_program():
         loss = a.sum()  # starts at 0, and is kept while the inner loop runs
         dw, db = [a.sum(), a.sum()], a.sum()  # new: the slopes of the weights and of the bias
         with a.loop("batch") as r:
+            # load the number of a row, then its inputs
             i = a.load(batches, step, r)
             row = [a.load(x, i, 0), a.load(x, i, 1)]
+            # predict, and take the error
             z = row[0] * a.load(w, 0, 0) + row[1] * a.load(w, 1, 0) + a.load(b, 0, 0)
             error = z - a.load(y, i, 0)
             loss += error * error
@@ -305,6 +308,7 @@ def write_program():
             dw[0] += slopes[0]
             dw[1] += slopes[1]
             db += de
+        # store the mean of the squares
         a.store(loss.total() / n, losses, step)
         # new: your descend
         for k in (0, 1):
@@ -335,7 +339,8 @@ print("w", w.numpy().ravel().round(4), " b", b.numpy().ravel().round(4))
 figures.before_and_after(task, losses.numpy(), w.numpy(), b.numpy())
 
 # %% [markdown]
-# The program has found nearly 2, -3 and 3. The loss falls, but not to 0, because of the noise in the answers.
+# The program has found nearly 2, -3 and 3. The loss falls (grey is each batch, blue a mean of fifty), but not to 0, because of the
+# noise in the answers.
 #
 # The brackets show the last loss again, in **hexadecimal**: base 16, with the digits 0 to f, and `p+3` for "times 2³". Here nothing is
 # rounded, and you see every bit. A test with a tolerance lets small mistakes through, and a test for equal bits does not. So every

@@ -3,9 +3,8 @@
 #
 # **In this notebook you write a kernel, enter it in a table by its name, and `model.fit` runs on it.**
 #
-# The program of notebook 1 trained **the line** in one call: the model `x1·w1 + x2·w2 + b`, ten of four hundred points in each step.
-# It can train nothing else. So frameworks put their models together from small programs, and you are about to see why that is
-# handy and what it costs.
+# In notebook 1, one program trained **the line**: the model `x1·w1 + x2·w2 + b`, on ten of four hundred points in each step. It can
+# train nothing else. So a framework puts its models together from small programs, and here you see why that is handy and what it costs.
 
 # %% tags=["hide-input"]
 # setup: run me
@@ -16,7 +15,7 @@ build.watch("trail/2_kernels")
 figures.you_are_here(2)
 
 # %% [markdown]
-# ## A surprise to begin with (4 min)
+# ## A surprise to begin with (3 min)
 #
 # We add an array to itself: first an array with 1 number in it, then one with 1,000.
 
@@ -34,12 +33,13 @@ import timeit
 
 import numpy as np
 
-one, thousand = (min(timeit.repeat("v + v", globals={"v": np.ones(n)}, number=2000)) / 2000 for n in (1, 1000))
-print(f"1 number {one * 1e9:.0f} ns, 1,000 numbers {thousand * 1e9:.0f} ns: {thousand / one:.1f} times the time")
+for n in (1, 1000):
+    seconds = min(timeit.repeat("v + v", globals={"v": np.ones(n)}, number=2000)) / 2000
+    print(f"numbers: {n:5}   time: {seconds * 1e9:4.0f} ns")
 
 # %% [markdown]
-# It is a thousand times the work, and nowhere near a thousand times the time. Most of a small call is not arithmetic. This will
-# matter soon, because we are going to make many small calls.
+# It is a thousand times the work, and nowhere near a thousand times the time. Most of a small call is not arithmetic. That matters,
+# because we are going to make many small calls.
 
 # %% [markdown]
 # ## A name and a table (11 min)
@@ -79,8 +79,7 @@ launch("twice", np.zeros(3), np.arange(3.0))
 #
 # ### Your turn: the product
 #
-# The op that neural networks use most is the matrix product: out[i, j] is the sum over k of x[i, k]·w[k, j]. Written like the
-# formula, its loops stand in the order i, j, k:
+# In a matrix product, out[i, j] is the sum over k of x[i, k]·w[k, j]. Written like this formula, the loops stand in the order i, j, k:
 
 
 # %%
@@ -94,9 +93,9 @@ def matmul_ijk(out, x, w):
 
 
 # %% [markdown]
-# The inner loop goes down a column of `w`. But memory is fetched in blocks of neighbours, and neighbours stand side by side in a row.
-# So each turn fetches a whole block and uses one number of it. Write the loops in the order i, k, j, with j innermost: it goes along the
-# rows of `w` and `out`. Set `out` to 0.0 first, and then add to it.
+# The inner loop goes down a column of `w`. But memory comes in blocks of neighbours, which stand side by side in a row. So each turn
+# fetches a whole block and uses one number of it. Write the loops in the order i, k, j, with j innermost: then the inner loop goes
+# along the rows of `w` and `out`. Set `out` to 0.0 first, and add to it.
 
 
 # %%
@@ -128,9 +127,9 @@ products = {order: launch(order, np.zeros((300, 300)), x, w) for order in ("ijk"
 print("the same bits:", products["ijk"].tobytes() == products["ikj"].tobytes())
 
 # %% tags=["nbval-ignore-output"]
-out = np.zeros((300, 300))
-slow, fast = (min(timeit.repeat(lambda o=order: launch(o, out, x, w), number=1, repeat=3)) for order in ("ijk", "ikj"))
-print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms: {slow / fast:.0f} times as fast")
+for order, out in products.items():
+    seconds = min(timeit.repeat(lambda o=order, y=out: launch(o, y, x, w), number=1))
+    print(f"{order} {seconds * 1e3:5.1f} ms")
 
 # %% [markdown]
 # Each sum still adds the same products in the same order, so the bits are equal. Only memory is visited in another order.
@@ -178,15 +177,14 @@ print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex(
 
 # %% tags=["nbval-ignore-output"]
 whole = min(timeit.repeat(lambda: hardware.tasks.linear_regression(*task[:2], *task[4:7]), number=1)) / 8000
-small = cpu.put(np.ones((10, 1)))
-one = min(timeit.repeat(lambda: launch("add", None, small, small), number=50, repeat=20)) / 50
+one = min(timeit.repeat(lambda: launch("add", None, w, w), number=50, repeat=20)) / 50
 seconds = min(timeit.repeat(lambda: step(task.batches[0]), number=50, repeat=20)) / 50
 print(f"one launch {one * 1e6:.1f} µs, times fourteen {14 * one * 1e6:.0f} µs")
 print(f"a step {seconds * 1e6:.0f} µs, and in the one program of notebook 1 {whole * 1e6:.2f} µs")
 
 # %% [markdown]
-# The number of launches, times the time of one, explains most of a step. That is hundreds of times what the arithmetic needs. In
-# notebook 3 a compiler buys this time back.
+# The number of launches, times the time of one, explains most of a step. The arithmetic itself takes hardly any of it. In notebook 3 a
+# compiler buys this time back.
 
 # %% [markdown]
 # ## Your kernel, every level follows (3 min)
@@ -204,8 +202,8 @@ with use("matmul", "cpu", matmul_ikj):
 print(f"last loss {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 
 # %% [markdown]
-# `fit` has trained on your kernel. It ends on the same bits, because you add in the same order. (The message says that `fit` went op
-# by op. Usually it has a compiler write one program for a step, and that program holds the course's own product.)
+# `fit` has trained on your kernel. It ends on the same bits, because you add in the same order. (The message says that it went op by
+# op. Usually `fit` has one program written for the whole step, with the course's own product in it.)
 #
 # You can now write a kernel, replace one that a framework uses, and predict what a step costs from the number of its launches.
 #

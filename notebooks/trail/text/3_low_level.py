@@ -3,8 +3,8 @@
 #
 # **In this notebook you keep a list of every operation, read it backwards, and so get the gradient of every weight.**
 #
-# A step of **the line**, the model `x1·w1 + x2·w2 + b`, took fourteen launches in notebook 2, and the gradients were derived by hand.
-# For a net of many layers that takes days and is full of mistakes. So a framework derives them for you, and this is how.
+# In notebook 2, the gradients of **the line**, the model `x1·w1 + x2·w2 + b`, were derived by hand. For a net of many layers nobody
+# wants to do that. A framework does it for you, and here you build the part that does.
 
 # %% tags=["hide-input"]
 # setup: run me
@@ -40,8 +40,8 @@ checks.predict(
 f(2 + 1e-20j).imag / 1e-20
 
 # %% [markdown]
-# We called `f` with another *kind* of number, and this number carried the derivative along. Nothing in `f` was changed. Our own kind
-# of number will do something simpler: it writes down each operation. Afterwards we read the list backwards.
+# We called `f` with another *kind* of number, and this number carried the derivative along. `f` itself stayed as it is. Our own kind of
+# number will write each operation down, and afterwards we read the list backwards.
 
 # %% [markdown]
 # ## One door (5 min)
@@ -54,6 +54,7 @@ import numpy as np
 
 from levels import hardware
 from levels.kernels import launch
+from levels.low_level import constant
 
 cpu, notes = hardware.pool()["cpu:0"], []
 
@@ -141,10 +142,6 @@ checks.predict(
 
 # %% [markdown]
 # So write a better `give`. If `x` has no gradient yet, it gets the share as it is. If it has one, the share is added to it with `+`.
-# (The check hands over tensors of `levels`, which `constant` makes.)
-
-# %%
-from levels.low_level import constant
 
 
 # %%

@@ -3,8 +3,8 @@
 #
 # **In this notebook you build a layer, a loss and an optimizer, and with them you train the line and weigh penguins.**
 #
-# In notebook 3 the weights `w` and `b` were loose variables, and the step had to name each of them. A net has dozens, so a framework
-# makes models of parts, and each part looks after its own weights.
+# In notebook 3 the step had to name each of its weights, `w` and `b`. A net has dozens. So a framework makes models of parts, and each
+# part looks after its own weights.
 
 # %% tags=["hide-input"]
 # setup: run me
@@ -17,8 +17,8 @@ figures.you_are_here(4)
 # %% [markdown]
 # ## A surprise to begin with (4 min)
 #
-# Five things cost 2, 2, 2, 2 and 92. A model may say one number only, as its prediction for all five. It is trained until the mean
-# of its squared errors is as small as possible.
+# Five things cost 2, 2, 2, 2 and 92. A model may say only one number, as its prediction for all five. It is trained until its mean
+# squared error is as small as possible.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -67,7 +67,7 @@ def affine(x, kernel, bias):
 # ```
 # </details>
 #
-# The layer makes its kernel and bias when it sees its first input, because only then their size is known. Afterwards it keeps them.
+# The layer makes its kernel and bias when it sees its first input, because only then is their size known. Afterwards it keeps them.
 
 # %%
 from levels.low_level import GradientTape, Variable, constant, function, reduce_mean
@@ -80,16 +80,13 @@ class Layer:
 
     def __call__(self, x):
         if not self.variables:
+            # zeros are a good start for one unit; several units that start equal would stay equal
             self.variables = [Variable(np.zeros((x.shape[1], self.units))), Variable(np.zeros((1, self.units)))]
         return affine(x, *self.variables)
 
 
 line, layer = tasks.linear(), Layer(1)
 print(layer(line.x[:3]).numpy().ravel(), [variable.shape for variable in layer.variables])
-
-# %% [markdown]
-# (Zeros are a good start for one unit. In a net, several units that start equal would stay equal, so their weights are drawn at
-# random.)
 
 # %% [markdown]
 # ## A loss and an optimizer (11 min)
@@ -157,14 +154,13 @@ losses = train(layer, line)
 print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex()})")
 
 # %% [markdown]
-# Three parts and three lines of yours reach the same bits, for the fourth time.
-
-# %% [markdown]
-# ## The weight of a penguin (5 min)
+# With three parts and three lines of yours you reach the same bits, for the fourth time.
 #
-# Now some real data: 270 penguins ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a
-# penguin, in kilograms, with a bill and flippers of these sizes? The three measures are **standardised**: less their mean, and divided
-# by their standard deviation. So their weights can be compared.
+# ## The mass of a penguin (5 min)
+#
+# Here are 270 real penguins ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). What is the mass of a
+# penguin, in kilograms, when we know its bill and its flippers? The measures are **standardised**: each has mean 0 and standard
+# deviation 1, so that their weights can be compared.
 
 # %% tags=["hide-input"]
 # a question: run me

@@ -3,8 +3,8 @@
 #
 # **In this notebook you write the loop inside `fit`, train a net, and lay all five levels side by side.**
 #
-# Around layer, loss and optimizer everybody writes the same training loop, and everybody makes the same mistakes in it. So Keras and
-# its relatives put that loop into the model, as `fit`.
+# Around layer, loss and optimizer, everybody writes the same training loop. So Keras makes it a part of the model, as `fit`, and when you
+# have written it yourself, you know what it does and how to change it.
 
 # %% tags=["hide-input"]
 # setup: run me
@@ -73,7 +73,7 @@ def epoch_loss(losses, rows):
 # ```
 # </details>
 #
-# By hand: 30 rows with a mean of 1 and 10 rows with a mean of 4 have the sum 70. Divided by 40 rows that is 1.75.
+# By hand: 30 rows with a mean of 1 and 10 rows with a mean of 4 make 70, and over 40 rows that is 1.75.
 
 # %%
 epoch_loss(np.array([1.0, 4.0]), [30, 10])
@@ -118,8 +118,8 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 # %% [markdown]
 # ## A model that owns it (6 min)
 #
-# With your loop and the parts of level 4, this is a whole model with `fit`. A **callback** is a function that `fit` tells of
-# every epoch. It may also stop the training.
+# With your loop and the parts of level 4, this is a whole model with `fit`. A **callback** is a function that `fit` tells of every
+# epoch. It may also stop the training.
 
 # %%
 from levels.low_level import GradientTape, constant, function
@@ -149,21 +149,20 @@ class Model:
 
 
 # %% [markdown]
-# This callback prints the loss of each epoch, and stops the training when it is below 5:
+# This callback prints the loss of each epoch, and stops the training when it is below 10:
 
 # %%
 from levels.mid_level import SGD, Dataset, Dense, MeanSquaredError
 
 dense = Dense(1, dtype="float64")
 dense.build((2,))
-dense.set_weights(task.weights)
 model = Model(dense, SGD(task.learning_rate), MeanSquaredError())
 
 
 def listen(event, epoch, logs=None):
     if event == "on_epoch_end":
         print(f"epoch {epoch}: loss {logs['loss']:.4g}")
-        model.stop = logs["loss"] < 5.0
+        model.stop = logs["loss"] < 10.0
 
 
 model.fit(task.x, task.y, task.batches[:40], 200, listen)
@@ -171,8 +170,8 @@ model.fit(task.x, task.y, task.batches[:40], 200, listen)
 # %% [markdown]
 # ## A net (3 min)
 #
-# With `fit`, a net takes no more lines than a line. These points lie in two rings, and the answer y is 0 for the inner and 1 for the
-# outer ring. No straight line parts them. Three layers can:
+# With `fit`, a net takes no more code than the line. Now the points lie in two rings, and the answer y is 0 for the inner and 1 for the
+# outer ring. No straight line can part them. Three layers can:
 
 # %%
 from levels.high_level import Sequential
@@ -197,8 +196,8 @@ figures.classifier(rings, high_level.tasks.Fit(net.history.losses, net.get_weigh
 # ## The five side by side (8 min)
 #
 # Here are both models on all five levels. The rows are the parts of a step; on level 5 the one call of `fit` does the work of four.
-# Click on *Two rings* to see the net, and **click on the names of two levels to lay these two side by side**. (Slow versions take only
-# the last steps, and start where level 1 has come by then.)
+# Click on *Two rings* to see the net, and **click on the names of two levels to lay these two side by side**. (The slow ones take only
+# the last steps.)
 
 # %%
 from course import compare
