@@ -31,6 +31,7 @@ from course.figures.pipeline import pipeline, timeline
 from course.figures.tape import tape_backwards, walk_of_squared_error
 from course.figures.training import (
     accuracy,
+    before_and_after,
     by_heart,
     classes,
     classifier,

@@ -39,6 +39,26 @@ def regression(figure, task, fit):
     )
 
 
+@styled()
+def before_and_after(figure, task, losses, w, b):
+    """The losses beside a line's predictions for the points it learns from, before and after training."""
+    left, right = figure.subplots(1, 2)
+    loss_curve(left, losses)
+    low, high = task.y.min(), task.y.max()
+    right.plot([low, high], [low, high], color=GREY, linewidth=1)
+    for name, (weights, bias), color, marker in (
+        ("before", task.weights, GREY, "x"),
+        ("after", (w, b), MODEL, "."),
+    ):
+        right.plot(task.y[:, 0], (task.x @ weights + bias)[:, 0], marker, color=color, markersize=4, label=name)
+    right.legend(loc="upper left")
+    right.set(xlabel="answer y", ylabel="prediction", title="now the predictions fit")
+    return (
+        f"{task.title}: the loss falls from {losses[0]:.1f} to {losses[-1]:.4g} in {len(losses):,} steps. "
+        "Before training, the predictions have little to do with the answers; after it, they lie near them."
+    )
+
+
 def loss_curve(axes, losses, window=50, **style):
     """Losses on a log axis: each step faint, a running mean over it."""
     losses = np.asarray(losses, float)

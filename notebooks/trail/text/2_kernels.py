@@ -3,11 +3,11 @@
 #
 # **In this notebook you write a kernel, enter it in a table by its name, and `model.fit` runs on it.**
 #
-# **The line** is four hundred points with two inputs and one answer, and a model `x1·w1 + x2·w2 + b` that learns from ten of them a
-# step. In the notebook before, one program trained it in one call, the line and nothing else: another model is another
-# program. So we cut it into small ones, and give each a name.
+# In notebook 1, one program trained **the line**: the model `x1·w1 + x2·w2 + b`, on ten of four hundred points in each step. It can
+# train nothing else. So a framework puts its models together from small programs, and here you see why that is handy and what it costs.
 
-# %%
+# %% tags=["hide-input"]
+# setup: run me
 from course import build, figures, tasks
 from course.practice import checks, trail
 
@@ -15,14 +15,14 @@ build.watch("trail/2_kernels")
 figures.you_are_here(2)
 
 # %% [markdown]
-# ## A surprise to begin with (4 min)
+# ## A surprise to begin with (3 min)
 #
-# We add an array to itself: once with 1 number in it, once with 1,000.
+# We add an array to itself: first an array with 1 number in it, then one with 1,000.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "How many times longer do the thousand take?",
+    "How many times as long does it take with 1,000 numbers?",
     slider=(1, 1000),
     answer=(1.2, 4),
     because="Almost all of a small call is preparation, and that does not depend on how many numbers there are.",
@@ -33,19 +33,20 @@ import timeit
 
 import numpy as np
 
-one, thousand = (min(timeit.repeat("v + v", globals={"v": np.ones(n)}, number=2000)) / 2000 for n in (1, 1000))
-print(f"1 number {one * 1e9:.0f} ns, 1,000 numbers {thousand * 1e9:.0f} ns: {thousand / one:.1f} times the time")
+for n in (1, 1000):
+    seconds = min(timeit.repeat("v + v", globals={"v": np.ones(n)}, number=2000)) / 2000
+    print(f"numbers: {n:5}   time: {seconds * 1e9:4.0f} ns")
 
 # %% [markdown]
-# A thousand times the work, and nowhere near a thousand times the time. Most of a small call is not arithmetic. Keep that in
-# mind: we are about to make many small calls.
+# It is a thousand times the work, and nowhere near a thousand times the time. Most of a small call is not arithmetic. That matters,
+# because we are going to make many small calls.
 
 # %% [markdown]
 # ## A name and a table (11 min)
 #
-# A **kernel** is a small compiled program that does one operation on whole arrays. You need not write its instructions any
-# more: [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) writes them from a Python loop, through the same LLVM.
-# A framework does not call it by its function, but by the *name* of the operation, the **op**. One table joins the two.
+# A **kernel** is a small compiled program that does one operation on whole arrays. You need not write its instructions any more:
+# [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) makes them from a Python loop, with the same LLVM. A framework
+# finds a kernel by the *name* of its operation, the **op**. So it needs a table from names to kernels:
 
 # %%
 from levels.support.compiled import compile_cpu
@@ -61,7 +62,7 @@ def twice(out, x):
 kernels["twice"] = twice
 
 # %% [markdown]
-# To **launch** an op is to look its kernel up, and run it:
+# To **launch** an op is to look up its kernel and run it. (`compile_cpu` compiles each kernel once, and keeps it.)
 
 
 # %%
@@ -74,12 +75,11 @@ def launch(op, out, *inputs):
 launch("twice", np.zeros(3), np.arange(3.0))
 
 # %% [markdown]
-# The name was enough. Whoever changes the table changes what everybody above it runs.
+# The name was enough. Put another kernel into the table, and everything that launches this op will run it.
 #
 # ### Your turn: the product
 #
-# The workhorse of deep learning is the matrix product: out[i, j] is the sum over k of x[i, k]·w[k, j]. In books the loops stand
-# in this order:
+# In a matrix product, out[i, j] is the sum over k of x[i, k]·w[k, j]. Written like this formula, the loops stand in the order i, j, k:
 
 
 # %%
@@ -93,9 +93,9 @@ def matmul_ijk(out, x, w):
 
 
 # %% [markdown]
-# Its inner loop runs down a column of `w`. Memory hands out numbers in lines of 64 bytes, along the rows, so each step of that loop
-# fetches a line and uses one number of it. Write the other order: for each `i`, each `k`, and innermost each `j`. It sets `out` to
-# 0.0 first, and then adds to it.
+# The inner loop goes down a column of `w`. But memory comes in blocks of neighbours, which stand side by side in a row. So each turn
+# fetches a whole block and uses one number of it. Write the loops in the order i, k, j, with j innermost: then the inner loop goes
+# along the rows of `w` and `out`. Set `out` to 0.0 first, and add to it.
 
 
 # %%
@@ -106,8 +106,8 @@ def matmul_ikj(out, x, w):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>Three loops, i, k, j, and one line within. What does <code>out</code> hold when you
-# begin?</details>
+# <details><summary>Hint</summary><code>out[:] = 0.0</code> comes first. Then three loops, over i, k and j, with one line inside that
+# adds to <code>out[i, j]</code>.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -127,19 +127,18 @@ products = {order: launch(order, np.zeros((300, 300)), x, w) for order in ("ijk"
 print("the same bits:", products["ijk"].tobytes() == products["ikj"].tobytes())
 
 # %% tags=["nbval-ignore-output"]
-out = np.zeros((300, 300))
-slow, fast = (min(timeit.repeat(lambda o=order: launch(o, out, x, w), number=1, repeat=3)) for order in ("ijk", "ikj"))
-print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms: {slow / fast:.0f} times as fast")
+for order, out in products.items():
+    seconds = min(timeit.repeat(lambda o=order, y=out: launch(o, y, x, w), number=1))
+    print(f"{order} {seconds * 1e3:5.1f} ms")
 
 # %% [markdown]
-# The same products, added in the same order, so the same bits. Only the visits to memory have another order.
+# Each sum still adds the same products in the same order, so the bits are equal. Only memory is visited in another order.
 
 # %% [markdown]
-# ## The line, launch by launch (8 min)
+# ## The line, launch by launch (7 min)
 #
-# The table of `levels` is `KERNELS`, and its `launch` finds the place for a result where you say `None`. Here is the line
-# again. Fourteen launches are a step: the rows, the prediction, the error, the loss, and the way back, with gradients by
-# hand: of each row g·e + g·e, with g = 1/10 and its error e, and that times its inputs. (`sgd` overwrites its weight.)
+# `levels` has a table, too, `KERNELS`. Its `launch` makes an array for the result where you pass `None`. One step of the line takes
+# fourteen launches. The gradients are worked out by hand, as in notebook 1.
 
 # %%
 from levels import hardware
@@ -151,73 +150,67 @@ n, g = cpu.put(np.full((1, 1), 10.0)), cpu.put(np.full((1, 1), 1.0 / 10.0))
 
 
 def step(numbers):
+    # fetch ten rows, predict, and take the errors
     i = cpu.put(numbers)
     rows, target = launch("gather", None, x_, i), launch("gather", None, y_, i)
     prediction = launch("add", None, launch("matmul", None, rows, w), b)
     error = launch("subtract", None, prediction, target)
+    # the sum of the squared errors, for the loss
     total = launch("reduce_sum", None, launch("multiply", None, error, error), axis=0, keepdims=True)
+    # the slopes: de = g·e + g·e for each row; then the inputs times de, added up over the rows
     ge = launch("multiply", None, g, error)
     de = launch("add", None, ge, ge)
     dw = launch("matmul", None, rows, de, transpose_x=True)
     db = launch("reduce_sum", None, de, axis=0, keepdims=True)
+    # w and b are overwritten
     launch("sgd", w, dw, rate=task.learning_rate)
     launch("sgd", b, db, rate=task.learning_rate)
     return launch("divide", None, total, n).numpy()[0, 0]
 
 
 losses = [step(numbers) for numbers in task.batches]
-print(f"last loss {losses[-1]:.4g} ({float(losses[-1]).hex()})")
+print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex()})")
 
 # %% [markdown]
-# The number of the one program, to the last bit. Any model can be put together from these names. And what did it cost?
-
-# %% tags=["hide-input"]
-# a question: run me
-checks.predict(
-    "One program for the whole step, as in the notebook before, takes about 0.1 µs. And this one?",
-    choices=["about the same", "ten times as long", "a hundred times as long, or more"],
-    answer="a hundred times as long, or more",
-    because="Fourteen calls of a microsecond or two, and in each the arithmetic is a few nanoseconds. It is the surprise again: the "
-    "time goes to the calls.",
-)
+# It is the number of notebook 1, to the last bit. Any model can be put together from such names. But what does a step cost? A launch is
+# a small call, and a step needs fourteen of them. Think of the surprise, and guess before you run the next cell.
 
 # %% tags=["nbval-ignore-output"]
-seconds = min(timeit.repeat(lambda: step(task.batches[0]), number=200, repeat=3)) / 200
-small = cpu.put(np.ones((10, 1)))
-one = min(timeit.repeat(lambda: launch("add", None, small, small), number=200, repeat=3)) / 200
-print(f"a step {seconds * 1e6:.0f} µs; 14 launches of {one * 1e6:.1f} µs make {14 * one * 1e6:.0f} µs")
+whole = min(timeit.repeat(lambda: hardware.tasks.linear_regression(*task[:2], *task[4:7]), number=1)) / 8000
+one = min(timeit.repeat(lambda: launch("add", None, w, w), number=50, repeat=20)) / 50
+seconds = min(timeit.repeat(lambda: step(task.batches[0]), number=50, repeat=20)) / 50
+print(f"one launch {one * 1e6:.1f} µs, times fourteen {14 * one * 1e6:.0f} µs")
+print(f"a step {seconds * 1e6:.0f} µs, and in the one program of notebook 1 {whole * 1e6:.2f} µs")
 
 # %% [markdown]
-# The price was predicted before it was measured: launches times the time of one. Level 3 will buy it back.
+# The number of launches, times the time of one, explains most of a step. The arithmetic itself takes hardly any of it. In notebook 3 a
+# compiler buys this time back.
 
 # %% [markdown]
-# ## Your kernel, every level follows (4 min)
+# ## Your kernel, every level follows (3 min)
 #
-# Now use the table. Inside `with use(…)` your `matmul_ikj` is the kernel of `matmul`. Level 5 knows nothing of it, and does
-# not have to: its `fit` goes down to this table like everybody else.
+# Now use the table. Inside `with use(…)`, your `matmul_ikj` is the kernel of `matmul`. Level 5 need not be told: its `fit` launches
+# `matmul` by name, as all levels do. (`linear_regression` holds the lines with `fit` that you saw at the end of notebook 1.)
 
 # %%
-from levels.high_level import Sequential
+from levels import high_level
 from levels.kernels import KERNELS, use
-from levels.mid_level import SGD, Dataset, Dense
 
-model = Sequential([Dense(1, dtype="float64")])
-model.build((400, 2), "float64")
-model.set_weights(task.weights)
-model.compile(SGD(task.learning_rate), "mse")
 with use("matmul", "cpu", matmul_ikj):
     print("fit runs on yours:", KERNELS["matmul", "cpu"] is matmul_ikj)
-    fit = model.fit(Dataset.from_batches(task.x, task.y, task.batches), verbose=0)
-print(f"last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
+    fit = high_level.tasks.linear_regression(task.x, task.y, task.weights, task.batches, task.learning_rate)
+print(f"last loss {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 
 # %% [markdown]
-# `fit` has trained on a kernel of yours, and ends on the same bits, for you add in the same order. (It says that it runs op by op:
-# the program that notebook 3 will write for a step knows the products of the course, and a product of yours is called as it is.)
+# `fit` has trained on your kernel. It ends on the same bits, because you add in the same order. (The message says that it went op by
+# op. Usually `fit` has one program written for the whole step, with the course's own product in it.)
+#
+# You can now write a kernel, replace one that a framework uses, and predict what a step costs from the number of its launches.
 #
 # **A good place to stop.** An op is a name, a kernel is a program for it, one table joins them, and a step costs its launches.
 #
-# Next: [3 · Low-level API](3_low_level.ipynb). The whole level: [02_kernels](../02_kernels.ipynb), where launches are planned
-# once, one loop serves all elementwise ops, and the net is trained.
+# Next: [3 · Low-level API](3_low_level.ipynb). The longer notebook of this level is [02_kernels](../02_kernels.ipynb): there one loop
+# serves all ops that go number by number, and a net is trained.
 
 # %%
 trail.take_along()

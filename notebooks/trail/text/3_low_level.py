@@ -1,15 +1,13 @@
 # %% [markdown]
 # # Trail 3 · Low-level API
 #
-# **In this notebook every operation passes one door, and who stands there finds your gradients for you.**
+# **In this notebook you keep a list of every operation, read it backwards, and so get the gradient of every weight.**
 #
-# Machine code was the ground of our house, kernels the clay; here come the bricks, tensors.
-#
-# **The line** is four hundred points with two inputs and one answer, and a model `x1·w1 + x2·w2 + b` that learns from ten of them a
-# step. In the notebook before, a step was fourteen launches: calls of small programs by the names of their ops. Half of
-# them were the gradient, derived by hand. Nobody wants to do that for a net.
+# In notebook 2, the gradients of **the line**, the model `x1·w1 + x2·w2 + b`, were derived by hand. For a net of many layers nobody
+# wants to do that. A framework does it for you, and here you build the part that does.
 
-# %%
+# %% tags=["hide-input"]
+# setup: run me
 from course import build, figures, tasks
 from course.practice import checks, trail
 
@@ -19,8 +17,8 @@ figures.you_are_here(3)
 # %% [markdown]
 # ## A surprise to begin with (3 min)
 #
-# The derivative of x³ at 2 is 12. Here is a way to it without a formula and without a limit. (In Python, `1e-20j` is an imaginary
-# number: 1e-20 times the root of -1.)
+# The derivative of x³ at 2 is 12. Can one find it without a formula and without a limit? (In Python, `1e-20j` is an imaginary number:
+# 1e-20 times the square root of -1.)
 
 
 # %%
@@ -35,26 +33,28 @@ checks.predict(
     choices=["0, since 1e-20 is lost beside 2", "about 12, as with a small step", "12, to the last digit"],
     answer="12, to the last digit",
     because="A complex number keeps its two parts apart, so 1e-20 is not lost beside 2. (2 + εi)³ = 8 + 12εi - 6ε² - ε³i: "
-    "the slope stands beside ε.",
+    "12 is the factor of εi.",
 )
 
 # %%
 f(2 + 1e-20j).imag / 1e-20
 
 # %% [markdown]
-# We ran `f` on a slightly different *kind* of number, and that number carried a derivative along. `f` never knew. Ours will not carry
-# it along. They will write down what happens, and we read it backwards.
+# We called `f` with another *kind* of number, and this number carried the derivative along. `f` itself stayed as it is. Our own kind of
+# number will write each operation down, and afterwards we read the list backwards.
 
 # %% [markdown]
 # ## One door (5 min)
 #
-# A type of our own: Python hands `x * w` to the type of `x`, and this one hands the *name* of the op on, to one function.
+# When Python sees `x * w`, it calls `__mul__` of x. In our class, every operator calls one function, with the name of the op. We call
+# that function the door, because every operation has to pass it.
 
 # %%
 import numpy as np
 
 from levels import hardware
 from levels.kernels import launch
+from levels.low_level import constant
 
 cpu, notes = hardware.pool()["cpu:0"], []
 
@@ -74,7 +74,7 @@ class Number:
 
 
 # %% [markdown]
-# All traffic passes this door. So whoever stands there can take notes. That is the whole idea of a **tape**:
+# So the door is the place to take notes. Such a list of notes is called a **tape**:
 
 
 # %%
@@ -90,16 +90,16 @@ loss = error * error
 print(f"loss {loss.buffer.numpy()};", *[op for op, _, _ in notes])
 
 # %% [markdown]
-# The error is 3·2 + 1 - 5 = 2, its square is 4. By hand, the slope in w is 2·error·x = 12. The tape should say so, too.
+# The error is 3·2 + 1 - 5 = 2, and its square is 4. By hand, the slope in w is 2·error·x = 12. Can we read it off the tape?
 
 # %% [markdown]
 # ## Read it backwards (11 min)
 #
-# Each op must know one thing. If the loss changes by `dy` for each unit of the op's *result*, by how much does it change for
-# each unit of each *input*? Of a sum, both get dy as it is. Take a product, `y = a·b`. A unit of `a` moves `y` by `b`, and
-# each unit of `y` moves the loss by `dy`; one after the other, factors multiply. So `a` gets `dy·b`, and `b` gets `dy·a`.
+# Suppose we know how fast the loss changes with the *result* of an op. Call this number `dy`. Then we want to know how fast the loss
+# changes with each *input*. For a sum it is the same `dy`. For a product, y = a·b, the result changes b times as fast as `a`. So `a`
+# gets `dy * b` by the chain rule, and `b` gets `dy * a`.
 #
-# One row an op, one function an input:
+# This table has one row per op, with one function per input:
 
 # %%
 minus_one = Number(cpu.put(np.array(-1.0)))
@@ -110,8 +110,8 @@ RULES = {
 }
 
 # %% [markdown]
-# The walk starts at the loss, whose gradient is 1, and goes through the notes from the end. Each op hands its gradient on to its
-# inputs. In its smallest form:
+# The walk starts at the loss, whose gradient is 1, and goes through the notes from the last to the first. Each op gives its inputs
+# their share of the gradient. Here is the simplest way to give:
 
 
 # %%
@@ -127,7 +127,7 @@ def walk(notes, loss, give):
     return gradients
 
 
-written = list(notes)  # the walk computes, too, and is written down as well
+written = list(notes)  # a copy, because the walk computes too, and so the tape grows
 print("w gets", walk(written, loss, give)[w].buffer.numpy(), "and by hand it is 12.0")
 
 # %% tags=["hide-input"]
@@ -136,16 +136,12 @@ checks.predict(
     "6 is half of 12. Where did the other half go?",
     choices=["the rule of the product forgets a factor 2", "`error` is used twice", "`w` was read too early"],
     answer="`error` is used twice",
-    because="Both factors of `error * error` are `error`. Each hands it a share, 2·1 = 2, and the second took the place of the "
-    "first. What is used twice moves the loss twice, so the shares must be added.",
+    because="Both factors of `error * error` are `error`. Each of them gives it a share of 2·1 = 2, and the second share "
+    "replaced the first. What is used twice moves the loss twice, so the shares must be added.",
 )
 
 # %% [markdown]
-# So write the line that gives `x` its share, and loses nothing that it had before. The first share stays as it is, and the next ones
-# are added to it with `+`. (`constant` makes a tensor of `levels`: the check uses some.)
-
-# %%
-from levels.low_level import constant
+# So write a better `give`. If `x` has no gradient yet, it gets the share as it is. If it has one, the share is added to it with `+`.
 
 
 # %%
@@ -156,7 +152,8 @@ def hand_on(gradients, x, share):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>Has <code>x</code> a gradient already? <code>x in gradients</code> says so. (<code>0 + share</code> would be an op, too.)</details>
+# <details><summary>Hint</summary><code>x in gradients</code> says whether <code>x</code> has a gradient already. Do not start from 0:
+# <code>0 + share</code> would be an op of its own.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -169,14 +166,14 @@ def hand_on(gradients, x, share):
 print("w gets", walk(written, loss, hand_on)[w].buffer.numpy())
 
 # %% [markdown]
-# Twelve. That is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)): one walk gives the
-# gradient of every weight, be there two or a million.
+# It is 12. This is backpropagation ([Rumelhart, Hinton and Williams, 1986](https://doi.org/10.1038/323533a0)). One walk gives the
+# gradient of every weight, whether there are two of them or a million.
 
 # %% [markdown]
-# ## The line, by tape (9 min)
+# ## The line, by tape (8 min)
 #
-# The `GradientTape` of `levels` is this one, for arrays of any shape. A `Variable` is a tensor that can be assigned anew. Of the
-# fourteen launches the formula is left, and one line for all gradients:
+# The `GradientTape` of `levels` does the same for arrays of any shape. A `Variable` is a tensor that can get a new value. Fourteen
+# launches have become the formula itself, and one line for all gradients:
 
 # %%
 from levels.low_level import GradientTape, Variable, function, gather, reduce_mean
@@ -196,57 +193,53 @@ def step(rows, target):
 
 
 # %% tags=["nbval-ignore-output"]
-import time
+import timeit
 
 x_, y_ = constant(task.x), constant(task.y)
-began = time.perf_counter()
-for i in task.batches[:800]:
-    step(gather(x_, i), gather(y_, i))
-print(f"op by op: {(time.perf_counter() - began) / 800 * 1e6:.0f} µs a step")
+ten = gather(x_, task.batches[0]), gather(y_, task.batches[0])
+print(f"op by op: {min(timeit.repeat(lambda: step(*ten), number=50, repeat=10)) / 50 * 1e6:.0f} µs a step")
 
 # %% [markdown]
-# Dearer still: every op passes the door, is written down, and is read again. But look who may stand there:
+# That takes even longer than launches by hand, because every op is also written down and read again. But the door can do more:
 #
 # ```
-#                     ┌──▶  run:    runs each op; a tensor comes back
-#   x * w ──▶ door ───┼──▶  tape:   writes it down, and asks who stood there before
-#                     └──▶  trace:  writes it down, runs nothing; a symbol comes back
+#                     ┌──▶  run:    runs the op, and gives back a tensor
+#   x * w ──▶ door ───┼──▶  tape:   writes the op down, and runs it
+#                     └──▶  trace:  writes the op down, and does not run it; gives back a symbol
 # ```
 #
-# With the third, the whole step is known before anything runs, and can be compiled, by the assembler of level 1.
-# `function` does that, and its `over` runs any number of steps in one call.
-
-# %% tags=["hide-input"]
-# a question: run me
-checks.predict(
-    "All 8,000 steps in one call: what changes, beside op by op?",
-    choices=["the time, and the last bits of the loss", "the time alone", "neither: the ops are the same"],
-    answer="the time alone",
-    because="The program that it writes does the same operations in the same order. What is gone are the calls.",
-)
+# A **symbol** stands for a tensor whose numbers are not known yet, as a `Register` did in notebook 1. `function(step)` calls `step`
+# once, with symbols. So it knows all ops before any of them runs, and writes one program for them, with the assembler of level 1. Its
+# `over` takes a table of row numbers. For each line of the table it picks these rows of x and y and runs a step. All 8,000 steps are
+# one call. How much faster is that?
 
 # %%
 w.assign(constant(task.weights[0]))
 b.assign(constant(task.weights[1]))
-losses = function(step).over(x_, y_, task.batches).numpy()
-print(f"last loss {losses[-1]:.4g} ({float(losses[-1]).hex()})")
+compiled = function(step)
+losses = compiled.over(x_, y_, task.batches).numpy()
+print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex()})")
 
 # %% tags=["nbval-ignore-output"]
-program = function(step)
-program.over(x_, y_, task.batches)
-began = time.perf_counter()
-program.over(x_, y_, task.batches)
-print(f"compiled: {(time.perf_counter() - began) / 8000 * 1e6:.2f} µs a step")
+seconds = min(timeit.repeat(lambda: compiled.over(x_, y_, task.batches), number=1))
+print(f"compiled: {seconds / 8000 * 1e6:.2f} µs a step")
 
 # %% [markdown]
-# The bits of the one program that was written by hand, on level 1, and nearly its speed: for it *is* nearly that program, written
-# by a machine this time, from a formula and rules like yours.
+# The same bits, in a tiny part of the time. These are the first lines of arithmetic in the program that was written for you:
+
+# %%
+((program, _),) = compiled.programs.values()
+print(*[line for line in program.program.text.splitlines() if " = f" in line][:6], sep="\n")
+
+# %% [markdown]
+# They are the prediction and the error of a row. In notebook 1 you wrote them by hand, and now the formula is enough.
 #
-# **A good place to stop.** Every op passes one door: who stands there runs it, writes it down for the way back, or writes it down
-# to compile it.
+# You can now say how a framework finds gradients, write the rule of an op, and tell what a compiled step does differently.
 #
-# Next: [4 · Mid-level API](4_mid_level.ipynb). The whole level: [03_low_level](../03_low_level.ipynb), where the tape learns
-# about batches, and a step is traced and becomes a program.
+# **A good place to stop.** Every op passes one door, where it is run, written down for the gradients, or written down to be compiled.
+#
+# Next: [4 · Mid-level API](4_mid_level.ipynb). The longer notebook of this level is [03_low_level](../03_low_level.ipynb): there the
+# tape learns about batches, and you follow how a step becomes a program.
 
 # %%
 trail.take_along()

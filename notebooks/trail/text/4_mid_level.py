@@ -1,12 +1,13 @@
 # %% [markdown]
 # # Trail 4 · Mid-level API
 #
-# **In this notebook a part owns its variables, and three parts of yours train the line, and then penguins.**
+# **In this notebook you build a layer, a loss and an optimizer, and with them you train the line and weigh penguins.**
 #
-# The last notebook ended with a tape that finds every gradient. But the weights `w` and `b` lay about loose, and the step had to name
-# each of them. A net has dozens.
+# In notebook 3 the step had to name each of its weights, `w` and `b`. A net has dozens. So a framework makes models of parts, and each
+# part looks after its own weights.
 
-# %%
+# %% tags=["hide-input"]
+# setup: run me
 from course import build, figures, tasks
 from course.practice import checks, trail
 
@@ -14,47 +15,39 @@ build.watch("trail/4_mid_level")
 figures.you_are_here(4)
 
 # %% [markdown]
-# ## A surprise to begin with (5 min)
+# ## A surprise to begin with (4 min)
 #
-# Do penguins with deeper bills weigh more? We fit a line through all 342 of them, mass over bill depth. Then we do the same
-# for the Adelies alone, for the Chinstraps and for the Gentoos.
+# Five things cost 2, 2, 2, 2 and 92. A model may say only one number, as its prediction for all five. It is trained until its mean
+# squared error is as small as possible.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "Which signs have the slopes?",
-    choices=[
-        "plus for all penguins, plus in each species",
-        "plus for all penguins, minus in some species",
-        "minus for all penguins, plus in each species",
-        "minus for all penguins, minus in some species",
-    ],
-    answer="minus for all penguins, plus in each species",
-    because="Within a species a larger bird has a larger bill. But Gentoos, the heaviest of the three, have the shallowest "
-    "bills, and a line through all penguins runs down from them to the others.",
+    "Which number does the model say?",
+    choices=["2, which is right for four of the five", "20", "47, halfway between 2 and 92"],
+    answer="20",
+    because="20 is the mean. A large error counts far more when it is squared, so the model moves towards the 92, although "
+    "it is then wrong for all five.",
 )
 
 # %%
 import numpy as np
 
-birds = tasks.read("penguins.csv", ("species", "bill_depth_mm", "body_mass_g"), (str, str, str))
-birds = [bird for bird in birds if "NA" not in bird]
-species = np.array([name for name, _, _ in birds])
-depth, mass = np.array([[float(d), float(m)] for _, d, m in birds]).T
-for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
-    rows = species != "" if group == "all" else species == group
-    print(f"{group:10} {np.polyfit(depth[rows], mass[rows], 1)[0]:7.1f} g per mm of bill depth")
+cost = np.array([2.0, 2.0, 2.0, 2.0, 92.0])
+for guess in (2, 20, 47):
+    error = guess - cost
+    print(f"{guess:2}: mean squared error {np.mean(error**2):6.1f}, mean size {np.mean(abs(error)):4.1f}")
 
 # %% [markdown]
-# A model that is not told the species takes its effect for one of the bill ([Simpson's
-# paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x)). To tell it, the model needs more columns, and each column a
-# weight. So let us first have parts that look after their own weights.
+# By the mean size of its errors, 2 would be best. So the **loss** decides what a model learns. It is a part of its own, so that you
+# can replace it.
 
 # %% [markdown]
 # ## A layer (7 min)
 #
-# A **layer** computes the formula of the line, for any number of **units**: a unit is one column of the `kernel`, and makes one number
-# of all that go in. Rows times columns, and the bias last:
+# A **layer** has one or more **units**. Each unit is a model like the line, with a column of weights of its own. The weights of all
+# units are the `kernel`, one column for each. (The kernels of level 2 are something else.) Write what a layer computes: the matrix
+# product of rows and kernel, plus the bias.
 
 
 # %%
@@ -65,7 +58,7 @@ def affine(x, kernel, bias):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>One operator of Python stands for the matrix product: <code>@</code>.</details>
+# <details><summary>Hint</summary>Python has an operator for the matrix product: <code>@</code>.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -74,38 +67,31 @@ def affine(x, kernel, bias):
 # ```
 # </details>
 #
-# The layer makes kernel and bias when it first sees an input, because only then is their size known. From then on they are its
-# own.
+# The layer makes its kernel and bias when it sees its first input, because only then is their size known. Afterwards it keeps them.
 
 # %%
 from levels.low_level import GradientTape, Variable, constant, function, reduce_mean
 
 
 class Layer:
-    built = False
-
     def __init__(self, units):
         self.units = units
+        self.variables = []
 
     def __call__(self, x):
-        if not self.built:
-            self.kernel, self.bias = Variable(np.zeros((x.shape[1], self.units))), Variable(np.zeros((1, self.units)))
-            self.built = True
-        return affine(x, self.kernel, self.bias)
-
-    variables = property(lambda self: [self.kernel, self.bias])
+        if not self.variables:
+            # zeros are a good start for one unit; several units that start equal would stay equal
+            self.variables = [Variable(np.zeros((x.shape[1], self.units))), Variable(np.zeros((1, self.units)))]
+        return affine(x, *self.variables)
 
 
 line, layer = tasks.linear(), Layer(1)
-print(layer(line.x[:3]).numpy().ravel(), layer.kernel.shape)
-
-# %% [markdown]
-# (Zeros will do for a line. Units that start equal stay equal for ever: the layers of a net draw their weights at random.)
+print(layer(line.x[:3]).numpy().ravel(), [variable.shape for variable in layer.variables])
 
 # %% [markdown]
 # ## A loss and an optimizer (11 min)
 #
-# A **loss** says how wrong: here the mean of the squared errors. Take the difference, and multiply it by itself, number by number.
+# Our loss will be the mean of the squared errors. Write the square for each number: take the difference, and multiply it by itself.
 
 
 # %%
@@ -116,7 +102,7 @@ def squared_error(y_true, y_pred):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>First the difference; then times itself.</details>
+# <details><summary>Hint</summary>Keep the difference in a variable. Then multiply it by itself with <code>*</code>.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -126,8 +112,8 @@ def squared_error(y_true, y_pred):
 # ```
 # </details>
 #
-# An **optimizer** says what to do about it: where is `w` after one step against its gradient? You have written it before, for
-# registers. Now it is for tensors of any shape, and `w` comes last.
+# An **optimizer** says how the weights move. You wrote one for registers, `descend`. Here it works on tensors of any shape, and `w`
+# comes last.
 
 
 # %%
@@ -138,7 +124,7 @@ def descend(rate, dw, w):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary><code>rate * dw</code> is how far.</details>
+# <details><summary>Hint</summary><code>w</code> moves by <code>rate * dw</code>. In which direction?</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -147,62 +133,61 @@ def descend(rate, dw, w):
 # ```
 # </details>
 #
-# Now a training for any part that owns its variables. The step names none of them, and asks the part for its list:
+# This function trains any part that has `variables`. It names no weight, but asks the part for its list:
 
 
 # %%
-def train(layer, x, y, batches, rate):
-    def step(rows, target):
+def train(layer, task):
+    def step(x, y):
         with GradientTape() as tape:
-            loss = reduce_mean(squared_error(target, layer(rows)))
+            loss = reduce_mean(squared_error(y, layer(x)))
         for w, dw in zip(layer.variables, tape.gradient(loss, layer.variables)):
-            w.assign(descend(rate, dw, w))
+            w.assign(descend(task.learning_rate, dw, w))
         return loss
 
-    return function(step).over(constant(x), constant(y), batches).numpy()
+    return function(step).over(constant(task.x), constant(task.y), task.batches).numpy()
 
 
 for variable, start in zip(layer.variables, line.weights):
     variable.assign(constant(start))
-losses = train(layer, line.x, line.y, line.batches, line.learning_rate)
-print(f"last loss {losses[-1]:.4g} ({float(losses[-1]).hex()})")
+losses = train(layer, line)
+print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex()})")
 
 # %% [markdown]
-# Three parts, three lines of yours, and the same bits for the fourth time.
-
-# %% [markdown]
-# ## The penguins, told (5 min)
+# With three parts and three lines of yours you reach the same bits, for the fourth time.
 #
-# A species is a word. It gets a column of its own, which is 1 in the rows of its birds and else 0. Here is a layer over the depth
-# alone, and one over the depth and three such columns:
+# ## The mass of a penguin (5 min)
+#
+# Here are 270 real penguins ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). What is the mass of a
+# penguin, in kilograms, when we know its bill and its flippers? The measures are **standardised**: each has mean 0 and standard
+# deviation 1, so that their weights can be compared.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "The second layer has four weights. Which sign will that of the bill's depth have?",
-    choices=["minus, as for all penguins", "plus, as in each species", "it comes to 0"],
-    answer="plus, as in each species",
-    because="What the species does to the mass goes into the species' own weights. For the depth is left what it does within a "
-    "species.",
+    "Which of the three measures gets the largest weight?",
+    choices=["the length of the bill", "the depth of the bill", "the length of the flippers"],
+    answer="the length of the flippers",
+    because="The flippers tell most about the size of the whole bird. When they are known, the bill adds little.",
 )
 
 # %%
-told = (species[:, None] == ["Adelie", "Chinstrap", "Gentoo"]).astype(float)
-centred = depth[:, None] - 17.0  # counted from a middling bill
-every_row = np.tile(np.arange(342), (3000, 1))
-for name, x in {"not told": centred, "told the species": np.hstack([centred, told])}.items():
-    bill = Layer(1)
-    bill(x)
-    train(bill, x, mass[:, None], every_row, 0.1)
-    print(f"{name:17} {bill.kernel.numpy()[0, 0]:7.1f} g per mm of bill depth")
+penguins, layer = tasks.penguins_mass(), Layer(1)
+layer(penguins.x[:1])  # its first input, so that it has variables
+losses = train(layer, penguins)
+for name, weight in zip(penguins.names, layer.variables[0].numpy().ravel()):
+    print(f"{name:18} {weight:5.2f}")
+print(f"first loss {losses[0]:.1f}, mean of the last hundred {losses[-100:].mean():.2f}")
 
 # %% [markdown]
-# The sign has turned: a millimetre more goes with a quarter of a kilogram more. Your parts took four columns as they took two.
+# The layer took three columns as it took two. A mean squared error of about 0.16 is an error of 0.4 kg or so.
 #
-# **A good place to stop.** A part owns its variables: a layer, a loss and an optimizer, and nobody has to name a weight.
+# You can now build a model of parts, say what each part is for, and train it on data of your own.
 #
-# Next: [5 · High-level API](5_high_level.ipynb). The whole level: [04_mid_level](../04_mid_level.ipynb), with momentum and Adam, their
-# race, and data that arrives in batches.
+# **A good place to stop.** A part owns its variables: a layer, a loss and an optimizer, and no training loop has to name a weight.
+#
+# Next: [5 · High-level API](5_high_level.ipynb). The longer notebook of this level is [04_mid_level](../04_mid_level.ipynb), with other
+# optimizers and a race between them, and with data that arrives in batches.
 
 # %%
 trail.take_along()

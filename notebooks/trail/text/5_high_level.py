@@ -1,12 +1,13 @@
 # %% [markdown]
 # # Trail 5 · High-level API
 #
-# **In this notebook you write the loop inside `fit`, and look down through all five storeys.**
+# **In this notebook you write the loop inside `fit`, train a net, and lay all five levels side by side.**
 #
-# The last notebook ended with three parts, and a function `train` around them. Everybody writes that function, and nearly in the same
-# words. So it becomes the model's own.
+# Around layer, loss and optimizer, everybody writes the same training loop. So Keras makes it a part of the model, as `fit`, and when you
+# have written it yourself, you know what it does and how to change it.
 
-# %%
+# %% tags=["hide-input"]
+# setup: run me
 from course import build, figures, tasks
 from course.practice import checks, trail
 
@@ -14,56 +15,44 @@ build.watch("trail/5_high_level")
 figures.you_are_here(5)
 
 # %% [markdown]
-# ## A surprise to begin with (6 min)
+# ## A surprise to begin with (5 min)
 #
-# Here are `fit`'s four lines, and the task of the line as each level has it: instructions, launches, a tape, layers, `fit`.
-
-# %%
-import numpy as np
-
-from levels.high_level import Sequential
-from levels.mid_level import SGD, Dataset, Dense
-
-task = tasks.linear()
-model = Sequential([Dense(1)])
-model.compile(SGD(task.learning_rate), "mse")
-model.fit(Dataset.from_batches(task.x, task.y, task.batches), verbose=0)
+# You have trained the line in instructions, by launches, with a tape and with a layer. Now all levels do it once more, `fit` as well,
+# and we take the time.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "All five train on the same 8,000 batches. On which level does a step take longest?",
+    "All five take the same 8,000 steps. On which level does a step take longest?",
     choices=["1, the instructions", "2, the launches", "3, the tape", "5, `fit`"],
     answer="2, the launches",
-    because="On level 2 Python calls fourteen kernels a step. Levels 3, 4 and 5 hand the whole loop down to a compiled program, "
-    "which is that of level 1 again. Comfort costs time until a compiler buys it back.",
+    because="On level 2, Python calls fourteen kernels in each step. On levels 3, 4 and 5 a compiler makes one program of all "
+    "steps, much like that of level 1.",
 )
 
-# %%
+# %% tags=["nbval-ignore-output"]
+import timeit
+from functools import partial
+
+import numpy as np
+
 from levels import hardware, high_level, kernels, low_level, mid_level
 
-arguments = task.x, task.y, task.weights, task.batches, task.learning_rate
-for level in (hardware, kernels, low_level, mid_level, high_level):
-    fit = level.tasks.linear_regression(*arguments)
-    print(f"{level.__name__:18} last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
-
-# %% tags=["nbval-ignore-output"]
-import time
-
-for level in (hardware, kernels, low_level, mid_level, high_level):
-    began = time.perf_counter()
-    level.tasks.linear_regression(*arguments)
-    print(f"{level.__name__:18} {(time.perf_counter() - began) / 8000 * 1e6:6.2f} µs a step")
+task, levels = tasks.linear(), (hardware, kernels, low_level, mid_level, high_level)
+for level in levels:
+    train = partial(level.tasks.linear_regression, *task[:2], *task[4:7])  # x, y; weights, batches, rate
+    taken, loss = min(timeit.repeat(train, number=1, repeat=3)) / 8000, train().losses[-1]
+    print(f"{level.__name__:17} {taken * 1e6:6.2f} µs a step, last loss {loss:.4g} ({loss.hex()})")
 
 # %% [markdown]
-# Five levels, one answer. Level 2 calls each kernel from Python, and that takes most of its time. What levels 3 to 5 hide costs
-# next to nothing, because below them stands a compiler that ends in your kind of instructions.
+# They all end on the same bits. Level 2 spends its time on calls from Python. On levels 3 to 5 a compiler turns all steps into
+# instructions like yours, and most of the time here is the compiler's own.
 
 # %% [markdown]
 # ## The loop (9 min)
 #
-# An **epoch** shows the model every row once. Each step gives the mean loss over its rows, and the last batch may be shorter than the
-# others. What is the mean over all rows? Write it with `np.dot`, which multiplies two lists number by number and adds the products up.
+# An **epoch** shows the model every row once. Each step gives the mean loss of its batch, and the last batch may be shorter than the
+# others. What is the mean over all rows? Use `np.dot(losses, rows)`: it multiplies the two lists number by number, and adds up.
 
 
 # %%
@@ -74,8 +63,8 @@ def epoch_loss(losses, rows):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>A batch of 30 rows counts three times as much as one of 10: add up losses[k] · rows[k], which
-# is <code>np.dot</code>, and divide by the number of all rows.</details>
+# <details><summary>Hint</summary>A batch of 30 rows counts three times as much as one of 10. So add up losses[k] · rows[k], which
+# <code>np.dot</code> does, and divide by the number of all rows.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -84,19 +73,18 @@ def epoch_loss(losses, rows):
 # ```
 # </details>
 #
-# By hand: 30 rows with a mean of 1 and 10 rows with a mean of 4 are 70 over 40 rows, 1.75.
+# By hand: 30 rows with a mean of 1 and 10 rows with a mean of 4 make 70, and over 40 rows that is 1.75.
 
 # %%
 epoch_loss(np.array([1.0, 4.0]), [30, 10])
 
 # %% [markdown]
-# Now the loop that gave this level its idea. Up to so many epochs, and for each: tell that it begins, go through the data once,
-# tell that it ends and with which numbers, and stop if that was enough. Others decide who is told and what is enough; they are
-# given as functions:
+# Now write the loop itself. It runs at most `epochs` epochs. In each one it announces the beginning, goes through the data once,
+# announces the end, and stops if that was enough. Three functions are given:
 #
-# - `tell("on_epoch_begin", epoch)` and `tell("on_epoch_end", epoch, logs)`, with epochs counted from 0;
-# - `one_pass()` returns the numbers of an epoch, `logs`, such as {"loss": 7.0};
-# - `ended(epoch, logs)` says whether it was the last.
+# - `tell("on_epoch_begin", epoch)` and `tell("on_epoch_end", epoch, logs)` announce; epochs are counted from 0.
+# - `one_pass()` goes through the data and returns the numbers of this epoch, `logs`, for example {"loss": 7.0}.
+# - `ended(epoch, logs)` says whether this epoch was the last.
 
 
 # %%
@@ -107,9 +95,8 @@ def run_epochs(epochs, tell, one_pass, ended):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>One <code>for</code> over <code>range(epochs)</code>, and the lines above in their order. What
-# <code>one_pass()</code> returns goes to <code>tell</code>, then to <code>ended</code>; <code>break</code> leaves the
-# loop.</details>
+# <details><summary>Hint</summary>One <code>for</code> over <code>range(epochs)</code>, and inside it the calls in the order of the
+# text. <code>break</code> leaves the loop.</details>
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -123,7 +110,7 @@ def run_epochs(epochs, tell, one_pass, ended):
 # ```
 # </details>
 #
-# `print` can be told anything. So watch the bare loop, with a pass that does nothing, and an end after the second epoch:
+# Try it with `print` for `tell`, a pass that does nothing, and an end after the second epoch:
 
 # %%
 run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
@@ -131,15 +118,18 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 # %% [markdown]
 # ## A model that owns it (6 min)
 #
-# With the parts of level 4 and a compiled step, `fit` is a screen of code. Who wants to hear what happens gives a **callback**.
+# With your loop and the parts of level 4, this is a whole model with `fit`. A **callback** is a function that `fit` tells of every
+# epoch. It may also stop the training.
 
 # %%
 from levels.low_level import GradientTape, constant, function
 
 
 class Model:
+    stop = False
+
     def __init__(self, layer, optimizer, loss):
-        self.layer, self.optimizer, self.loss, self.stop = layer, optimizer, loss, False
+        self.layer, self.optimizer, self.loss = layer, optimizer, loss
 
     def step(self, x, y):
         with GradientTape() as tape:
@@ -159,71 +149,71 @@ class Model:
 
 
 # %% [markdown]
-# And here is a callback that ends the training once an epoch gains less than a thousandth:
+# This callback prints the loss of each epoch, and stops the training when it is below 10:
 
 # %%
-from levels.mid_level import MeanSquaredError
+from levels.mid_level import SGD, Dataset, Dense, MeanSquaredError
 
-dense, heard = Dense(1, dtype="float64"), []
+dense = Dense(1, dtype="float64")
 dense.build((2,))
-dense.set_weights(task.weights)
 model = Model(dense, SGD(task.learning_rate), MeanSquaredError())
 
 
 def listen(event, epoch, logs=None):
-    if logs:
-        heard.append(logs["loss"])
-        model.stop = len(heard) > 1 and heard[-1] > 0.999 * heard[-2]
+    if event == "on_epoch_end":
+        print(f"epoch {epoch}: loss {logs['loss']:.4g}")
+        model.stop = logs["loss"] < 10.0
 
 
 model.fit(task.x, task.y, task.batches[:40], 200, listen)
-print(len(heard), "epochs of 200, loss", *(f"{loss:.3f}" for loss in (heard[0], heard[1], heard[-1])))
-print("w", dense.kernel.numpy().ravel().round(2), " b", dense.bias.numpy().ravel().round(2))
 
 # %% [markdown]
-# ## A net, in four lines (2 min)
+# ## A net (3 min)
 #
-# The house stands. Its second task is two rings of points, which no line can tell apart. A net of three layers can, and it is the
-# same four lines:
+# With `fit`, a net takes no more code than the line. Now the points lie in two rings, and the answer y is 0 for the inner and 1 for the
+# outer ring. No straight line can part them. Three layers can:
 
 # %%
+from levels.high_level import Sequential
+
 rings = tasks.rings()
 net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
 net.build(rings.x.shape, "float64")
 net.set_weights(rings.weights)
 net.compile(SGD(rings.learning_rate), "binary_crossentropy")
 net.fit(Dataset.from_batches(rings.x, rings.y, rings.batches), verbose=0)
-right = ((net.predict(rings.x_test) > 0.5) == rings.y_test).mean()
-print(f"{len(rings.batches):,} steps, {right:.1%} of the test points right")
-
-# %%
 figures.classifier(rings, high_level.tasks.Fit(net.history.losses, net.get_weights(), net.predict))
+
+# %% [markdown]
+# A **relu** keeps a positive number and makes a negative one 0. A **sigmoid** turns any number into a probability p between 0 and 1. The
+# **binary cross-entropy** is the mean of -log p where y is 1, and of -log(1 - p) where y is 0: it costs most to be sure and wrong.
+#
+# On the left, grey is the loss of each batch, and blue the mean of 200 batches. On the right are points that the net has never seen:
+# blue circles for y = 0, orange triangles for y = 1. The area behind them has the colour of the net's answer. The rings overlap, so
+# even the best circle is wrong for one point in twenty.
 
 # %% [markdown]
 # ## The five side by side (8 min)
 #
-# Here are both tasks as each level has them. The upper levels stand above the lower ones, as in the house. The rows are the five
-# parts of a step; on level 5 one line, the call of `fit`, does the work of four. A click on *Two rings* shows the net, and **a
-# click on the names of two levels lays these two side by side**. (Levels that go op by op take the last steps only, from where
-# level 1 has come by then.)
+# Here are both models on all five levels. The rows are the parts of a step; on level 5 the one call of `fit` does the work of four.
+# Click on *Two rings* to see the net, and **click on the names of two levels to lay these two side by side**. (The slow ones take only
+# the last steps.)
 
 # %%
 from course import compare
 
-levels = hardware, kernels, low_level, mid_level, high_level
 line = compare.measure(task, *(level.tasks.linear_regression for level in levels), last=500, repeats=1)
 net = compare.measure(rings, *(level.tasks.dnn_classifier for level in levels), last=20, repeats=1)
 compare.side_by_side(line, net)
 
 # %% [markdown]
-# You can say it in four lines, and you know what each level beneath does with them.
+# You can now train a model with a few lines of `fit`, and say what each level beneath does with them. You have written a piece of each.
 #
-# **A good place to stop.** The training loop is owned too: `fit` goes down through layers, a tape, kernels and instructions, and each
-# of them you have written once.
+# **A good place to stop.** The model owns the training loop: `fit` goes down through layers, a tape and kernels to instructions.
 #
-# That was the trail. The five notebooks of the course take it again, slower: each an evening of ninety minutes, and in the end
-# the package `levels` is built from what you wrote. Begin with [01_hardware](../01_hardware.ipynb): what you wrote on the trail
-# stands there already. Of this level: [05_high_level](../05_high_level.ipynb).
+# That was the trail. The five notebooks of the course go the same way more slowly, in about two hours each, and build all of `levels`.
+# Begin with [01_hardware](../01_hardware.ipynb), where you find what you wrote on the trail. The longer notebook of this level is
+# [05_high_level](../05_high_level.ipynb).
 
 # %%
 trail.take_along()

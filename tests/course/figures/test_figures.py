@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, PathPatch
 
-from course import figures
+from course import figures, tasks
 from course.figures import matrices, memory, picture, tape
 from course.figures.tape import tape_of_numbers
 
@@ -379,3 +379,13 @@ def test_the_best_epoch_and_the_end_are_marked():
     assert [line.get_xdata()[0] for line in axes.lines[2:]] == [2, 2, 4]  # the point, best, stop
     picture = figures.by_heart(history, 1, 2)
     assert "lowest after epoch 2" in picture.text and picture.text.endswith("at epoch 4.")
+
+
+def test_before_and_after_shows_that_the_model_has_learned():
+    task = tasks.linear()
+    w, b, losses = np.array([[2.0], [-3.0]]), np.array([[3.0]]), np.geomspace(171.0, 9.0, 8000)
+    left, right = axes_of(figures.before_and_after, task, losses, w, b)
+    assert left.get_ylabel() == "loss" and [line.get_label() for line in right.lines][1:] == ["before", "after"]
+    _, before, after = (np.abs(line.get_ydata() - line.get_xdata()).max() for line in right.lines)
+    assert after < 10 < before, "y = 2·x1 - 3·x2 + 3 and noise"
+    assert "from 171.0 to 9 in 8,000 steps" in figures.before_and_after(task, losses, w, b).text

@@ -57,7 +57,7 @@ def run(root, name, first, last):
 @pytest.mark.parametrize(
     "name, stop",
     [
-        ("trail/1_hardware", "program = a.assemble()"),
+        ("trail/1_hardware", "program = write_program()"),
         ("trail/3_low_level", "hand_on)[w]"),
         ("04_mid_level", "#| export data"),
     ],
