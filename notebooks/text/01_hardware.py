@@ -68,7 +68,8 @@ print("start: w", task.weights[0].ravel().round(3), " b", task.weights[1].ravel(
 figures.scatter_inputs(task)
 
 # %% [markdown]
-# Guess two weights, w1 and w2, and a bias b. Then repeat this **step** many times:
+# Guess two weights, w1 and w2, and a bias b. Then repeat this **step** many times. The method is called **stochastic
+# gradient descent** (SGD):
 #
 # ```
 # take ten rows                 a batch
@@ -79,12 +80,12 @@ figures.scatter_inputs(task)
 #                               the learning rate says how far
 # ```
 #
-# We begin with the sum. A cell whose first line is `#| export NAME` goes into the file `levels/hardware/NAME.py`, which
-# all higher levels use. The last cell of this notebook writes these files.
+# We begin with the sum of products that is in `z`. A cell whose first line is `#| export NAME` goes into the file
+# `levels/hardware/NAME.py`, which all higher levels use. The last cell of this notebook writes these files.
 
 # %%
 #| export formulas
-"""Formulas of the course's arithmetic: one source, for Python's floats now and in programs later."""
+"""Formulas of the course's arithmetic. Each is written once, for Python's floats and for programs."""
 
 
 def dot(p, q):
@@ -96,7 +97,7 @@ def dot(p, q):
 
 
 # %%
-ten = task.batches[0]  # the numbers of ten rows
+ten = task.batches[0]  # which ten rows: their row numbers
 
 
 def errors_of(w, b):
@@ -113,10 +114,10 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # %% [markdown]
 # ### Your turn: the slope
 #
-# In which direction does the loss fall? One of n rows has the share e·e/n of the loss. If e grows by a tiny amount,
-# this share grows by `de` = 2·e/n times that amount. This factor is the **slope** of the loss with respect to e. If w1
-# grows by a tiny amount, e grows by x1 times that amount. When one change causes the next, their slopes are multiplied.
-# This is the **chain rule**:
+# In which direction does the loss fall? The loss is a mean over n rows, so each row adds e·e/n to it. If e grows by a
+# tiny amount, the loss grows by `de` = 2·e/n times that amount. This factor is the **slope** of the loss with respect
+# to e. If w1 grows by a tiny amount, e grows by x1 times that amount. When one change causes the next, their slopes are
+# multiplied. This is the **chain rule**:
 #
 # ```
 # w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
@@ -126,8 +127,8 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # So one row adds x1·de to the slope for w1, x2·de to the slope for w2, and de to the slope for b, because e grows
 # exactly as b does.
 #
-# Write `de` as `g·e + g·e`, with g = 1/n. (The form 2·e/n would sometimes round to another last digit. All five levels
-# use the first form, so that their numbers can be compared exactly.)
+# Write `de` as `g·e + g·e`, with g = 1/n. (All five levels use this form. The form 2·e/n would sometimes round to
+# another last digit.)
 
 
 # %%
@@ -150,7 +151,8 @@ def line_slopes(error, row, g):
 # ```
 # </details>
 #
-# Compare with a result by hand. For an error of 2 among ten rows, `de` is 0.4. With inputs 1 and 5:
+# Compare with a result by hand. For an error of 2 among ten rows, `de` is 0.4. With inputs 1 and 5, the slopes are 0.4
+# and 2:
 
 # %%
 print(line_slopes(2.0, [1.0, 5.0], 0.1))
@@ -169,8 +171,8 @@ print(f"gradient {slope:.4f}   nudged {(up - down) / 2e-6:.4f}")
 
 # %% [markdown]
 # The formula and the nudge agree. The complete training in plain Python is in `course/reference.py`. It is the course's
-# **arithmetic of record**: every level is compared with its numbers. It takes 8,000 steps. That is 200 passes through
-# the data, called **epochs**.
+# **arithmetic of record**: every level is compared with its numbers. From the weights printed above, it takes 8,000
+# steps. That is 200 passes through the data, called **epochs**.
 
 # %%
 from course import reference
@@ -181,11 +183,12 @@ w, b = map(np.array, record_weights)
 print(f"w {w[0, 0]:.4f}, {w[1, 0]:.4f}   b {b[0, 0]:.4f}")
 
 # %% [markdown]
-# The weights are nearly 2, -3 and 3. The loss cannot fall to 0: the mean square of the noise is 2·2 = 4, and in the
-# last ten rows it is 9.
+# The weights are nearly 2, -3 and 3. The loss cannot fall to 0: the mean square of the noise is 2·2 = 4 over all rows,
+# and by chance 9 in the last ten.
 #
-# Now watch the model learn. On the left is the loss of each batch, and in blue the mean of fifty. On the right are the
-# test rows. **R²** is the share of the variation of y that the line explains; 1 is all of it.
+# Now watch the model learn. On the left is the loss of each batch, in grey, and the mean of fifty batches, in blue. On
+# the right is the prediction for each test row. **R²** is the share of the variation of y that the line explains; 1 is
+# all of it.
 
 # %%
 from types import SimpleNamespace
@@ -198,9 +201,9 @@ figures.regression(task, SimpleNamespace(losses=record, predict=lambda rows: row
 # %% [markdown]
 # ## One instruction (14 min)
 #
-# A processor's instructions know nothing of lists or loops. A **register** holds one number inside the processor. An
+# A processor has no instruction for a list or a loop. A **register** holds one number inside the processor. An
 # **address** is a place in memory. A program **loads** a number from memory into a register, does **arithmetic** on
-# registers, and **stores** a register back to memory. It can also jump.
+# registers, and **stores** a register back to memory. It can also jump to another instruction.
 #
 # Here is a program in the language of [LLVM](https://llvm.org/docs/LangRef.html), the compiler behind Clang, Rust and
 # numba. Names begin with `%`. A `double` is a float64, and a `ptr` is an address. The program returns nothing (`void`),
@@ -241,8 +244,8 @@ y
 
 # %% [markdown]
 # Nine, computed by your own program. Nobody wants to write such text by hand. So we write an **assembler**: Python
-# functions that each write a line. Its central idea is the `Register`, a Python object that stands for a number. The
-# real register *will hold* this number when the program runs:
+# functions that each write a line. Its central idea is the `Register`. This Python object stands for a number that a
+# register of the processor *will hold* when the program runs:
 
 # %%
 lines = []  # the program so far
@@ -271,9 +274,9 @@ print("\n".join(lines))
 lines.clear()
 
 # %% [markdown]
-# Multiplying multiplied nothing: it wrote the instruction that will multiply. Next, `load` and `store` take a place in
-# the array, counted from 0. The instruction `getelementptr` computes the address of that place, and `i64` is a 64-bit
-# whole number. `run` puts a frame around the lines and runs them. In the frame, the beginning of the program is named
+# The `*` multiplied nothing. It wrote the instruction that will multiply. Next, `load` and `store` take a place in the
+# array, counted from 0. The instruction `getelementptr` computes the address of that place, and `i64` is a 64-bit whole
+# number. `run` puts a frame around the lines and runs them. In the frame, the beginning of the program is named
 # `entry`.
 
 
@@ -309,13 +312,13 @@ y
 # %% [markdown]
 # ### Your turn: an instruction
 #
-# Twelve is right. The four zeros are the subject of the next section. First, an error is z - y, and we cannot subtract
-# yet. LLVM's instruction is called `fsub`. **Write the function that subtracts.** The first of the two cells below only
-# begins the file into which your function goes.
+# Twelve is right. The four zeros are the subject of the next section. Before that we need to subtract, because an error
+# is z - y. LLVM's instruction is called `fsub`. **Write the function that subtracts.** The first cell below begins the
+# file into which your function goes.
 
 # %%
 #| export values
-"""A value is a register that will hold a number: its operators write instructions."""
+"""A value stands for a number that a register will hold. Its operators write instructions."""
 
 import numbers
 
@@ -355,8 +358,8 @@ z
 # %% [markdown]
 # ## A loop (8 min)
 #
-# The program above ran once, so it computed only the first of five numbers. It needs a loop. In LLVM's language a loop
-# consists of blocks, and of jumps between them. A block begins with a name, and a jump goes to such a name:
+# The program above ran once, so it computed only the first of five numbers. It needs a loop. In LLVM's language, a loop
+# is a set of blocks with jumps between them. A block begins with a name, and a jump goes to such a name:
 #
 # ```
 # entry ──► test ──(i < n)──► body ──► back to test, with i + 1
@@ -365,8 +368,8 @@ z
 # ```
 #
 # `icmp slt` tests whether i < n, and `br` jumps. `phi` chooses a number by the block from which the jump came: 0 after
-# `entry`, `%next` after `body`. The body itself is written in a `with` block, by the code that uses the loop. Python's
-# `contextmanager` runs our function up to its `yield`, then the `with` block, and then the rest of the function.
+# `entry`, `%next` after `body`. The body is whatever you write in a `with` block. Python's `contextmanager` runs our
+# function up to its `yield`, then the `with` block, and then the rest of the function.
 
 # %%
 from contextlib import contextmanager
@@ -429,8 +432,8 @@ def flat(row, width, column):
 print(flat(1, 3, 2))  # x[1, 2]
 
 # %% [markdown]
-# Now there is trouble. Two arrays of five numbers lie in one block of memory, `y` before `x`. By mistake the loop
-# counts to 6 instead of 5, so it writes one number too many:
+# Two arrays of five numbers lie in one block of memory, `y` before `x`. By mistake the loop counts to 6 instead of 5,
+# so it writes one number too many:
 
 # %%
 memory = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 4.0, 5.0, 6.0, 7.0])
@@ -442,14 +445,14 @@ run(x, y)
 print("y", y, " x", x)
 
 # %% [markdown]
-# `x` began with 3. Nothing complained, and the number is gone: a wrong answer without a word. With 6,000,000 instead of
-# 6, this notebook would have crashed. So the assembler must know how large each array is.
+# `x` began with 3. That number is gone, and no error was raised. With 6,000,000 instead of 6, this notebook would have
+# crashed. So the assembler must know how large each array is.
 
 # %% [markdown]
 # ## Buffers that know their end (3 min)
 #
-# While the program is written, we already know how far a loop counts. So if an array knows its size, the assembler can
-# refuse the mistake before anything runs. Let an `Array` carry its size, and let an `Index` carry its `extent`: the
+# When we write the program, we already know how far a loop counts. If we also know the size of the array, the assembler
+# can refuse the mistake before anything runs. Let an `Array` carry its size, and let an `Index` carry its `extent`: the
 # number that it always stays below.
 
 
@@ -471,7 +474,7 @@ def address_of(array, i):
 
 
 # %% [markdown]
-# First a loop that counts to 5, then one that counts to 6:
+# Here are the loop to 5 and the loop to 6:
 
 # %%
 y = Array("y", 5)
@@ -489,9 +492,9 @@ except IndexError as error:
 # ## The assembler in full (53 min, optional)
 #
 # This section builds the real assembler. Its idea is the one that you have seen: each call *writes* lines. Most of its
-# code is there to check what it is given. **Run these cells and go on with the next section.** You need not read them
-# now. (To run them at once, select the heading of the next section, and choose *Run All Above Selected Cell* in
-# JupyterLab's menu *Run*.)
+# code checks the arguments of a call. **Run these cells and go on with the next section.** You need not read them now.
+# (To run them at once, select the heading of the next section, and choose *Run All Above Selected Cell* in JupyterLab's
+# menu *Run*.)
 #
 # ### Memory
 #
@@ -676,7 +679,7 @@ def pool(**counts):
 # ### Values
 #
 # The `Register` from above becomes a `Value`. `arithmetic` and `_comparison` write one instruction each. `_operator`
-# makes two methods of such a function, for `v + 1.0` and for `1.0 + v`.
+# turns such a function into two methods, one for `v + 1.0` and one for `1.0 + v`.
 
 
 # %%
@@ -848,7 +851,8 @@ class _Sum:
 
 
 # %% [markdown]
-# LLVM has instructions with a name, such as the square root. These functions work on Python's numbers, too.
+# LLVM writes some operations, such as the square root, as calls of functions. The functions below work on Python's
+# numbers, too.
 
 
 # %%
@@ -1238,8 +1242,8 @@ here = cpu.put(np.arange(3.0))
 print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 
 # %% [markdown]
-# The real assembler is yours with named arrays and checks. A register is now called a `Value`. This is all that you
-# need of it:
+# The real assembler works like the small one above, and adds named arrays and checks. A `Register` is now called a
+# `Value`. This is all that you need:
 #
 # | in Python | in the program |
 # |---|---|
@@ -1275,8 +1279,8 @@ with a.loop("rows") as i:
     print("\n".join(a.lines[-4:]))
 
 # %% [markdown]
-# The product and the sum are yours. (`%word.x` is the address at which x begins.) On numbers `flat` computed, and on
-# registers it writes.
+# The `mul` and the `add` come from your `flat`. (`%word.x` is the address at which x begins.) Given numbers, `flat`
+# computes. Given registers, it writes instructions.
 #
 # A column that does not exist is refused while the program is written, and an array that is too short is refused at the
 # call:
@@ -1322,8 +1326,8 @@ loss_of_a_batch = a.assemble()
 print("\n".join(loss_of_a_batch.text.split("\n")[-18:-13]))
 
 # %% [markdown]
-# The output shows what the end of the loop wrote: a product, and for `+=` a load, an addition and a store. Now we hand
-# over the memory and call it:
+# The output shows what the end of the loop wrote: your subtraction, a product, and for `+=` a load, an addition and a
+# store. Now we hand over the memory and call it:
 
 # %%
 x, y, w, b = map(cpu.put, (task.x, task.y, *task.weights))
@@ -1332,13 +1336,12 @@ loss_of_a_batch(x=x, y=y, w=w, b=b, picked=cpu.put(ten), out=answer)
 print("equal to the record's first loss:", answer.numpy()[0] == record[0])
 
 # %% [markdown]
-# They are equal to the last bit. The Python function `dot` ran while the program was *written*. The machine sees no
-# `dot` and no call, only products and sums.
+# The two losses are equal to the last bit. The Python function `dot` ran while the program was *written*. The machine
+# sees no `dot` and no call, only products and sums.
 #
 # ### Your turn: the update
 #
-# One piece is missing: the update at the end of a step. A weight moves against its slope, and the learning rate says
-# how far.
+# One piece is missing: the update at the end of a step.
 
 
 # %%
@@ -1373,7 +1376,7 @@ print(descend(1.0, 2.0, 0.5))
 # 3. The rows of the batch add to these sums, through your `line_slopes`.
 # 4. Then the weights move, through your `descend`.
 #
-# (`a.lanes` is 1 here. `functools.cache` keeps each program for the next call.)
+# (`a.lanes` is 1 here; the section *Lanes* explains it. `functools.cache` keeps each program for the next call.)
 #
 # **The marks `# model`, `# forward`, `# loss`, `# backward` and `# update` are in the code of every level**, so that
 # the levels can be laid side by side.
@@ -1536,8 +1539,8 @@ print(f"the last loss: {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 #
 # **Why does the last bit matter?** A test with a tolerance lets small mistakes pass; a test for equal bits does not. So
 # on all five levels you can swap any part, and one comparison tells whether the result is the same. Where bits differ,
-# there is a cause that one can name: another order of operations, a fused multiply-add, which rounds once instead of
-# twice, or vectors of another width, which split a sum into other parts.
+# there is a cause that one can name. The operations have another order. Or a product and a sum are **fused** into one
+# instruction, which rounds once instead of twice. Or a sum is split into other parts.
 #
 # The same function works on real data, 342 penguins near Palmer Station, Antarctica
 # ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this
@@ -1572,7 +1575,7 @@ print(host_lanes(), "lanes here")
 # %% [markdown]
 # The assembler uses them: `a.loop("batch", a.lanes)` works on one row in each lane. A sum then has one part per lane,
 # and `total()` adds the parts. That is another order, so it gives other last bits. Therefore a float64 program has one
-# lane and keeps the order of the record, and a float32 program has all the lanes that there are:
+# lane and keeps the order of the record, and a float32 program uses all lanes:
 
 # %%
 x, y, *start = (array.astype("f4") for array in (task.x, task.y, *task.weights))
@@ -1580,7 +1583,7 @@ single = linear_regression(x, y, start, task.batches, task.learning_rate)
 print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]:.3f}")
 
 # %% [markdown]
-# The two agree to these three decimals. How much time lanes save is measured below.
+# The two agree to these three decimals.
 
 # %% [markdown]
 # ## exp and log (14 min, optional)
@@ -1728,15 +1731,15 @@ print(f"{exp(1.0):.10f} {log(exp(1.0)):.10f}")
 # ## A net (16 min)
 #
 # Here are two rings of points, one inside the other. No straight line separates them, but a small deep neural network
-# (DNN) does. It has three **dense layers**. Each consists of several lines side by side, called its **units**:
+# (DNN) nearly does. It has three **dense layers**. Each consists of several lines side by side, called its **units**:
 #
 # ```
 # row ──► 4 units, relu ──► 8 units, relu ──► 1 unit, sigmoid ──► p
 # ```
 #
 # A **relu** keeps a positive number and turns any other into 0. The **sigmoid** turns the last number into a
-# probability p. The loss is the **binary cross-entropy**: the mean of `-log p` over rows with y = 1, and of
-# `-log(1 - p)` over rows with y = 0.
+# probability p. The loss is the **binary cross-entropy**: each row counts `-log p` if y = 1 and `-log(1 - p)` if y = 0,
+# and the loss is the mean over all rows.
 
 # %%
 rings = tasks.rings()
@@ -1744,8 +1747,8 @@ figures.classes(rings)
 
 # %% [markdown]
 # A relu chooses, but a program has no `if`. `select(condition, x, y)` writes an instruction that takes x where the
-# condition holds, and else y. On Python's numbers it chooses at once. So these functions can compute, and they can
-# write:
+# condition holds, and else y. On Python's numbers it chooses at once. So the functions below compute with numbers, and
+# write instructions for values:
 
 
 # %%
@@ -1784,8 +1787,8 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 #   slope at h[k]:  d[0]·w[k][0] + d[1]·w[k][1] + d[2]·w[k][2]
 # ```
 #
-# But if relu made the output 0, a tiny change before it changes nothing, so there the slope is 0. Use `dot` and
-# `select`. Let `dot` add in its own order, j = 0 first.
+# But if relu made the output 0, a tiny change before it changes nothing, so there the slope is 0. Use `select`, and
+# `dot`, which adds in the right order: j = 0 first.
 
 
 # %%
@@ -1815,8 +1818,8 @@ print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))
 
 # %% [markdown]
 # The way back begins at the loss. It uses `c`, which is p **clipped**: kept away from 0 and 1, where a logarithm would
-# be infinite. Each line multiplies by one more slope. That of log c is 1/c, and that of log(1-c) is -1/(1-c). Here `g`
-# is -1/n.
+# be infinite. Each row of this table multiplies by one more slope. The slope of log c is 1/c, and the slope of log(1-c)
+# is -1/(1-c). Here `g` is -1/n.
 #
 # | forward | its slope | code |
 # |---|---|---|
@@ -1844,7 +1847,8 @@ dz = _slope_at_z(answer, p, _clipped(p), -1.0)
 print(f"slope at z {dz:.4f}   probability minus answer {p - answer:.4f}")
 
 # %% [markdown]
-# Multiplied, the three slopes give `p - y`, as in books. The record keeps all three, because they round in another way.
+# The product of the three slopes is `p - y`, as in textbooks. The record multiplies all three, because `p - y` would
+# round differently.
 #
 # From there the slopes go back through your `through_relu`. The slope for a weight is its input times the slope at its
 # unit:
@@ -1861,8 +1865,7 @@ def _add_slopes(dw, db, inputs, d):
 
 
 # %% [markdown]
-# The net's program is the line's with six arrays of weights. It is long, and you may skip it: it stands beside plain
-# Python below.
+# The net's program is like the line's, but has six arrays of weights. You may skip it; it comes again below.
 
 # %% tags=["hide-input"]
 #| export tasks
@@ -1905,7 +1908,7 @@ def net_program(dtype, shapes, lanes=None):
 
 
 # %% [markdown]
-# The task calls it in the same way as the line's:
+# The task takes two lines again:
 
 
 # %%
@@ -1946,9 +1949,10 @@ print(f"last loss {ring_fit.losses[-1]:.4g} ({ring_fit.losses[-1].hex()})")
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# Nearly all points are right. The rings overlap a little, so the best circle does hardly better.
+# The net is right on 94.5% of the test points. The rings overlap a little, so even the best circle gets only 95%.
 #
-# The same net tells female from male penguins. A row is the truth, and a column is what the net says.
+# The same net tells female from male penguins. The rows of the table are the true answers, and the columns are the
+# net's.
 
 # %%
 sex = tasks.penguins_sex()
@@ -2061,8 +2065,8 @@ print(f"predicted   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs per step")
 print(f"measured    {1e6 * compare.step_time(line, task):.4f} µs")
 
 # %% [markdown]
-# The two are of the same size, but need not be equal: these rows come from a cache, which is quicker than memory, and
-# each operation on a weight's way to its next value waits for the one before.
+# The two are of the same size, but need not be equal. These rows come from a cache, which is quicker than memory. And
+# many operations must wait for the result of another one.
 #
 # Does a larger batch help?
 
@@ -2087,7 +2091,7 @@ for lanes, dtype in {"one lane": "f8", "all lanes": "f4"}.items():
 # With lanes, a row costs less in a larger batch.
 #
 # The higher levels will call many small programs in each step. **What would that cost?** Move the sliders with the
-# mouse, or with Tab and the arrow keys. On the left the dot is the step, below its roof.
+# mouse, or with Tab and the arrow keys. On the left, the dot is the step, and the grey line is the roofline.
 
 # %% tags=["hide-input", "nbval-ignore-output"]
 # the figure with two sliders: run me
@@ -2109,15 +2113,15 @@ widgets.explore(
 )
 
 # %% [markdown]
-# With fifty launches and a batch of a hundred, nearly all the time goes into calling. Large batches hide this cost. So
-# does one large program, and on level 3 a compiler will write one.
+# With fifty launches and a batch of a hundred, nearly all the time goes into calling. In a large batch, this cost
+# matters less. One large program avoids it, and on level 3 a compiler will write one.
 
 # %% [markdown]
 # ## Side by side with plain Python (6 min)
 #
 # Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* to see the net, and on
-# **"5 more lines"** to see what a line calls. In plain Python each operation on two numbers counts as a **launch** of
-# 24 bytes. (Level 1's time includes the checks of the call, so a step takes longer than above.)
+# **"5 more lines"** to see what a line calls. In plain Python, each operation counts as a **launch** that moves three
+# numbers, 24 bytes. (Level 1's times include the checks of the call, so they are longer than above.)
 
 # %%
 line = compare.measure(task, reference.linear_regression, linear_regression, last=1000)
@@ -2125,8 +2129,8 @@ net = compare.measure(rings, reference.dnn_classifier, dnn_classifier, last=20, 
 compare.side_by_side(line, net)
 
 # %% [markdown]
-# The formulas are the same. Plain Python computes each line for each row. Level 1 runs each line once, to write the
-# instructions down.
+# The formulas are the same. Plain Python runs each line of code for each row. Level 1 runs each of its lines once, to
+# write the instructions down.
 #
 # **How others spell it.** From notebook 03 on, programs for TensorFlow and PyTorch run on what you build here:
 #
@@ -2145,10 +2149,10 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # ## Exercises (45 min, optional)
 #
-# Each exercise begins with a stub. Replace its `...`, run the cell, and read what the check says. It names the first
-# case that fails, what your function returned, what was expected and, if it can tell, the likely mistake. The inputs
-# are drawn at random, so an answer that is right only for some of them does not pass. `python3 -m course progress`
-# shows what you have solved.
+# Each exercise begins with a stub. Replace its `...`, run the cell, and read what the check says. The check names the
+# first case that fails, what your function returned and what was expected. If it can, it also names the likely mistake.
+# The inputs are drawn at random, so an answer that is right only for some of them does not pass.
+# `python3 -m course progress` shows what you have solved.
 #
 # You may start here at any time, without running the notebook above: `begin` takes what is missing from the built
 # level. (Exercises 01-1 and 01-3 are in `more/`.)
@@ -2235,8 +2239,8 @@ def highest_rate(x):
 exercises.check("01-5", highest_rate)
 
 # %% [markdown]
-# With two inputs and a bias the same holds along each direction, and the steepest direction decides. That is why inputs
-# are standardised, as those of the penguins are: mean 0 and mean square 1.
+# With two inputs and a bias, each direction has such a highest rate, and the steepest direction has the lowest. That is
+# why inputs are standardised, as those of the penguins are: mean 0 and mean square 1.
 #
 # ### Without a check
 #

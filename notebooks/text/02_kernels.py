@@ -3,9 +3,9 @@
 #
 # **In this notebook you fill a table of small compiled programs, and train a model by calling them by name.**
 #
-# A framework does not say "add these numbers with this loop". It says `"add"`, and looks up the program that does
-# this on the device at hand. In the picture of the house, kernels are the clay: they lie on level 1's ground, and
-# level 3's bricks are made of them.
+# A framework calls an addition by its name, `"add"`. Under this name it finds the program that adds on the device at
+# hand. In the picture of the house, kernels are the clay: they lie on level 1's ground, and level 3's bricks are made
+# of them.
 #
 # You need four terms from level 1:
 #
@@ -83,18 +83,18 @@ print(f"Python {slow * 1e6:.0f} µs, numba {fast * 1e6:.0f} µs: {slow / fast:.0
 print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} ms")
 
 # %% [markdown]
-# The first call took thousands of times as long as the later ones, because it compiled the function. So a framework
-# keeps what it has compiled. The danger is a **stale** kernel: you change a function, and the old program still runs.
-# (This can happen with numba's own cache, which looks only at the file that holds the function.) We keep each program
-# under a **hash**, a short fingerprint of everything that the program was made from. Changed code has another hash,
-# so it is compiled again.
+# The first call took many thousands of times as long as the later ones, because it compiled the function. So a
+# framework keeps what it has compiled. The danger is a **stale** kernel: you change a function, and the old program
+# still runs. (This can happen with numba's own cache, which looks only at the file that holds the function.) We keep
+# each program under a **hash**, a short fingerprint of everything that the program was made from. Changed code has
+# another hash, so it is compiled again.
 #
 # `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or finds the program that was kept. It
 # comes from `levels/support`, which holds plumbing that no section teaches. ([more/02_cache](more/02_cache.ipynb)
 # explains it.)
 
 # %%
-from levels.support.compiled import STANDS, compile_cpu, for_types
+from levels.support.compiled import STANDS, compile_cpu, for_types  # two of them are for later sections
 
 # %% [markdown]
 # ## A name and a table (7 min)
@@ -215,9 +215,10 @@ launched, alone = timed(lambda: launch("twice", out, three)), timed(lambda: prog
 print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e6:.2f} µs")
 
 # %% [markdown]
-# There are two troubles. First, each launch searches for its program anew, and computes a hash every time. Second,
-# `launch` trusts its caller: it would write three numbers into an `out` that has room for two. But the op, the shapes
-# and the dtypes alone decide which program runs and which `out` is right. So both questions can be answered once.
+# Two things are wrong. First, each launch searches for its program anew, and computes a hash every time. Second,
+# `launch` does not check `out`: with room for only two numbers, the third result would be lost. The op, the shapes and
+# the dtypes alone decide which program runs and which `out` is right. So for each combination of them, one search and
+# one check of the shapes are enough.
 #
 # ## A plan, made once (2 min)
 #
@@ -296,10 +297,10 @@ class Plan:
 
 # %% [markdown]
 # The planner of an op decides the shape of the result and the loop that computes it. Two helpers do the rest.
-# `lowered(function, x)` returns a compiler for arrays like `x` that has not been called yet. `make` builds a Plan
-# from the result's shape and dtype, the inputs, and such a compiler. Some loops want to see an array in another
-# shape, for example a matrix as one long row. `views` lists these shapes: first for the result, then for each input.
-# `for_types`, of `levels/support`, looks up once what was compiled for these types, so that no call has to.
+# `lowered(function, x)` returns a compiler: when it is called, later, it compiles the function for arrays like `x`.
+# `make` builds a Plan from the result's shape and dtype, the inputs, and such a compiler. Some loops need an array in
+# another shape, for example a matrix as one long row. `views` lists these shapes: first for the result, then for each
+# input. `for_types`, of `levels/support`, looks up once what was compiled for these types, so that no call has to.
 
 # %%
 #| export registry
@@ -457,8 +458,9 @@ def planned(op, reads, attrs):
 # ```
 # </details>
 #
-# Now `launch` again, with plans. The plan refuses a wrong `out`, because it knows what the result must be. An op of
-# `UPDATES`, such as the update of a weight, overwrites its `out`. So such an op also reads `out`, as its first input.
+# Now `launch` again, with plans. The plan refuses a wrong `out`, because it holds the Spec of the result. An op of
+# `UPDATES`, such as the update of a weight, computes its new `out` from the old one. So such an op also reads `out`, as
+# its first input.
 
 
 # %%
@@ -572,8 +574,8 @@ KINDS["cpu"].nest = nest
 print("\n".join(nest({"out": "i", "x0": "i", "x1": "0"}, "out[i] = add(x0[i], x1[0])")))
 
 # %% [markdown]
-# Now the line itself. It takes each input at its place and hands these numbers to the scalar function. After them
-# come the op's `numbers`, such as a rate, in the dtype of the arrays.
+# Now the line itself. It reads one number of each input, at its place, and calls the scalar function with these
+# numbers. After them come the op's own `numbers`, such as a rate, converted to the dtype of the arrays.
 
 
 # %%
@@ -716,17 +718,18 @@ STANDS[log] = LOG.get
 STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 STANDS[rint] = lambda dtype: lambda x: np.rint(x)
 STANDS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
-STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
+STANDS[scaled] = lambda dtype: _in_halves
+# the n for which x lies between √½·2ⁿ and √2·2ⁿ
 STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
 # %% [markdown]
 # ## An op in one line (8 min)
 #
-# `scalar("add")` makes an op of a scalar function: the op goes into the table, and its loop is written and compiled
-# for each pair of shapes that it meets. Here are eight ops, one per line. `takes="fi"` means that an op takes floats
-# and integers. `spread` belongs to the gradients of sums and means. `broadcast_to` leaves each number as it is,
-# because the loop around it does the work. `sgd` is the update of gradient descent: it overwrites the weight that it
-# reads.
+# `scalar("add")` makes an op of a scalar function. The op goes into the table, and its loop is written and compiled
+# when it is first launched on arrays of some shapes. Here are eight ops, one per line. `takes="fi"` means that an op
+# takes floats and integers. `spread` belongs to the gradients of sums and means. `broadcast_to` leaves each number as
+# it is, because the loop around it does the work. `sgd` is the update of gradient descent: it overwrites the weight
+# that it reads.
 
 
 # %%
@@ -736,7 +739,7 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # its share, to each of x
+scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # each x gets its share of dy
 scalar("broadcast_to", takes="fi")(lambda x: x)
 scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
@@ -770,8 +773,8 @@ def relu_grad(dy, y):
 # ```
 # </details>
 #
-# Now relu and its gradient; sigmoid, which turns any number into a probability; and clip, which keeps a probability
-# away from 0 and 1, where a log would be infinite:
+# The next cell adds relu and its gradient. It also adds sigmoid, which turns any number into a probability, and clip,
+# which keeps a probability away from 0 and 1, where a log would be infinite:
 
 
 # %%
@@ -784,24 +787,24 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-# dy where x lies strictly between them, else 0
+# dy where x lies strictly between low and high, else 0
 scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
 
 # %%
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 
 # %% [markdown]
-# Relu asks whether `x <= 0`, not whether `x > 0`. For NaN ("not a number") both are false. So here a NaN stays a NaN
-# and shows in the loss, while with the other question it would silently become 0.
+# Relu tests whether `x <= 0`, not whether `x > 0`. For NaN ("not a number") both are false. So here a NaN stays a NaN,
+# and we see it in the loss. With the other test it would become 0, and nobody would notice.
 #
 # **A good place to stop.** Seventeen ops are in the table: a scalar function for each, and one way to write all their
 # loops.
 #
-# ## Many numbers become one (7 min)
+# ## Many numbers become one (8 min)
 #
-# A sum is not elementwise: many numbers become one. Its loop begins at a number, `start`, and takes in one more
-# number at a time with a function, `combine`. So an op gives only the number and the function, and gets its loop from
-# here:
+# A sum is not elementwise: many numbers become one. Its loop begins at a number, `start`, and takes in one more number
+# at a time with a function, `combine`. So an op brings only the number and the function, and `reduce_rows` makes the
+# loop:
 
 # %%
 #| export reduce
@@ -834,8 +837,8 @@ print(out)
 
 # %% [markdown]
 # A sum down the columns needs another loop, in which the sums of neighbouring columns `j` are taken side by side. Any
-# array can be seen as three axes: `[before, within, after]` the axis that is summed. So these two loops serve every
-# sum.
+# array can be seen as one with three axes `[before, within, after]`. The middle one is the axis that is summed; the
+# others are all axes before it, and all axes after it, each seen as one. So these two loops serve every sum.
 
 
 # %%
@@ -859,9 +862,9 @@ reduce_columns(np.add, 0.0)(columns, x[None])
 print(columns)
 
 # %% [markdown]
-# The sums run in the order of the record, with one exception. Remember the surprise of notebook 01: one running sum
-# of 2²⁵ float32 ones stops at 16,777,216. So in rows of 1,024 float32 numbers or more, the compiler may split a sum
-# over its lanes, into several sums of fewer numbers each. In float64 nothing is ever reordered.
+# The sums run in the order of the record, with one exception. Remember the surprise of notebook 01: one running sum of
+# 2²⁵ float32 ones stops at 16,777,216. So in rows of 1,024 float32 numbers or more, the compiler may split a sum into
+# one sum per lane, each of fewer numbers. In float64 nothing is ever reordered.
 #
 # The next cell holds the planner of sums; you may skip it. `reduced` finds the sizes before, within and after the
 # axis. If `after` is 1, the numbers of each sum lie side by side, and `_plan_reduce` takes `reduce_rows`; otherwise
@@ -986,7 +989,7 @@ def _plan_gather(op, function, x, rows):
 def gather(out, x, rows):
     """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x does not have."""
     for i in range(rows.size):
-        row = rows[i]  # read once: for all the compiler knows, the loop below may change it
+        row = rows[i]  # read once: the compiler cannot know that the loop below does not change it
         if not 0 <= row < x.shape[0]:
             raise IndexError("gather: a row number is out of range")
         for j in range(x.shape[1]):
@@ -994,7 +997,7 @@ def gather(out, x, rows):
 
 
 # %% [markdown]
-# Three rows by number, one of them twice:
+# Here we pick three rows by number, row 2 twice:
 
 # %%
 table = cpu.put(np.arange(6.0).reshape(3, 2))
@@ -1003,8 +1006,8 @@ launch("gather", None, table, cpu.put(np.array([2, 0, 2]))).numpy().tolist()
 # %% [markdown]
 # ## The product, and the order of its loops (13 min)
 #
-# The matrix product has three loops: over the rows `i` and the columns `j` of the result, and over `k`. For each
-# number of the result, the sum runs over `k` upwards from 0.0, as in the record. Here is the textbook version:
+# The matrix product has three loops: over the rows `i` and the columns `j` of the result, and over `k`. Each number of
+# the result is a sum. It starts at 0.0, and `k` runs upwards, as in the record. Here is the textbook version:
 
 
 # %%
@@ -1092,7 +1095,8 @@ print(f"ijk {slow * 1e3:.1f} ms, ikj {fast * 1e3:.1f} ms: {slow / fast:.0f} time
 # here, to the machine's peak.)
 #
 # The planner of `matmul`, in the next cell, refuses inner sizes that differ. A backward pass needs products such as
-# xᵀ · x. With `transpose_x` the kernel reads `x` with its axes exchanged, and no copy is made.
+# xᵀ · de, with notebook 01's `de`. With `transpose_x` the kernel reads `x` with its axes exchanged, and no copy is
+# made.
 
 
 # %% tags=["hide-input"]
@@ -1135,8 +1139,8 @@ KERNELS
 #
 # ## Your own kernel (8 min)
 #
-# A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, which has no branch. Put it into the
-# table, and every level above runs it. `use` does this inside a `with` block. It is a *context manager*: the part
+# A table can be changed. Suppose you have a better idea for relu: `x * (x > 0)`, which needs no `if`. If you put it
+# into the table, every level above runs it. `use` does this inside a `with` block. It is a *context manager*: the part
 # before `yield` runs when the block begins. The part under `finally` runs when the block ends, also after an error.
 #
 # Your kernel may contain a mistake and reach past the end of an array. So every index is checked inside the block.
@@ -1187,9 +1191,9 @@ with use("relu", "cpu", no_branch):
     print("the new one ", launch("relu", None, hard).numpy())
 
 # %% [markdown]
-# One number of six differs. (-0 is equal to 0.) If a training run meets it, NaN spreads through every sum and the run
-# is lost. So a kernel should be tried on hard inputs before it is used. [more/02_trial](more/02_trial.ipynb) does
-# that: it refuses this kernel and says why. Here is one that is right:
+# One number of six differs. (-0 is equal to 0.) If -infinity comes up in a training run, the NaN spreads through every
+# sum and the run is lost. So a kernel should be tried on hard inputs before it is used.
+# [more/02_trial](more/02_trial.ipynb) does that: it refuses this kernel and says why. Here is one that is right:
 
 
 # %%
@@ -1205,16 +1209,16 @@ print(KERNELS["relu", "cpu"] is mine)
 # Level 5 will train a net with `model.fit`. Inside such a block `fit` runs your relu, because every level above looks
 # its kernels up in this table.
 #
-# The course's own relu is `select(x <= 0.0, 0.0, x)`. `select` also works in notebook 01's programs, which are
-# written before any number is known. The `if` in `mine` needs to know the number. So with `mine`, level 3 runs a step
-# op by op: the numbers are the same, the step is slower, and level 3 says so.
+# The course's own relu is `select(x <= 0.0, 0.0, x)`. `select` also works in notebook 01's programs, which are written
+# before any number is known. The `if` in `mine` needs the number itself, so level 3 cannot write `mine` into such a
+# program. It then runs a step op by op, and says so. The numbers are the same, but the step is slower.
 #
 # ## The two tasks on this level (17 min)
 #
 # ### Data
 #
-# The data are those of level 1: 400 points around a known plane, and the penguins. Each row of `batches` holds the
-# ten row numbers of one step.
+# The data are those of level 1: the line, the two rings and the penguins. Each row of the line's `batches`
+# holds the ten row numbers of one step.
 
 # %%
 task = tasks.linear()
@@ -1223,9 +1227,9 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # %% [markdown]
 # ### Model and training
 #
-# A step is now a list of launches. Each works on a whole batch, and `None` gives its result a new buffer. The
-# gradients are still written by hand, as on level 1: `backward` is the forward pass read from its end, each slope
-# multiplied by the next.
+# A step is now a list of launches. Each works on a whole batch, and `None` means that its result gets a new buffer. The
+# gradients are still written by hand, as on level 1. The part `# backward` follows the forward pass from its end, and
+# multiplies one slope after the other.
 
 # %%
 #| export tasks
@@ -1243,8 +1247,8 @@ def linear_forward(x, w, b):
 
 # %% [markdown]
 # Now the step. `place` is the device that holds the numbers: `cpu:0`, unless you choose another. `n` and `g` are the
-# batch's size and 1/n, as arrays of one number, because a launch takes buffers. `de` is notebook 01's slope, g·e +
-# g·e. The marks `# forward`, `# loss`, `# backward` and `# update` are those of level 1.
+# batch's size and 1/n, each in a buffer of one number, because a launch takes buffers. `de` is notebook 01's slope,
+# g·e + g·e. The marks `# forward`, `# loss`, `# backward` and `# update` are those of level 1.
 
 
 # %%
@@ -1318,9 +1322,9 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 # %% [markdown]
 # ### The second task: a net
 #
-# Now level 1's net, as launches. `dnn_forward` applies the line three times, each time followed by an activation.
-# `dnn_backward` goes through the layers from the last to the first. Each layer needs a product and a sum for its own
-# gradients, and a product that passes the slope on to the layer before.
+# Here is level 1's net, as launches. `dnn_forward` calls `linear_forward` three times, each time followed by relu or
+# sigmoid. `dnn_backward` goes through the layers from the last to the first. Each layer needs a product and a sum for
+# its own gradients, and a product that passes the slope on to the layer before.
 
 
 # %%
@@ -1346,8 +1350,8 @@ def dnn_backward(dz, inputs, weights):
 
 
 # %% [markdown]
-# `dnn_classifier`, in the next cell, is `linear_regression` again, with these two calls and the loss between them.
-# You may skip it. In its loss, `hit` is y·log c and `miss` is (1 − y)·log(1 − c).
+# `dnn_classifier`, in the next cell, is built like `linear_regression`. It makes these two calls, with the loss between
+# them. You may skip it. In its loss, `hit` is y·log c and `miss` is (1 − y)·log(1 − c).
 
 
 # %% tags=["hide-input"]
@@ -1436,9 +1440,9 @@ print(f"{launches:.0f} launches and {nbytes:,.0f} bytes per step")
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "On level 1 such a step took about 0.05 µs. How many times as long does it take here?",
-    choices=["about 2", "about 30", "several hundred"],
-    answer="several hundred",
+    "On level 1 such a step took less than 0.1 µs. How many times as long does it take here?",
+    choices=["about 2", "about 30", "several hundred or more"],
+    answer="several hundred or more",
     because="Fourteen launches of one to three microseconds each, with Python between them, take 30 to 50 µs. Level 1 "
     "makes one call for all 8,000 steps. The arithmetic on the ten rows takes no longer than before.",
 )
@@ -1460,15 +1464,16 @@ compare.cost(linear_regression, task, launches, nbytes, predicted)
 compare.by_op(linear_regression, short)
 
 # %% [markdown]
-# We had timed the cheapest launch: it adds one number, into an `out` that is already there. The launches of a step
-# make new buffers, and a product is more work. The rest is Python, and the measuring itself. Level 3 will first add
-# to this cost and then remove nearly all of it.
+# We had timed the cheapest launch: it adds one number, into an `out` that is already there. The launches of a step make
+# new buffers, and a product is more work. The rest of the step is Python, and the measuring itself. (*Own work* leaves
+# out the time during which other programs had the core.) Level 3 will first add to this cost and then remove nearly all
+# of it.
 #
 # ### Side by side with level 1
 #
-# Here are both levels, mark by mark. A click on *Two rings* shows the net. Read the row *backward*. (Level 2 would
-# take long for all steps. So it runs only the last thousand steps of the line and the last hundred of the net, and
-# level 1 runs those before.)
+# Here are both levels, mark by mark. A click on *Two rings* shows the net. Compare the two in the row *backward*.
+# (Level 2 would take long for all steps. So it runs only the last thousand steps of the line and the last hundred of
+# the net, and level 1 runs those before.)
 
 # %%
 line = compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000)
@@ -1563,15 +1568,15 @@ exercises.check("02-3", steps_of)
 # ## What you do differently now (1 min)
 #
 # When a model is slow, look first at how many kernels a step launches and how many bytes they move, and only then at
-# the arithmetic. When an op surprises you, ask which kernel ran: the op's name, the dtype and the device decide. Fuse
-# chains of elementwise ops, so that each number is loaded and stored once. Order your loops so that the innermost one
-# walks along memory. Keep the naive version of each kernel, and compare the quick one with it to the last bit, on NaN
-# and infinity, too.
+# the arithmetic. When an op surprises you, ask which kernel ran: the op's name, the dtype and the device decide.
+# **Fuse** a chain of elementwise ops into one loop, so that each number is loaded and stored once. Order your loops so
+# that the innermost one walks along memory. Keep the naive version of each kernel, and compare the quick one with it to
+# the last bit, on NaN and infinity, too.
 #
 # ## Where to go from here (1 min)
 #
-# Next comes [3 · Low-level API](03_low_level.ipynb). It makes tensors of buffers, and finds its kernels in your
-# table. Beside this level lie:
+# Next comes [3 · Low-level API](03_low_level.ipynb). There a buffer becomes a tensor, and each op of a tensor finds its
+# kernel in your table. Beside this level lie:
 #
 # | notebook | its idea |
 # |---|---|
