@@ -47,7 +47,7 @@ f(2 + 1e-20j).imag / 1e-20
 # %% [markdown]
 # The complex number carried a derivative through `f`, and `f` did not have to know ([Squire and Trapp,
 # 1998](https://doi.org/10.1137/S003614459631241X)). That is the idea of this level: we run the same program on
-# numbers that do a little more. Ours will write each operation down, and then we read that record backwards.
+# numbers that do a little more. With ours, each operation is written down, and then we read that record backwards.
 #
 # Below is a PyTorch program in which nobody derives a gradient. Only its import has been changed, so that it runs on
 # our levels. **In this notebook you build what finds its gradients.** You need not follow the program yet;
@@ -61,10 +61,9 @@ framework_programs.here("torch", "low", "linear")
 # %% [markdown]
 # ## The door (8 min)
 #
-# On level 2 we launched kernels by name. Now the operators of a type shall do that. For `x * w`, Python calls a
-# method of `x`. The methods below pass the *name* of the op, and its inputs, to one function. We call this function
-# the **door**, since every op has to go through it. Our first door takes notes. (With `None`, `launch` finds memory
-# for the result.)
+# On level 2 we launched kernels by name. Now operators do that for us. For `x * w`, Python calls a method of `x`. The
+# methods below pass the *name* of the op, and its inputs, to one function. We call this function the **door**, since
+# every op has to go through it. Our first door takes notes. (With `None`, `launch` finds memory for the result.)
 
 # %%
 from levels.hardware import pool
@@ -99,7 +98,7 @@ x, w, b = (Number(cpu.put(np.array(value))) for value in (3.0, 2.0, 1.0))
 
 # %% [markdown]
 # 3·2 + 1 is 7, and the door has seen both ops. So the door is the one place where we can decide what happens to an
-# op. In the rest of this level, three **interpreters** decide it in turn:
+# op. On this level, one of three **interpreters** decides it:
 #
 # ```
 #                     ┌──▶  run:    runs each op; a tensor comes back
@@ -125,8 +124,8 @@ from levels.support.storage import CREATED, LockAll, Storage, address_of, pinned
 
 # %% [markdown]
 # The first interpreter runs each op at once. Its `do` is level 2's `launch`, into a new tensor. A model also has
-# **variables**. A variable names one tensor now and another one later. So the interpreter is asked, too, which tensor
-# a variable names (`read`), and is told to let it name another (`assign`).
+# **variables**. A variable names one tensor now and another one later. So an interpreter has two more methods. `read`
+# gives the tensor that a variable names now, and `assign` lets it name another one.
 
 
 # %%
@@ -177,9 +176,8 @@ def apply(op, *inputs, **attrs):
 #
 # Run these cells and go on, or read how `1.0 - x` finds the door, and which dtype a number gets.
 #
-# A **tensor** is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. For `1.0 -
-# x`, Python asks the number first. The number does not know tensors, so Python then asks `x`. `sides` makes both
-# methods.
+# A tensor is level 1's `Buffer` with operators, and it never changes. Each operator needs two methods. For `1.0 - x`,
+# Python asks the number first. The number does not know tensors, so Python then asks `x`. `sides` makes both methods.
 
 
 # %%
@@ -396,10 +394,10 @@ def _whole(axis):
 # %% [markdown]
 # ## Variables (3 min)
 #
-# From here on, `constant` makes a tensor of numbers, and a tensor never changes. What changes in a model is a
-# **variable** (`tf.Variable` · `torch.nn.Parameter`). It asks the interpreter for its value, and `assign` goes to the
-# interpreter, too. Its base class `Storage`, from `levels/support`, holds the tensor that it names, and a lock, so
-# that threads can share it.
+# A **tensor** is a buffer with operators, and `constant` makes one of numbers. A tensor never changes. What changes
+# in a model is a **variable** (`tf.Variable` · `torch.nn.Parameter`). Its value comes from the interpreter's `read`,
+# and its `assign` calls the interpreter's. Its base class `Storage`, from `levels/support`, holds the tensor that it
+# names, and a lock, so that threads can share it.
 
 
 # %%
@@ -446,8 +444,8 @@ x * w + b
 # ```
 #
 # If `w` moves by a little, `e` moves 3 times as far. If `e` moves, `l` moves 4 times as far. So `l` moves 3 · 4 = 12
-# times as far as `w`. That is the chain rule: the factors multiply. As code, read from the bottom up (`dz` is the
-# slope of the loss in `z`, and `dl` is 1):
+# times as far as `w`. That is the chain rule: the factors multiply. As code, read from the bottom up (`dz` says how
+# far the loss moves per unit of `z`, and `dl` is 1):
 #
 # | forward line | backward line | in numbers |
 # |---|---|---|
@@ -513,8 +511,8 @@ with _Tape() as tape:
 # (vector-Jacobian product).
 #
 # Take `y = a·b`. A unit of `a` moves `y` by `b`, and each unit of `y` moves the loss by `dy`. So the gradient of `a`
-# is `dy·b`, and that of `b` is `dy·a`. The table has one row per op, with one function per input. (Read the first
-# three rows; the others work the same way.)
+# is `dy·b`, and that of `b` is `dy·a`. The table `VJPS` has one row per op, and a row has one function per input.
+# (Read the first three rows; the others work the same way.)
 
 # %%
 #| export autodiff
@@ -533,7 +531,7 @@ VJPS = {  # op -> for each input (dy, y, *inputs, **attrs) -> its gradient; None
 # **A good place to stop.** All ops pass one door, a tape has recorded four of them, and each op has its rule for the
 # way back.
 #
-# ## The walk back (10 min)
+# ## The walk back (11 min)
 #
 # The walk starts at the loss, whose gradient is 1. At each record, the op's rules turn the gradient of the result
 # into a share for each input. `gradients` is a dict {tensor: its gradient}. (`w.value` is the very tensor that the
@@ -578,7 +576,7 @@ def hand_on(gradients, x, share):
 
 
 # %% [markdown]
-# <details><summary>Hint</summary>Has <code>x</code> a gradient already? <code>x in gradients</code> says so. (<code>0 + share</code> would be an op, too.)</details>
+# <details><summary>Hint</summary>Has <code>x</code> a gradient already? <code>x in gradients</code> says so. (Do not start from 0: <code>0 + share</code> would be one more op.)</details>
 # <details><summary>Second hint</summary>If it has, the new one is the sum of both, <code>gradients[x] + share</code>; if not, it is the share.</details>
 # <details><summary>Solution</summary>
 #
@@ -598,8 +596,8 @@ print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0
 # only when it has the shares of all ops that used it. Those ops stand after it in the list.
 #
 # **Walk it step by step.** Move `step` to see the gradient that each value has so far, in blue. (`p` is x·w, and `z`
-# is p + b.) `bump` nudges an input by a millionth, and green says how far each value moves, in millionths. Where the
-# two meet, blue times green is how far the loss moves.
+# is p + b.) `bump` nudges an input by a millionth, and green says how far each value moves, in millionths. At the
+# values where the two meet, the sum of blue times green is how far the loss moves.
 
 # %%
 from course.figures import widgets
@@ -638,10 +636,10 @@ VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 #
 # | the result, and `dx` | the input | what was repeated | so |
 # |---|---|---|---|
-# | (2, 3, 4) | (4,) | two axes that NumPy put in front | add over these; they go |
+# | (2, 3, 4) | (4,) | two axes that broadcasting put in front | add over these; they go |
 # | (10, 4) | (1, 4) | axis 0, where the input has a 1 | add over it; it stays, as a 1 |
 #
-# The first row of the table is done below. The second is **yours**: `reduce_sum(dx, axis=…, keepdims=True)`, along
+# The first row of the table is done below. The second is **yours**: call `reduce_sum(dx, axis=…, keepdims=True)` for
 # each axis where the sizes differ, and only there.
 
 
@@ -696,7 +694,7 @@ def unbroadcast(dx, shape):
 # %%
 #| export autodiff
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
-    """The reverse of reducing x to y: every number of x gets the dy that it went into, divided by a count."""
+    """The reverse of reducing x to y: every number of x gets the dy of its sum, divided by a count."""
     if axis is not None and not keepdims:  # the axes that went come back, as 1
         axes, _ = reduced("spread", x.spec.shape, axis)
         dy = apply("reshape", dy, shape=tuple(1 if k in axes else size for k, size in enumerate(x.spec.shape)))
@@ -732,8 +730,8 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 # %% [markdown]
 # `gather` has no rule here. It fetches rows of data, and training needs no gradient of the data.
 #
-# Nor does training need a gradient of every tensor on the tape. It needs those of the sources, and of all that was
-# made from the sources:
+# Nor does training need a gradient of every tensor on the tape. It needs those of the **sources**, the tensors whose
+# gradients we ask for, and of all that was made from them:
 
 
 # %%
@@ -794,8 +792,8 @@ def quickest_walk(records, target, sources):
 
 # %% [markdown]
 # A **GradientTape** is a tape with a method `gradient`, which is this walk. (`tf.GradientTape` · each tensor's
-# `grad_fn`.) Most of its lines refuse what would give a wrong gradient in silence, such as a variable that was
-# assigned on the way.
+# `grad_fn`.) Most of its lines raise an error where the gradient would be wrong without one, such as after a variable
+# was assigned on the way.
 
 
 # %%
@@ -843,8 +841,8 @@ dw, db = tape.gradient(loss, [w, b])
 print(f"w gets {float(dw)}, b gets {float(db)}")
 
 # %% [markdown]
-# A rule is easily wrong, and nothing complains. So we check the rule of the product. We nudge one number of a matrix
-# up and down, and compare the slope with the tape's:
+# It is easy to write a wrong rule, and no error tells you. So we check the rules of `@` and `*`. We nudge one number
+# of a matrix up and down, and compare the slope with the tape's:
 
 
 # %%
@@ -937,8 +935,8 @@ print(f"µs per step: {t_step:.0f}, level 2 {t_below:.0f}")
 # ## Written down, not run (4 min)
 #
 # The third interpreter computes nothing. A plan tells the shape of a result before any number is known. So this
-# interpreter writes each op down, and returns a tensor that has a shape but no numbers. (A tensor with a `source`
-# takes no memory of its own.) In the smallest form:
+# interpreter writes each op down, and returns a **symbol**, a tensor that has a shape but no numbers. (A tensor with
+# a `source` takes no memory of its own.) In the smallest form:
 
 
 # %%
@@ -955,7 +953,7 @@ def trace(python, signature):
     DOOR.stands = here = Trace()
     try:
         python(*[Tensor(spec, source=here) for spec in signature])
-    finally:  # also after an error: the next op shall run
+    finally:  # also after an error: the next op has to run again
         DOOR.stands = RUN
     return here.nodes
 
@@ -970,7 +968,7 @@ trace(mean_error, signature)
 
 # %% [markdown]
 # The list has four ops, and not one number was computed. But which op reads which? The version that we keep writes
-# each op as a **node**, and a node knows the nodes that it reads, its `inputs`. All nodes together are a **graph**.
+# each op as a **node**. A node holds the nodes that it reads, its `inputs`. All nodes together are a **graph**.
 
 
 # %%
@@ -993,8 +991,8 @@ class Node:
 #
 # Run these cells and go on, or read how a function becomes nodes.
 #
-# While a function is traced, its tensors are **symbols**. A symbol is a tensor that knows its node. Reading its
-# numbers, `data`, raises an error that says why there are none yet.
+# While a function is traced, its tensors are symbols. Here a symbol also holds its node. Reading its numbers, `data`,
+# raises an error that says why there are none yet.
 
 
 # %%
@@ -1067,8 +1065,8 @@ class Trace(Run):
 
 
 # %% [markdown]
-# A `Graph` holds the nodes, says which of them are the results, and names the node of the new value of each assigned
-# variable.
+# A `Graph` holds the nodes. It says which of them are the results and, for each assigned variable, which node is its
+# new value.
 
 
 # %%
@@ -1121,7 +1119,8 @@ def trace(python, signature):
 # %% [markdown]
 # ## A step is data (3 min)
 #
-# Now we trace the whole train step, with its tape and its updates:
+# Now we trace the whole train step, with its tape and its updates. (The `trace` that we keep also returns the result,
+# and the variables that were made.)
 
 # %%
 from course.inspection import graphs
@@ -1131,8 +1130,8 @@ print(graphs.listed(graph))
 print("returned:", result, "- variables with a new value:", [v.name for v in graph.updates])
 
 # %% [markdown]
-# Forward pass, backward pass and update are in one list. The tape computes its gradients with ops. They go through
-# the door, too, so the trace wrote them down. x0 and x1 are the arguments. The gradient of the loss is 1, and
+# Forward pass, backward pass and update are in one list. The tape computes its gradients with ops. These ops go
+# through the door, too, so the trace wrote them down. x0 and x1 are the arguments. The gradient of the loss is 1, and
 # `spread` gives each row a tenth of it. t6 and t7 are the two shares of `error`, t8 is your `hand_on`, and t9 is your
 # `unbroadcast`.
 
@@ -1165,8 +1164,8 @@ before, _, _ = trace(wasteful, signature)
 before
 
 # %% [markdown]
-# A node is needed if it is wanted, or if a needed node reads it. In which order must you go through the list to find
-# all of them in one pass? (The check: of four ops, one is dead, and three are left.)
+# `needed_by` is **yours**. A node is needed if it is wanted, or if a needed node reads it. In which order must you go
+# through the list, so that going once is enough? (The check: of four ops, one is dead, and three are left.)
 
 
 # %%
@@ -1206,12 +1205,12 @@ dce(before)
 
 # %% [markdown]
 # `exp` is gone. A function like `dce` is called a **pass**: it takes a graph and returns one that computes the same
-# with less. (Our own step has no dead op.)
+# with less work. (Our own step has no dead op.)
 #
 # ## Replay (4 min)
 #
 # The easiest way to run a graph is to run its ops in order. Only the leaves are different: an argument, a variable or
-# a constant already has its value.
+# a constant already has its value. (Its attribute `of` says which one it is.)
 
 
 # %%
@@ -1248,13 +1247,13 @@ print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the
 #
 # ## The program by rows (12 min)
 #
-# No row of the batch needs another row. So a step can be a loop over rows that also adds up sums, and after it the
-# update of the variables. You wrote that program by hand in notebook 01. Now the graph shall write it, with the same
-# assembler.
+# No row of the batch needs another row. So a step can be a loop over the rows, which also adds up the sums. The
+# update of the variables follows the loop. You wrote that program by hand in notebook 01. Now the graph will write
+# it, with the same assembler.
 #
-# Which op belongs where? The plans know. We ask each plan a second time, for a batch with **one row more**. If the
-# result grows, it has one value per row. If the op reads rows but its result keeps its size, it is a sum over them.
-# Whatever needs such a sum runs after the loop, and the rest can run before it.
+# Which op belongs where? The plans tell us. We make the plan of each op a second time, for a batch with **one row
+# more**. If the result grows, it has one value per row. If the op reads rows but its result keeps its size, the op is
+# a sum over rows. Whatever needs such a sum runs after the loop, and the rest can run before it.
 
 
 # %%
@@ -1284,8 +1283,9 @@ graph_drawing(smaller, ["rows", "target"], parts)
 # What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
 # up: the loss, and the slopes of `w` and `b`. Purple comes after: the update. The variables are orange.
 #
-# First we run these parts with Python's own floats. `value_of` is one op on one row. A product is
-# notebook 01's `dot`. Any other op is its scalar function of notebook 02:
+# First we run these parts with Python's own floats. `value_of` computes one op for one row. A product is computed by
+# notebook 01's `dot`, and any other op by its scalar function of notebook 02. (`np.frompyfunc` calls it for each
+# number.)
 
 
 # %%
@@ -1334,9 +1334,9 @@ loss = float(step(rows, target))
 print(f"op by op:   loss {loss:.6f}, w {w.numpy()[0, 0]:.6f} {w.numpy()[1, 0]:.6f}, b {b.numpy()[0, 0]:.6f}")
 
 # %% [markdown]
-# Both give the same numbers. Now the step from Python to machine code: `value_of` does not ask what it computes with.
-# Give it registers in place of floats, and the same lines write instructions. Here are the first two blue ops, x·w
-# and + b:
+# Both give the same numbers. Now the step from Python to machine code: `value_of` works with anything that can be
+# added and multiplied. Give it registers in place of floats, and the same lines write instructions. Here are the
+# first two blue ops, x·w and + b:
 
 
 # %%
@@ -1352,8 +1352,8 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 
 # %% [markdown]
 # Two products are added to 0.0, then the bias, as in notebook 01. `RowProgram` does the same with the whole of
-# `by_rows`: its loop over rows becomes a loop of the assembler's, and a second loop around it takes one step after
-# the other.
+# `by_rows`: its loop over rows becomes a loop of the assembler. A second loop around it takes one step after the
+# other.
 #
 # **A good place to stop.** The parts of the step are found, and its ops can write instructions.
 #
@@ -1361,7 +1361,7 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 #
 # Run these cells and go on, or read the two classes that do the same for any graph.
 #
-# `Replay` is `replayed` with its plans found once. `renamed` gives the same numbers as another tensor. `over` takes
+# `Replay` is `replayed` with its plans found once. `renamed` makes another tensor of the same numbers. `over` takes
 # many steps.
 
 
@@ -1474,8 +1474,8 @@ def row_parts(graph, batch):
 
 
 # %% [markdown]
-# The table `FORMS` is `value_of` for any graph. An elementwise op needs no row in it: its scalar function is applied
-# to every number of a row. A function that branches with `if` on a number cannot become instructions.
+# The table `FORMS` is `value_of` for any graph. An elementwise op needs no entry: its scalar function is applied to
+# every number of a row. A function that branches with `if` on a number cannot become instructions.
 
 
 # %%
@@ -1510,7 +1510,7 @@ def _products(node, shape, x, w):
 
 # %%
 #| export row_program
-FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> of a total
+FORMS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the result from a total
     "matmul": _products,
     "reshape": lambda node, shape, x: x.reshape(shape),
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
@@ -1528,8 +1528,8 @@ def _form_of(op):
 
 
 # %% [markdown]
-# The program holds numbers of one float dtype, on a CPU. Where a reader has replaced the kernel of an op, there is no
-# program either, so that the reader's kernel runs.
+# The program holds numbers of one float dtype, on a CPU. If you have replaced the kernel of an op, no program is made
+# either, so that your kernel runs.
 
 
 # %%
@@ -1559,7 +1559,7 @@ import struct
 
 
 def _write(graph, parts, batch, load, total_of):
-    """The program of any number of steps, and the owners of its arrays. Words: steps, rows, batches, results, these."""
+    """The program of any number of steps, and its arrays' owners. Words: steps, rows, batches, results, arrays."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
@@ -1723,8 +1723,8 @@ for count in (10, 10, 4, 10):
 # - Where no program by rows can be written, `Replay` runs the graph op by op. That is slower, so `function` says so
 #   once, and why.
 # - `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one call.
-# - Inside a tape or a trace it runs as plain Python, so that the tape or the trace sees every op. `with eager():`
-#   asks for just that.
+# - Inside a tape or a trace it runs as plain Python, so that the tape or the trace sees every op. Inside `with
+#   eager():` it does the same.
 #
 # ## The function that we keep (8 min, optional)
 #
@@ -1844,9 +1844,9 @@ class _Programs:
 
 
 # %% [markdown]
-# `Function` adds the two ways to call it. `cache_key` is what a trace depends on in an argument that is not a tensor.
-# `row_numbers` refuses a row that does not exist, and `even` sets a shorter last batch apart. All three are from
-# `levels/support`.
+# `Function` adds the two ways to call it. For an argument that is not a tensor, `cache_key` gives what a trace
+# depends on. `row_numbers` refuses a row that does not exist, and `even` sets a shorter last batch apart. All three
+# are from `levels/support`.
 
 
 # %% tags=["hide-input"]
@@ -2109,7 +2109,7 @@ figures.classifier(rings, ring_fit)
 # %% [markdown]
 # ## What this level cost (7 min)
 #
-# A step of the net has some fifty launches. In the program, an op is an instruction or a few:
+# Run op by op, a step of the net has some fifty launches. Compiled, all steps together are one launch:
 
 # %% tags=["nbval-ignore-output"]
 from course import compare
@@ -2121,7 +2121,8 @@ by_hand = compare.microseconds(hardware.tasks.dnn_classifier, rings, steps=24000
 print(f"µs per step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1's by hand {by_hand:.1f}")
 
 # %% [markdown]
-# The tape and its dicts were used once, during the trace. (`jax.jit` and `tf.function` with XLA work the same way.)
+# The compiled step takes about as long as the program of level 1, which was written by hand. The tape and its dicts
+# were used only once, during the trace. (`jax.jit` and `tf.function` with XLA work the same way.)
 #
 # ### Side by side with level 2
 #
@@ -2136,8 +2137,8 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# Here is the line in three spellings. They differ in `MODEL` and `BACKWARD`. (TensorFlow and PyTorch ran it for 200
-# steps; their losses are stored.)
+# Here is the line in three spellings. The formula is the same, while `MODEL`, `BACKWARD` and `UPDATE` differ.
+# (TensorFlow and PyTorch ran it for 200 steps; their losses are stored.)
 
 # %%
 framework_programs.beside(task, linear_regression)
@@ -2145,10 +2146,10 @@ framework_programs.beside(task, linear_regression)
 # %% [markdown]
 # ## What you will do differently (1 min)
 #
-# A gradient is a walk over a record. So if a gradient is missing, you look for what was computed outside the record,
-# such as in NumPy. You check a rule of your own with a nudge. You know that a tape keeps every recorded tensor in
-# memory until it is read. You expect a `print` to run once per trace, and a new shape to cause a retrace. When a
-# compiled step is slow or wrong, you print its graph before and after the passes.
+# A gradient comes from a walk over a record. So if a gradient is missing, you look for what was computed outside the
+# record, such as in NumPy. You check a rule of your own with a nudge. You know that a tape keeps every recorded
+# tensor in memory until it is read. You expect a `print` to run once per trace, and a new shape to cause a retrace.
+# When a compiled step is slow or wrong, you print its graph before and after the passes.
 #
 # ## Where to go from here
 #
@@ -2234,8 +2235,8 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
 # record in it uses a tensor before the record that makes it. `tape_drawing(tape.records)`, from
 # `course.figures.drawing`, shows why: two paths lead from z to u, a short one and a long one.
 #
-# Write a collector that is right for every graph. (About 10 lines. Hint: a record may be entered once all makers of its
-# inputs are. A function inside the function can call itself. Keep what you have seen in a set: `in` a list would
+# Write a collector that is right for every graph. (About 10 lines. Hint: enter a record only after the makers of all
+# its inputs. A function inside the function can call itself. Keep what you have seen in a set: `in` a list would
 # compare tensors.)
 
 # %%
@@ -2260,7 +2261,7 @@ exercises.check("03-5", in_order)
 # ### Without a check
 #
 # - Print `[op for op, *_ in tape.records]` after the forward pass in `step`. Which record belongs to which operator?
-#   (There are five.)
+#   (There are five records.)
 # - Remove the call of `unbroadcast` from `walk_back`, then train `linear_regression`. Which error do you get, and from
 #   where? (From `assign`: the gradient of b has a row for each row of the batch.)
 # - Let `walk_back` run over the records forwards. What happens, and why? (It says that source 0 was not used: the walk

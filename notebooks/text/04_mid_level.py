@@ -21,7 +21,7 @@ figures.you_are_here(4)
 # - `function` compiles a step, and its method `over` runs the step once per batch of row numbers.
 # - A `Module` finds the variables in its attributes.
 #
-# In the house of five levels, ops were the bricks, and parts are the walls.
+# In the house of five levels, tensors were the bricks, and parts are the walls.
 #
 # ## A surprise to begin with (4 min)
 #
@@ -40,7 +40,7 @@ checks.predict(
     ],
     answer="minus for all penguins, plus in each species",
     because="Within a species, a larger bird has a larger bill. But Gentoos are the heaviest species and have the shallowest "
-    "bills, so the line through all penguins runs down from them to the other two.",
+    "bills. So the line through all penguins starts high, at the Gentoos, and falls towards the other two species.",
 )
 
 # %% [markdown]
@@ -63,8 +63,8 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
 
 # %% [markdown]
 # In each species the slope is positive, and over all penguins it is negative. This is [Simpson's
-# paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x). A model that does not know the species attributes the species'
-# effect to the bill. Near the end of this notebook we add the species to the model and look at the sign again.
+# paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x). If a model has no column for the species, it attributes the effect
+# of the species to the bill. Near the end of this notebook we add the species to the model and look at the sign again.
 #
 # A model is only as good as its columns, and a real model has many columns and many weights. To keep order among them, we
 # build the model from parts, and each part keeps its own weights.
@@ -73,7 +73,8 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
 #
 # On level 3 the weights were loose variables, and every function took all of them as arguments. A **layer** keeps its own
 # weights. It computes the formula of both tasks, x · kernel + bias, for any number of **units**. A unit is one column of the
-# kernel, and it makes one number from all inputs.
+# kernel, and it makes one number from all inputs. (Here, as in Keras, the **kernel** is the matrix of weights, and not a device's
+# program as on level 2.)
 #
 # The formula is yours to write:
 
@@ -110,8 +111,8 @@ kernel = np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
 affine(two_rows, kernel, np.array([[0.5, 0.0, 0.0]]))
 
 # %% [markdown]
-# The input has two rows of two numbers, and there are three units, so each row gives three numbers. Now a layer shall own
-# `kernel` and `bias`. It makes them on its first call, because only the input tells their size:
+# The input has two rows of two numbers, and there are three units, so each row gives three numbers. Next, we write a layer that
+# owns `kernel` and `bias`. It makes them on its first call, because the kernel's size depends on the input:
 
 # %%
 from levels.low_level import Variable
@@ -136,8 +137,9 @@ first = FirstLayer(1)
 print(first(line.x[:3]).numpy().ravel(), first.kernel.shape)
 
 # %% [markdown]
-# That is a layer: the first call builds it, and no other code has to know its weights. All weights start at zero, though. Put
-# two such units side by side and a third one on top of them, and take two gradient steps. What are the weights of the lower two?
+# That is a layer: the first call builds it, and no other code needs its weights. All weights start at zero, though. Put two such
+# units side by side, and let a third one, the top unit, read their results. Take two gradient steps. What are the weights of the
+# lower two?
 #
 # In the first step only the top unit learns. The gradient reaches the lower units multiplied by the top unit's weights, and
 # these are still zero. In the second step the lower units learn too:
@@ -187,8 +189,8 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 
 # %% [markdown]
 # With two inputs and four units the limit is √(6 / 6) = 1. A function that makes starting weights is an **initializer**. An
-# **activation** is the function that a layer applies to its result, such as relu. The two tables find both by name, as Keras
-# does.
+# **activation** is the function that a layer applies to its result, such as relu. The tables `INITIALIZERS` and `ACTIVATIONS`
+# list both by name, as Keras does.
 #
 # **A good place to stop.** A layer keeps its own weights, and they start at random.
 #
@@ -307,7 +309,7 @@ class Layer(_Part):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
         """A new variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
-        self.built = not self.building  # `build` may make more weights
+        self.built = not self.building  # during `build`, more weights may follow
         return Variable(self.starting(initializer, shape), trainable=trainable)
 
     def run(self, x, training=None):
@@ -386,7 +388,7 @@ twice
 
 # %% [markdown]
 # Each name is the path to a variable: `hidden.kernel` is the kernel of the layer in the attribute `hidden`. You did not have to
-# list them.
+# list the variables.
 #
 # ## What is wrong: losses (17 min)
 #
@@ -425,16 +427,16 @@ truth, guess = np.array([[1.0], [2.0]]), np.array([[1.5], [4.0]])
 print(squared_error(truth, guess).ravel(), squared_error(truth, guess).mean())
 
 # %% [markdown]
-# The squares are 0.25 and 4, and their mean is 2.125. That would do if labels always had the shape of the predictions. Here
-# a hundred labels have shape (100,), and the predictions have shape (100, 1):
+# The squares are 0.25 and 4, and their mean is 2.125. That would do if the true values, the **labels**, always had the shape of
+# the predictions. Here a hundred labels have shape (100,), and the predictions have shape (100, 1):
 
 # %%
 squared_error(np.ones(100), np.ones((100, 1))).shape
 
 # %% [markdown]
-# NumPy broadcasts both to 100 by 100 errors: each prediction is compared with every label. A training would run without an error
-# and learn only the mean of all labels. So every loss first checks that labels and predictions have the same shape. For
-# probabilities it also checks that they lie between 0 and 1. The method `checked` does that:
+# NumPy broadcasts both to 100 by 100 errors: each prediction is compared with every label. Training would run without an error,
+# but the model would learn only the mean of all labels. So every loss first checks that labels and predictions have the same
+# shape. For probabilities it also checks that they lie between 0 and 1. The method `checked` does that:
 
 
 # %% tags=["hide-input"]
@@ -546,7 +548,7 @@ print(cross_entropy(np.array([1.0, 0.0, 0.0]), as_tensor(np.array([0.9, 0.9, 0.1
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "The truth is y = 1, and a model is certain of the opposite: p = 0. The loss is -log(p). What do Keras and levels give?",
+    "The truth is y = 1, and a model is certain of the opposite: p = 0. The loss is -log(p). What do Keras and our levels give?",
     choices=["infinity", "NaN", "about 16", "1"],
     answer="about 16",
     because="p is clipped at 1e-7, and -log(1e-7) is 16.1. An infinite loss would make every weight NaN in one step. (PyTorch "
@@ -580,8 +582,8 @@ with GradientTape() as tape:
 print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}")
 
 # %% [markdown]
-# The loss is finite, but the gradient is 0. Where p is clipped, the loss no longer depends on it: the worst mistake of all
-# teaches nothing. With the option `from_logits` the loss has no such flaw, see `more/04_losses`.
+# The loss is finite, but the gradient is 0. Where p is clipped, the loss no longer depends on p. So the model learns nothing from
+# the worst mistake of all. With the option `from_logits` the loss has no such flaw, see `more/04_losses`.
 #
 # **A good place to stop.** You have layers, and two losses that say how wrong their predictions are.
 #
@@ -625,8 +627,9 @@ for _ in range(3):
     print(f"{w:.4f}")
 
 # %% [markdown]
-# Each step takes a fifth of w away, and w² falls. Now we change all variables of a model at once. It is the line of notebooks
-# 1 to 3, with ten of its 400 points per step. `line.batches` holds the **row numbers** of these points for 8,000 steps.
+# Each step takes a fifth of w away, and w² falls. Now we change all variables of a model at once. The model is the line of
+# notebooks 1 to 3, and each step takes ten of its 400 points. `line.batches` holds the **row numbers** of these points for 8,000
+# steps.
 
 # %%
 from levels.low_level import function
@@ -648,7 +651,7 @@ losses = step.over(line.x, line.y, line.batches).numpy()
 print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}, w and b", *(w.numpy().ravel().round(2) for w in model.variables))
 
 # %% [markdown]
-# That is nearly w = (2, -3) and b = 3. Two things are missing:
+# That is nearly w = (2, -3) and b = 3, the values that the data was made with. Two things are missing:
 #
 # - The rate is a number in the code. To change it, you would have to compile the step again.
 # - Many optimizers remember numbers for each variable from step to step. These numbers are called its **slots**.
@@ -657,9 +660,9 @@ print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}, w and b", *(w.numpy().ravel()
 #
 # ## How an optimizer keeps its variables (3 min, optional)
 #
-# Run this cell, and skip it if you like. The setter of `learning_rate` assigns a new rate to the variable. `_owned` checks the pairs
-# of gradient and variable. `build` makes the variables: for each variable of the model, one slot of zeros per name in `memory`. The
-# rate may also be a **schedule**, a function of the step, see `more/04_optimizers`.
+# Run this cell, and skip it if you like. The setter of `learning_rate` assigns a new rate to the variable. `_owned` checks the
+# pairs of gradient and variable. `build` makes the optimizer's variables, among them the slots: for each variable of the model,
+# one slot of zeros per name in `memory`. The rate may also be a **schedule**, a function of the step, see `more/04_optimizers`.
 
 
 # %% tags=["hide-input"]
@@ -762,8 +765,8 @@ for rate in (0.1, 0.1, 0.001):
 
 # %% [markdown]
 # **Adam** ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980)) remembers two running means: `m` of the gradient, and `v` of
-# its square. At each step such a mean keeps the share β of its old value and takes the share 1 - β of the new one. It begins at
-# 0, so it is too small at first. Here the gradient is always 1:
+# its square. At each step such a mean is the share β of its old value plus the share 1 - β of the new number. It begins at 0, so
+# it is too small at first. Here the gradient is always 1:
 
 # %%
 m, beta = 0.0, 0.9
@@ -886,9 +889,10 @@ curvature = 2 * (millimetres**2).mean()
 print(f"curvature {curvature:.0f}: a step goes {0.01 * curvature:.2f}·d")
 
 # %% [markdown]
-# A step of 5.96·d ends 4.96·d beyond the lowest point, and the loss above the minimum grows by the square of that, 25 times.
-# Only a step shorter than 2·d ends nearer than it began. That needs a rate below 2/596, about 0.003. The curvature of the bias
-# is only 2, so the bias could take rates up to 1, but the two share one rate.
+# A step of 5.96·d ends 4.96·d beyond the lowest point. The height of the loss above its minimum goes with the square of the
+# distance, so it becomes 4.96² ≈ 25 times as large. Only a step shorter than 2·d ends nearer than it began. That needs a rate
+# below 2/596, about 0.003. The curvature of the bias is only 2, so for the bias alone a rate of nearly 1 would do. But weight and
+# bias share one rate.
 #
 # To **standardise** a column, subtract its mean and divide by its standard deviation. Then its weight has the curvature 2 as
 # well, and a change of the weight no longer calls for a change of the bias.
@@ -973,15 +977,16 @@ recipe = Recipe(lambda: np.arange(6)).shuffle().batch(3)
 print(np.sort(recipe.make().ravel()), recipe.make().shape)
 
 # %% [markdown]
-# Each of the two passes gives all six rows, in two batches of three. The second version, `Dataset`, adds four things: a last batch
-# that may be shorter, the arrays with a `gather` for each batch, a seed that repeats an order, and checks. It is made by
-# `from_tensor_slices` from a tuple of arrays, or by `from_batches` from two arrays and the row numbers of all batches.
+# Here the recipe made two passes. The first print shows that the first pass holds all six rows. The second print shows two
+# batches of three. The second version, `Dataset`, adds four things: a last batch that may be shorter, the arrays with a `gather`
+# for each batch, a seed that repeats an order, and checks. It is made by `from_tensor_slices` from a tuple of arrays, or by
+# `from_batches` from two arrays and the row numbers of all batches.
 #
 # ## How `Dataset` is written (3 min, optional)
 #
-# Run the cell, and skip it if you like: its `shuffle` and `batch` are recipes around a recipe, as above. The argument `buffer_size` is
-# TensorFlow's, the number of rows that wait to be drawn. Here it must be all rows. The seed and the number of the pass fix the
-# order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that).
+# Run the cell, and skip it if you like: its `shuffle` and `batch` are recipes around a recipe, as above. The argument
+# `buffer_size` is TensorFlow's, the number of rows that wait to be drawn. Here it must be at least the number of all rows. The
+# seed and the number of the pass fix the order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that).
 
 
 # %% tags=["hide-input"]
@@ -1065,8 +1070,8 @@ class Dataset(Made):
 # %% [markdown]
 # ## Two rings in batches (3 min)
 #
-# The first cell makes batches of seven rows. The second takes the 4,000 points of the two rings, shuffles all of them and makes
-# batches of 100. Its figure shows what each stage holds.
+# The first cell puts seven rows into batches of three. The second takes the 4,000 points of the two rings, shuffles all of them
+# and makes batches of 100. Its figure shows what each stage holds.
 
 # %%
 print(*(x.numpy() for (x,) in Dataset.from_tensor_slices((np.arange(7.0),)).batch(3)))
@@ -1114,7 +1119,7 @@ print(indicators[[0, 200, 300]], *species[[0, 200, 300]])
 # %% [markdown]
 # These columns are called **indicators**. A model of bill depth and three indicators has one slope, but for each species its line
 # has its own height. With `run` from the race we train a model without the species and one with it. First we subtract 17 mm, a
-# middling depth, from all depths. Otherwise the rate would have to be tiny, as the race showed.
+# middling depth, from all depths. Without that, the rate would have to be tiny, as in the race.
 
 # %%
 centred, masses = depth[:, None] - 17.0, {}
@@ -1129,9 +1134,9 @@ from course.figures import penguins as penguin_figures
 penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 
 # %% [markdown]
-# The sign has changed. The slope of 257 lies between the three slopes of the beginning, because the model has only one slope for
-# all species. (The lines of Adelies and Chinstraps nearly coincide.) A weight also stands for everything that varies with its
-# column and has no column of its own.
+# The sign has changed. The new slope, 257, lies between the smallest and the largest of the three slopes at the beginning,
+# because the model has only one slope for all species. (The lines of Adelies and Chinstraps nearly coincide.) So a weight also
+# takes in the effect of whatever varies with its column and has no column of its own.
 #
 # ## The two tasks on this level (11 min)
 #
@@ -1145,8 +1150,8 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # ### Model and training
 #
 # The model is a list of layers. We still write the step ourselves, but it no longer names a weight. First the layers get the
-# starting weights that all five levels share. The four marks stand on every level: forward, loss, backward and update. The result is
-# level 1's `Fit`, with losses, weights and `predict`.
+# starting weights that all five levels share. Four comments are the same on every level: forward, loss, backward and update. The
+# result is level 1's `Fit`, with losses, weights and `predict`.
 
 # %%
 #| export tasks
@@ -1290,12 +1295,12 @@ for level, train in {"3": low_level.tasks.linear_regression, "4": linear_regress
     print(f"{level}       {op_by_op:11.3g} {compiled:10.3g}")
 
 # %% [markdown]
-# An eager step takes longer on level 4, because the calls are added to its launches. A compiled step makes no calls.
+# An eager step takes longer on level 4, because the calls add to its launches. A compiled step makes none of these calls.
 #
 # ### Side by side with level 3
 #
-# The row *model* grows. In all other rows the names of the weights are gone. (Compiled steps take longer here than above, because
-# the time for tracing is spread over 8,000 steps instead of 200,000.)
+# The row *model* grows. In the four rows below it the names of the weights are gone. (Compiled steps take longer here than above,
+# because the time for tracing is spread over 8,000 steps instead of 200,000.)
 
 # %%
 line = compare.measure(task, low_level.tasks.linear_regression, linear_regression, last=1000)
@@ -1379,11 +1384,11 @@ exercises.check("04-5", standardised)
 #
 # ## What you will do differently (1 min)
 #
-# After this level you work differently with any framework. You print the shapes of `y` and `y_pred` before you trust a loss, because
-# (100,) against (100, 1) broadcasts without an error. You scale the inputs before you change the optimizer, and you compare
-# optimizers at the best rate of each. You check that a new model can overfit ten rows before you train it on all. You know that
-# random starting weights are there to make units differ. And you save an optimizer's slots with the weights, because otherwise
-# Adam's running means begin at zero again.
+# After this level you work differently with any framework. You print the shapes of `y` and `y_pred` before you trust a loss,
+# because (100,) against (100, 1) broadcasts without an error. You scale the inputs before you change the optimizer, and you
+# compare optimizers at the best rate of each. You check that a new model can learn ten rows by heart before you train it on all.
+# You know that random starting weights are there to make units differ. And you save an optimizer's slots with the weights,
+# because otherwise Adam's running means begin at zero again.
 #
 # ## Where to go from here
 #
