@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 01 more · GPU
 #
-# **In this notebook a program runs as many threads at once, and a simulator names the two that race.**
+# **In this notebook one program runs as many threads at once, on a simulator that checks every access to memory.**
 #
 # It needs notebook 01 (the line, and what a device is). It takes apart `device.py`, `memory.py` and `scheduler.py` in
 # `levels_more/hardware/gpu/`. Nothing is exported here.
@@ -114,9 +114,6 @@ tell(add_without_guard, 4, 32, ones, steps_up, total)
 page.source(gpu_memory.note)
 
 # %% [markdown]
-# The simulator finds a race in whatever order the threads happen to run. The order decides only which thread the error
-# names first.
-#
 # One question is left. Threads must be able to wait for each other, but plain Python cannot stop in the middle of a
 # function. A [greenlet](https://greenlet.readthedocs.io) can: it is a call that can be paused and resumed later. One
 # greenlet runs thread after thread until one of them waits at a barrier. That greenlet is paused, and another one goes
@@ -249,8 +246,9 @@ tell(block_sum_in_a_hurry, 4, 32, terms, sums, order=7)
 
 # %% [markdown]
 # The error names both threads and both lines of code (here they are the same line). With `order=7` blocks and threads
-# ran in a shuffled order, so the error names another block. There is a second mistake with barriers: if only some
-# threads reach one, a real GPU may wait for ever. The simulator reports that, too:
+# ran in a shuffled order, so the error names another block. The order decides only which threads are named, not whether
+# the race is found. There is a second mistake with barriers: if only some threads reach one, a real GPU may wait for
+# ever. The simulator reports that, too:
 
 
 # %%

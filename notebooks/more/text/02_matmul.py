@@ -5,8 +5,8 @@
 # its bits never change.**
 #
 # It needs notebook 02 (`kernel`, `launch`, plans, `matmul_ikj` and its picture of cache lines), and lanes from
-# notebook 01. It takes `levels_more/kernels/matmul.py` and `micro_kernel.py` beside it apart. Large products run on
-# this code as soon as a launch asks for one.
+# notebook 01. It takes apart `matmul.py` and `micro_kernel.py` in `levels_more/kernels/`. Large products run on this
+# code as soon as a launch asks for one.
 
 # %%
 from course import build
@@ -32,7 +32,7 @@ from levels_more.kernels.micro_kernel import TILE_ROWS, TILE_VECTORS, VECTOR_BYT
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## A matrix product at the machine's peak (5 min)
+# ## A matrix product at the machine's peak (6 min)
 #
 # Three loops are enough for the small matrices of our two tasks, but not for large ones. How far are the three loops
 # from the peak that level 1 measured? We climb a ladder of six rungs. In float64 each rung must give the same bits. We
@@ -84,7 +84,7 @@ def matmul_tiled(out, x, w):
 
 
 # %% [markdown]
-# ## Sums that stay in registers (12 min)
+# ## Sums that stay in registers (13 min)
 #
 # The fifth rung takes a **tile** of `out`, a block of its rows and columns. Over a long range of k the sums of the tile
 # stay in registers:

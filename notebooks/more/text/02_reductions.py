@@ -57,7 +57,7 @@ launch("arg_max", None, table, axis=0).numpy().tolist()
 page.source(reductions.plan_rows, reductions.softmax, reductions.softmax_grad)
 
 # %% [markdown]
-# exp(1000) overflows to infinity, but softmax of 1000 is right:
+# exp(1000) overflows to infinity, but softmax of a row with 1000 gives the right numbers:
 
 # %%
 far_apart = cpu.put(np.array([[1000.0, 1000.0], [1000.0, 0.0]]))
