@@ -143,8 +143,8 @@ print(tape.gradient(y, x).numpy())
 
 # %% [markdown]
 # A power has two rules, and each has a place where the textbook formula fails. The slope of `0 ** 0` by its base is 0,
-# but the formula gives 0 · 0⁻¹. And the slope by the exponent contains the logarithm of the base, so the rule leaves
-# out the logarithm of a base that is not above 0.
+# but the formula gives 0 · 0⁻¹. The slope by the exponent contains the logarithm of the base, which exists only for a
+# base above 0. For all others the rule leaves it out.
 
 # %%
 a = constant([0.0, 0.0, 2.0])
