@@ -105,7 +105,7 @@ for powers in (1, 2, 4, 8):
 print(f"               log: {log(12.0):.15f}")
 
 # %% [markdown]
-# ## How exact are they? (1 min)
+# ## How exact are they? (2 min)
 #
 # How far are our results from the library's? We count in units of the last place, over ten thousand random numbers:
 

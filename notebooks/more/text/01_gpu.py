@@ -29,16 +29,16 @@ from levels_more.hardware.gpu.scheduler import count_traffic
 # %% [markdown]
 # ## A hundred thousand threads (4 min)
 #
-# A load from memory takes long. A CPU core hides that behind caches. A **GPU** (graphics processing unit) hides it
-# behind other work: it holds very many threads, each with its registers ready, and when one thread waits for memory,
+# A load from memory takes a long time. A CPU core hides that behind caches. A **GPU** (graphics processing unit) hides
+# it behind other work: it holds very many threads, each with its registers ready, and when one thread waits for memory,
 # another runs. How many threads does it take? By [Little's law (1961)](https://doi.org/10.1287/opre.9.3.383), the
 # amount under way is the rate times the time that each piece takes. An H100 SXM reads 3.35 TB/s from its memory
 # ([NVIDIA, H100 data sheet](https://www.nvidia.com/en-us/data-center/h100/)).
 
 # %% tags=["hide-input"]
 checks.predict(
-    "A GPU reads 3.35 TB/s. Say a load takes half a microsecond. How many loads of one float32 must be under way, all the "
-    "time, to keep its memory busy?",
+    "A GPU reads 3.35 TB/s. Suppose a load takes half a microsecond. How many loads of one float32 must be under way "
+    "at any time to keep the memory busy?",
     slider=(100, 10_000_000),
     answer=3.35e12 * 0.5e-6 / 4,
     because="3.35·10¹² bytes per second times 0.5·10⁻⁶ seconds are 1.7 million bytes: over 400,000 loads of four "
@@ -81,7 +81,8 @@ print(total[:3], "...", total[-3:])
 
 # %% tags=["hide-input"]
 checks.predict(
-    "Four blocks of 32 are 128 threads for 100 elements. Leave out `if i < out.size`. Which thread makes the first mistake?",
+    "Four blocks of 32 are 128 threads for 100 elements. Suppose we leave out `if i < out.size`. Which thread makes "
+    "the first mistake?",
     choices=["thread 0 of block 4", "thread 4 of block 3", "thread 31 of block 3", "none: Python stops at the end"],
     answer="thread 4 of block 3",
     because="Its number is 3 · 32 + 4 = 100, and the last element is number 99. A real GPU would read whatever lies "
@@ -312,7 +313,7 @@ for multiply in (matmul_plain, matmul_tiled):
     reads = [met for met in count_traffic(multiply, (2, 2), (16, 16), left, right, product) if met.verb == "reads"]
     loads, moved = sum(met.accesses for met in reads), sum(met.transactions for met in reads)
     close = np.allclose(product, left @ right, atol=1e-5)
-    print(f"{multiply.__name__}: {loads:6,} loads, {moved:5,} transactions; as NumPy's: {close}")
+    print(f"{multiply.__name__}: {loads:6,} loads, {moved:5,} transactions; close to NumPy's: {close}")
 
 # %% [markdown]
 # It is easy to forget the second barrier of `matmul_tiled`. Remove it and see which threads and lines the error names.

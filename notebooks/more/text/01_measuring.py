@@ -192,7 +192,7 @@ for rows in (1, 8):
     run = matmul_program(n, rows).bind(x=x, w=w, y=y)
     points.append((f"matmul, {rows} row{'s' * (rows > 1)}", 2 * n**3, 3 * 4 * n**2, seconds(run)))
     print(
-        f"{rows} at once: equal to NumPy's, nearly:",
+        f"{rows} at once, close to NumPy's:",
         np.allclose(y.numpy().reshape(n, n), matrices[0] @ matrices[1], atol=1e-3),
     )
 

@@ -67,7 +67,7 @@ print("left to right:", (big + one) - big, "  the large ones first:", (big - big
 # Neither sum is wrong. They are different programs, and each rounds in its own places.
 
 # %% [markdown]
-# ## Strict, or quick (2 min)
+# ## Strict, or quick (3 min)
 #
 # That is why the course has an *arithmetic of record*. In float64 its assembler forbids two things to LLVM: to reorder
 # operations, and to join a product and a sum into one instruction that rounds only once. One number shows the

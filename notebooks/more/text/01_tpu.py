@@ -40,7 +40,7 @@ from levels_more.hardware.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloa
 # | add two float32 | 0.9 |
 # | read 64 bits from a cache of 8 KiB | 10 |
 # | read 64 bits from memory | 1,300 to 2,600 |
-# | one instruction, all told: fetch it, read registers, keep track | about 70 |
+# | one instruction in all: fetch it, read registers, keep track | about 70 |
 #
 # Arithmetic is the smallest part. So one instruction should do thousands of multiplications, and each number should be
 # used many times once it is loaded. In x @ w every x is multiplied by a whole row of w, and every weight is used for
@@ -194,7 +194,7 @@ attempts = {
     "shapes": lambda: tpu.matmul(np.ones((10, 3), "f4"), np.ones((2, 1), "f4")),
     "no weights": lambda: tpu.run([Multiply("x")], x=np.ones((10, 3), "f4")),
     "no sums": lambda: tpu.run([Activate(0, "relu", None, "y")]),
-    "a wish": lambda: tpu.run(["Train"]),
+    "unknown instruction": lambda: tpu.run(["Train"]),
 }
 for name, attempt in attempts.items():
     try:
@@ -235,7 +235,7 @@ checks.predict(
 
 # %%
 def try_batch(batch, tiles=1):
-    """A new TPU after one product with a batch of rows, its weights in that many tiles side by side."""
+    """A new TPU that has multiplied a batch of rows by weights in that many tiles side by side."""
     fresh = Tpu("tpu:0")
     fresh.matmul(np.ones((batch, SIDE), "f4"), np.ones((SIDE, tiles * SIDE), "f4"))
     return fresh
@@ -303,23 +303,23 @@ print("the array is busy for", spans[-1][1] - spans[0][0], "cycles; T·m + 2·12
 print("without overlap it would be", 4 * (256 + 2 * 128 - 2))
 
 # %% [markdown]
-# The array waits only for the first tile of weights before it starts, and for the last activation and the write after
-# it. In a longer program other products fill these gaps, too.
+# The array is idle only while the first tile of weights slides in, and during the last activation and the write. A
+# longer program fills these gaps with other products.
 #
-# ## What is modelled, and what is not (1 min)
+# ## What is modelled, and what is not (1 min, optional)
 #
 # | | here | published |
 # |---|---|---|
-# | array | one of 128 x 128 | TPU v2: one a core, two cores a chip [1]; v1: one of 256 x 256, in 8-bit integers [2] |
+# | array | one of 128 x 128 | TPU v2: one per core, two cores per chip [1]; v1: one of 256 x 256, in 8-bit integers [2] |
 # | clock | 700 MHz | 700 MHz [1], [2] |
 # | peak | 2 · 128² · 700 MHz = 22.9 Tflop/s | 46 Tflop/s for the two cores [1] |
 # | numbers | bfloat16 in, float32 sums | the same [1], [3] |
 # | memory | 8 GiB, 350 GB/s | 16 GiB, 700 GB/s for the two cores [1], [3] |
 # | weights | 128 cycles to slide in, hidden behind the tile before | v1: 256 cycles for its 256 rows, hidden in the same way [2] |
 # | weight queue | never empty: a tile of 32 KiB in 128 cycles is 179 GB/s | v1: four tiles deep [2] |
-# | accumulators | as many as asked for | v1: 4,096 rows [2] |
-# | activation | 128 numbers a cycle, once the last sum is out | v2: a vector unit with 128 lanes [1], [3] |
-# | writing | 128 numbers a cycle, beside all else | by a unit that only copies (DMA) [2] |
+# | accumulators | as many as a program needs | v1: 4,096 rows [2] |
+# | activation | 128 numbers per cycle, once the last sum is out | v2: a vector unit with 128 lanes [1], [3] |
+# | writing | 128 numbers per cycle, while the other units work | by a unit that only copies (DMA) [2] |
 # | calling from the host | takes no time | not published |
 #
 # 1. [Jouppi et al., "A domain-specific supercomputer for training deep neural networks", 2020](https://doi.org/10.1145/3360307)
@@ -349,7 +349,7 @@ for unit, begin, end, instruction in tpu.timeline:
 # %%
 exact = ring_fit.predict(rings.x_test)
 print(f"probabilities differ by up to {np.abs(p - exact).max():.2f}")
-print(f"on the other side of one half: {((p > 0.5) != (exact > 0.5)).sum()} of {len(p)} points")
+print(f"on the other side of 0.5: {((p > 0.5) != (exact > 0.5)).sum()} of {len(p)} points")
 print(
     f"right: {figures.accuracy(rings.y_test, p):.1%} on the TPU, {figures.accuracy(rings.y_test, exact):.1%} in float64"
 )

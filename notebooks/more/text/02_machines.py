@@ -27,7 +27,7 @@ from levels_more.kernels import gpu as gpu_kernels
 from levels_more.kernels import tpu as tpu_kernels
 
 # %% [markdown]
-# ## Who calls the function (4 min)
+# ## What calls the function (4 min)
 #
 # So far the table has one column, for the CPU. Now a GPU and a TPU are in the pool. (On a computer without them they
 # are simulated, thread by thread and cycle by cycle.) To run our two tasks, each of them needs a kernel per op. But no
@@ -77,7 +77,7 @@ page.source(gpu_compiler.compile_gpu)
 
 # %%
 gpu = pool()["gpu:0"]
-for name in ("sigmoid", "softmax"):  # an element for each thread, and a row
+for name in ("sigmoid", "softmax"):  # one element per thread, then one row per thread
     print(name, launch(name, None, gpu.put(np.array([[1, 2], [3, 3]], "f4"))).numpy().round(3).ravel())
 
 # %% [markdown]

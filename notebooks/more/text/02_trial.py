@@ -20,7 +20,7 @@ from levels_more.kernels import KERNELS, use, verify
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## What it is tried on (5 min)
+# ## What a kernel is tested on (5 min)
 #
 # In notebook 02 a relu without a branch gave NaN where it should have given 0. So a new kernel is tested before it is
 # used. The inputs are random numbers and special ones: 0.0 and -0.0, infinities, and NaN. Every index is checked, in

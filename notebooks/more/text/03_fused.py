@@ -16,6 +16,7 @@ build.watch("more/03_fused")
 figures.you_are_here(3)
 
 # %% tags=["hide-input"]
+# The imports of this notebook. You may skip them.
 import timeit
 
 import numba
@@ -48,7 +49,7 @@ from levels_more.low_level import (
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## Too much to write out (4 min)
+# ## Too many instructions (4 min)
 #
 # The program by rows has separate instructions for each number of a row. For a layer of 64 units that would be too
 # many. Here is such a layer, with its gradient and its update:
@@ -196,7 +197,7 @@ print("written over the old value:", [variable.name for variable in backend.over
 print(f"{len(places)} values pass between units, in {len({id(b) for b in places.values()})} buffers")
 
 # %% [markdown]
-# ## What it brings (5 min)
+# ## How much faster is it? (5 min)
 #
 # We run our layer op by op, and as a list of programs. The losses agree to the last bit:
 
@@ -247,7 +248,7 @@ page.source(fused_threads.most_threads)
 specs = cpu.spec((1000, 256), "f8"), cpu.spec((256, 256), "f8")
 graph = trace(lambda x, w: [relu(relu(x @ w) @ w)], specs)[0]
 large = backend.FusedProgram(graph, 1000)
-print("threads that are worth it:", fused_threads.most_threads(graph))
+print("threads worth starting:", fused_threads.most_threads(graph))
 
 # %% tags=["nbval-ignore-output"]
 given, results = [constant(draw.normal(size=spec.shape) / 16) for spec in specs], set()

@@ -87,7 +87,7 @@ for value in (0.1, 0.2, 0.3):
 print("traces: ", by_argument.traces, "by argument,", by_variable.traces, "by variable")
 
 # %% [markdown]
-# ## Who asks for a number (2 min)
+# ## An `if` that needs a number (2 min)
 #
 # While a function is traced, its tensors have no numbers yet. An `if` that needs a number raises an error, which says
 # what to do instead:

@@ -45,7 +45,7 @@ from levels_more.low_level import (
 )
 
 # %% [markdown]
-# ## What it is called elsewhere (1 min)
+# ## What other frameworks call it (1 min)
 #
 # This is how the two frameworks spell what you have built:
 #
@@ -59,6 +59,7 @@ from levels_more.low_level import (
 # | join | `tf.concat` | `torch.cat` | `concat`, `cat` |
 # | place | `with tf.device("…")` | `.to("…")` | `with device("…")`, `.to("…")` |
 # | compile | `@tf.function(jit_compile=True)` | `@torch.compile` | `@function` |
+#
 # ## Functions (15 min)
 #
 # Each of these functions brings its arguments into the right form and then calls `apply`:
@@ -157,7 +158,7 @@ print(*(g.numpy() for g in tape.gradient(y, [a, b])))
 # **A good place to stop.** You can join, slice and select tensors, and have seen the rules behind it. *Are these rules
 # right?*
 #
-# ## All of them meet a nudge (9 min)
+# ## Every rule is checked with a nudge (9 min)
 
 
 # %%

@@ -20,7 +20,7 @@ build.watch("more/03_second_derivatives")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## Tapes in tapes (4 min)
+# ## A tape inside a tape (4 min)
 #
 # The gradient rules consist of ops, and these pass the door like all others. So a second tape around the first records
 # the walk back. From its records we get the second derivative.
@@ -57,7 +57,7 @@ with GradientTape(persistent=True) as outer:
 # %% [markdown]
 # The first two ops compute y. The others are the walk back: the rule of `multiply` was applied for each factor.
 #
-# ## Some gradient stays out (1 min)
+# ## Stopping a gradient (1 min)
 #
 # Sometimes a value should count as a constant, whatever it was computed from. `stop_gradient` makes a copy, and the
 # rule of this copy lets no gradient through:
@@ -72,7 +72,7 @@ with GradientTape() as tape:
 print(float(tape.gradient(y, x)), "and not", float(2 * x))
 
 # %% [markdown]
-# ## The rules of rules (6 min)
+# ## Rules for the gradient ops (6 min)
 #
 # The rule of `relu` calls an op, `relu_grad`, which has its own kernel. For a second derivative this op needs a rule as
 # well, and so do the gradient ops of sigmoid, clip and softmax. The table below says which of their two inputs should

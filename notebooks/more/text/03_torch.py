@@ -17,7 +17,7 @@ build.watch("more/03_torch")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## The program at the door of 03 (2 min)
+# ## The program that opened notebook 03 (2 min)
 #
 # Notebook 03 began with this program, but could not run it yet:
 
@@ -39,7 +39,7 @@ for step in (1, 100, 200):
 # variables. Yet afterwards the gradients are in the weights. So something must be recording all the time. What is it,
 # and where does it keep the record?
 #
-# ## A tape that nobody closes (4 min)
+# ## A tape that stays open (4 min)
 #
 # The simplest way to record always is to open a tape and leave it open.
 
@@ -146,11 +146,11 @@ print(f"dw {float(dw)}, db {float(db)}")
 # tape that is always open**, cut into pieces that the results keep. The walk back is that of notebook 03. It does not
 # notice the cuts.
 #
-# ## Nobody names the weights (5 min)
+# ## Which tensors get a gradient (5 min)
 #
 # `loss.backward()` gets no list of variables. So each tensor has a flag, `requires_grad`, which says whether it needs a
 # gradient. A result gets the flag if any of its inputs has it. Only then does it keep a piece of the tape. `backward`
-# stores the gradient in the tensor's `grad`. If `grad` already holds a gradient, the new one is added.
+# stores the gradient in the tensor's `grad`.
 
 
 # %%
@@ -196,7 +196,7 @@ error = x * w + b - y
 float(w.grad)
 
 # %% [markdown]
-# ## A step is no part of the loss (6 min)
+# ## A step must not be recorded (6 min)
 #
 # Now we train: the new `w` is `w` minus a little of its gradient. If we write this like any other line, the step is
 # recorded, too:
@@ -255,7 +255,7 @@ for step in range(3):
 #
 # **A good place to stop.** Your graph is always recorded, is walked back by `backward`, and trains.
 #
-# ## The kept one (7 min)
+# ## The version in the library (7 min)
 #
 # `levels_more/torch/recording.py` is a more robust version of these lines. Our `recorded` is called `record_function`
 # there, and a piece is a `Node`. The list is made by a loop. Our `made_from` calls itself for each parent, so a graph
