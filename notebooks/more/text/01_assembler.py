@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 01 more · The assembler
 #
-# **In this notebook you open what notebook 01 folded: how lanes are written, how a call is checked, and what LLVM makes of it.**
+# **In this notebook you see how instructions for lanes are written, how a call is checked, and what LLVM makes of a
+# program.**
 #
-# It needs notebook 01 and takes `values`, `assembler` and `program` of `levels/hardware/` apart, `calls`, `machine` and `cache` of
-# `levels/support/`, and `levels_more/hardware/disassembly.py`.
-# Nothing is exported here.
+# It needs notebook 01. It takes apart `values`, `assembler` and `program` of `levels/hardware/`, `calls`, `machine` and
+# `cache` of `levels/support/`, and `levels_more/hardware/disassembly.py`. Nothing is exported here.
 
 # %%
 import numpy as np
@@ -23,8 +23,9 @@ figures.you_are_here(1)
 # %% [markdown]
 # ## An operand becomes text (3 min)
 #
-# `v + 1.0` meets a register and a Python number. `_operand` gives each its text: a register's name, or the 64 bits of a number in
-# base 16. It refuses what is no number, and `_live` refuses what belongs to another program or to a loop that has ended.
+# `v + 1.0` adds a register and a Python number. `_operand` turns each of the two into text: the name of the register,
+# or the 64 bits of the number in base 16. It refuses anything that is not a number. `_live` refuses a value that
+# belongs to another program, or to a loop that has ended.
 
 # %%
 page.source(values._operand, values._live)
@@ -36,11 +37,12 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (11 min)
+# ## Lanes (12 min)
 #
-# A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. What is one number, such as a learning
-# rate, `spread` repeats in every lane. LLVM takes two instructions for it: put it into lane 0, then copy lane 0 everywhere.
-# Outside of a loop with lanes only the first lane counts, and a store takes the number that stands there.
+# A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. A single number, such as a
+# learning rate, must therefore be repeated in every lane. `spread` does that. LLVM needs two instructions for it: one
+# puts the number into lane 0, the other copies lane 0 to all lanes. Outside a loop with lanes only lane 0 counts, and a
+# store writes the number in lane 0.
 
 # %%
 page.source(Writer.spread)
@@ -54,16 +56,17 @@ with a.loop("n", 4) as i:
     print("\n".join(a.lines[start:]))
 
 # %% [markdown]
-# The load takes four neighbours at once, and a **mask** of four bits says which of them count: in the last turn some lanes lie
-# past the end. The mask is a comparison of the four counters with n. A counter past the end becomes 0, a row that there is, so that
-# no lane has an address outside of its array:
+# The load reads four neighbouring numbers at once. A **mask** of four bits says which of them count, because in the
+# last turn of the loop some lanes lie past the end. The mask is the result of comparing the four counters with n. A
+# counter past the end is replaced by 0. Row 0 always exists, so no lane has an address outside its array:
 
 # %%
 page.source(Loops.loop, Loops.counters)
 
 # %% [markdown]
-# Where rows are picked by number, lanes lie anywhere, and each has an address of its own. LLVM calls such a load a *gather*: one
-# instruction where the processor has it, else a small load for each lane. It needs no mask, since row 0 is there in any case.
+# Where rows are picked by number, the rows of the lanes lie anywhere in memory, and each lane has an address of its
+# own. LLVM calls such a load a *gather*. It is one instruction where the processor has one, and otherwise a small load
+# per lane. It needs no mask, since a lane past the end reads row 0, which always exists.
 
 # %%
 page.source(Assembler.load)
@@ -71,17 +74,18 @@ page.source(Assembler.load)
 # %% [markdown]
 # ## What is checked at a call (10 min)
 #
-# A program reads and writes memory, and nobody looks after it while it runs. So all is looked at before: each buffer's dtype and
-# shape, each index that may leave its array, each row number.
+# Nothing watches a program while it reads and writes memory. So everything is checked before it runs: the dtype and
+# shape of each buffer, each index that might leave its array, and each row number.
 
 # %%
 page.source(calls.memory_of, calls.checked)
 
 # %% [markdown]
-# The call gets a copy of the row numbers, or somebody could change them between the look and the call. An index is a counter or a row number, nothing else: `i + 1` is no index.
+# The program gets a copy of the row numbers. Otherwise another thread could change them between the check and the run.
+# An index is either a counter or a row number. `i + 1` is neither, so it is refused as an index.
 #
-# **Neighbours are row numbers too.** A program whose
-# rows look at other rows reads their numbers from an array. Here each output is the mean of three neighbours on a ring:
+# **Neighbours are row numbers too.** If a row needs the values of other rows, the program reads the numbers of those
+# rows from an array. In this example each output is the mean of three neighbours on a ring:
 
 # %%
 a = Assembler("smooth", "f8")
@@ -98,13 +102,13 @@ except IndexError as error:
     print(error)
 
 # %% [markdown]
-# Row 10 would lie behind the last of the ten, and the call says so.
+# There are ten rows, 0 to 9. The call refuses row 10 before the program runs.
 
 # %% [markdown]
 # ## A call (4 min)
 #
-# `bind` writes a block of 64-bit words: addresses, sizes, and numbers as their bits. The machine code gets one argument, the
-# address of that block, so every program is called in the same way.
+# `bind` writes a block of 64-bit words: addresses, sizes, and the bits of numbers. The machine code gets a single
+# argument, the address of that block. So every program is called in the same way.
 
 # %%
 page.source(Program.bind)
@@ -120,21 +124,22 @@ print(words.words)
 print(words.text)
 
 # %% [markdown]
-# **A good place to stop.** A program looks at its arguments before it runs, and reads them from one block of words.
+# **A good place to stop.** A program's arguments are checked before it runs, and it reads them from one block of words.
 
 # %% [markdown]
 # ## From text to bytes (5 min)
 #
-# LLVM may improve a program in any way that keeps its results. We forbid one kind: it shall not add lanes or repeat a loop's body
-# on its own, since we want to do that ourselves. What is compiled is kept in a folder, under a hash of all that it was made
-# from. The bytes there carry a checksum, so a file that was cut short or damaged is not run.
+# LLVM may improve a program in any way that keeps its results. We forbid one kind of improvement: LLVM must not add
+# lanes or unroll a loop on its own, since we want to do that ourselves. The compiled program is kept in a folder. Its
+# file name is a hash of everything that the program was made from. The file also holds a checksum, so a file that was
+# cut short or damaged is never run.
 
 # %%
 page.source(machine.optimised, machine.machine_code, cache.kept)
 
 # %% [markdown]
-# LLVM can also print the processor's own instructions. Each line is one of them. Look for the one multiplication, `mul`. Before it
-# stands the load, behind it the store; the rest is counting and jumping.
+# LLVM can also print the processor's own instructions, one per line. Look for the only multiplication, `mul`. The load
+# stands just before it and the store just after it. Everything else is counting and jumping.
 
 # %% tags=["nbval-ignore-output"]
 from levels_more.hardware.disassembly import listing
@@ -149,8 +154,8 @@ print(listing(a.assemble()))
 # %% [markdown]
 # ## An instruction of your own (2 min)
 #
-# LLVM has more instructions than operators. They are called by name, like functions: `named("sqrt", v)` writes the square
-# root. Here is the hypotenuse, in lanes:
+# LLVM has more instructions than Python has operators. `named` writes such an instruction by its name: `named("sqrt",
+# v)` takes the square root. Here it computes the hypotenuse, with lanes:
 
 # %%
 a = Assembler("hypotenuse", "f4")

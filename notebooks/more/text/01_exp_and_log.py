@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 01 more · exp and log
 #
-# **In this notebook eˣ and log x are made of additions, products and the bits of a float, right to the last place or the one
-# before.**
+# **In this notebook eˣ and log x are computed from additions, products and the bits of a float, with an error of about
+# one unit in the last place.**
 #
-# It needs notebook 01, and takes `levels/hardware/elementary.py` apart. Nothing is exported here.
+# It needs notebook 01. It takes `levels/hardware/elementary.py` apart. Nothing is exported here.
 
 # %%
 import math
@@ -21,13 +21,14 @@ figures.you_are_here(1)
 # %% [markdown]
 # ## One source for all (2 min)
 #
-# The second task needs eˣ and log x. Processors have no fast and exact instruction for them. `math.exp` comes from a library,
-# and libraries differ in the last bit. So the course writes its own, once, and *every* level runs that one source: on
-# Python's floats, in programs of the assembler, in kernels.
+# The second task needs eˣ and log x. Processors have no fast and exact instruction for them. `math.exp` comes from a
+# library, and different libraries disagree in the last bit. So the course writes its own functions, once. *Every* level
+# runs that same source: on Python's floats, in programs of the assembler, and in kernels.
 #
-# The source needs a few small tools. Each works on a Python float, and on a `Value` it writes instructions. `select`
-# chooses; `rint` rounds; `scaled` and `exponent` change and read the exponent in the bits of a float, which are sign, exponent
-# and fraction ([IEEE 754](https://doi.org/10.1109/IEEESTD.2019.8766229)).
+# The source needs four small tools. Given a Python float, each of them computes the result. Given a `Value` of the
+# assembler, it writes instructions instead. `select` chooses between two numbers, and `rint` rounds to a whole number.
+# `scaled` changes the exponent in the bits of a float, and `exponent` reads it. The bits are sign, exponent and
+# fraction ([IEEE 754](https://doi.org/10.1109/IEEESTD.2019.8766229)).
 
 # %%
 page.source(select, rint)
@@ -35,9 +36,9 @@ page.source(select, rint)
 # %% [markdown]
 # ## The exponent, in the bits (5 min)
 #
-# A whole number n, plus the bias of the format, *is* the exponent of 2ⁿ once it is shifted to its place. Read the first half of
-# each function: it is for Python's floats. The second half writes the same as instructions. `scaled` goes in two steps, because 2ⁿ
-# alone may overflow where the result does not.
+# To make 2ⁿ, add the bias of the format to n and shift the sum to where the exponent stands in the bits. In each
+# function below, read the first half: it works on Python's floats. The second half writes the same steps as
+# instructions. `scaled` multiplies in two steps, because 2ⁿ alone may overflow even where the result does not.
 
 # %%
 page.source(scaled)
@@ -46,8 +47,9 @@ page.source(scaled)
 scaled(1.5, 3)
 
 # %% [markdown]
-# The way back: shift the fraction away, and what is left is the exponent. The bits of √½ are taken off first, so that
-# the cut lies at √½ and not at 1, and x / 2ᵉ is close to 1 on both sides.
+# `exponent` goes the other way: it shifts the fraction out, and the exponent is left. Before that it subtracts the bits
+# of √½. This puts the step from one exponent to the next at √½ instead of at 1. So for x just below 1 and just above 1
+# the exponent e is the same, and x / 2ᵉ stays close to 1.
 
 # %%
 page.source(exponent)
@@ -58,11 +60,12 @@ exponent(12.0)
 # %% [markdown]
 # ## eˣ (4 min)
 #
-# 12 is 2⁴ · 0.75, and 0.75 lies between √½ and √2. Now eˣ. Write x = n·log 2 + r with a whole number n and a small r. Then eˣ
-# = 2ⁿ·eʳ, and for a small r a polynomial is as exact as the format. `log 2` is split into a short number and a rest, so that
-# n times the short one is exact. The scheme and the float32 split are from [Cephes](https://www.netlib.org/cephes/), the
-# float64 split from [fdlibm](https://www.netlib.org/fdlibm/). The float64 polynomial is the series itself, 1/k!. The float32
-# polynomial is the one of degree 6 whose largest relative error is smallest: the series would need a degree more.
+# The exponent is 4, since 12 is 2⁴ · 0.75 and 0.75 lies between √½ and √2. Now to eˣ. Write x = n·log 2 + r with a
+# whole number n and a small r. Then eˣ = 2ⁿ·eʳ, and for a small r a polynomial is as exact as the format. The constant
+# `log 2` is split into a short number and a rest. n times the short number is exact. The scheme and the float32 split
+# are from [Cephes](https://www.netlib.org/cephes/), the float64 split from [fdlibm](https://www.netlib.org/fdlibm/). In
+# float64 the polynomial is the series itself, with coefficients 1/k!. In float32 it is the polynomial of degree 6 with
+# the smallest possible largest relative error. The series would need one degree more.
 
 # %%
 page.source(elementary._make_exp)
@@ -78,13 +81,14 @@ for terms in (2, 4, 8, 13):
 print(f"       exp: {EXP[elementary._DOUBLE](1.0):.15f}   math.e {math.e:.15f}")
 
 # %% [markdown]
-# Each term adds digits, until the format has no more.
+# Each term adds correct digits, until a float64 can hold no more.
 #
 # ## log x (6 min)
 #
-# For log x the way back: x = 2ᵉ·(1 + f), so log x = e·log 2 + log(1 + f), and a polynomial in s = f/(2 + f) does the rest. It is
-# cut into two, the even powers and the odd ones, so that a processor can run both at once. Scheme and float64 numbers:
-# [fdlibm](https://www.netlib.org/fdlibm/), Sun Microsystems, 1993; float32 numbers: FreeBSD's `e_logf.c`, after it.
+# For log x, write x = 2ᵉ·(1 + f). Then log x = e·log 2 + log(1 + f), and log(1 + f) is computed by a polynomial in s =
+# f/(2 + f). The polynomial is split into its even and its odd powers, so that a processor can compute both halves at
+# once. The scheme and the float64 coefficients are from [fdlibm](https://www.netlib.org/fdlibm/) (Sun Microsystems,
+# 1993). The float32 coefficients are from FreeBSD's `e_logf.c`, which follows it.
 
 # %%
 page.source(elementary._make_log)
@@ -101,9 +105,9 @@ for powers in (1, 2, 4, 8):
 print(f"               log: {log(12.0):.15f}")
 
 # %% [markdown]
-# ## How exact are they? (1 min)
+# ## How exact are they? (2 min)
 #
-# How far are they from the library's? In units of the last place, over ten thousand random numbers:
+# How far are our results from the library's? We count in units of the last place, over ten thousand random numbers:
 
 # %%
 draw = random.Random(1).uniform
@@ -113,5 +117,5 @@ for f, library, low, high in ((exp, math.exp, -700, 700), (log, math.log, 1e-7, 
 print([exp(x) for x in (math.inf, -math.inf, math.nan, 0.0)], [log(x) for x in (math.inf, 0.0, -1.0, 5e-324)])
 
 # %% [markdown]
-# Never more than one, where the library's own last digit may be the wrong one. And infinities, NaN, zero and the smallest
-# number are right.
+# The two never differ by more than one unit, and the library's own last digit may be the wrong one. Infinities, NaN,
+# zero and the smallest number also give the right results.

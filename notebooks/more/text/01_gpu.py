@@ -1,12 +1,12 @@
 # %% [markdown]
 # # 01 more · GPU
 #
-# **In this notebook a program runs as a thousand threads, and a simulator names the two that race.**
+# **In this notebook one program runs as many threads at once, on a simulator that checks every access to memory.**
 #
-# It needs notebook 01 (the line, and what a device is) and the room `levels_more/hardware/gpu/`, with `device.py`, `memory.py` and
-# `scheduler.py`: levels_more holds what grows on the five levels. Nothing is exported here. About 42 minutes.
+# It needs notebook 01 (the line, and what a device is). It takes apart `device.py`, `memory.py` and `scheduler.py` in
+# `levels_more/hardware/gpu/`. Nothing is exported here.
 #
-# It uses greenlet, which `python3 -m course setup` adds.
+# It needs the package greenlet, which `python3 -m course setup` installs.
 
 # %%
 from course import build, figures, tasks
@@ -29,26 +29,27 @@ from levels_more.hardware.gpu.scheduler import count_traffic
 # %% [markdown]
 # ## A hundred thousand threads (4 min)
 #
-# A CPU core hides the distance to memory behind caches. A **GPU** (graphics processing unit) hides it behind other work. It
-# holds very many threads, each with its registers ready. When one waits for memory, another one goes on. How many does it
-# take? By [Little's law (1961)](https://doi.org/10.1287/opre.9.3.383), what is under way is the rate times the time that
-# each piece takes. An H100 SXM reads 3.35 TB/s from its
-# memory ([NVIDIA, H100 data sheet](https://www.nvidia.com/en-us/data-center/h100/)).
+# A load from memory takes a long time. A CPU core hides that behind caches. A **GPU** (graphics processing unit) hides
+# it behind other work: it holds very many threads, each with its registers ready, and when one thread waits for memory,
+# another runs. How many threads does it take? By [Little's law (1961)](https://doi.org/10.1287/opre.9.3.383), the
+# amount under way is the rate times the time that each piece takes. An H100 SXM reads 3.35 TB/s from its memory
+# ([NVIDIA, H100 data sheet](https://www.nvidia.com/en-us/data-center/h100/)).
 
 # %% tags=["hide-input"]
 checks.predict(
-    "A GPU reads 3.35 TB/s. Say a load takes half a microsecond. How many loads of one float32 must be under way, all the "
-    "time, to keep its memory busy?",
+    "A GPU reads 3.35 TB/s. Suppose a load takes half a microsecond. How many loads of one float32 must be under way "
+    "at any time to keep the memory busy?",
     slider=(100, 10_000_000),
     answer=3.35e12 * 0.5e-6 / 4,
-    because="3.35·10¹² bytes a second times 0.5·10⁻⁶ seconds are 1.7 million bytes, and a float32 has four. That is more than "
-    "anyone can write down as programs of their own. So one program is written, and its copies are numbered.",
+    because="3.35·10¹² bytes per second times 0.5·10⁻⁶ seconds are 1.7 million bytes: over 400,000 loads of four "
+    "bytes. Nobody can write so many separate programs. So one program is written, and its copies are numbered.",
 )
 
 # %% [markdown]
-# A **thread** is one run of a program, with registers of its own. So a program for a GPU, a **kernel**, is written for *one*
-# thread, and started as some hundred thousand. Each asks for its own number (`cuda.grid(1)`) and takes the element of that
-# number. Here is one, in the spelling of [numba](https://numba.readthedocs.io/en/stable/cuda/kernels.html). It has no loop.
+# A **thread** is one run of a program, with its own registers. A program for a GPU, a **kernel**, is written for *one*
+# thread and started as hundreds of thousands of them. Each thread asks for its own number (`cuda.grid(1)`) and takes
+# the element with that number. Here is a kernel, in the spelling of
+# [numba](https://numba.readthedocs.io/en/stable/cuda/kernels.html). It has no loop.
 
 
 # %%
@@ -59,19 +60,19 @@ def add_vectors(x, y, out):
 
 
 # %% [markdown]
-# Threads come in **blocks** of up to 1,024, and a launch is a grid of blocks. A block runs in one place, so its threads can
-# share a small memory and wait for each other. Blocks know nothing of each other: that is why the same program runs on a small
-# and on a large GPU. Within a block, 32 threads with neighbouring numbers form a **warp**: they go in step, one instruction
-# for all ([Lindholm and others, 2008](https://doi.org/10.1109/MM.2008.31)).
+# Threads come in **blocks** of up to 1,024, and a launch starts a grid of blocks. The threads of a block can share a
+# small memory and wait for each other. Blocks do not depend on each other, so the same program runs on a small GPU and
+# on a large one. Within a block, 32 threads with neighbouring numbers form a **warp**. They run in step, with one
+# instruction for all ([Lindholm and others, 2008](https://doi.org/10.1109/MM.2008.31)).
 #
 # ## A machine to practise on (12 min)
 #
-# You may have no such machine here, and a real one is a poor teacher. A thread that reads past the end of an array gets some
-# number. Two threads that disturb each other do so once in a thousand runs. So there is a simulator. It runs the very same
-# function, as plain Python, one thread after the other, and it checks every access. What it does not have is speed. (A
-# real GPU, where there is one, comes at the end.)
+# You may have no GPU here, and a real one is a poor teacher. A thread that reads past the end of an array gets some
+# number, without an error. Two threads that disturb each other may do so only once in a thousand runs. So this notebook
+# uses a simulator. It runs the same function as plain Python, one thread after the other, and checks every access. It
+# is slow, though. (A real GPU is used near the end, if you have one.)
 #
-# A hundred elements, blocks of 32 threads: four blocks.
+# For a hundred elements and blocks of 32 threads we need four blocks.
 
 # %%
 ones, steps_up, total = np.ones(100, "f4"), np.arange(100, dtype="f4"), np.zeros(100, "f4")
@@ -80,10 +81,12 @@ print(total[:3], "...", total[-3:])
 
 # %% tags=["hide-input"]
 checks.predict(
-    "Four blocks of 32 are 128 threads for 100 elements. Leave out `if i < out.size`. Which thread makes the first mistake?",
+    "Four blocks of 32 are 128 threads for 100 elements. Suppose we leave out `if i < out.size`. Which thread makes "
+    "the first mistake?",
     choices=["thread 0 of block 4", "thread 4 of block 3", "thread 31 of block 3", "none: Python stops at the end"],
     answer="thread 4 of block 3",
-    because="Its number is 3 · 32 + 4 = 100, and the last element is 99. A real GPU would read whatever lies behind.",
+    because="Its number is 3 · 32 + 4 = 100, and the last element is number 99. A real GPU would read whatever lies "
+    "behind the array.",
 )
 
 
@@ -103,22 +106,19 @@ def tell(kernel, *launch, **options):
 tell(add_without_guard, 4, 32, ones, steps_up, total)
 
 # %% [markdown]
-# A kernel sees its arrays through a `View`. Each access first finds out where the element lies, and asks whether somebody else
-# uses it. That is the heart of the simulator, the **race detector**. Two threads race if they use one element, at least one
-# changes it, and no barrier makes one of them wait. Then the result depends on who comes first. It is enough to remember two
-# uses of each element:
+# In the simulator a kernel sees its arrays through a `View`. At each access the view first finds out where the element
+# lies, and then whether another thread uses it. This second check is the heart of the simulator, the **race detector**.
+# Two threads race if they use the same element, at least one of them changes it, and no barrier makes one of them wait.
+# Then the result depends on which comes first. To detect a race, it is enough to remember two uses of each element:
 
 # %%
 page.source(gpu_memory.note)
 
 # %% [markdown]
-# The verdict does not depend on the order in which the threads happen to run: a clash is a clash whichever comes second. Only
-# the words do: who is named first.
-#
-# One question is left. Threads wait for each other, and plain Python cannot stop in the middle of a function. A
-# [greenlet](https://greenlet.readthedocs.io) can: a call that is put aside, and taken up later. One greenlet runs thread
-# after thread, until one of them waits at a barrier. It is put aside with that thread, and another greenlet goes on with the
-# rest. So a block runs in turns:
+# One question is left. Threads must be able to wait for each other, but plain Python cannot stop in the middle of a
+# function. A [greenlet](https://greenlet.readthedocs.io) can: it is a call that can be paused and resumed later. One
+# greenlet runs thread after thread until one of them waits at a barrier. That greenlet is paused, and another one goes
+# on with the remaining threads. So a block runs in turns:
 
 # %%
 page.source(scheduler.SimulatedLaunch.block)
@@ -126,9 +126,10 @@ page.source(scheduler.SimulatedLaunch.block)
 # %% [markdown]
 # ## A warp goes to memory together (5 min)
 #
-# The threads of a warp reach an instruction at the same time. What they ask for is fetched in pieces of 128 bytes
-# ([CUDA programming guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/); newer GPUs can leave out quarters of a
-# piece). Neighbours that want neighbouring elements share one **transaction**. `count_traffic` counts them.
+# The threads of a warp reach an instruction at the same time. The hardware fetches what they ask for in pieces of 128
+# bytes ([CUDA programming guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/); newer GPUs can leave out
+# quarters of a piece). Threads that read neighbouring elements share one such fetch, a **transaction**. `count_traffic`
+# counts them.
 
 
 # %%
@@ -143,11 +144,12 @@ for met in count_traffic(gather_every, 1, 32, source, one_warp, 1):
 
 # %% tags=["hide-input"]
 checks.predict(
-    "Neighbouring threads read neighbouring float32: one transaction. How many does a warp need when each thread reads 32 "
-    "elements further than the one before, as down a column of a matrix with 32 columns?",
+    "When neighbouring threads read neighbouring float32 numbers, a warp needs one transaction. How many does it need "
+    "when each thread reads 32 elements further than the one before, as down a column of a matrix with 32 columns?",
     choices=[1, 2, 8, 32],
     answer=32,
-    because="32 float32 are 128 bytes, so every thread meets a piece of its own. 31 of the 32 numbers in it are not used.",
+    because="32 float32 numbers are 128 bytes, so every thread needs a piece of its own, and 31 of the 32 numbers in "
+    "that piece are not used.",
 )
 
 # %%
@@ -156,10 +158,10 @@ gpu_figures.segments(
 )
 
 # %% [markdown]
-# A matrix that is added up by columns loses to the rows for the same reason. A GPU programmer calls the first row of the
-# picture **coalesced**.
+# For the same reason it takes longer to add up a matrix by columns than by rows. GPU programmers call the access in the
+# first row of the picture **coalesced**.
 #
-# A newer GPU can fetch quarters of a piece, 32 bytes each. Change the simulator, and count again:
+# A newer GPU can also fetch a quarter of a piece, 32 bytes. We set the simulator to that size and count again:
 
 # %%
 for piece in (128, 32):
@@ -169,13 +171,15 @@ for piece in (128, 32):
 scheduler.SEGMENT = 128
 
 # %% [markdown]
-# Quarters help those whose neighbours lie far apart, up to four times. They help nobody else.
+# Where the threads of a warp read far apart, quarters save up to three quarters of the bytes. Where the threads read
+# neighbours, quarters save nothing.
 #
 # ## Shared memory, and the barrier (11 min)
 #
-# A block adds up its numbers. Each thread puts one into **shared memory**, which all threads of the block can read and write.
-# Then half of the threads add a second number to theirs, then a quarter, until thread 0 has it all: 5 steps for 32 numbers.
-# Between the steps, all wait at a **barrier**, `cuda.syncthreads()`: nobody goes on before the last one is there.
+# A block shall add up its numbers. Each thread puts one number into **shared memory**, which all threads of the block
+# can read and write. Then half of the threads add a second number to theirs, then a quarter of them, until thread 0 has
+# the whole sum. That takes 5 steps for 32 numbers. Between two steps all threads wait at a **barrier**,
+# `cuda.syncthreads()`: no thread goes on before all have reached it.
 
 
 # %%
@@ -199,7 +203,8 @@ launch_kernel(block_sum, 4, 32, terms, sums)
 print(sums, sums == terms.reshape(4, 32).sum(1))
 
 # %% [markdown]
-# The same for 16 threads (the circles), from barrier to barrier: what each of them reads, above, and writes, below.
+# The figure shows the same sum with 16 threads (the circles). Move the slider from barrier to barrier. Above each
+# thread is what it reads, below it what it writes.
 
 # %%
 widgets.explore(
@@ -209,15 +214,16 @@ widgets.explore(
 )
 
 # %% [markdown]
-# **A good place to stop.** A block adds up its numbers, with a barrier between the steps. *What if nobody waits?*
+# **A good place to stop.** A block adds up its numbers, with a barrier between the steps. *What if no thread waits?*
 
 # %% tags=["hide-input"]
 checks.predict(
-    "Take the barrier inside of the loop away. The simulator runs thread 0 to its end, then thread 1, and so on. What comes out?",
+    "We remove the barrier inside the loop. The simulator runs thread 0 to its end, then thread 1, and so on. What "
+    "comes out?",
     choices=["the right sums", "wrong sums", "an error that names two threads"],
     answer="an error that names two threads",
-    because="Thread 0 adds `part[1]` before thread 1 has added anything to it. In some orders a sum is right by luck. A race "
-    "is a race in every order.",
+    because="Thread 0 adds `part[1]` before thread 1 has added anything to it. In some orders the sum would be right "
+    "by luck. The simulator reports the race in every order.",
 )
 
 
@@ -240,9 +246,10 @@ tell(block_sum_in_a_hurry, 4, 32, terms, sums)
 tell(block_sum_in_a_hurry, 4, 32, terms, sums, order=7)
 
 # %% [markdown]
-# Two threads use one element, one of them changes it, and nothing makes the other wait: that is a **race**. The error names both
-# threads and both lines (here the same one). `order=7` shuffled blocks and threads, so another block is named. A barrier that
-# only some threads reach would make a real GPU wait, perhaps for ever:
+# The error names both threads and both lines of code (here they are the same line). With `order=7` blocks and threads
+# ran in a shuffled order, so the error names another block. The order decides only which threads are named, not whether
+# the race is found. There is a second mistake with barriers: if only some threads reach one, a real GPU may wait for
+# ever. The simulator reports that, too:
 
 
 # %%
@@ -257,9 +264,9 @@ tell(wait_in_a_branch, 1, 32, terms)
 # %% [markdown]
 # ## A matrix product in tiles (7 min)
 #
-# One thread for each element of the output: it walks along a row of `a` and down a column of `b`. All threads of a row read
-# the same row of `a`, each for itself. Shared memory ends that. The block loads a **tile** of each matrix, every thread one
-# element, and then all of them read it from there.
+# A matrix product takes one thread per element of the output. The thread walks along a row of `a` and down a column of
+# `b`. All threads of a row read the same row of `a`, each for itself. Shared memory avoids these repeated loads. The
+# block loads a **tile** of each matrix, one element per thread, and then all its threads read the tiles from there.
 
 
 # %%
@@ -295,8 +302,8 @@ checks.predict(
     "Two 32 × 32 matrices, tiles of 16 × 16. How many times fewer loads from device memory does the tiled kernel need?",
     choices=[2, 4, 16, 256],
     answer=16,
-    because="Each loaded element serves the 16 threads of a row, or of a column, of the block. Larger tiles save more, and "
-    "48 KiB of shared memory are the limit.",
+    because="Each loaded element is used by 16 threads of the block, those of a row or those of a column. Larger "
+    "tiles save more, up to the limit of 48 KiB of shared memory.",
 )
 
 # %%
@@ -306,16 +313,18 @@ for multiply in (matmul_plain, matmul_tiled):
     reads = [met for met in count_traffic(multiply, (2, 2), (16, 16), left, right, product) if met.verb == "reads"]
     loads, moved = sum(met.accesses for met in reads), sum(met.transactions for met in reads)
     close = np.allclose(product, left @ right, atol=1e-5)
-    print(f"{multiply.__name__}: {loads:6,} loads, {moved:5,} transactions; as NumPy's: {close}")
+    print(f"{multiply.__name__}: {loads:6,} loads, {moved:5,} transactions; close to NumPy's: {close}")
 
 # %% [markdown]
-# Of the two barriers of `matmul_tiled`, the second one is easily forgotten. Take it away, and see what is named.
+# It is easy to forget the second barrier of `matmul_tiled`. Remove it and see which threads and lines the error names.
 #
 # ## The device (3 min)
 #
-# A GPU joins the pool when `levels_more.hardware` is imported: its module enters `make_gpu` in `MAKERS`, beside the CPU's. What is
-# real about it depends on your computer. If a driver can be loaded, numba's CUDA is asked. Its buffers are then numba's arrays, and the kernel is compiled for it: `cuda` in it becomes numba's `cuda`, and every function
-# that it calls is compiled along. A simulator has no speed, so it shows none.
+# The GPU is added to the pool when `levels_more.hardware` is imported: its module puts `make_gpu` into the table
+# `MAKERS`, beside the CPU's entry. Your computer decides whether it is real or simulated. If a CUDA driver can be
+# loaded, numba finds the GPU. Then buffers are numba's arrays, and numba compiles the kernel and every function that it
+# calls. Inside the kernel, `cuda` is then numba's `cuda`. A simulator has no meaningful speed, so the table shows none
+# for it.
 
 # %% tags=["nbval-ignore-output"]
 Pool(pool(gpus=2))  # a table
@@ -337,8 +346,9 @@ for attempt in (
 # %% [markdown]
 # ## The task, on a GPU (8 min)
 #
-# The linear regression again, in float32. One block, a thread for each row of the batch. Each computes its error and its part
-# of the gradients. The parts are added up in shared memory, in pairs, and four threads update what there is to update.
+# Now the linear regression runs on the GPU, in float32. It uses one block, with one thread per row of the batch. Each
+# thread computes its row's error and its part of the gradients. The parts are added up in pairs in shared memory. Then
+# four threads write the results: two weights, the bias and the loss.
 
 
 # %%
@@ -357,7 +367,7 @@ def add_in_pairs(part, t):
 
 
 # %% [markdown]
-# A kernel may call functions. This one trains:
+# A kernel may call functions, so the kernel that trains calls `add_in_pairs`:
 
 
 # %%
@@ -383,7 +393,8 @@ def train_line(x, y, batches, w, b, losses, rate):
 
 
 # %% [markdown]
-# Five epochs, 200 steps, one launch. Beside it, level 1's program for the CPU on the same numbers, in float32 too.
+# One launch runs 200 steps, which are five epochs. Beside its losses we print those of level 1's program for the CPU,
+# from the same numbers and also in float32.
 
 # %%
 task = tasks.linear()
@@ -399,17 +410,18 @@ apart = np.abs(losses.numpy() - on_cpu) / np.maximum(1, on_cpu)
 print("equal to the last bit:", (losses.numpy() == on_cpu).all(), "  within 1e-5:", apart.max() < 1e-5)
 
 # %% [markdown]
-# The same model, and not the same bits. The tree adds ten numbers as (0 + 8 + 4 + …) + (1 + 9 + …), the CPU lane by lane,
-# and each order rounds in its own way. A tree of the same shape gives the same bits on any GPU, though: here the order is
-# part of the program. Let all threads add to one number instead, each as soon as it can, and the order may differ from run to run.
+# The model is the same, but the bits are not. The GPU adds the ten numbers in a tree, as (0 + 8 + 4 + …) + (1 + 9 + …).
+# The CPU adds them lane by lane. Each order rounds in its own way. But the order of the tree is part of the program, so
+# the same tree gives the same bits on every GPU. If instead all threads added to one number, each as soon as it could,
+# the order could change from run to run.
 
 # %% [markdown]
 # ## Exercises
 #
 # ### 01-6 · Break it: no barrier
 #
-# Every block shall turn its numbers by one place: each thread takes the
-# number of the next one, the last thread takes the first. Here is a kernel that does it in one line:
+# Every block shall rotate its numbers by one place: each thread takes the number of the next thread, and the last
+# thread takes that of the first. Here is a kernel that does it in one line:
 
 # %%
 from course.practice import exercises
@@ -429,8 +441,9 @@ except GpuError as error:
     print(type(error).__name__, "-", error)
 
 # %% [markdown]
-# On a real GPU nobody tells you. All is well as long as the threads go in step, and with more of them than a warp has, numbers
-# are lost now and then. Two threads are named, and the line. Which of the two came too early? (About 4 lines.)
+# On a real GPU there is no such error. All goes well as long as the threads run in step, but with more threads than one
+# warp has, numbers are lost now and then. The error names two threads and the line. Which of the two came too early?
+# (About 4 lines.)
 
 # %%
 from course.practice import exercises
@@ -440,7 +453,7 @@ exercises.begin("01-6")
 
 
 def turn(x):
-    """Every block turns its numbers by one place: x[i] becomes the number of the next thread of the block."""
+    """Every block rotates its numbers by one place: x[i] becomes the number of the next thread of the block."""
     ...
 
 
@@ -449,6 +462,6 @@ exercises.check("01-6", turn)
 # %% [markdown]
 # ## Where to go from here
 #
-# - `more/01_tpu`: a machine for one thing, the product of matrices, cycle by cycle.
-# - `more/02_machines`: all ops of level 2 on both machines, and the two tasks.
-# - `more/03_devices`: tensors on several devices, and one step shared by two.
+# - `more/01_tpu`: a machine that only multiplies matrices, simulated cycle by cycle.
+# - `more/02_machines`: all ops of level 2, and both tasks, on the GPU and on the TPU.
+# - `more/03_devices`: tensors on several devices, and one training step shared by two of them.

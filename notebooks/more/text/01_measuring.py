@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 01 more · Measuring
 #
-# **In this notebook you ask your machine how far away its memory is, and how fast it can compute.**
+# **In this notebook you measure how far away your machine's memory is, and how fast it can compute.**
 #
-# It needs notebook 01: the assembler, lanes, and what a step costs. It takes `levels_more/hardware/benchmark.py` apart. Nothing is
-# exported here.
+# It needs notebook 01: the assembler, lanes, and the cost of a step. It takes `levels_more/hardware/benchmark.py`
+# apart. Nothing is exported here.
 
 # %%
 import numpy as np
@@ -24,8 +24,8 @@ figures.you_are_here(1)
 # %% [markdown]
 # ## A clock (1 min)
 #
-# Timing has rules. Take the clock that counts only this thread's work, so that a busy neighbour does not count. Repeat, and take
-# the **median**: one interruption spoils a mean.
+# Timing has three rules. Use a clock that counts only this thread's work, so that other programs on the machine do not
+# count. Repeat the measurement. Take the **median**, because a single interruption spoils a mean.
 
 # %%
 page.source(seconds)
@@ -33,22 +33,24 @@ page.source(seconds)
 # %% [markdown]
 # ## How far away is memory? (10 min)
 #
-# To find out how long one load takes, each load must wait for the one before. So we make a chain: every element holds
-# the number of the next one. The chain visits one element in every cache line. The order is random, so that nothing can
-# be guessed ahead. The program walks along it. Where it stands must outlive a turn of the loop, so it is kept in a slot, as a
-# sum keeps its number; these lines of LLVM we write ourselves.
+# To measure how long one load takes, we make each load wait for the one before. So we build a chain: every element
+# holds the number of the next one. The chain visits one element in every cache line, in random order, so that the
+# processor cannot guess the next address. The program walks along the chain. The place that it has reached must be kept
+# from one turn of the loop to the next. So it is stored in a slot, as the number of a sum is. The assembler has no
+# operation for that, so we write these lines of LLVM ourselves.
 
 # %%
 page.source(benchmark.chase_program, measure_latency)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "A load waits for the one before. How many times as long does it take when the chain fills 256 MiB, not 4 KiB?",
+    "Each load waits for the one before. How many times as long does a load take when the chain fills 256 MiB instead "
+    "of 4 KiB?",
     slider=(1, 1000),
     answer=(40, 250),
-    because="4 KiB stay in the cache beside the core, a few turns of its clock away. 256 MiB fit into no cache of most "
-    "machines, so nearly every load goes out to the memory chips. How far away these are differs from machine to machine: "
-    "the next cell measures yours.",
+    because="4 KiB fit into the cache beside the core, which is only a few turns of its clock away. 256 MiB fit into "
+    "no cache of most machines, so nearly every load goes out to the memory chips. How far away those are differs "
+    "from machine to machine. The next cell measures yours.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -56,21 +58,24 @@ sizes = [2**k for k in range(12, 29)]
 figures.staircase(sizes, [measure_latency(cpu, size) * 1e9 for size in sizes], figures.host_caches())
 
 # %% [markdown]
-# Most steps of the staircase are **caches**: small memories close to the core that keep copies of the lines used last. What
-# does not fit into one comes from the next, which is larger and farther away. Not every step is a cache: the processor also keeps
-# a short list of where in the chips each page of memory lies, and where the pages no longer fit into that list, finding the
-# place takes time too ([Drepper, 2007](https://www.akkadia.org/drepper/cpumemory.pdf) tells the whole story).
+# Most steps of the staircase are **caches**: small memories close to the core that keep copies of the lines used last.
+# Data that does not fit into one cache comes from the next, which is larger and farther away. But not every step is a
+# cache. The processor also keeps a short list of where in the chips each page of memory lies. If the pages are too many
+# for that list, finding them takes additional time ([Drepper, 2007](https://www.akkadia.org/drepper/cpumemory.pdf)
+# explains all of this).
 #
-# A line of 64 bytes holds sixteen float32. Use all sixteen or one of them: the cost is the same.
+# A cache line of 64 bytes holds sixteen float32 numbers. Loading the line costs the same whether the program uses all
+# sixteen or only one.
 
 # %% tags=["hide-input"]
 checks.predict(
-    "A matrix of 8192 × 8192 float32 lies row after row. We add it up row by row, then column by column. "
-    "How many times as long does the second take?",
+    "A matrix of 8192 × 8192 float32 numbers is stored row after row. We add it up row by row, then column by column. "
+    "How many times as long does the second way take?",
     slider=(1, 50, 1),
     answer=(3, 30),
-    because="A column touches a new line with every number and leaves the other fifteen unused. The rows are 2^15 bytes "
-    "apart, so these lines also compete for the same few places of the cache. How many places there are depends on the machine.",
+    because="Going down a column, each number lies in a new cache line, and the other fifteen numbers of the line are "
+    "not used. The rows are 2^15 bytes apart, so these lines also compete for the same few places in the cache. How "
+    "many places there are depends on the machine.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -88,8 +93,9 @@ del x
 # %% [markdown]
 # ## How much can it read? (4 min)
 #
-# Loads that do not wait for each other overlap. So another number tells how fast a program can stream through memory: the
-# **bandwidth**. This program reads everything, 16 lanes at a time or however many there are, in eight independent sums.
+# Loads that do not wait for each other overlap. So a second number says how fast a program can stream through memory:
+# the **bandwidth**. The next program reads a whole array into eight independent sums. It uses all the lanes that your
+# machine has, for example 16.
 
 # %%
 page.source(benchmark.read_program, measure_reading)
@@ -98,42 +104,45 @@ page.source(benchmark.read_program, measure_reading)
 figures.bandwidths(sizes, [measure_reading(cpu, size) for size in sizes], figures.host_caches())
 
 # %% [markdown]
-# (The core asks NumPy's `max` for its bandwidth, which reads each number once: one line, and about as quick.)
+# (Notebook 01 measures the bandwidth with NumPy's `max`, which also reads each number once. That is a single line of
+# code, and about as fast.)
 
 # %% [markdown]
 # ## How fast does it compute? (6 min)
 #
-# An addition takes a few turns of the processor's clock, but a core can begin one or two in every turn, if they do not need
-# each other's results. So the speed depends on how many sums the program keeps going at once. This one does nothing but
-# multiply and add, in registers.
+# An addition takes a few turns of the processor's clock. But a core can begin one or two additions in every turn, if
+# they do not need each other's results. So the speed depends on how many independent sums the program computes at once.
+# The next program only multiplies and adds, and all its numbers are in registers.
 
 # %%
 page.source(roofline._measure_turn)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "One sum against twelve independent sums, the same instruction: how many times as many operations a second?",
+    "We compare one sum with twelve independent sums, all of the same instruction. How many times as many operations "
+    "per second do the twelve make?",
     slider=(1, 12, 1),
     answer=(4, 12),
-    because="One sum alone waits for its own last addition, about four turns of the clock. A core that begins one in every "
-    "turn gains 4 times, one that begins two gains 8, and Apple's large cores begin four.",
+    because="A single sum must wait for its own last addition, about four turns of the clock. A core that begins one "
+    "addition in every turn gains a factor of 4, and one that begins two gains 8. Apple's large cores begin four.",
 )
 
 # %% tags=["nbval-ignore-output"]
 counts = list(range(1, 17))
-turns = [roofline._measure_turn(cpu, count) for count in counts]  # two operations in each lane of each sum
+turns = [roofline._measure_turn(cpu, count) for count in counts]  # each lane of each sum makes two operations
 figures.accumulators(counts, [2 * host_lanes() * count / turn for count, turn in zip(counts, turns)])
 
 # %% [markdown]
-# How long each instruction of a processor takes, and how many a core begins in a turn, is measured and listed by
-# [Fog, "Instruction tables"](https://www.agner.org/optimize/instruction_tables.pdf) for Intel's and AMD's, and by
+# Two authors have measured how long each instruction takes, and how many of them a core begins per turn: [Fog,
+# "Instruction tables"](https://www.agner.org/optimize/instruction_tables.pdf) for Intel's and AMD's processors, and
 # [Johnson, "Apple M1 Microarchitecture"](https://dougallj.github.io/applecpu/firestorm.html) for Apple's.
 #
-# The plateau is the **peak** for these instructions. Each sum of the record is one chain: its additions cannot share lanes,
-# and cannot overlap. (Different sums still can.) That is the price of strictness in float64, and why float32 may reorder.
+# The plateau of the curve is the **peak** for these instructions. In the arithmetic of record, each sum is a single
+# chain. The additions of one chain cannot share lanes and cannot overlap, though different sums can. This is the price
+# of a fixed order in float64. It is also the reason why float32 programs may reorder their sums.
 #
-# It also tells why a step of the line takes longer than its floor. From a weight to its next value, five operations make the
-# error, three its slope, ten the sum, two the update: twenty, and each waits for the one before.
+# It also explains why a step of the line takes longer than its lower limit. From a weight to its next value, twenty
+# operations wait for each other: five make the error, three its slope, ten the sum, and two the update.
 
 # %% tags=["nbval-ignore-output"]
 line = line_program(np.dtype("f8"), ((2, 1), (1, 1)))
@@ -141,7 +150,7 @@ print(f"20 operations that wait     {20e6 * roofline._measure_turn(cpu, 1):.4f} 
 print(f"a step of the line takes    {1e6 * compare.step_time(line, tasks.linear()):.4f} µs")
 
 # %% [markdown]
-# Now the pool can say what it is:
+# Now the pool shows what we have measured:
 
 # %% tags=["nbval-ignore-output"]
 Pool(pool())
@@ -149,10 +158,10 @@ Pool(pool())
 # %% [markdown]
 # ## The roofline (6 min)
 #
-# How fast *can* a program be? If it does many operations on each byte, the peak bounds it; if few, the bandwidth.
-# Operations per byte on one axis, operations per second on the other: the bound looks like a roof. We put two programs
-# under it that multiply two 240 × 240 matrices. Both do the same additions. The second keeps eight rows, so eight sums,
-# going at once.
+# How fast *can* a program be? If it does many operations per byte, the peak limits it. If it does few, the bandwidth
+# limits it. With operations per byte on one axis and operations per second on the other, this limit looks like a roof.
+# We put two programs under it. Both multiply two 240 × 240 matrices and do the same additions. The second one computes
+# eight rows at once, and therefore eight sums.
 
 
 # %%
@@ -170,7 +179,8 @@ def matmul_program(size, rows):
 
 
 # %% [markdown]
-# `rows` says how many rows, so how many sums, it keeps going. Each sum has a lane for each of the neighbouring columns `j`.
+# `rows` is the number of rows, and so of sums, that the program computes at once. Each sum has one lane per
+# neighbouring column `j`.
 
 # %%
 n, draw = 240, np.random.default_rng(0)
@@ -182,7 +192,7 @@ for rows in (1, 8):
     run = matmul_program(n, rows).bind(x=x, w=w, y=y)
     points.append((f"matmul, {rows} row{'s' * (rows > 1)}", 2 * n**3, 3 * 4 * n**2, seconds(run)))
     print(
-        f"{rows} at once: equal to NumPy's, nearly:",
+        f"{rows} at once, close to NumPy's:",
         np.allclose(y.numpy().reshape(n, n), matrices[0] @ matrices[1], atol=1e-3),
     )
 
@@ -190,17 +200,19 @@ for rows in (1, 8):
 figures.roofline(cpu.peak, cpu.bandwidth, points)
 
 # %% [markdown]
-# The picture says what to do. A point far below the flat part of the roof computes too slowly: more independent work. A point
-# at the slope moves too many bytes: fewer of them. A point above the slope reads from a cache, which has a steeper roof
-# of its own. These three matrices fit into a cache. Level 2 takes larger ones, which do not fit, to the same height.
+# The picture shows what would make a program faster. A point far below the flat part of the roof computes too slowly:
+# it needs more independent work. A point at the slope moves too many bytes: it needs to move fewer. A point above the
+# slope reads from a cache, which has a steeper roof of its own. These three matrices fit into a cache. Level 2 gets
+# larger matrices, which do not fit, to the same height.
 
 # %% [markdown]
-# **A good place to stop.** The roof of your machine stands, and two products lie beneath it.
+# **A good place to stop.** You know the roof of your machine, and have placed two matrix products beneath it.
 
 # %% [markdown]
 # ## Why the net is not at the roof (3 min)
 #
-# Here are the two tasks, in float32, beside the two products. One step reads ten rows or a hundred of 20 bytes each.
+# Here are the two tasks, in float32, beside the two products. One step reads ten rows (the line) or a hundred rows (the
+# net), of 20 bytes each.
 
 # %%
 from levels_more.hardware.disassembly import listing
@@ -218,8 +230,8 @@ points += [("DNN", 100 * compare.operations(net), 100 * 20, compare.step_time(ne
 figures.roofline(cpu.peak, cpu.bandwidth, points)
 
 # %% [markdown]
-# Why is the net not at the roof? The peak counts a multiplication and an addition in every instruction and nothing besides.
-# What the net's program really does, its listing tells:
+# Why is the net not at the roof? The peak assumes that every instruction is a multiplication with an addition. The
+# listing of the net's program shows which instructions it really has:
 
 # %% tags=["nbval-ignore-output"]
 from collections import Counter as Tally
@@ -229,17 +241,22 @@ mix = Tally(word[0] for word in words if not word[0].endswith(":"))
 print(", ".join(f"{count} {name}" for name, count in mix.most_common(10)))
 
 # %% [markdown]
-# Five things keep it down. Only part of the arithmetic is a multiplication with an addition, which one instruction can do
-# together (`fmadd`; on ARM `fmla`). The 61 sums do not fit into 16 or 32 registers, so each turn loads and stores them (`mov`;
-# on ARM `ldr`, `str`). The rows of a batch lie anywhere, so their lanes are gathered, a load for each. The last turn of a batch
-# may be mostly masked: 100 rows are six turns of sixteen lanes, and four rows more. And each step ends by adding up 61 sums lane
-# by lane.
+# Five things keep the net below the roof:
+#
+# - Only part of the arithmetic is a multiplication with an addition, which one instruction can do together (`fmadd`; on
+#   ARM `fmla`).
+# - The 61 sums do not fit into 16 or 32 registers, so each turn of the loop loads and stores them (`mov`; on ARM `ldr`,
+#   `str`).
+# - The rows of a batch lie anywhere in memory, so each lane needs a load of its own.
+# - The last turn of a batch may be mostly masked: 100 rows are six turns of sixteen lanes, and then four rows more.
+# - At the end of each step, the lanes of 61 sums must be added up.
 
 # %% [markdown]
 # ## 01-3 · Lines touched (1 min)
 #
-# A program reads `x[0], x[step], x[2·step], …`, so many numbers. The array begins where a line of 64 bytes begins. How many lines
-# does the program touch? Here are four float64 with a step of 5. Each mark is the place of a number, and a digit one that is read:
+# A program reads `count` numbers, `x[0], x[step], x[2·step], …`. The array begins where a cache line of 64 bytes
+# begins. How many lines does the program touch? The example reads four float64 numbers with a step of 5. Each mark is
+# the place of a number, and a digit marks one that is read:
 #
 # ```
 #   first line          second line
@@ -255,7 +272,7 @@ exercises.begin("01-3")
 
 
 def lines_touched(count, step, itemsize):
-    """The lines of 64 bytes that hold `count` numbers of `itemsize` bytes, `step` numbers from one to the next."""
+    """The number of 64-byte lines that hold `count` numbers of `itemsize` bytes, each `step` places after the last."""
     return ...
 
 

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 01 more · Numbers
 #
-# **In this notebook you see the bits of a tenth, and why the order of a sum is part of its answer.**
+# **In this notebook you see the bits of one tenth, and why a sum's result depends on the order of its additions.**
 #
-# It needs the surprise of notebook 01 and NumPy, nothing else. Nothing is exported here.
+# It needs only NumPy and the surprise at the beginning of notebook 01. Nothing is exported here.
 
 # %%
 import numpy as np
@@ -17,12 +17,13 @@ figures.you_are_here(1)
 # %% [markdown]
 # ## Sign, exponent, fraction (3 min)
 #
-# A float is a sign, an exponent and a fraction: ±1.fraction · 2^exponent. Here is one tenth in three formats, in these three
-# parts. float16 gives the exponent 5 bits, float32 gives it 8, and bfloat16 is the upper half of a float32: the same range,
-# less precision. The cell only prints bits; read its output.
+# A float consists of a sign, an exponent and a fraction: ±1.fraction · 2^exponent. The cell below prints one tenth in
+# three formats, each split into these three parts. The exponent has 5 bits in float16 and 8 bits in float32. A bfloat16
+# is the upper half of a float32: it has the same range, but less precision. The code only prints bits, so look at its
+# output.
 
 # %%
-# "f4": a float of 32 bits; "u4": its bits as a whole number; then the bits of the exponent
+# "f4" is a float of 32 bits, "u4" reads its bits as a whole number; the last entry is the number of exponent bits
 formats = {"float32": ("f4", "u4", 8), "float16": ("f2", "u2", 5), "bfloat16": ("f4", "u4", 8)}
 for name, (real, whole, exponent_bits) in formats.items():
     tenth = np.array(0.1, real)
@@ -32,10 +33,10 @@ for name, (real, whole, exponent_bits) in formats.items():
     print(f"{name:9} {text[0]} {text[1 : 1 + exponent_bits]} {text[1 + exponent_bits :]:23}  is {float(tenth):.10f}")
 
 # %% [markdown]
-# The exponent is stored plus a constant, the **bias** (127 in float32, 15 in float16): 01111011 is 123, so 2⁻⁴. The 1 before
-# the point is not stored, since it is always there: 23 bits of fraction make 24 significant bits. None of the three is one
-# tenth. A format has only so many numbers: as many between 1 and 2 as between 2 and 4, or between 1,024 and 2,048. How far
-# apart are neighbours?
+# What is stored is the exponent plus a constant, the **bias** (127 in float32, 15 in float16). So 01111011, which is
+# 123, stands for 2⁻⁴. The 1 before the point is always there, so it is not stored: 23 bits of fraction give 24
+# significant bits. None of the three numbers is exactly one tenth, because a format has only a limited set of numbers.
+# There are as many between 1 and 2 as between 2 and 4, or between 1,024 and 2,048. So how far apart are two neighbours?
 
 # %%
 for n in (1, 1e8):
@@ -45,16 +46,17 @@ for n in (1, 1e8):
 # %% [markdown]
 # ## Every operation rounds (2 min)
 #
-# Next to a hundred million, float32 has only every eighth whole number. Each +, −, × and ÷ rounds its exact result to the
-# nearest number of the format. In a tie it takes the neighbour whose last bit is 0. So every operation may lose something,
-# and what is lost depends on the order.
+# Near a hundred million, float32 has only every eighth whole number. Each +, −, × and ÷ rounds its exact result to the
+# nearest number of the format. If two are equally near, it takes the one whose last bit is 0. So every operation may
+# lose something, and how much is lost depends on the order of the operations.
 
 # %% tags=["hide-input"]
 checks.predict(
     "In float32: what are (10⁸ + 1) - 10⁸ and (10⁸ - 10⁸) + 1?",
     choices=["1 and 1", "0 and 1", "1 and 0", "0 and 0"],
     answer="0 and 1",
-    because="Next to 10⁸ the neighbours are 8 apart. Added to it, a 1 is rounded away; added to 0, it stays.",
+    because="Near 10⁸ the neighbours are 8 apart. A 1 that is added to 10⁸ is rounded away. A 1 that is added to 0 "
+    "stays.",
 )
 
 # %%
@@ -62,14 +64,15 @@ big, one = np.float32(1e8), np.float32(1)
 print("left to right:", (big + one) - big, "  the large ones first:", (big - big) + one)
 
 # %% [markdown]
-# Nothing is wrong with either sum. They are different programs.
+# Neither sum is wrong. They are different programs, and each rounds in its own places.
 
 # %% [markdown]
-# ## Strict, or quick (2 min)
+# ## Strict, or quick (3 min)
 #
-# That is why the course has an *arithmetic of record*. In float64 its assembler forbids LLVM to reorder, and to join a product and
-# a sum into one instruction that rounds once. A number tells the two apart. With e = 2⁻²⁷, the square of 1 + e is 1 + 2e + e²,
-# and e² is too small for a float64 beside a 1:
+# That is why the course has an *arithmetic of record*. In float64 its assembler forbids two things to LLVM: to reorder
+# operations, and to join a product and a sum into one instruction that rounds only once. One number shows the
+# difference between rounding twice and rounding once. Let e = 2⁻²⁷. The square of 1 + e is 1 + 2e + e², and next to a 1
+# the term e² is too small for a float64:
 
 # %%
 e = 2.0**-27
@@ -89,12 +92,14 @@ for dtype in ("f8", "f4"):
     print(dtype, re.search("fmul( contract)?", line)[0])
 
 # %% [markdown]
-# In float32 each instruction carries `contract`: LLVM may fuse it with the next. In float64 it carries nothing. The dtype decides; there is no other switch.
+# In float32 each instruction carries the word `contract`, which allows LLVM to fuse it with the next one. In float64 it
+# carries no such word. The dtype alone decides; there is no other switch.
 
 # %% [markdown]
 # ## 01-1 · A sum that does not get stuck (1 min)
 #
-# Add neighbours, then the sums of neighbours, and so on. An odd one at the end waits for the next round:
+# Add pairs of neighbours, then pairs of these sums, and so on. If one number is left over at the end of a round, it
+# goes into the next round unchanged:
 #
 # ```
 # 1   2   3   4   5
@@ -106,7 +111,7 @@ for dtype in ("f8", "f4"):
 #           15
 # ```
 #
-# Each number passes through about log₂ n additions, not n, so less is rounded away. (About 5 lines.)
+# Each number passes through only about log₂ n additions instead of up to n, so less is rounded away. (About 5 lines.)
 
 # %%
 from course.practice import exercises
@@ -122,5 +127,5 @@ def sum_in_pairs(x):
 exercises.check("01-1", sum_in_pairs)
 
 # %% [markdown]
-# Pairs lose less than one long row: the error grows with log₂ n, not with n
-# ([Higham, 1993](https://doi.org/10.1137/0914050)). NumPy's `sum` does much the same, in blocks.
+# Adding in pairs loses less than adding one by one: the error grows with log₂ n instead of n ([Higham,
+# 1993](https://doi.org/10.1137/0914050)). NumPy's `sum` does much the same, with blocks of numbers.

@@ -1,15 +1,15 @@
 # %% [markdown]
 # # 01 more · TPU
 #
-# **In this notebook you take apart a machine that does one thing, and watch a matrix flow through it, cycle by cycle.**
+# **In this notebook you take apart a machine that only multiplies matrices, and watch the numbers flow through it cycle
+# by cycle.**
 #
-# It needs notebook 01 (both tasks, and what a device is) and `levels_more/hardware/tpu.py`, which you see here in pieces.
-# Nothing is
-# exported. About 42 minutes.
+# It needs notebook 01 (both tasks, and what a device is). It takes `levels_more/hardware/tpu.py` apart. Nothing is
+# exported here.
 #
-# Google's Tensor Processing Unit does one thing: it multiplies matrices. Here is one that runs cycle by
-# cycle, after the second one, TPU v2; in the end it trains. It is a simulation, and a slow one. But its answers come out of the
-# array as they do in the machine, and its clock counts what the machine's would.
+# Google's Tensor Processing Unit (TPU) multiplies matrices. This notebook simulates its second version, TPU v2, cycle
+# by cycle, and trains on it in the end. The simulation is slow. But its results come out of the array as in the real
+# machine, and it counts the same cycles.
 
 # %%
 from course import build, figures, tasks
@@ -30,8 +30,8 @@ from levels_more.hardware.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloa
 # %% [markdown]
 # ## Why a machine for one thing (1 min)
 #
-# A program is loads, arithmetic and stores. Where does the energy of a multiplication go? These are figures for a processor
-# of 45 nm ([Horowitz, "Computing's energy problem", 2014](https://doi.org/10.1109/ISSCC.2014.6757323)):
+# A program consists of loads, arithmetic and stores. Where does the energy of a multiplication go? These are figures
+# for a processor of 45 nm ([Horowitz, "Computing's energy problem", 2014](https://doi.org/10.1109/ISSCC.2014.6757323)):
 #
 # | | picojoules |
 # |---|---|
@@ -40,25 +40,25 @@ from levels_more.hardware.tpu import SIDE, Activate, Multiply, Tpu, Write, bfloa
 # | add two float32 | 0.9 |
 # | read 64 bits from a cache of 8 KiB | 10 |
 # | read 64 bits from memory | 1,300 to 2,600 |
-# | one instruction, all told: fetch it, read registers, keep track | about 70 |
+# | one instruction in all: fetch it, read registers, keep track | about 70 |
 #
-# Arithmetic is the smallest part. So let one instruction do thousands of multiplications, and let each number, once it was
-# loaded, be used many times. In x @ w every x meets every column of w, and every weight meets every row of x. A
-# **systolic array** puts a small **cell** at each place of w ([Kung, "Why systolic architectures?",
-# 1982](https://doi.org/10.1109/MC.1982.1653825)). The weight stays in its cell, and numbers flow past it, from
-# neighbour to neighbour, over wires that are as short as wires can be. Nothing is loaded or stored on the way.
+# Arithmetic is the smallest part. So one instruction should do thousands of multiplications, and each number should be
+# used many times once it is loaded. In x @ w every x is multiplied by a whole row of w, and every weight is used for
+# every row of x. A **systolic array** puts a small **cell** at each place of w ([Kung, "Why systolic architectures?",
+# 1982](https://doi.org/10.1109/MC.1982.1653825)). The weight stays in its cell. The other numbers flow from cell to
+# neighbouring cell over very short wires. Nothing is loaded or stored on the way.
 #
 # ## One cell, then many (8 min)
 #
 # In each cycle a cell does three things:
 #
-# 1. add its weight times the x from the left to the sum from above;
-# 2. hand the x to the right;
-# 3. hand the sum down.
+# 1. it adds its weight times the x from the left to the sum from above;
+# 2. it hands the x to the right;
+# 3. it hands the sum down.
 #
-# So a sum that has gone down column j has met every weight of that column. It must meet the right x in every row. Therefore
-# row i of the array gets its numbers i cycles later than row 0: the x enter **skewed**. Here x has four rows of three
-# numbers, a colour each. Move the slider, and follow one colour through the twelve cells.
+# So a sum that has gone down column j has met every weight of that column. In every row it must also meet the right x.
+# Therefore row i of the array gets its numbers i cycles later than row 0: the x enter **skewed**. Here x has four rows
+# of three numbers, one colour per row. Move the slider and follow one colour through the twelve cells.
 
 # %%
 flow_x = np.array([[1, 2, 0], [3, -1, 2], [0, 1, 1], [-2, 0, 3]], "f4")
@@ -71,22 +71,25 @@ widgets.explore(
 )
 
 # %% [markdown]
-# Cell (i, j) works on row r of x in cycle r + i + j. The last one to work is the corner at the bottom right, on the last row.
+# Cell (i, j) works on row r of x in cycle r + i + j. The cell at the bottom right is the last one to work on the last
+# row.
 
 # %% tags=["hide-input"]
 checks.predict(
-    "An array of 3 x 4 takes four rows of x. How many cycles is it from the first x that enters to the last sum that leaves?",
+    "Four rows of x go through an array of 3 x 4. How many cycles pass from the first x that enters to the last sum "
+    "that leaves?",
     choices=[4, 9, 12, 48],
     answer=9,
-    because="The last row enters in cycle 3, the corner works 2 + 3 cycles later, in cycle 8, and we count from 0: "
-    "m + k + n - 2 cycles for m rows and an array of k by n.",
+    because="The last row enters in cycle 3. The corner works on it 2 + 3 cycles later, in cycle 8, and we count from "
+    "0. In general it takes m + k + n - 2 cycles for m rows and an array of k by n.",
 )
 
 # %% [markdown]
-# Now a program that does this for any sizes. In each cycle all numbers move by one place, and a computer would copy them all.
-# It need not. Think of the x on a strip of paper that slides to the right through the array, and of the sums on one that slides
-# down. A strip that slides past a resting array is the same as an array that slides along a resting strip. So each cycle is one
-# line: the window of the array moves by one place on both strips, and all cells multiply and add.
+# Now we need a program that does this for any sizes. In each cycle all numbers move by one place, but the program need
+# not copy them. Imagine the x on a strip of paper that slides to the right through the array, and the sums on another
+# strip that slides down. It makes no difference whether the strips slide past the array or the array slides along the
+# strips. So each cycle is one line of code: the window of the array moves by one place on both strips, and all cells
+# multiply and add.
 
 # %%
 page.source(systolic)
@@ -96,25 +99,27 @@ print(systolic(flow_x, flow_w))
 print("equal to x @ w:", bool((systolic(flow_x, flow_w) == flow_x @ flow_w).all()))
 
 # %% [markdown]
-# ## bfloat16 (4 min)
+# ## bfloat16 (5 min)
 #
-# Half the bits are half the wires, and a multiplier's area grows with the square of the bits it multiplies. So the x and the
-# weights enter in **bfloat16**, the upper half of a float32: eight bits of exponent, eight significant bits
-# ([Jouppi et al., "A domain-specific supercomputer for training deep neural networks", 2020](https://doi.org/10.1145/3360307)).
-# The sums are float32. That loses less than it seems: two numbers of eight bits have a product of at most sixteen, which
-# float32 holds exactly. Only the additions round.
+# Numbers with half the bits need half the wires, and the area of a multiplier grows with the square of the number of
+# bits. So the x and the weights enter in **bfloat16**, the upper half of a float32: eight bits of exponent, eight
+# significant bits ([Jouppi et al., "A domain-specific supercomputer for training deep neural networks",
+# 2020](https://doi.org/10.1145/3360307)). The sums are float32. This loses less than it seems. The product of two
+# numbers with eight significant bits has at most sixteen, which float32 holds exactly. Only the additions round.
 
 # %% tags=["hide-input"]
 checks.predict(
     "What is 1 + 2⁻⁹ in bfloat16?",
     choices=["1 + 2⁻⁹", "1 + 2⁻⁷", "1 + 2⁻⁸", "1"],
     answer="1",
-    because="With eight significant bits the number after 1 is 1 + 2⁻⁷. 1 + 2⁻⁹ lies a quarter of the way to it.",
+    because="With eight significant bits the next number after 1 is 1 + 2⁻⁷. The number 1 + 2⁻⁹ lies only a quarter "
+    "of the way to it.",
 )
 
 # %% [markdown]
-# Rounding to the nearest is an addition. 0x7FFF is just under half of the last bit that stays. In a tie, the bit that stays
-# decides whether one more is added, so that it becomes 0. A carry runs into the exponent, as it should.
+# To round to the nearest number, we add to the bits and cut off the lower half. What we add is 0x7FFF, just under half
+# of the last bit that stays. In a tie, that bit decides: if it is 1, one more is added, so that it becomes 0. A carry
+# runs into the exponent, as it should.
 
 # %%
 page.source(bfloat16)
@@ -124,41 +129,41 @@ for number in (1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8, 0.1, 3.4e38, -0.0, np.nan):
     print(f"{number:<11.10g} becomes {bfloat16(number):.10g}")
 
 # %% [markdown]
-# 1 + 2⁻⁸ is a tie between 1 and 1 + 2⁻⁷, and so is 1 + 3·2⁻⁸ between 1 + 2⁻⁷ and 1 + 2⁻⁶. The largest float32 are too large
-# for bfloat16.
+# 1 + 2⁻⁸ is a tie between 1 and 1 + 2⁻⁷, and 1 + 3·2⁻⁸ is a tie between 1 + 2⁻⁷ and 1 + 2⁻⁶. The largest float32
+# numbers round to infinity.
 #
 # ## Instructions (11 min)
 #
-# A TPU has four **units** that work side by side. One slides a tile of 128 x 128 weights into the cells; one is the array;
-# one adds the bias and applies the activation; one writes results to memory. A program is a list of instructions, each for one
-# unit. An instruction starts when its unit is free and its operands are there. The machine's memory of
-# these times, and of what a program has made so far, is called `chip` below.
+# A TPU has four **units** that work side by side. The first slides a tile of 128 x 128 weights into the cells. The
+# second is the array. The third adds the bias and applies the activation, and the fourth writes results to memory. A
+# program is a list of instructions, each for one unit. An instruction starts when its unit is free and its operands are
+# there. In the code below, `chip` keeps these times and the results so far.
 
 # %% [markdown]
-# The first instruction. Each cell has a second register for a weight. There the next tile slides in, while rows still need the
-# one before.
+# The first instruction is `ReadWeights`. Each cell has a second register for a weight. The next tile slides in there
+# while rows still need the old one.
 
 # %%
 page.source(machine.ReadWeights)
 
 # %% [markdown]
-# `Multiply` sends the x that meet this tile after it, and adds what comes out below to the **accumulators**, float32 sums for each
-# row and each unit. Two times matter. When its rows have entered, the next `Multiply` may start. And 254 cycles later the last
-# of its sums is out.
+# `Multiply` sends the x through this tile. It adds what comes out below to the **accumulators**, one float32 sum per
+# row and unit of the layer. Two times matter. Once all its rows have entered, the next `Multiply` may start. Its last
+# sum comes out 254 cycles later.
 
 # %%
 page.source(machine.Multiply)
 
 # %% [markdown]
-# We compute only the corner of the array that holds weights: all other cells hold zeros, and add zeros. But we count the
-# cycles of the whole array: m + 2·128 - 2, whatever the size of the tile.
+# We compute only the corner of the array that holds weights, since all other cells hold zeros and add zeros. But we
+# count the cycles of the whole array: m + 2·128 - 2, whatever the size of the tile.
 #
-# The other two instructions take the sums out: `Activate` adds the bias and applies the activation, `Write` hands a result to the
-# **host**, the computer that the TPU is plugged into.
+# The other two instructions take the sums out. `Activate` adds the bias and applies the activation. `Write` hands a
+# result to the **host**, the computer that the TPU is plugged into.
 
 # %% [markdown]
-# A layer of a net is a program. Its weights are cut into tiles. Each column of tiles collects its sums tile by tile, then is
-# activated:
+# A layer of a net becomes a program. Its weights are cut into tiles. For each column of tiles the program adds up the
+# sums tile by tile, and then activates them:
 
 # %%
 page.source(dense_program)
@@ -172,12 +177,12 @@ dense_program(inputs=200, units=100, function="relu", b="b")
 # %% [markdown]
 # ## The device (5 min)
 #
-# A TPU v2 chip has two cores, and each has one such array. Our device is one core: a `Device` as all others in the pool, with
-# memory and dtypes of its own. What it has no number for, it refuses. Its speed is not measured, since there is nothing to
-# measure. It was published, and the table says so.
+# A TPU v2 chip has two cores with one such array each. Our device is one core. It is a `Device` like all others in the
+# pool, with its own memory and dtypes. The speed of a simulation says nothing, so the table shows the published speed
+# and says so.
 
 # %% [markdown]
-# It joins the pool by its entry in `MAKERS`, and refuses what it does not have:
+# Its entry in `MAKERS` puts it into the pool. It refuses what it cannot do:
 
 # %%
 tpu = pool()["tpu:0"]
@@ -189,7 +194,7 @@ attempts = {
     "shapes": lambda: tpu.matmul(np.ones((10, 3), "f4"), np.ones((2, 1), "f4")),
     "no weights": lambda: tpu.run([Multiply("x")], x=np.ones((10, 3), "f4")),
     "no sums": lambda: tpu.run([Activate(0, "relu", None, "y")]),
-    "a wish": lambda: tpu.run(["Train"]),
+    "unknown instruction": lambda: tpu.run(["Train"]),
 }
 for name, attempt in attempts.items():
     try:
@@ -198,7 +203,7 @@ for name, attempt in attempts.items():
         print(f"{name}: {type(error).__name__}: {error}")
 
 # %% [markdown]
-# And it multiplies. We send a thousand rows through two tiles of weights, one above the other:
+# Now it multiplies. We send a thousand rows through two tiles of weights, one above the other:
 
 # %%
 random_numbers = np.random.default_rng(0)
@@ -209,27 +214,28 @@ for unit, begin, end, instruction in tpu.timeline:
 print(f"largest error {np.abs(product - tall_x @ tall_w).max():.2f}, of numbers up to {np.abs(product).max():.0f}")
 
 # %% [markdown]
-# The second tile of weights slides in while the first one multiplies. The second `Multiply` starts at cycle 1128, when the
-# last row of the first has entered and not when its last sum has left. The error is that of bfloat16: up to one part in 256 for
-# each x and each weight.
+# The second tile of weights slides in while the first one multiplies. The second `Multiply` starts at cycle 1128. Then
+# the last row of the first has entered, though its last sum is not out yet. The error is that of bfloat16: up to one
+# part in 256 for each x and each weight.
 #
 # ## How many cycles? (5 min)
 #
-# One tile takes m + 2·128 - 2 cycles from the first x to the last sum: 254 of them only to fill the array and to drain it.
+# One tile takes m + 2·128 - 2 cycles from the first x to the last sum. 254 of them only fill and drain the array.
 
 # %% tags=["hide-input"]
 checks.predict(
-    "Ten rows go through a full tile of 128 x 128 weights. Of all that the cells could do in these cycles, how much is useful?",
+    "Ten rows go through a full tile of 128 x 128 weights. What share of the work that the cells could do in this "
+    "time is useful?",
     slider=(0, 100, 0.1),
     unit="%",
     answer=3.8,
-    because="10 of 10 + 254 cycles: each cell works on ten rows, and waits for the other 254 cycles.",
+    because="It takes 10 + 254 cycles. Each cell works on the ten rows in 10 of them, and waits in the other 254.",
 )
 
 
 # %%
 def try_batch(batch, tiles=1):
-    """A new TPU after one product with a batch of rows, its weights in that many tiles side by side."""
+    """A new TPU that has multiplied a batch of rows by weights in that many tiles side by side."""
     fresh = Tpu("tpu:0")
     fresh.matmul(np.ones((batch, SIDE), "f4"), np.ones((SIDE, tiles * SIDE), "f4"))
     return fresh
@@ -240,19 +246,19 @@ for batch in (1, 10, 100, 1000):
     print(f"batch {batch:5}: {fresh.busy:5} cycles in the array, {fresh.utilisation:.1%} useful")
 
 # %% [markdown]
-# So a TPU wants large batches. With one row it is a very expensive way to multiply by a vector. A layer with more weights helps
-# too: with eight tiles one behind the other the array fills and drains only once. But a new tile takes 128 cycles to slide in,
-# so a batch under 128 rows waits for its weights.
+# So a TPU wants large batches. For a single row it is very wasteful. A layer with more weights helps too: if eight
+# tiles follow each other, the array fills and drains only once. But a new tile takes 128 cycles to slide in, so a batch
+# of fewer than 128 rows waits for its weights.
 
 # %%
 batches = {1: (1, 10, 100, 1000, 4000), 8: (1, 10, 100, 1000)}
 tpu_figures.utilisation(SIDE, {(m, t): try_batch(m, t).utilisation for t, ms in batches.items() for m in ms})
 
 # %% [markdown]
-# The lines are the closed form for T tiles, T·m / ((T - 1)·max(m, 128) + m + 254). The markers are what the simulated array
-# counted.
+# The lines show the formula for T tiles, T·m / ((T - 1)·max(m, 128) + m + 254). The markers show what the simulated
+# array counted.
 #
-# A smaller array wastes less of itself on a small layer. Change its side, and send ten rows through a layer of eight inputs and
+# A smaller array wastes less on a small layer. We change its side and send ten rows through a layer of eight inputs and
 # eight units:
 
 # %%
@@ -263,14 +269,14 @@ for side in (128, 32, 8):
 machine.SIDE = SIDE
 
 # %% [markdown]
-# It cannot be small for one net and large for the next. Who builds a machine for one thing decides on one size.
+# But a real array cannot be small for one net and large for the next. Its builders must decide on one size.
 #
 # ## No gap between tiles (5 min)
 #
-# Why may the next tile follow at once? The weights do not all change at one moment. Each cell takes its new weight when the first
-# row of the new product reaches it. So the change travels through the array as a **wavefront**, down and to the right, together
-# with that row. Behind it are the new weights, here in bold type; ahead of it the old ones, which the last rows of the old product
-# still need:
+# Why can the next tile follow at once? The weights do not all change at the same moment. Each cell takes its new weight
+# when the first row of the new product reaches it. So the change travels through the array as a **wavefront**, down and
+# to the right, together with that row. Behind the wavefront are the new weights, here in bold type. Ahead of it are the
+# old ones, which the last rows of the old product still need:
 
 # %%
 new_w = np.array([[5, 6, 7, 8], [6, 7, 8, 9], [7, 8, 9, 5]], "f4")
@@ -278,13 +284,13 @@ widgets.explore(
     lambda cycle: tpu_figures.flow(flow_x, [flow_w, new_w], cycle),
     cycle=range(13),
     start={"cycle": 6},
-    text="The same rows flow twice, with new weights the second time: the weights change along a wavefront.",
+    text="The same rows flow twice, the second time with new weights. The weights change along a wavefront.",
 )
 
 # %% [markdown]
-# Two products of four rows take 2·4 + 5 cycles instead of twice 4 + 5. Here is the product of two matrices of 256 x 256, four
-# tiles, on the units of the simulated chip. A slanted box is a `Multiply`: its rows enter along the upper edge and its sums leave
-# along the lower one.
+# Two products of four rows take 2·4 + 5 cycles instead of twice 4 + 5. The next figure shows the units of the simulated
+# chip during the product of two 256 x 256 matrices, which takes four tiles. A slanted box is a `Multiply`: its rows
+# enter along the upper edge, and its sums leave along the lower edge.
 
 # %%
 ones = np.ones((256, 256), "f4")
@@ -297,23 +303,23 @@ print("the array is busy for", spans[-1][1] - spans[0][0], "cycles; T·m + 2·12
 print("without overlap it would be", 4 * (256 + 2 * 128 - 2))
 
 # %% [markdown]
-# The first tile of weights comes before, the last activation and the write come after. A longer program hides them too, behind
-# the products of others.
+# The array is idle only while the first tile of weights slides in, and during the last activation and the write. A
+# longer program fills these gaps with other products.
 #
-# ## What is modelled, and what is not (1 min)
+# ## What is modelled, and what is not (1 min, optional)
 #
 # | | here | published |
 # |---|---|---|
-# | array | one of 128 x 128 | TPU v2: one a core, two cores a chip [1]; v1: one of 256 x 256, in 8-bit integers [2] |
+# | array | one of 128 x 128 | TPU v2: one per core, two cores per chip [1]; v1: one of 256 x 256, in 8-bit integers [2] |
 # | clock | 700 MHz | 700 MHz [1], [2] |
 # | peak | 2 · 128² · 700 MHz = 22.9 Tflop/s | 46 Tflop/s for the two cores [1] |
 # | numbers | bfloat16 in, float32 sums | the same [1], [3] |
 # | memory | 8 GiB, 350 GB/s | 16 GiB, 700 GB/s for the two cores [1], [3] |
 # | weights | 128 cycles to slide in, hidden behind the tile before | v1: 256 cycles for its 256 rows, hidden in the same way [2] |
 # | weight queue | never empty: a tile of 32 KiB in 128 cycles is 179 GB/s | v1: four tiles deep [2] |
-# | accumulators | as many as asked for | v1: 4,096 rows [2] |
-# | activation | 128 numbers a cycle, once the last sum is out | v2: a vector unit with 128 lanes [1], [3] |
-# | writing | 128 numbers a cycle, beside all else | by a unit that only copies (DMA) [2] |
+# | accumulators | as many as a program needs | v1: 4,096 rows [2] |
+# | activation | 128 numbers per cycle, once the last sum is out | v2: a vector unit with 128 lanes [1], [3] |
+# | writing | 128 numbers per cycle, while the other units work | by a unit that only copies (DMA) [2] |
 # | calling from the host | takes no time | not published |
 #
 # 1. [Jouppi et al., "A domain-specific supercomputer for training deep neural networks", 2020](https://doi.org/10.1145/3360307)
@@ -322,7 +328,8 @@ print("without overlap it would be", 4 * (256 + 2 * 128 - 2))
 #
 # ## The net, forward (4 min)
 #
-# The three layers of the net are one program. What a layer makes, the next one multiplies, without a way through the host.
+# The three layers of the net become one program. Each layer reads the result of the one before directly, not through
+# the host.
 
 # %%
 rings = tasks.rings()
@@ -336,24 +343,25 @@ for unit, begin, end, instruction in tpu.timeline:
     print(f"cycles {begin:5} to {end:5}  {unit:11}{instruction}")
 
 # %% [markdown]
-# A layer has to wait for the one before, but its weights need not: `w2` slides in while the first layer multiplies. How far are
-# these probabilities from those in float64?
+# A layer has to wait for the one before, but its weights do not: `w2` slides in while the first layer multiplies. How
+# far are these probabilities from those in float64?
 
 # %%
 exact = ring_fit.predict(rings.x_test)
 print(f"probabilities differ by up to {np.abs(p - exact).max():.2f}")
-print(f"on the other side of one half: {((p > 0.5) != (exact > 0.5)).sum()} of {len(p)} points")
+print(f"on the other side of 0.5: {((p > 0.5) != (exact > 0.5)).sum()} of {len(p)} points")
 print(
     f"right: {figures.accuracy(rings.y_test, p):.1%} on the TPU, {figures.accuracy(rings.y_test, exact):.1%} in float64"
 )
 
 # %% [markdown]
-# One point in 170 changes sides: those that lie on the edge anyway. For an answer of yes or no, eight bits are enough.
+# About one point in 170 changes sides, because it lies near the edge anyway. For an answer of yes or no, eight bits are
+# enough.
 #
 # ## The line, trained (7 min)
 #
-# A step of training has two products of matrices: forward x @ w, backward xᵀ @ de. Both go through the array. The update does
-# not.
+# A training step has two matrix products, x @ w forward and xᵀ @ de backward. Both go through the array, and the update
+# does not.
 
 # %% tags=["hide-input"]
 checks.predict(
@@ -371,7 +379,7 @@ checks.predict(
 
 # %%
 def train_on_tpu(device, x, y, weights, batches, learning_rate):
-    """The linear regression, its two products on the array: the losses and the weights."""
+    """The losses and weights of the linear regression, with both matrix products on the array."""
     (w, b), losses = weights, []
     for rows in batches:
         prediction = device.matmul(x[rows], w) + b  # forward
@@ -384,7 +392,7 @@ def train_on_tpu(device, x, y, weights, batches, learning_rate):
 
 
 # %% [markdown]
-# Fifty epochs on the array, beside the program of the CPU. We print the mean loss of some epochs:
+# We train fifty epochs on the array and on the CPU, and print the mean loss of some epochs:
 
 # %%
 task = tasks.linear()
@@ -400,15 +408,15 @@ for epoch in (1, 2, 10, 50):
 print(f"w {w[0, 0]:.2f}, {w[1, 0]:.2f}   b {b[0, 0]:.2f}   {trainer.cycles:,} cycles, {trainer.utilisation:.5%} useful")
 
 # %% [markdown]
-# The losses agree to two or three digits. A bfloat16 has eight significant bits, so each x and each w that enters the array is
-# off by up to one part in 256, and so is about each prediction, at every step. But these errors do not add up. The next step
-# starts from where the weights really are, and goes down from there: both runs find the same line. That is why eight
-# bits are enough for the products. The sums and the update need float32, because there small numbers meet large ones.
+# The losses agree to two or three digits. Each x and each w that enters the array is off by up to one part in 256, and
+# so is about each prediction, at every step. But these errors do not add up. The next step starts from the weights as
+# they are and goes down from there, so both runs find the same line. That is why eight bits are enough for the
+# products. The sums and the update need float32, because there small numbers are added to large ones.
 #
-# And the array is nearly idle. It has room for 16,384 weights; our line has two. This machine wants layers of hundreds of units,
-# and batches of hundreds of rows.
+# The array is nearly idle, since it has room for 16,384 weights and our line has two. This machine needs layers of
+# hundreds of units and batches of hundreds of rows.
 #
 # ## Where to go from here
 #
-# - `more/01_gpu`: the machine that hides the distance to memory behind other work.
-# - `more/02_machines`: all ops of level 2 on both machines, and the two tasks.
+# - `more/01_gpu`: the machine that hides slow loads from memory behind other work.
+# - `more/02_machines`: all ops of level 2, and both tasks, on the GPU and on the TPU.

@@ -1,10 +1,12 @@
 # %% [markdown]
 # # 02 more · The matrix product at the machine's peak
 #
-# **In this notebook a matrix product climbs from plain Python to the peak of the machine, and keeps its bits.**
+# **In this notebook a matrix product gets faster in six steps, from plain Python to nearly the peak of the machine, and
+# its bits never change.**
 #
-# Needs notebook 02: `kernel`, `launch`, plans, `matmul_ikj` and its picture of cache lines; and lanes from notebook 01. It takes
-# `levels_more/kernels/matmul.py` and its `micro_kernel.py` apart, which plan large products as soon as a launch asks for one.
+# It needs notebook 02 (`kernel`, `launch`, plans, `matmul_ikj` and its picture of cache lines), and lanes from
+# notebook 01. It takes apart `matmul.py` and `micro_kernel.py` in `levels_more/kernels/`. Large products run on this
+# code as soon as a launch asks for one.
 
 # %%
 from course import build
@@ -30,11 +32,12 @@ from levels_more.kernels.micro_kernel import TILE_ROWS, TILE_VECTORS, VECTOR_BYT
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## A matrix product at the machine's peak (5 min)
+# ## A matrix product at the machine's peak (6 min)
 #
-# For the small matrices of our two tasks three loops are enough. For large ones they are not. How far are they from the peak
-# that level 1 measured? We climb a ladder of six rungs. In float64 each must give the same bits. The speed we measure in float32, at
-# 512 x 512 (plain Python at 32 x 32, or we would wait for minutes).
+# Three loops are enough for the small matrices of our two tasks, but not for large ones. How far are the three loops
+# from the peak that level 1 measured? We climb a ladder of six rungs. In float64 each rung must give the same bits. We
+# measure the speed in float32, with matrices of 512 x 512. (Plain Python gets 32 x 32, because otherwise we would wait
+# for minutes.)
 
 
 # %%
@@ -50,25 +53,26 @@ def matmul_python(out, x, w):
 
 # %% tags=["hide-input"]
 checks.predict(
-    "The second rung is the same three loops, compiled. The third swaps the two inner ones, so that the innermost runs along a "
-    "row. How many times as fast is that, in float32 and for 512 x 512?",
+    "The second rung is the same three loops, compiled. The third swaps the two inner loops, so that the innermost "
+    "one runs along a row. How many times as fast is the third rung, in float32 and for 512 x 512?",
     slider=(1, 100),
     answer=(8, 80),
-    because="Along a row, whole cache lines are used, and neighbours do not wait for each other: the compiler takes as many "
-    "as there are lanes, which differs from machine to machine. Down a column it can do neither.",
+    because="Along a row, whole cache lines are used. Neighbouring results do not wait for each other, so the "
+    "compiler computes as many at once as there are lanes. How many that is differs from machine to machine. Down a "
+    "column, neither is possible.",
 )
 
 # %% [markdown]
-# Why is that? Notebook 02 has the picture: in `ikj` every line that is loaded is used up. Now up
-# the ladder.
-# Along a row, every product still costs a load and a store of `out`. The fourth rung takes two rows of `x`
-# and four rows of `w` in one pass: six loads and two stores for eight products, where the third rung has sixteen and eight.
-# (Read from left to right, k still runs upwards.)
+# Why is that? The picture in notebook 02 shows it: with `ikj`, every number in a cache line is used before the line is
+# replaced. Now we go up the ladder. In the third rung, every product still costs a load and a store of `out`. The
+# fourth rung takes two rows of `x` and four rows of `w` in one pass. For eight products it needs six loads and two
+# stores, where the third rung needs sixteen and eight. (From left to right k still runs upwards, so each sum keeps its
+# order.)
 
 
 # %%
 def matmul_tiled(out, x, w):
-    """Two rows of x and four rows of w at a time, for sizes that these divide."""
+    """Two rows of x and four rows of w at a time, for sizes that are multiples of these."""
     out[:] = 0.0
     for i in range(0, out.shape[0], 2):
         top, low, u, v = out[i], out[i + 1], x[i], x[i + 1]
@@ -80,9 +84,10 @@ def matmul_tiled(out, x, w):
 
 
 # %% [markdown]
-# ## Sums that stay in registers (12 min)
+# ## Sums that stay in registers (13 min)
 #
-# The fifth rung keeps a **tile** of `out`, a block of its rows and columns, in registers over a long stretch of k:
+# The fifth rung takes a **tile** of `out`, a block of its rows and columns. Over a long range of k the sums of the tile
+# stay in registers:
 #
 # ```
 #                      w  .........########...   for each k: a piece of row k of w,
@@ -95,7 +100,7 @@ def matmul_tiled(out, x, w):
 #    .............        ....................
 # ```
 #
-# In NumPy's words:
+# Here is the same in NumPy:
 
 
 # %%
@@ -109,8 +114,9 @@ def tile(out, x, w, i, j, rows=16, width=8):
 
 
 # %% [markdown]
-# For each k it loads one row of `w` and sixteen numbers of `x`, and stores nothing. Its shape comes from the processor: enough
-# sums to keep the adders busy, and no more than there are registers. What does yours offer?
+# For each k, `tile` loads one row of `w` and sixteen numbers of `x`, and stores nothing. The best shape of a tile
+# depends on the processor: there must be enough sums to keep its adders busy, and no more than fit into its registers.
+# What shape fits yours?
 
 # %%
 page.source(micro_kernel.tile_shape)
@@ -119,20 +125,22 @@ page.source(micro_kernel.tile_shape)
 print(f"{TILE_ROWS} rows of {TILE_VECTORS} vectors of {VECTOR_BYTES} bytes")
 
 # %% [markdown]
-# No loop in Python says "keep these in registers", so this one piece is written in the compiler's own words, as on level 1. A
-# function that numba hands its own builder to is an **intrinsic**. Such a builder emits one instruction at a time, as the assembler of
-# level 1 does. `vectors` has the instructions on vectors: `splat` fills all lanes with one number; a `mask` switches lanes off, so that
-# nothing beyond an edge is touched. Here is the tile. It is told where the numbers of `x` and `w` lie, so it reads them in place as well
-# as *packed*, that is, laid side by side in the order of use.
+# A loop in Python cannot say "keep these in registers". So we write this one piece in instructions of the compiler, as
+# on level 1. numba allows that in a special function, an **intrinsic**: it gets numba's own builder, which emits one
+# instruction at a time, as the assembler of level 1 does. `vectors` has the instructions on vectors. `splat` fills all
+# lanes with one number, and a `mask` switches lanes off, so that nothing beyond an edge is touched. Below is the code
+# that writes a tile. It gets the places of the numbers of `x` and `w`, so it can read them where they are. It can also
+# read a *packed* copy, in which they lie side by side in the order of use.
 
 # %%
 page.source(micro_kernel.write_tile)
 
 # %% [markdown]
-# `macro_kernel` covers all of `out` with tiles, in panels from left to right: as wide as a tile may be, then one vector wide, the last one
-# perhaps a part of a vector. And each panel from top to bottom: sixteen rows at a time (or what `TILE_ROWS` says), then four, then one.
-# `pack_square` packs, and turns squares in registers where an operand is transposed. Around these two stand plain loops: pack a
-# part of `w`, pack some rows of `x`, run the tiles.
+# `macro_kernel` covers all of `out` with tiles. It goes in panels from left to right. Each panel is as wide as a tile
+# may be. The remaining columns get panels one vector wide, and the last of these may be only a part of a vector. Within
+# a panel it goes from top to bottom: sixteen rows at a time (or `TILE_ROWS`), then four, then one. `pack_square` packs
+# a square of numbers, and transposes it in registers where an operand is transposed. Plain loops use these two
+# functions: they pack a part of `w`, pack some rows of `x`, and run the tiles.
 
 # %%
 page.source(products.matmul_rows)
@@ -140,27 +148,27 @@ page.source(products.matmul_rows)
 # %% [markdown]
 # ## Threads (6 min)
 #
-# The sixth rung is threads. Rows of `out` do not depend on each other, so each thread takes some. The sums are the same sums
-# in the same order, so the bits are the same.
+# The sixth rung uses threads. The rows of `out` do not depend on each other, so each thread takes some of them. Every
+# sum is still added in the same order, so the bits do not change.
 
 # %%
 page.source(products.matmul_tiles)
 
 # %% [markdown]
-# To pack pays where each number is used many times. Under ten million products, or with few rows or columns, it is quicker to
-# read `x` and `w` where they lie: that is `matmul_small`. Which program a product gets is settled once, when it is planned. A kernel of
-# your own is left alone.
+# Packing pays only if each number is used many times. With under ten million products, or with few rows or columns, it
+# is faster to read `x` and `w` where they are, which `matmul_small` does. Planning a product decides once which program
+# it gets. If you have put in a kernel of your own, that one is used.
 
 # %%
 page.source(products.plan_tiles)
 
 # %% [markdown]
-# **A good place to stop.** All six rungs stand; what each of them is worth is measured next.
+# **A good place to stop.** You have seen all six rungs. Next we measure how fast each of them is.
 
 # %% [markdown]
 # ## How fast is each rung? (6 min)
 #
-# First, is each right? The second to the fifth against plain Python, bit by bit in float64:
+# First, is each of them right? We compare the second to the fifth rung with plain Python, bit by bit in float64:
 
 
 # %%
@@ -187,7 +195,7 @@ for name, rung in rungs("f8").items():
 
 
 def seconds(run, repeats):
-    """The least time of a call."""
+    """The shortest time of a call."""
     return min(timeit.repeat(run, number=1, repeat=repeats))
 
 
@@ -202,11 +210,11 @@ print(f"ikj is {speeds['ikj'] / speeds['ijk']:.0f} times as fast as ijk")
 figures.ladder({name: speed / cpu.peak for name, speed in speeds.items()})
 
 # %% [markdown]
-# From the second rung to the third is the same work in another order: many lanes at once, and no column to walk down. The fourth
-# has far fewer loads and stores, and the fifth hardly any: its sums stay where they are.
+# The third rung does the same work as the second in another order: it uses many lanes at once, and never walks down a
+# column. The fourth has far fewer loads and stores. The fifth has hardly any, because its sums stay in registers.
 #
-# And with threads. N of them are a little less than N times as fast: each packs `w` for itself, and handing work over and
-# waiting for it takes time.
+# Now the sixth rung. N threads are a little less than N times as fast. Each thread packs `w` for itself, and it takes
+# time to hand out the work and to wait for it.
 
 # %% tags=["nbval-ignore-output"]
 times, inputs = {}, [cpu.put(v) for v in (x, w)]
@@ -218,15 +226,16 @@ for threads in (1, numba.config.NUMBA_NUM_THREADS):
 # %% [markdown]
 # ## The same bits on any number of threads (5 min)
 #
-# The threads above share the *rows* of the result. They could have shared the sum over k as well: each adds up its part, and the
-# parts are added at the end.
+# Above, the threads divide the *rows* of the result among them. They could instead divide the sum over k: each thread
+# adds up one part, and the parts are added at the end.
 
 # %% tags=["hide-input"]
 checks.predict(
-    "A sum of a million numbers, in one part, in two, in three or in four: how many different results are there?",
+    "We add a million numbers in one part, in two, in three and in four parts. How many different results do we get?",
     choices=["one", "two", "four"],
     answer="four",
-    because="Each addition rounds, and other parts round at other places. (a + b) + c is not a + (b + c).",
+    because="Each addition rounds, and with other parts it rounds in other places. (a + b) + c is not always a + (b + "
+    "c).",
 )
 
 # %%
@@ -234,7 +243,7 @@ x = np.random.default_rng(1).normal(size=1_000_000)
 
 
 def sum_of(numbers):
-    """In order, from 0.0."""
+    """The sum in order, starting at 0.0."""
     return float(np.cumsum(numbers)[-1])
 
 
@@ -242,8 +251,9 @@ for parts in (1, 2, 3, 4):
     print(parts, "parts:", sum_of([sum_of(part) for part in np.array_split(x, parts)]).hex())
 
 # %% [markdown]
-# So a program that divides a sum among its threads gives one answer on your laptop and another on the server. It gets worse
-# where the thread that is done first adds its part first. Then two runs on the same machine differ:
+# So if a program divides a sum among its threads, its answer on your laptop differs from its answer on a server with
+# more cores. It gets worse if each thread adds its part as soon as it is done. Then even two runs on the same machine
+# differ:
 
 # %%
 parts = [sum_of(part) for part in np.array_split(x, 8)]
@@ -251,9 +261,9 @@ arrivals = [np.random.default_rng(run).permutation(8) for run in range(1000)]
 print("1,000 runs,", len({sum_of([parts[i] for i in order]) for order in arrivals}), "different sums")
 
 # %% [markdown]
-# That is what sums on a GPU do where threads add into one place ("atomic" additions), and why PyTorch has a
-# [switch](https://docs.pytorch.org/docs/stable/notes/randomness.html) against it. On this level the rule is: threads share
-# results, never a sum. So how many there are changes the time, and not one bit:
+# This happens on a GPU when threads add into one place ("atomic" additions). It is why PyTorch has a
+# [switch](https://docs.pytorch.org/docs/stable/notes/randomness.html) that forbids it. On this level the rule is:
+# threads divide the results among them, never a sum. So the number of threads changes the time, but not one bit:
 
 # %%
 x, w = (np.random.default_rng(2).normal(size=(300, 300)) for _ in "xw")
@@ -266,12 +276,12 @@ print("equal:", both[0].tobytes() == both[1].tobytes())
 # %% [markdown]
 # ## Exercises (optional)
 #
-# As in notebook 02: fill the stub, run, and read what the check says.
+# As in notebook 02, fill in the stub, run the cell, and read what the check says.
 #
 # ### 02-2 · The product of the backward pass
 #
-# `dnn_backward` asks for `matmul(x, dy, transpose_x=True)`. Write that kernel, with no transposed copy: every row of the batch adds
-# one small matrix to `dw`.
+# `dnn_backward` needs `matmul(x, dy, transpose_x=True)`. Write that kernel without making a transposed copy. Every row
+# of the batch adds one small matrix to `dw`.
 #
 # ```
 #  x[i, :]          dy[i, :]           added to dw
@@ -279,7 +289,7 @@ print("equal:", both[0].tobytes() == both[1].tobytes())
 #  └ 2 ┘     ·    [ 10  20  30 ]   =   └ 20  40  60 ┘
 # ```
 #
-# (About 5 lines. The sums start at 0.0 and i runs upwards, so that the bits are those of record.)
+# (About 5 lines. The sums start at 0.0 and i runs upwards, as in the arithmetic of record.)
 
 # %%
 from course.practice import exercises

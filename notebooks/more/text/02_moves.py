@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 02 more · The same numbers elsewhere
 #
-# **In this notebook the table gets more rows: comparisons, transposes, slices, casts, rows added up by number.**
+# **In this notebook the table gets more rows: comparisons, transposes, slices, casts, and sums of rows picked by
+# number.**
 #
-# Needs notebook 02: `scalar`, `kernel`, `make`, `launch`. It takes `levels_more/kernels/elementwise.py` and
+# It needs notebook 02: `scalar`, `kernel`, `make`, `launch`. It takes `levels_more/kernels/elementwise.py` and
 # `levels_more/kernels/layout.py` apart.
 
 # %%
@@ -27,14 +28,15 @@ table = cpu.put(np.arange(6.0).reshape(3, 2))
 # %% [markdown]
 # ## More scalar functions (2 min)
 #
-# Nothing new is needed for more elementwise ops: each is a scalar function, and most are a line, such as
-# `scalar("less", takes="fi", gives=np.bool_)(lambda x, y: x < y)`. They enter the table when a launch first asks for one. One is longer:
+# More elementwise ops need nothing new. Each is a scalar function, and most take one line, such as `scalar("less",
+# takes="fi", gives=np.bool_)(lambda x, y: x < y)`. An op enters the table when a launch first asks for it. One of these
+# functions is longer:
 
 # %%
 page.source(ops.small_tanh, ops.tanh)
 
 # %% [markdown]
-# tanh is the scalar function of three regions: two flat ends, and the middle.
+# The function of tanh treats three regions separately: the two flat ends, and the middle.
 
 # %%
 launch("tanh", None, cpu.put(np.array([-20.0, 0.0, 0.5]))).numpy().round(4).tolist()
@@ -42,15 +44,15 @@ launch("tanh", None, cpu.put(np.array([-20.0, 0.0, 0.5]))).numpy().round(4).toli
 # %% [markdown]
 # ## Another order (14 min)
 #
-# A transpose is a copy of an array seen with its axes in another order. A slice and arrays joined end to end are copies as
-# well: only the views differ, that of the result and those of the inputs. So one planner serves all. (A change of shape needs
-# none of it: the numbers stay in order.)
+# A transpose copies an array whose axes are read in another order. Slicing an array and joining arrays are copies as
+# well. These ops differ only in their views: the view of the result and the views of the inputs. So one planner serves
+# them all. (A reshape needs none of this, because its numbers stay in the same order.)
 
 # %%
 page.source(layout.copy_views, layout.plan_moves)
 
 # %% [markdown]
-# Two of the planners. Each says what the result's shape is, and which view goes to which.
+# Here are two of the planners. Each says what shape the result has, and which view is copied to which.
 
 # %%
 page.source(layout.plan_transpose, layout.plan_concat)
@@ -62,13 +64,13 @@ page.source(layout.plan_transpose, layout.plan_concat)
 page.source(layout.as_slices, layout.plan_slice, layout.plan_slice_grad)
 
 # %% [markdown]
-# A cast is a copy into a result of another dtype. A number that has no place there is refused.
+# A cast copies the numbers into a result of another dtype. A number that the other dtype cannot hold is refused.
 
 # %%
 page.source(layout.plan_cast)
 
 # %% [markdown]
-# All of them have the same scalar function, x itself; the work was in the planners.
+# All of these ops have the same scalar function, which returns x. The planners do the work.
 
 # %%
 page.source(layout.layout_op)
@@ -82,12 +84,13 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# Columns became rows; of every second row the numbers stand in reverse; and NaN is no integer.
+# The transpose turned columns into rows. The slice took every second row, with its numbers in reverse order. The cast
+# refused NaN, because no integer stands for it.
 #
 # ## Rows added up by number (5 min)
 #
-# The gradient of `gather` adds rows where they were taken from. A row may have been taken twice, so the order of the additions
-# is that of the batch. And `one_hot` makes rows of zeros with a single one.
+# The gradient of `gather` adds each row of `dy` to the row that it was taken from. A row may have been taken twice.
+# Then the additions follow the order of the batch. The op `one_hot` makes rows of zeros with a single one.
 
 # %%
 page.source(layout.plan_scatter_add, layout.scatter_add)
@@ -96,7 +99,7 @@ page.source(layout.plan_scatter_add, layout.scatter_add)
 launch("scatter_add", None, table, cpu.put(np.array([1, 1, 0])), count=2).numpy().tolist()
 
 # %% [markdown]
-# Rows 0 and 1 of `table` were added up in row 1, and row 2 went to row 0. Now `one_hot`:
+# Row 1 of the result is the sum of rows 0 and 1 of `table`, and row 0 of the result is row 2. Now `one_hot`:
 
 # %%
 page.source(layout.one_hot)

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 02 more · The largest, softmax, four sums
 #
-# **In this notebook a reduction gives the largest number, or its place, or makes probabilities of a row.**
+# **In this notebook reductions find the largest number and its place, and turn a row into probabilities.**
 #
-# Needs notebook 02: `reduce_rows`, `reduced`, `launch`. It takes `levels_more/kernels/reductions.py` apart.
+# It needs notebook 02: `reduce_rows`, `reduced`, `launch`. It takes `levels_more/kernels/reductions.py` apart.
 
 # %%
 from course import build
@@ -24,9 +24,9 @@ table = cpu.put(np.arange(6.0).reshape(3, 2))
 # %% [markdown]
 # ## The largest (6 min)
 #
-# A reduction needs one function, how one more number is taken in, and a number to start at: 0.0 for a sum, minus infinity for
-# the largest. `maximum` is level 1's, like `exp`. In kernels of floats LLVM's own stands for it. They agree to the bit: of 0.0 and -0.0 the
-# first is the larger, and if either number is NaN, so is the result.
+# A reduction needs two things: a function that takes in one more number, and a number to start at. A sum starts at 0.0,
+# and a maximum at minus infinity. `maximum` comes from level 1, like `exp`. In kernels of floats LLVM's own instruction
+# replaces it. The two agree to the bit: 0.0 counts as larger than -0.0, and if either number is NaN, so is the result.
 
 # %%
 page.source(reductions.reduction, reductions.plan_extreme)
@@ -35,13 +35,14 @@ page.source(reductions.reduction, reductions.plan_extreme)
 [launch(name, None, table).numpy().item() for name in ("reduce_max", "reduce_mean")]
 
 # %% [markdown]
-# Where the largest number stands is a reduction of another kind: it gives a number of a place. (A NaN counts as the largest.)
+# Finding the place of the largest number is another kind of reduction: its result is an index. (A NaN counts as the
+# largest.)
 
 # %%
 page.source(reductions.plan_arg_max, reductions.arg_max)
 
 # %% [markdown]
-# In `table`, [[0, 1], [2, 3], [4, 5]], the largest of both columns stand in row 2:
+# In `table`, [[0, 1], [2, 3], [4, 5]], the largest number of each column is in row 2:
 
 # %%
 launch("arg_max", None, table, axis=0).numpy().tolist()
@@ -49,21 +50,22 @@ launch("arg_max", None, table, axis=0).numpy().tolist()
 # %% [markdown]
 # ## Softmax (8 min)
 #
-# Softmax makes probabilities of a row of numbers: exp of each, divided by their sum. The largest is subtracted first. That
-# changes nothing but keeps exp from overflowing.
+# Softmax turns a row of numbers into probabilities. It takes exp of each number and divides by the sum of these. Before
+# that it subtracts the largest number from all. The probabilities stay the same, and exp cannot overflow.
 
 # %%
 page.source(reductions.plan_rows, reductions.softmax, reductions.softmax_grad)
 
 # %% [markdown]
-# exp(1000) is infinite, and yet:
+# exp(1000) overflows to infinity, but softmax of a row with 1000 gives the right numbers:
 
 # %%
 far_apart = cpu.put(np.array([[1000.0, 1000.0], [1000.0, 0.0]]))
 launch("softmax", None, far_apart).numpy().tolist()
 
 # %% [markdown]
-# Its logarithm has a kernel of its own: where softmax rounds to 0, log(softmax(x)) would be -infinity.
+# The logarithm of softmax has its own kernel. Otherwise log(softmax(x)) would be -infinity wherever softmax rounds
+# to 0.
 
 # %%
 page.source(reductions.log_softmax)
@@ -72,13 +74,13 @@ page.source(reductions.log_softmax)
 launch("log_softmax", None, far_apart).numpy().round(4).tolist()
 
 # %% [markdown]
-# Of the 0 in the second row above, the logarithm would be -infinity. Here its true value is left, -1000.
+# In the second row softmax gave a 0, whose logarithm would be -infinity. This kernel gives the true value, -1000.
 #
 # ## Four sums side by side (3 min)
 #
-# Along a row each addition waits for the one before, and takes several cycles. So `levels_more.kernels` has another loop for
-# it: four rows go side by side, four sums that do not wait for each other. Each is added up in the same order as before,
-# so no bit changes.
+# Along a row each addition waits for the one before, which takes several cycles. So `levels_more.kernels` has another
+# loop for sums of rows. It adds up four rows side by side, in four sums that do not wait for each other. Each row is
+# still added up in the same order, so no bit changes.
 
 # %%
 page.source(reductions.reduce_by_fours)
@@ -88,7 +90,7 @@ page.source(reductions.reduce_by_fours)
 #
 # ### 02-4 · Four sums side by side
 #
-# One sum waits for its own last addition. So keep four, and add them at the end:
+# A single sum waits for its own last addition. So keep four sums of one row, and add them at the end:
 #
 # ```
 # x[i, :]    0  1  2  3    4  5  6  7    8  9
@@ -97,8 +99,8 @@ page.source(reductions.reduce_by_fours)
 # out[i]  =  (a + b) + (c + d), then + x[i, 8], then + x[i, 9]
 # ```
 #
-# A row need not be a multiple of four long. A kernel that reads past its end reads somebody else's memory, and says nothing.
-# (About 11 lines.)
+# The length of a row need not be a multiple of four. A kernel that reads past the end of a row reads other memory,
+# without an error. (About 11 lines.)
 
 # %%
 from course.practice import exercises

@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 02 more · Tried before it runs
 #
-# **In this notebook a kernel of your own is tried on hard inputs, and refused with a counter-example.**
+# **In this notebook a kernel of your own is tested on difficult inputs, and refused with a counter-example if it is
+# wrong.**
 #
-# Needs notebook 02: `use`, `launch`. It takes `levels_more/kernels/verify.py` apart.
+# It needs notebook 02: `use`, `launch`. It takes `levels_more/kernels/verify.py` apart.
 
 # %%
 from course import build
@@ -19,18 +20,19 @@ from levels_more.kernels import KERNELS, use, verify
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## What it is tried on (5 min)
+# ## What a kernel is tested on (5 min)
 #
-# In notebook 02 a relu without a branch gave NaN where it should have given 0. So a new kernel is tried first: on random numbers and
-# on special ones (0.0 and -0.0, infinities, NaN), with every index checked, its own and those of the functions it calls. What an op
-# is tried on follows from what it is; for a product and for rows by number it is written down, an empty array among them.
+# In notebook 02 a relu without a branch gave NaN where it should have given 0. So a new kernel is tested before it is
+# used. The inputs are random numbers and special ones: 0.0 and -0.0, infinities, and NaN. Every index is checked, in
+# the kernel and in the functions that it calls. For most ops the test inputs follow from the kind of op. For matrix
+# products and for ops that pick rows by number they are written down, and include an empty array.
 
 # %%
 page.source(verify.cases_of, verify.drawn)
 
 # %% [markdown]
-# One trial: your function takes the kernel's place in the table, and is launched like it. Before that the result is filled with
-# sevens. Fresh memory often holds zeros, and would hide a number that your kernel forgot.
+# In a trial your function takes the kernel's place in the table and is launched as usual. Before that, the result is
+# filled with sevens. New memory often holds zeros, which would hide that your kernel forgot to write a number.
 
 # %%
 page.source(verify.outcome)
@@ -38,15 +40,15 @@ page.source(verify.outcome)
 # %% [markdown]
 # ## Right or refused (9 min)
 #
-# All trials are made in both dtypes. The present kernel goes first, and its results are what is expected. Yours must agree with them
-# to 12 digits in float64 and to 5 in float32. So a kernel that adds in another order is allowed; then the losses may differ in their
-# last bits. The first difference, or the first error, ends the trials:
+# All trials run in both dtypes. The current kernel runs first, and its results are the expected ones. Your results must
+# agree with them to 12 digits in float64 and to 5 in float32. So a kernel may add in another order, though the losses
+# may then differ in their last bits. The trials end at the first difference or error:
 
 # %%
 page.source(verify.verify_kernel)
 
 # %% [markdown]
-# And where the two differ, you get a counter-example in words:
+# If the two differ, you get the counter-example in a sentence:
 
 # %%
 page.source(verify.counter_example)
@@ -64,7 +66,8 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# A kernel that leaves its array is met by the check of every index, and the table is as it was:
+# If a kernel reads or writes outside its array, the check of every index finds it. After each refusal the table is as
+# it was before:
 
 
 # %%

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # 03 more · Several devices
 #
-# **In this notebook one program runs on three machines, and one step is shared by two.**
+# **In this notebook one program runs on three kinds of device, and two devices share one training step.**
 #
-# It needs notebook 03 (tensors, the tape, a train step), and for its last section notebook 05. The GPU and the TPU are those of
-# `more/01_gpu` and `more/01_tpu`, their ops those of `more/02_machines`. Nothing is exported. About 10 minutes.
+# It needs notebook 03 (tensors, the tape, a train step), and for its last section notebook 05. The GPU and the TPU come
+# from `more/01_gpu` and `more/01_tpu`, and their ops from `more/02_machines`. Nothing is exported here.
 #
-# It uses greenlet, which `python3 -m course setup` adds.
+# It needs the package greenlet, which `python3 -m course setup` installs.
 
 # %%
 from course import build, figures, tasks
@@ -26,9 +26,9 @@ task = tasks.linear()
 # %% [markdown]
 # ## The same source, anywhere (2 min)
 #
-# Nothing in a tensor's code asks what kind of device it lies on. So a function of tensors runs wherever its inputs are. Here
-# are 20 steps of the linear regression on each kind: the losses of three of them, and the weights. (A simulated GPU is slow: each
-# thread of each launch is a call in Python.)
+# The code of tensors never asks on what kind of device a tensor lies. So a function of tensors runs wherever its inputs
+# are. Here are 20 steps of the linear regression on each kind of device. We print three of the losses, and the weights.
+# (A simulated GPU is slow, because each thread of each launch is a call in Python.)
 
 # %%
 single = [a.astype("f4") for a in (task.x, task.y)], [w.astype("f4") for w in task.weights]
@@ -38,21 +38,22 @@ for name in ("cpu:0", "gpu:0", "tpu:0"):
     print(name, fit.losses[[0, 9, 19]].round(3), fit.weights[0].ravel().round(2))
 
 # %% [markdown]
-# The same source, the same table of gradient rules. Only level 2 knows who computes. The losses of CPU and GPU agree in all
-# digits printed. Those of the TPU agree in three: its array rounds its inputs to bfloat16, which keeps 8 significant bits
-# (`more/01_tpu`).
+# All three used the same source and the same table of gradient rules. Only level 2 knows the device. The losses on the
+# CPU and on the GPU agree in all printed digits. Those on the TPU agree in three digits, because its array rounds its
+# inputs to bfloat16, which keeps 8 significant bits (`more/01_tpu`).
 #
 # ## Data parallel (8 min)
 #
-# Two devices can share one step. Each has a copy of the weights and half of the batch. Each computes the
-# gradients of its half, then the two are added, and both make the same update. PyTorch calls this `DistributedDataParallel`
-# ([Li and others, 2020](https://doi.org/10.14778/3415478.3415530)), TensorFlow `MirroredStrategy`, and the adding is called
-# **all-reduce**. Each half's loss is divided by the size of the *whole* batch, so the two add up to its mean.
+# Two devices can share one step. Each has a copy of the weights and half of the batch, and computes the gradients of
+# its half. Then the two gradients are added, and both devices make the same update. PyTorch calls this
+# `DistributedDataParallel` ([Li and others, 2020](https://doi.org/10.14778/3415478.3415530)), and TensorFlow calls it
+# `MirroredStrategy`. Adding the gradients is called **all-reduce**. Each half's loss is divided by the size of the
+# *whole* batch, so the two add up to its mean.
 
 
 # %%
 def half_gradients(name, x, y, w, b, rows, count):
-    """The part of the loss that these rows make, and its gradients, computed on one device."""
+    """These rows' part of the loss, and its gradients, computed on one device."""
     with device(name):
         w, b = Variable(w), Variable(b)
         with GradientTape() as tape:
@@ -62,9 +63,10 @@ def half_gradients(name, x, y, w, b, rows, count):
 
 
 # %% [markdown]
-# Who adds up? Here device 0 does, always in the order of the devices. An order fixed once gives the same bits in every run.
-# (`.to` copies a tensor to another device. To keep the code short, the update is made once, in NumPy, and each step hands out the
-# new weights. A real system leaves the weights where they are, and every device makes the same update.)
+# Which device adds? Here device 0 does, always in the order of the devices. Because the order is fixed, every run gives
+# the same bits. (`.to` copies a tensor to another device. To keep the code short, we make the update once, in NumPy,
+# and copy the new weights to the devices in each step. In a real system the weights stay on the devices, and every
+# device makes the same update.)
 
 
 # %%
@@ -85,11 +87,11 @@ def train_on(names, x, y, weights, batches, rate):
 
 # %% tags=["hide-input"]
 checks.predict(
-    "The same 20 steps, on one GPU and split over two. Are the 20 losses equal to the last bit?",
+    "We run the same 20 steps on one GPU, and then split over two. Are the 20 losses equal to the last bit?",
     "no, but two runs on two GPUs are",
-    "The sum over ten rows is now a sum of two sums over five, and float32 rounds them otherwise. But the order is fixed, so "
-    "every run on two devices rounds in the same way. To get the very bits of two devices on one, add in their order: two halves, "
-    "one after the other.",
+    "The sum over ten rows is now a sum of two sums over five rows each, and float32 rounds these differently. But "
+    "the order is fixed, so every run on two devices rounds in the same way. One device can also give the bits of "
+    "two, if it adds in their order: first one half, then the other.",
     choices=["yes", "no, but two runs on two GPUs are", "no, and two runs on two GPUs differ as well"],
 )
 
@@ -103,16 +105,15 @@ for name, (p, q) in pairs.items():
     print(f"{name:19} equal to 1e-6: {np.allclose(p, q, 1e-6, 0)}, to the bit: {(p == q).all()}")
 
 # %% [markdown]
-# So what differs between one device and two is the order of a sum, and nothing else: one device that takes the halves in turn
-# gives the bits of two. That order is ours to fix. (Large systems give this up for speed: their all-reduce adds in rings or
-# trees, whose order changes with the number of devices:
-# [Patarasuk and Yuan, 2009](https://doi.org/10.1016/j.jpdc.2008.09.002).)
+# So one device and two differ only in the order of a sum: one device that takes the halves in turn gives the bits of
+# two. We decide that order. (Large systems give this up for speed. Their all-reduce adds in rings or trees, whose order
+# changes with the number of devices: [Patarasuk and Yuan, 2009](https://doi.org/10.1016/j.jpdc.2008.09.002).)
 #
 # ## `fit`, on another device (1 min)
 #
-# No line of levels 4 and 5 names a device. So the same `fit` trains on the GPU and the TPU (simulated, if this computer has
-# none, and slow: so three batches). What differs is rounding. The GPU may add in another order; the TPU multiplies numbers of 8
-# significant bits.
+# No line of levels 4 and 5 names a device. So the same `fit` trains on the GPU and on the TPU. (Simulated devices are
+# slow, so we take only three batches.) Only the rounding differs: the GPU may add in another order, and the TPU
+# multiplies numbers of 8 significant bits.
 
 # %%
 from levels_more import high_level
@@ -125,4 +126,4 @@ for name in ("cpu:0", "gpu:0", "tpu:0"):
 # %% [markdown]
 # ## Where to go from here
 #
-# - `more/02_machines`: how each op runs on each machine.
+# - `more/02_machines`: how each op runs on each kind of device.

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # 03 more · Fused programs
 #
-# **In this notebook a graph that does not split into rows becomes a list of programs, and runs without Python in between.**
+# **In this notebook a graph that is too large for one program becomes a list of programs, which run without Python in
+# between.**
 #
-# It needs notebook 03: the graph, its replay, the program by rows; and the product in tiles of `more/02_matmul`. It takes
-# apart what
-# stands in `levels_more/compiler/`: `fused/loops.py`, `fused/programs.py`, `fused/program_list.py`, `fused/threads.py`, `fused/backend.py` and
-# `eager/small_ops.py`. Nothing is exported here.
+# It needs notebook 03 (the graph, its replay, the program by rows) and the product in tiles of `more/02_matmul`. It
+# takes apart `loops.py`, `programs.py`, `program_list.py`, `threads.py` and `backend.py` in
+# `levels_more/compiler/fused/`, and `eager/small_ops.py` beside it. Nothing is exported here.
 
 # %%
 from course import build, figures
@@ -16,6 +16,7 @@ build.watch("more/03_fused")
 figures.you_are_here(3)
 
 # %% tags=["hide-input"]
+# The imports of this notebook. You may skip them.
 import timeit
 
 import numba
@@ -48,10 +49,10 @@ from levels_more.low_level import (
 cpu = pool()["cpu:0"]
 
 # %% [markdown]
-# ## Too much to write out (4 min)
+# ## Too many instructions (4 min)
 #
-# The program by rows writes out each number of a row. For a layer of 64 units that is too much. Here is one, with its gradient
-# and its update:
+# The program by rows has separate instructions for each number of a row. For a layer of 64 units that would be too
+# many. Here is such a layer, with its gradient and its update:
 
 # %%
 draw = np.random.default_rng(3)
@@ -81,25 +82,26 @@ except Exception as why:
     print(why)
 
 # %% [markdown]
-# A `Replay` can run it, as notebook 03 did, with a launch for each op. But elementwise ops that follow each other could be one
-# loop, written with the assembler too: the values stay in registers, where a launch for each would write and read them all. This
-# is **fusion**.
+# A `Replay` can run it with one launch per op, as in notebook 03. But each launch reads its inputs from memory and
+# writes its result back. Elementwise ops that follow each other could share one loop instead, also written with the
+# assembler. Then the values stay in registers. This is called **fusion**.
 #
 # ## Which ops share a loop? (6 min)
 #
-# We go through them in order. One that reads a **unit** of its own shape joins it, and makes one of several. A unit that anybody
-# else reads is closed, for it must have run by then; so the last ops of the units give an order in which they can run. (Units
-# that read nothing of each other stay apart: a loop with more arrays than registers is slower.)
+# We go through the ops in order and collect them in **units**. If an op reads the results of units of its own shape,
+# these units and the op become one. A unit that any other op reads is closed, because it must run before that op. So
+# the last ops of the units give an order in which the units can run. (Units that read nothing of each other stay
+# separate, because a loop with more arrays than registers is slower.)
 
 # %%
 page.source(fused_loops.loop_of, fused_loops.units_of)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "Products and sums stay alone. Into how many units do the ops of our layer fall?",
+    "Matrix products and sums stay alone. Into how many units do the ops of our layer fall?",
     choices=["about as many as there are ops", "about half as many", "one"],
     answer="about half as many",
-    because="What lies between products and sums is one loop each, and so is the whole update of a variable.",
+    because="The ops between two products or sums become one loop, and so does the whole update of a variable.",
 )
 
 # %%
@@ -111,8 +113,9 @@ for unit in units:
 # %% [markdown]
 # ## A loop as a program (4 min)
 #
-# Each number is loaded once and stored once, whatever is done to it in between. The nest has as many loops as there are axes
-# that the inputs own in different ways. A bias has no rows: it is loaded for each column, a lone number before all loops.
+# In such a loop each number is loaded once and stored once, whatever is done to it in between. Neighbouring axes that
+# all inputs treat alike become one loop. A bias has no rows, so its numbers are found by the column alone. A single
+# number is loaded before all loops.
 
 # %%
 page.source(fused_loops.LoopWriter.load, fused_loops.LoopWriter.computed)
@@ -125,21 +128,21 @@ print(program.arrays)
 print(*[line for line in program.text.splitlines() if " = f" in line], sep="\n")
 
 # %% [markdown]
-# The op's own scalar function wrote each of these lines, the one that the kernel of level 2 is made from. Lanes hold neighbours
-# that never meet in a sum, so they reorder nothing, and float64 has them too.
+# Each of these lines was written by the op's scalar function, the same one that makes the kernel of level 2. The lanes
+# hold neighbouring numbers that are never added to each other. So lanes reorder nothing, and float64 has them, too.
 #
-# ## Products and sums (6 min)
+# ## Products and sums (7 min)
 #
-# Which programs are missing? The product of matrices is the one that counts, and it is the tile of
-# [more/02_matmul](02_matmul.ipynb) again. Neighbours in a row of the result are the lanes of a register. Up to sixteen such rows
-# are as many sums, and one load from `w` serves them all. (Where `w` lies the other way round, its columns are first copied into
-# a `panel`.) Each sum still runs upwards from 0.0, so no bit of a float64 changes.
+# Which programs are still missing? The most important is the matrix product. It is the tile of
+# [more/02_matmul](02_matmul.ipynb) again. The lanes of a register hold neighbours in a row of the result. Up to sixteen
+# such rows are computed at once, one sum each, and one load from `w` serves them all. (If `w` is transposed, its
+# columns are first copied into a `panel`.) Each sum still runs upwards from 0.0, so no bit of a float64 changes.
 
 # %%
 page.source(fused_parts.write_sums)
 
 # %% [markdown]
-# How near does it come to the roof of notebook 01?
+# How close is it to the peak that notebook 01 measured?
 
 # %% tags=["nbval-ignore-output"]
 product = fused_parts.product_program(100, 64, 64, np.dtype("f4"), False, False)
@@ -148,40 +151,42 @@ t_product = min(timeit.repeat(call, number=1000, repeat=5)) / 1000
 print(f"{t_product * 1e6:.1f} µs, {2 * 100 * 64 * 64 / t_product / cpu.peak:.0%} of the peak of one core")
 
 # %% [markdown]
-# Sums are shorter. Over the last axis the lanes meet in the end, so there the dtype decides whether there are any.
+# Programs for sums are shorter. In a sum over the last axis the lanes are added to each other at the end, which changes
+# the order. So only float32 has lanes there.
 
 # %%
 page.source(fused_parts.sum_program)
 
 # %% [markdown]
-# A table says which program an op is; an op that is neither a loop nor in the table is left to its kernel, as is a kernel of
-# your own. Such a graph is replayed, and only its loops are programs (`levels_more/compiler/fused/replay.py`). With dropout a
-# step took
-# 85 µs that way. Since random numbers are in the table it takes 3.
+# A table says which program stands for which op. An op that is neither in a loop nor in the table is left to its
+# kernel, and so is an op with a kernel of your own. Then the graph is replayed, and only its loops are programs
+# (`levels_more/compiler/fused/replay.py`). A step with dropout took 85 µs that way. Since random numbers are in the
+# table, it takes 3 µs.
 
 # %%
 print(*fused_parts.PARTS)
 
 # %% [markdown]
-# **A good place to stop.** Each op of the graph is a program, and a table says which.
+# **A good place to stop.** Every op of the graph now belongs to a program: a loop, a product or a sum.
 
 # %% [markdown]
 # ## No Python in between (7 min)
 #
-# To call a program from Python takes a microsecond or two; the arithmetic of a small net takes less. Can the whole list run
-# without Python? A program can call another by its address. So one more goes down a table of addresses, as often as there are
-# steps:
+# Calling a program from Python takes a microsecond or two. The arithmetic of a small net takes less. Can the whole list
+# run without Python? A program can call another program by its address. So one more program goes down a table of
+# addresses, once per step:
 
 # %%
 page.source(program_list.list_program)
 
 # %% [markdown]
-# The number of the step lies in memory, in `now`, for those programs that want to know it. Two of them stand around the units
-# when there are many steps: one fetches the rows of the batch, one puts what the step gives into its place.
+# The number of the current step is kept in memory, in `now`, because some programs need it. If there are many steps,
+# two of these programs surround the units: one fetches the rows of the batch, and one stores the results of the step.
 #
-# What passes from unit to unit needs memory. A buffer whose last reader has run is given to the next value of the same size. And
-# a new value may be written straight over the old one, if nobody reads the old one later. A loop may read it itself: it reads
-# each number before it writes it.
+# Values that pass from one unit to another need memory. When the last unit that reads a buffer has run, the buffer is
+# given to the next value of the same size. The new value of a variable may even be written over the old one, if nothing
+# reads the old value later. The loop that writes it may read the old value, because it reads each number before it
+# writes it.
 
 # %%
 page.source(backend.overwritten)
@@ -192,9 +197,9 @@ print("written over the old value:", [variable.name for variable in backend.over
 print(f"{len(places)} values pass between units, in {len({id(b) for b in places.values()})} buffers")
 
 # %% [markdown]
-# ## What it brings (5 min)
+# ## How much faster is it? (5 min)
 #
-# Our layer op by op, and as a list. The same numbers, to the last bit:
+# We run our layer op by op, and as a list of programs. The losses agree to the last bit:
 
 # %%
 rows, target = constant(draw.normal(size=(320, 8))), constant(draw.integers(0, 2, (320, 1)).astype("f8"))
@@ -208,10 +213,12 @@ print("losses equal:", losses[0] == losses[1])
 
 # %% tags=["hide-input"]
 checks.predict(
-    "A step replayed takes some 35 microseconds. And in one call of many steps, as a list?",
+    "Replayed, a step takes about 35 microseconds. How long does it take as a list of programs, with many steps in "
+    "one call?",
     choices=["about half", "about a tenth", "less than a hundredth"],
     answer="about a tenth",
-    because="Each of 23 launches paid for Python and for new memory: more than a microsecond, of which arithmetic was the least.",
+    because="Replayed, each of the 23 launches takes over a microsecond, nearly all of it for Python and for new "
+    "memory. The arithmetic is the smallest part.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -224,15 +231,15 @@ print(
 )
 
 # %% [markdown]
-# The same programs do the same sums. What is gone is Python between them, and level 2's own loops for all that the assembler
-# can write.
+# The numbers are the same. What has gone is the Python between the launches. And programs of the assembler have
+# replaced the loops of level 2.
 #
 # ## Several threads (4 min)
 #
-# A large net has work for more than one core. Then each large program of the list is cut into parts: a product, for example, into
-# blocks of its result. Every thread takes the next part that is free, as soon as the parts are done that it needs. No sum is cut,
-# so in float64 any number of threads gives the same bits. But a thread has to be started, and that takes up to 50 µs. So one more is taken
-# only where the products of matrices have 0.1 ms of work for each:
+# A large net has work for more than one core. So each large program of the list is cut into parts. A product, for
+# example, is cut into blocks of its result. Every thread takes the next free part as soon as the parts that it depends
+# on are done. No sum is cut, so in float64 any number of threads gives the same bits. But starting a thread takes up to
+# 50 µs. So another thread is used only if the matrix products have 0.1 ms of work for each:
 
 # %%
 page.source(fused_threads.most_threads)
@@ -241,7 +248,7 @@ page.source(fused_threads.most_threads)
 specs = cpu.spec((1000, 256), "f8"), cpu.spec((256, 256), "f8")
 graph = trace(lambda x, w: [relu(relu(x @ w) @ w)], specs)[0]
 large = backend.FusedProgram(graph, 1000)
-print("threads that are worth it:", fused_threads.most_threads(graph))
+print("threads worth starting:", fused_threads.most_threads(graph))
 
 # %% tags=["nbval-ignore-output"]
 given, results = [constant(draw.normal(size=spec.shape) / 16) for spec in specs], set()
@@ -253,34 +260,37 @@ for threads in (1, numba.config.NUMBA_NUM_THREADS):
 print("different results:", len(results))
 
 # %% [markdown]
-# As many cores as are free share the work. Where another program has them, the first thread takes nearly all parts itself, and
-# little is lost: it never waits for a thread, only for a part that has begun.
+# All cores that are free share the work. If other programs keep them busy, the first thread takes nearly all parts
+# itself, and little is lost. It never waits for a thread to start, only for a part that another thread has begun.
 #
 # ## A single launch (10 min)
 #
-# Why should only lists run such programs? A launch of level 2 could, too. Two things speak against it. The program would be written
-# anew for each shape. And Python calls what numba compiles more quickly than it calls a program through `ctypes`.
+# A single launch of level 2 could run such a program, too. There are two reasons against it. The program would have to
+# be written again for each shape. And calling a program through `ctypes` takes longer than calling what numba has
+# compiled.
 #
-# The first has a cure from notebook 01: a size can be a name, which each call tells. This product serves all shapes. (Rows beyond
-# the last one are the last one again, so that eight can always be computed at once.)
+# Notebook 01 has a solution for the first problem: a size in a program can be a name, whose value each call gives. So
+# this product serves all shapes. (It always computes eight rows at once. Beyond the last row it repeats that row.)
 
 # %%
 page.source(small_ops.product_program)
 
 # %% [markdown]
-# The second stays. A call finds the address of each array, writes the words of the program into a block of its own, and jumps. The
-# block is new in each call: with one block for all, another thread could write its words there before the program has read them.
+# The second problem remains. A call looks up the address of each array, writes the words of the program into a block,
+# and jumps to the program. Each call needs a new block. If all calls shared one, another thread could overwrite the
+# words before the program has read them.
 
 # %%
 page.source(small_ops.caller)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "The next cell calls what numba has compiled for `a + b`, with three arrays of 100 numbers, and then a program. How long does the "
-    "program's call take?",
+    "The next cell calls what numba has compiled for `a + b`, with three arrays of 100 numbers. Then it calls a "
+    "program that does the same. How long does the call of the program take?",
     choices=["less than numba's", "about as long", "several times as long"],
     answer="several times as long",
-    because="Python asks three arrays for their addresses, one after the other, and packs a block. numba's call does the same in C.",
+    because="Python must look up the addresses of three arrays, one after the other, and pack a block. numba's call "
+    "does the same in C.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -297,14 +307,14 @@ for how, small_ops.SMALL in (("numba's", -1), ("program", small)):
     print(f"{how}: the call alone {t_run:.2f} µs, a launch {t_launch:.2f} µs, a + b {t_op:.2f} µs")
 
 # %% [markdown]
-# So why do small launches run programs? A reader waits for something else: numba takes a third of a second to compile a kernel, the
-# assembler a hundredth. With numba's kernels a first epoch of the rings, op by op and with nothing kept, takes 7 seconds. With these
-# programs it takes less than one, and numba is not even imported.
+# So why do small launches run programs? Because compiling matters more here: numba takes a third of a second to compile
+# a kernel, and the assembler a hundredth. With numba's kernels and an empty cache, a first epoch of the rings, op by
+# op, takes 7 seconds. With these programs it takes less than one second, and numba is not even imported.
 #
 # ## Which back end? (2 min)
 #
-# Two back ends can hold many graphs, and which is quicker was measured once. Nothing is timed when a function is compiled: a rule
-# of dtype and shapes decides. Its figures stand with it:
+# Many graphs could run on either of two back ends. When a function is compiled, nothing is timed. A rule decides from
+# dtype and shapes. It comes from measurements made once, which its comments give:
 
 # %%
 page.source(backend.rank)
@@ -317,8 +327,10 @@ for dtype, width in (("f8", 1), ("f8", 8), ("f4", 8), ("f4", 512)):
     print(dtype, f"2-{width}-1", *(type(program).__name__ for program, _ in predict.programs.values()))
 
 # %% [markdown]
-# By rows, float64 adds in order and has one lane, where its loops fill the register. In float32 nothing goes to memory between
-# the ops of a row, and the program by rows stays ahead until a row is too long to be written out.
+# In the program by rows, float64 adds in order and so has only one lane. The loops of the fused list fill the register.
+# In float32 the program by rows has lanes, too, and nothing goes to memory between the ops of a row. So it is faster
+# until a row is too long to be written out.
 #
-# **Try it.** Take a part away, `fused_parts.PARTS.pop("matmul")`, and compile a function that multiplies: which program is it
-# now, and what does its `why` say? (Put it back: `fused_parts.PARTS["matmul"] = fused_parts.product_of`.)
+# **Try it.** Remove a part with `fused_parts.PARTS.pop("matmul")`, and compile a function that multiplies matrices.
+# Which kind of program runs it now, and what does its `why` say? (Put it back: `fused_parts.PARTS["matmul"] =
+# fused_parts.product_of`.)

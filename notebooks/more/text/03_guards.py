@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 03 more · What a compiled function notices
 #
-# **In this notebook a compiled function hears that a global has changed, and you see what it cannot hear.**
+# **In this notebook you change values that a compiled function has read, and see which of the changes it notices.**
 #
-# It needs notebook 03: `function`, and that a trace reads Python's values once. It takes `levels_more/compiler/dependencies.py` and
-# `levels_more/compiler/guards.py` apart. Nothing is exported here.
+# It needs notebook 03: `function`, and the fact that a trace reads Python's values only once. It takes apart
+# `levels_more/compiler/dependencies.py` and `levels_more/compiler/guards.py`. Nothing is exported here.
 
 # %%
 import numpy as np
@@ -27,7 +27,8 @@ checks.predict(
     "A compiled step reads a global `rate = 0.1`. Then we set `rate = 0.2` and call it again. Which rate does it use?",
     choices=["0.1: the graph holds a constant", "0.2", "an error"],
     answer="0.2",
-    because="The graph does hold a constant. But the name is watched, and it is bound to another value now: we trace anew.",
+    because="The graph does hold a constant. But `function` watches the name `rate`. It now has another value, so the "
+    "function is traced again.",
 )
 
 # %%
@@ -38,9 +39,9 @@ rate = 0.2
 print(f"{before:.3f} {float(scaled_sum(constant([1.0, 2.0]))):.3f} - traced {scaled_sum.traces} times")
 
 # %% [markdown]
-# Such checks are called **guards**. Which names does a function read? Its code object knows: the globals among its instructions,
-# and the cells of the function around it. What is itself a function is looked into in turn (`read_by` does that); our own
-# modules do not change.
+# Such checks are called **guards**. Which names does a function read? Its code object lists them: the globals that its
+# instructions name, and the cells of the function around it. If one of these is a function, its names are looked up in
+# turn (`read_by` does that). Modules of the course itself are left out, because they do not change.
 
 # %%
 page.source(dependencies.read_outside)
@@ -50,8 +51,8 @@ for _, key, value in dependencies.read_by([scaled_sum.python], guards.of_the_rea
     print(key if isinstance(key, str) else "a cell", "=", value if isinstance(value, float) else type(value).__name__)
 
 # %% [markdown]
-# A guard stands in the way of every call, so it has to be quick: one look-up for each name, and `is`. (Where that says no, `same`
-# compares: a number that is assigned anew may be the old one.)
+# Guards run at every call, so they must be fast. Each name costs one look-up and one comparison with `is`. (If `is`
+# says no, `same` compares the values, because a number that is assigned again may be equal to the old one.)
 
 # %%
 page.source(dependencies.changed)
@@ -59,9 +60,9 @@ page.source(dependencies.changed)
 # %% [markdown]
 # ## What is not watched (3 min)
 #
-# Only names are. What is reached through an attribute or from a list, such as `self.rate`, is read once, while tracing, as
-# `tf.function` does with all of Python's values; `torch.compile` guards these too. Make it a variable, or an argument. Or say
-# `renew`, and the next call traces anew:
+# Only names are watched. A value reached through an attribute or from a list or dict, such as `self.rate`, is read
+# once, during tracing. `tf.function` treats all of Python's values in this way. `torch.compile` guards such values too.
+# If such a value changes, make it a variable or an argument. Or call `renew`, and the next call traces again:
 
 # %%
 settings = {"rate": 0.1}
@@ -73,8 +74,9 @@ scaled_sum.renew()
 print(f"{float(scaled_sum(constant([1.0, 2.0]))):.3f}")
 
 # %% [markdown]
-# The second call had not heard of the change. As an argument it is part of the cache key: each value has a trace. That is fine for
-# a few values, and ten of them warn. A variable has one trace for all:
+# The second call did not notice the change. As an argument, the value is part of the cache key, so each value gets its
+# own trace. That is fine for a few values, and from ten on there is a warning. A variable needs only one trace for all
+# its values:
 
 # %%
 speed = Variable(np.array(0.1, "f4"))
@@ -85,9 +87,10 @@ for value in (0.1, 0.2, 0.3):
 print("traces: ", by_argument.traces, "by argument,", by_variable.traces, "by variable")
 
 # %% [markdown]
-# ## Who asks for a number (2 min)
+# ## An `if` that needs a number (2 min)
 #
-# While a function is traced there is no number to ask for. It gets an error that says what to do instead:
+# While a function is traced, its tensors have no numbers yet. An `if` that needs a number raises an error, which says
+# what to do instead:
 
 
 # %%
@@ -102,7 +105,7 @@ except TypeError as error:
     print(error)
 
 # %% [markdown]
-# The condition has to become a number like any other. `where` computes both and chooses:
+# The condition must be computed like any other number. `where` computes both results and chooses between them:
 
 # %%
 print(function(lambda x: where(reduce_sum(x) > 0.0, x * 2.0, x))(constant([1.0, 2.0])).numpy())
@@ -110,8 +113,8 @@ print(function(lambda x: where(reduce_sum(x) > 0.0, x * 2.0, x))(constant([1.0, 
 # %% [markdown]
 # ## A kernel of your own (2 min)
 #
-# The table of kernels is watched as well. A scalar function is written into the program like ours, if it asks no `if`. Any other
-# kernel stays a launch, and so do the ops around it:
+# The table of kernels is watched as well. If your kernel is a scalar function without an `if`, it is compiled into the
+# program like ours. Any other kernel is launched on its own, and so are the ops around it:
 
 # %%
 rows, own = constant(np.arange(20.0).reshape(10, 2)), function(lambda x: reduce_sum(x))
@@ -128,7 +131,8 @@ own(rows)
 print("after it:", *(type(program).__name__ for program, _ in own.programs.values()))
 
 # %% [markdown]
-# While your kernel is in use, the ops are replayed one by one. After it, the program is there again.
+# While your kernel is in use, the ops are replayed one by one. Afterwards the function runs as one program again.
 #
-# **Try it.** Which of these does `scaled_sum` hear of: `settings = {"rate": 0.3}`; `settings.update(rate=0.3)`; a new function
-# of a name that it calls? Predict first, then look at `scaled_sum.traces`.
+# **Try it.** Which of these three changes does `scaled_sum` notice: `settings = {"rate": 0.3}`,
+# `settings.update(rate=0.3)`, or a new definition of a function that it calls? Predict first, then look at
+# `scaled_sum.traces`.

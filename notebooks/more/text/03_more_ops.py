@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 03 more · More of the same kind
 #
-# **In this notebook tensors are joined, cut, chosen and cast, and every new rule meets its nudge.**
+# **In this notebook you join, slice, select and cast tensors, and check every new gradient rule with a nudge.**
 #
-# It needs notebook 03: the door, `VJPS`, and how a rule meets a nudge. It takes `levels_more/low_level/ops.py` apart. Nothing is
-# exported here.
+# It needs notebook 03: the door, `VJPS`, and how a nudge checks a rule. It takes `levels_more/low_level/ops.py` apart.
+# Nothing is exported here.
 
 # %%
 import numpy as np
@@ -45,9 +45,9 @@ from levels_more.low_level import (
 )
 
 # %% [markdown]
-# ## What it is called elsewhere (1 min)
+# ## What other frameworks call it (1 min)
 #
-# How the two frameworks spell what you have built:
+# This is how the two frameworks spell what you have built:
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
@@ -59,9 +59,10 @@ from levels_more.low_level import (
 # | join | `tf.concat` | `torch.cat` | `concat`, `cat` |
 # | place | `with tf.device("…")` | `.to("…")` | `with device("…")`, `.to("…")` |
 # | compile | `@tf.function(jit_compile=True)` | `@torch.compile` | `@function` |
+#
 # ## Functions (15 min)
 #
-# Each is a call at the door, with what it needs in the right form:
+# Each of these functions brings its arguments into the right form and then calls `apply`:
 
 # %%
 page.source(ops.transpose, ops.reshape, ops.concat, ops.where, ops.cast)
@@ -72,27 +73,28 @@ print(arg_max(x, axis=1), one_hot(arg_max(x, axis=1), 3), sep="\n")
 print(concat([x[:, ::-1], x[:1]]), where(x > 2.0, x, 0.0), sep="\n")
 
 # %% [markdown]
-# `x[1:, ::2]`, `x[..., 0]` and `x[:, None]` mean what they mean in NumPy. First `...` becomes the slices that it stands for. Then
-# each axis has its slice. An integer is a slice of one, whose axis is dropped; `None` is a new axis of one.
+# `x[1:, ::2]`, `x[..., 0]` and `x[:, None]` mean what they mean in NumPy. First `...` is replaced by the slices that it
+# stands for, so that each axis has its own. An integer becomes a slice of length one, and its axis is dropped. `None`
+# becomes a new axis of length one.
 
 # %%
 page.source(indexing._without_dots, indexing.slice_of)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "x has shape (4, 3, 2). Which shape has x[..., None, 0]?",
+    "x has the shape (4, 3, 2). What is the shape of x[..., None, 0]?",
     choices=["(4, 3, 1)", "(4, 3, 2, 1)", "(1, 3, 2)"],
     answer="(4, 3, 1)",
-    because="The 0 is for the last axis, which is dropped; the None before it is a new axis of one; `...` is what is left: the "
-    "first two axes as they are.",
+    because="The 0 selects from the last axis, which is dropped. The None before it is a new axis of length one. "
+    "`...` stands for the rest: the first two axes, unchanged.",
 )
 
 # %%
 print(constant(np.zeros((4, 3, 2)))[..., None, 0].shape)
 
 # %% [markdown]
-# A **mask** chooses, too, by what the numbers are. It needs no op of its own, and no rule: it is a `gather` of the rows where it
-# is true.
+# A **mask** selects numbers by their values. It needs neither an op nor a rule of its own: `gather` takes the rows
+# where the mask is true.
 
 # %%
 page.source(indexing.boolean_mask)
@@ -104,7 +106,8 @@ with GradientTape() as tape:
 print(y.numpy(), tape.gradient(y, x).numpy())
 
 # %% [markdown]
-# How many numbers that gives is known only when the numbers are. A function is traced without them, so it says what to do:
+# The number of selected rows depends on the values. A function is traced without values, so there a mask raises an
+# error that says what to do instead:
 
 # %%
 try:
@@ -115,7 +118,8 @@ except TypeError as error:
 # %% [markdown]
 # ## Their rules (5 min)
 #
-# Most are one line. Where a number passes unchanged, its gradient does; where something was chosen, the other gets nothing:
+# Most rules take one line. If an op passes a number on unchanged, its rule passes the gradient on unchanged. If an op
+# chooses one of two numbers, the other gets no gradient:
 
 # %%
 tests = np.array([[1.0, 5.0], [5.0, 2.0]]), np.array([[5.0, 1.0], [5.0, 3.0]])
@@ -126,8 +130,8 @@ for choose in (maximum, minimum):
     print(choose.__name__, *(g.numpy().tolist() for g in tape.gradient(y, inputs)))
 
 # %% [markdown]
-# Where both are equal, the first one gets it all. A largest number of several is another case: those that are it share the gradient.
-# And what was joined gets its part of `dy` back.
+# If the two numbers are equal, the first gets all of the gradient. `reduce_max` is different: if several numbers are
+# the largest, they share the gradient. And `concat` gives each of its inputs the part of `dy` that belongs to it.
 
 # %%
 page.source(vjps._share_back, vjps._part_of_join)
@@ -139,8 +143,9 @@ with GradientTape() as tape:
 print(tape.gradient(y, x).numpy())
 
 # %% [markdown]
-# A power has two rules, and each has a place where the formula of the books fails: 0 ** 0 has the slope 0, not 0 · 0⁻¹; and the
-# logarithm of what is not above 0 is not asked for.
+# A power has two rules, and each has a place where the textbook formula fails. The slope of `0 ** 0` by its base is 0,
+# but the formula gives 0 · 0⁻¹. The slope by the exponent contains the logarithm of the base, which exists only for a
+# base above 0. For all others the rule leaves it out.
 
 # %%
 a = constant([0.0, 0.0, 2.0])
@@ -150,9 +155,10 @@ with GradientTape() as tape:
 print(*(g.numpy() for g in tape.gradient(y, [a, b])))
 
 # %% [markdown]
-# **A good place to stop.** Tensors are joined, cut and chosen, and you have seen the rules behind it. *Are these rules right?*
+# **A good place to stop.** You can join, slice and select tensors, and have seen the rules behind it. *Are these rules
+# right?*
 #
-# ## All of them meet a nudge (9 min)
+# ## Every rule is checked with a nudge (9 min)
 
 
 # %%
@@ -170,7 +176,7 @@ def slope(function, arrays, k, nudge=1e-6):
 
 
 def meets_nudge(function, *arrays, nudge=1e-6):
-    """The largest difference between the tape's gradients and the nudges'."""
+    """The largest difference between the gradients of the tape and those of the nudge."""
     inputs = [*map(constant, arrays)]
     with GradientTape() as tape:
         target = function(*inputs)
@@ -197,7 +203,7 @@ cases = {
 }
 
 # %% [markdown]
-# And those that move numbers, or take several together:
+# The next cases are the ops that move numbers, or combine several numbers:
 
 # %%
 cases |= {
@@ -221,14 +227,15 @@ print(f"{len(cases)} rules, all within 1e-5:", all(difference < 1e-5 for differe
 print("without a gradient:", *sorted(op for op, rules in VJPS.items() if type(rules) is tuple and not any(rules)))
 
 # %% [markdown]
-# (A cast through float32 cannot see a nudge of a millionth, so it gets a larger one.)
+# (A cast to float32 rounds a nudge of a millionth away, or nearly so. That rule gets a larger nudge.)
 #
 # ## Exercises (10 min, optional)
 #
 # ### 03-2 · A loss without `if`
 #
-# A point far off pulls at a line with the square of its error. [Huber](https://doi.org/10.1214/aoms/1177703732) (1964)
-# lets it pull with its distance only: near 0 a parabola, beyond 1 a straight line, and no kink between them.
+# A point far from the line has too much influence, because its error counts squared.
+# [Huber](https://doi.org/10.1214/aoms/1177703732) (1964) limits this influence: near 0 the loss is a parabola, beyond 1
+# it is a straight line, and there is no kink between them.
 #
 # ```
 #  error      -3    -1    -0.5     0    0.5     1     3
@@ -236,8 +243,9 @@ print("without a gradient:", *sorted(op for op, rules in VJPS.items() if type(ru
 #  slope      -1    -1    -0.5     0    0.5     1     1
 # ```
 #
-# Each number of a tensor takes its own branch, so one `if` cannot choose; while a function is traced, there is no
-# number to ask. (About 3 lines. Hint: `maximum`, `minimum`, `where`. The size of an error is `maximum(error, -error)`.)
+# Each number of a tensor needs its own branch, so a single `if` cannot choose. And while a function is traced, there is
+# no number that an `if` could test. (About 3 lines. Hint: `maximum`, `minimum`, `where`. The absolute value of an error
+# is `maximum(error, -error)`.)
 
 # %%
 from course.practice import exercises
@@ -255,5 +263,5 @@ exercises.check("03-2", huber)
 # %% [markdown]
 # ### Without a check
 #
-# - Make an op of the `hypotenuse` of notebook 02's exercises, and give it a rule for each input, `dy·a/y` and `dy·b/y`.
-#   Does it meet a nudge? Where would it not?
+# - Make an op of the `hypotenuse` of notebook 02's exercises, and give it one rule per input, `dy·a/y` and `dy·b/y`.
+#   Does the nudge confirm the rules? Where would it not?

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 03 more · Making a graph smaller
 #
-# **In this notebook nine ops become five: what is done twice is done once, and what can be known now is computed now.**
+# **In this notebook nine ops become five: nothing is computed twice, and what is known in advance is computed in
+# advance.**
 #
-# It needs notebook 03: nodes, `trace` and `dce`, which throws away what nothing needs. It takes
-# `levels_more/compiler/passes.py` apart.
-# Nothing is exported here.
+# It needs notebook 03: nodes, `trace`, and `dce`, which removes the ops whose results nothing needs. It takes
+# `levels_more/compiler/passes.py` apart. Nothing is exported here.
 
 # %%
 import numpy as np
@@ -23,9 +23,10 @@ cpu = pool()["cpu:0"]
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## Done twice, done once (7 min)
+# ## Common-subexpression elimination (7 min)
 #
-# A **pass** takes a graph and gives a graph that computes the same with less. Here is a program with something for each pass:
+# A **pass** takes a graph and returns a graph that computes the same with fewer ops. Here is a program in which each
+# pass finds something to improve:
 
 # %%
 w = Variable(np.array([[2.0], [-3.0]]), "w")
@@ -33,7 +34,7 @@ signature = cpu.spec((10, 2), "f8"), cpu.spec((10, 1), "f8")
 
 
 def wasteful(rows, target):
-    exp(rows)  # and nobody needs it
+    exp(rows)  # nothing needs this result
     scale = constant(2.0, "f8") * 3.0
     return reduce_sum((rows @ w - target) * (rows @ w - target)) * scale
 
@@ -42,19 +43,20 @@ before, _, _ = trace(wasteful, signature)
 before
 
 # %% [markdown]
-# The same op on the same inputs needs to be done only once: *common-subexpression elimination*. It remembers what was `seen`, and
-# takes that where it comes again. (`rebuilt` is a tool: it goes through the ops in order and puts another one in the place of each.)
+# The same op on the same inputs needs to be computed only once. The pass for this is called *common-subexpression
+# elimination*. It keeps every op that it has `seen`. When an equal op comes again, it uses the first one's result. (The
+# helper `rebuilt` goes through the ops in order and replaces each of them by another node.)
 
 # %%
 page.source(passes.rebuilt, passes.cse)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "`rows @ w - target` stands there twice, as two ops each. How many ops does `cse` save?",
+    "`rows @ w - target` appears twice in the program, as two ops each time. How many ops does `cse` save?",
     choices=["one: the product", "two: the product and the difference", "none: they are other nodes"],
     answer="two: the product and the difference",
-    because="The second product becomes the first. Then the second difference has the same inputs as the first one, so it "
-    "goes, too. In the order of the list, one walk is enough.",
+    because="The second product is replaced by the first. Then the second difference has the same inputs as the first "
+    "difference, so it is replaced, too. Because the ops are visited in order, one walk is enough.",
 )
 
 # %%
@@ -62,13 +64,14 @@ once = passes.cse(dce(before))
 print(len(before.ops), "ops traced,", len(dce(before).ops), "needed,", len(once.ops), "different")
 
 # %% [markdown]
-# A key must tell apart what gives other numbers. `clip(x, 0.0, 1.0)` and `clip(x, -0.0, 1.0)` are two ops, but 0.0 == -0.0; so
-# the key holds the attributes as text.
+# The key of an op must differ whenever the numbers could differ. `clip(x, 0.0, 1.0)` and `clip(x, -0.0, 1.0)` are
+# different ops, but 0.0 == -0.0. So the key holds the attributes as text.
 #
-# ## Known now, computed now (7 min)
+# ## Constant folding (7 min)
 #
-# What depends on constants alone can be computed before the program runs: *constant folding*. Ours does so for elementwise ops, in
-# Python's floats; a kernel would have to be compiled for one number.
+# An op whose inputs are all constants can be computed before the program runs. This is called *constant folding*. Our
+# pass does it for elementwise ops, and computes with Python's floats. A kernel would first have to be compiled, for a
+# single number.
 
 # %%
 page.source(passes.constant_fold)
@@ -78,10 +81,10 @@ after = passes.constant_fold(once)
 print(after)
 
 # %% [markdown]
-# Nine ops became five: `exp` was dead, the error was computed once, and 2·3 is 6.
+# Nine ops became five: `exp` was removed, the error is computed only once, and 2·3 was replaced by 6.
 #
-# Python is not NumPy, and refuses some of it: 1 / 0 is an error, and the root of -2 is a complex number. Such an op is left to
-# the kernels, which know what NaN and infinity are:
+# Python's floats behave differently from NumPy's in some cases: 1 / 0 is an error, and the square root of -2 is a
+# complex number. The pass leaves such an op in the graph. The kernels handle it, with NaN and infinity:
 
 # %%
 for expression in (lambda: constant(1.0) / 0.0, lambda: constant(-2.0) ** 0.5):
@@ -89,7 +92,8 @@ for expression in (lambda: constant(1.0) / 0.0, lambda: constant(-2.0) ** 0.5):
     print(passes.constant_fold(graph), "  is", float(function(expression)()))
 
 # %% [markdown]
-# And a train step? On the way back the tape multiplied twice by `error`, once for each factor of `error * error`:
+# What do the passes find in a training step? On the way back the tape multiplied by `error` twice, once for each factor
+# of `error * error`:
 
 # %%
 b = Variable(np.array([[3.0]]), "b")
@@ -111,24 +115,26 @@ for one_pass in (dce, passes.cse, passes.constant_fold):
 graph_drawing(graph, ["rows", "target"])
 
 # %% [markdown]
-# Grey runs forward to the loss, green runs back, and purple is the update. Nothing was there to fold: each elementwise op depends
-# on rows or weights. The weights that come out are the same, bit for bit: no pass changes an order of sums.
+# Grey ops run forward to the loss, green ops run back, and purple is the update. There was nothing to fold, because
+# each elementwise op depends on rows or on weights. The resulting weights are the same, bit for bit, since no pass
+# changes the order of a sum.
 #
 # ## Exercises (20 min, optional)
 #
 # ### 03-4 · A pass: times one
 #
-# `x * 1.0` is x, to the last bit. (`x + 0.0` is not: -0.0 + 0.0 is 0.0.) Write a pass that leaves such products out:
+# `x * 1.0` is x, to the last bit. (`x + 0.0` is not, because -0.0 + 0.0 is 0.0.) Write a pass that removes such
+# products:
 #
 # ```
 #   t0 = multiply(x0, 1.0)
 #   t1 = subtract(t0, x1)         becomes         t0 = subtract(x0, x1)
 # ```
 #
-# The 1.0 may stand on either side, and may be an array of ones. But a graph outlives the numbers of today: a variable
-# that is 1 now will be something else tomorrow. And ones of a larger shape repeat x, which is work that must be done.
-# (About 8 lines. Hint: `rebuilt` and `Node`, as in `constant_fold`. The tensor of a constant is `node.attrs["of"]`; equal shape
-# and dtype are one Spec, so `is` compares.)
+# The 1.0 may stand on either side, and it may be an array of ones. Mind two traps. A graph is used again later, when a
+# variable that is 1 today may have another value. And if the array of ones has a larger shape than x, the product
+# repeats x, so it must stay. (About 8 lines. Hint: use `rebuilt` and `Node`, as in `constant_fold`. The tensor of a
+# constant is `node.attrs["of"]`. Two tensors of equal shape and dtype have the same Spec object, so compare with `is`.)
 
 # %%
 from course.practice import exercises
@@ -138,11 +144,11 @@ exercises.begin("03-4")
 
 
 def without_ones(graph):
-    """The graph without the products that give back one of their factors because the other is a constant 1.0."""
+    """The graph without the products that return one factor unchanged because the other is a constant 1.0."""
     return ...
 
 
 exercises.check("03-4", without_ones)
 
 # %% [markdown]
-# Is it right? `PASSES.append(without_ones)`, and every function that you compile from now on goes through it.
+# Is it right? Then run `PASSES.append(without_ones)`, and every function that you compile from now on uses it.

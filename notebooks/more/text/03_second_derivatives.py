@@ -1,11 +1,10 @@
 # %% [markdown]
 # # 03 more · Second derivatives
 #
-# **In this notebook a tape listens to a tape, and a gradient has a gradient of its own.**
+# **In this notebook one tape records another, and you compute the gradient of a gradient.**
 #
-# It needs notebook 03: the tape, the walk back, the rules and their nudges. It takes `levels_more/low_level/autodiff.py`
-# apart. Nothing is
-# exported here.
+# It needs notebook 03: the tape, the walk back, the rules, and the nudge that checks them. It takes
+# `levels_more/low_level/autodiff.py` apart. Nothing is exported here.
 
 # %%
 import math
@@ -21,18 +20,18 @@ build.watch("more/03_second_derivatives")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## Tapes in tapes (4 min)
+# ## A tape inside a tape (4 min)
 #
-# The rules are made of ops, which pass the door as well. So a second tape around the first writes down the walk, and can be
-# read for the second derivative.
+# The gradient rules consist of ops, and these pass the door like all others. So a second tape around the first records
+# the walk back. From its records we get the second derivative.
 
 # %% tags=["hide-input"]
 checks.predict(
     "y = x³ at x = 3. What is the gradient of the gradient?",
     choices=["27", "18", "an error: gradients cannot be differentiated"],
     answer="18",
-    because="The gradient is 3x² = 27, its own gradient 6x. The rules are made of ops, so the inner tape's walk passed the "
-    "door, and the outer tape wrote it down like any other program.",
+    because="The gradient is 3x² = 27, and its own gradient is 6x = 18. The rules consist of ops. So the walk of the "
+    "inner tape passed the door, and the outer tape recorded it like any other program.",
 )
 
 # %%
@@ -44,8 +43,9 @@ with GradientTape() as outer:
 print("first derivative", float(first), "second", float(outer.gradient(first, x)))
 
 # %% [markdown]
-# Who stands where? Each op of the inner program passes both tapes; the inner one hands it on. By the time it walks back, the inner
-# tape listens no more. The outer one does, and here are its `records`:
+# What does each tape record? Each op of the inner program passes both tapes: the inner one records it and hands it on
+# to the outer one. When the inner tape walks back, it no longer records. The outer one still does. Here are its
+# `records`:
 
 # %%
 with GradientTape(persistent=True) as outer:
@@ -55,11 +55,12 @@ with GradientTape(persistent=True) as outer:
 [op for op, *_ in outer.records]
 
 # %% [markdown]
-# The first two ops are y. The others are the walk, with the rule of `multiply` asked for each factor.
+# The first two ops compute y. The others are the walk back: the rule of `multiply` was applied for each factor.
 #
-# ## Some gradient stays out (1 min)
+# ## Stopping a gradient (1 min)
 #
-# Sometimes a value shall count as given, whatever it was made from. `stop_gradient` is a copy whose rule is that nothing passes:
+# Sometimes a value should count as a constant, whatever it was computed from. `stop_gradient` makes a copy, and the
+# rule of this copy lets no gradient through:
 
 # %%
 page.source(autodiff.stop_gradient)
@@ -71,10 +72,11 @@ with GradientTape() as tape:
 print(float(tape.gradient(y, x)), "and not", float(2 * x))
 
 # %% [markdown]
-# ## The rules of rules (6 min)
+# ## Rules for the gradient ops (6 min)
 #
-# The rule of `relu` is an op, `relu_grad`, with a kernel of its own. For a second derivative it needs a rule as well; so do those
-# of sigmoid, clip and softmax. Here they are. Which of their two inputs should have a rule, and do these have one?
+# The rule of `relu` calls an op, `relu_grad`, which has its own kernel. For a second derivative this op needs a rule as
+# well, and so do the gradient ops of sigmoid, clip and softmax. The table below says which of their two inputs should
+# have a rule. Do they have one?
 
 # %%
 checked = {
@@ -87,10 +89,11 @@ checked = {
 print({op: tuple(rule is not None for rule in VJPS[op]) == which for op, (_, which) in checked.items()})
 
 # %% [markdown]
-# The first input of such an op is dy, the second what the rule needs besides. Where the second has no rule, the slope does not
-# change with it: that of relu is 0 or 1. (At the kink it has none at all, and the table says nothing of it.)
+# The first input of such an op is dy, and the second is whatever else the rule needs. If the second input has no rule,
+# the slope does not change with it: the slope of relu is always 0 or 1. (At the kink relu has no slope at all. The
+# table ignores that.)
 #
-# Each meets its nudge, as every rule does:
+# We check each rule with a nudge, as always:
 
 
 # %%
@@ -123,8 +126,8 @@ for op, (function_of, which) in checked.items():
 # %% [markdown]
 # ## A use: Newton's step (2 min)
 #
-# A gradient says which way is down, the second derivative how far. For one number, Newton's step is x − f′/f″; near the ground it
-# doubles the right digits each time:
+# A gradient says which way is down, and the second derivative says how far to go. For a single number, Newton's step is
+# x − f′/f″. Near the minimum, each step doubles the number of correct digits:
 
 # %%
 x = Variable(np.array(1.0))
@@ -138,16 +141,17 @@ for n in range(6):
     x.assign(x - first / second)
 
 # %% [markdown]
-# e^x − 2x is least where e^x = 2. Five steps for all digits; a step of SGD at rate 0.1 takes out a fifth of the error. With a
-# million weights there are a million times a million second derivatives, too many to compute or to store. But their product with
-# one vector costs only a few gradients: differentiate the gradient times that vector. Methods that use curvature in large nets
-# need no more ([Pearlmutter, 1994](https://doi.org/10.1162/neco.1994.6.1.147)).
+# The minimum of e^x − 2x is where e^x = 2. Five of Newton's steps give all digits, while a step of SGD at rate 0.1
+# removes only a fifth of the error. With a million weights there are a million times a million second derivatives, too
+# many to compute or to store. But their product with one vector costs only a few gradients: differentiate the gradient
+# times that vector. That product is all that methods for large nets need if they use curvature ([Pearlmutter,
+# 1994](https://doi.org/10.1162/neco.1994.6.1.147)).
 #
 # ## Two other spellings (5 min)
 #
-# PyTorch always records; here the innermost open tape does. `grad` returns the gradients. `loss.backward()` names no variables:
-# it asks for all that the loss was made from, and leaves each its gradient as `.grad`. Where one lies there already, the two are
-# added, so that several losses can share a step.
+# PyTorch always records. Here the innermost open tape records. `grad` returns the gradients. `loss.backward()` names no
+# variables: it computes the gradients of all variables that the loss depends on, and stores each as the variable's
+# `.grad`. If `.grad` already holds a gradient, the new one is added to it, so that several losses can share a step.
 
 # %%
 page.source(autodiff.backward)
@@ -166,8 +170,8 @@ for _ in range(2):
 #
 # ### 03-3 · All slopes of all results
 #
-# `gradient` takes a target of several numbers for their sum. Often we want them apart: how does *each* result change
-# with each input? That table is the **Jacobian**. A walk back gives one row of it:
+# If a target has several numbers, `gradient` treats it as their sum. Often we want them separately: how does *each*
+# result change with each input? The table of all these slopes is the **Jacobian**. One walk back gives one row of it:
 #
 # ```
 #              x[0]  x[1]  x[2]
@@ -175,7 +179,7 @@ for _ in range(2):
 #  y[1]     [   ·     ·     ·   ]   <- another one, from y[1]
 # ```
 #
-# (About 4 lines. Hint: `y[k]` is an op as well. Who has to hear of it? And how often will the tape be read?)
+# (About 4 lines. Hint: `y[k]` is an op as well, so which tape must record it? And how often is the tape read?)
 
 # %%
 from course.practice import exercises
@@ -193,8 +197,8 @@ exercises.check("03-3", jacobian)
 # %% [markdown]
 # ### 03-6 · Break it: gradients not reset
 #
-# The simplest model there is: one weight, the loss w², a rate of 0.1. Each step should multiply w by 0.8, and so the
-# loss by 0.64:
+# Here is the simplest model: one weight, the loss w², a rate of 0.1. Each step should multiply w by 0.8, and therefore
+# the loss by 0.64:
 
 # %%
 from course.practice import exercises
@@ -210,11 +214,12 @@ for _ in range(20):
     print(f"{float(loss):.2f}", end=" ")
 
 # %% [markdown]
-# It falls quickly, rises again, and swings for ever. Is the rule of `multiply` wrong? It has met its nudge. So print
-# `float(w.grad)` beside the slope `2.0 * float(w)`, before each `assign`: when do they part, and by what?
+# The loss falls quickly, rises again, and goes on swinging. Is the rule of `multiply` wrong? No, the nudge has
+# confirmed it. So print `float(w.grad)` beside the slope `2.0 * float(w)`, before each `assign`. From which step on do
+# they differ, and by how much?
 #
-# Adding up is wanted *within* a step, when a batch is too large for the memory and comes in parts, each with its loss.
-# Between two steps it is not:
+# Adding gradients up is useful *within* a step: if a batch is too large for the memory, it comes in parts, each with
+# its own loss. Between two steps the gradients must be reset:
 #
 # ```
 #  step 0                            step 1
@@ -222,7 +227,7 @@ for _ in range(20):
 #          └─ added ─┘                       └─ added ─┘
 # ```
 #
-# (About 8 lines. Each loss is a function without arguments, to be called while a tape is open.)
+# (About 8 lines. Each loss is a function without arguments. Call it while a tape is open.)
 
 # %%
 from course.practice import exercises
@@ -231,12 +236,12 @@ exercises.begin("03-6")
 
 
 def train(losses, variables, rate, steps):
-    """SGD: each step adds the gradients of all these losses, then moves each variable by -rate times its `grad`."""
+    """SGD: each step adds up the gradients of all these losses, then moves each variable by -rate times its `grad`."""
     ...
 
 
 exercises.check("03-6", train)
 
 # %% [markdown]
-# The sum of all gradients so far is a velocity: what swings above is a pendulum without friction. With some friction it
-# becomes *momentum*, and `more/04_optimizers` trains with it.
+# Without a reset, `w.grad` is the sum of all gradients so far, and it acts like a velocity: `w` swings like a pendulum
+# without friction. With some friction this becomes *momentum*, with which `more/04_optimizers` trains.

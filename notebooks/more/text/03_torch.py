@@ -1,11 +1,10 @@
 # %% [markdown]
 # # 03 more · A graph that is always recording
 #
-# **In this notebook a program written for PyTorch runs on the tape that you built, and one line of it has changed.**
+# **In this notebook a program written for PyTorch runs on the tape that you built, with only one line changed.**
 #
-# It needs notebook 03: the tape and the walk back. It takes `levels_more/torch/recording.py` apart, on which
-# `levels_more/torch` stands.
-# Nothing is exported here.
+# It needs notebook 03: the tape and the walk back. It takes apart `levels_more/torch/recording.py`, the file that the
+# rest of `levels_more/torch` builds on. Nothing is exported here.
 
 # %%
 from course import build, figures, programs
@@ -18,15 +17,16 @@ build.watch("more/03_torch")
 figures.you_are_here(3)
 
 # %% [markdown]
-# ## The program at the door of 03 (2 min)
+# ## The program that opened notebook 03 (2 min)
 #
-# Notebook 03 began with this program, and it could not run there yet:
+# Notebook 03 began with this program, but could not run it yet:
 
 # %%
 framework_programs.here("torch", "low", "linear")
 
 # %% [markdown]
-# Here it runs. Beside its losses stand those that PyTorch gave for the same data, the same starting weights and the same batches:
+# Here it runs. Beside its losses we print those that PyTorch gave for the same data, the same starting weights and the
+# same batches:
 
 # %%
 door = programs.program("torch", "low", "linear")
@@ -35,12 +35,13 @@ for step in (1, 100, 200):
     print(f"step {step:3}   PyTorch {door.losses[step - 1]:.10f}   here {ours[step - 1]:.10f}")
 
 # %% [markdown]
-# Look for the tape in it. There is no `with` block around the forward pass, no list of variables in `backward()`, and the
-# gradients lie in the weights afterwards. So somebody writes down all the time. Who, and where does he keep it?
+# Look for the tape in this program. There is no `with` block around the forward pass, and `backward()` gets no list of
+# variables. Yet afterwards the gradients are in the weights. So something must be recording all the time. What is it,
+# and where does it keep the record?
 #
-# ## A tape that nobody closes (4 min)
+# ## A tape that stays open (4 min)
 #
-# The shortest way to a graph that is always recorded: open a tape, and leave it open.
+# The simplest way to record always is to open a tape and leave it open.
 
 # %%
 from levels_more.low_level import GradientTape, constant, walk_back
@@ -56,15 +57,17 @@ dw, db = walk_back(records, loss, [w, b])
 print(f"dw {float(dw)}, db {float(db)}, from {len(records)} records")
 
 # %% [markdown]
-# 12, as in notebook 03 by hand. That was all there is to the idea. What is wrong with it?
+# The gradient is 12, as in notebook 03 by hand. So the idea works. What is wrong with it?
 
 # %% tags=["hide-input"]
 checks.predict(
-    "The tape stays open for 100 more predictions `x * w + b`, of which nobody wants a gradient. How many records does it hold then?",
+    "The tape stays open for 100 more predictions `x * w + b`, whose gradients are not needed. How many records does "
+    "it hold then?",
     choices=["4, those of the loss", "204", "more than 204"],
     answer="more than 204",
-    because="4 of the loss, 200 of the predictions, and those of the walk back, whose rules pass the door as well. The tape "
-    "cannot know which of them somebody will ask for. So it keeps all, and with them every tensor there ever was.",
+    because="There are 4 records of the loss, 200 of the predictions, and those of the walk back, whose rules pass "
+    "the door as well. The tape cannot know which of them will be needed. So it keeps all of them, and with them "
+    "every tensor that was ever computed.",
 )
 
 # %%
@@ -76,9 +79,10 @@ always.__exit__()  # what `with` calls at its end
 # %% [markdown]
 # ## Each result keeps its piece (6 min)
 #
-# So cut the tape. Each function gets a tape of its own, closed as soon as it returns, and its *result* keeps the piece that was
-# written: the records, and the numbers that the function was called with. If nobody needs the result any more, Python forgets
-# it, and the piece with it. Nobody has to say when to stop.
+# So we cut the tape into pieces. Each function gets a tape of its own, which is closed as soon as the function returns.
+# The *result* keeps the piece that was recorded: the records, and the tensors that the function was called with. When
+# the result is no longer needed, Python deletes it, and the piece with it. The program never has to say when to stop
+# recording.
 
 # %%
 import operator
@@ -111,15 +115,16 @@ loss = error * error
 [op for op, *_ in error.records], [op for op, *_ in loss.records]
 
 # %% [markdown]
-# `error` holds the one op that made it, and `loss` the one that made it from `error`. PyTorch calls such a piece `grad_fn`.
+# `error` holds the one op that made it. `loss` holds the one op that made it from `error`. PyTorch calls such a piece
+# `grad_fn`.
 #
-# To walk back we want one list again, in which whatever makes a tensor stands before what reads it. A result comes after all
-# that it was made from:
+# To walk back we need a single list again, in which the op that makes a tensor comes before the ops that read it. So
+# each result is entered after everything that it was made from:
 
 
 # %%
 def made_from(result, found):
-    """Enter the result into `found`, after all that it was made from."""
+    """Enter the result into `found`, after everything that it was made from."""
     if result not in found:
         for parent in result.parents:
             made_from(parent, found)
@@ -137,14 +142,15 @@ dw, db = walk_back(pieces(loss), loss.held, [w.held, b.held])
 print(f"dw {float(dw)}, db {float(db)}")
 
 # %% [markdown]
-# The same four ops in the same order, and 12. **A graph that is always recording is a tape that is always open**, cut into
-# pieces that lie with the results. The walk back is the one of notebook 03; it never hears of the cuts.
+# These are the same four ops in the same order, and the gradient is 12 again. **A graph that is always recording is a
+# tape that is always open**, cut into pieces that the results keep. The walk back is that of notebook 03. It does not
+# notice the cuts.
 #
-# ## Nobody names the weights (5 min)
+# ## Which tensors get a gradient (5 min)
 #
-# `loss.backward()` gets no list of variables. So a tensor says itself that it wants a gradient, `requires_grad`. What was made
-# from such a tensor remembers, what was made from others need not, and the gradient is left in `grad`, where one lies already
-# added to it.
+# `loss.backward()` gets no list of variables. So each tensor has a flag, `requires_grad`, which says whether it needs a
+# gradient. A result gets the flag if any of its inputs has it. Only then does it keep a piece of the tape. `backward`
+# stores the gradient in the tensor's `grad`.
 
 
 # %%
@@ -180,8 +186,8 @@ checks.predict(
     "The same loss is computed again, and `backward` is called again. What is `w.grad` now?",
     24,
     slider=(0, 48, 6),
-    because="""It is added to the 12 that lies there. Losses of several parts of a batch can share a step that way. Between two
-    steps somebody must put it back to zero: that is what `zero_grad` is for.""",
+    because="The new 12 is added to the 12 that is already there. In this way the losses of several parts of a batch can "
+    "share a step. Between two steps the program must set the gradient back to zero. That is what `zero_grad` is for.",
 )
 
 # %%
@@ -190,9 +196,10 @@ error = x * w + b - y
 float(w.grad)
 
 # %% [markdown]
-# ## A step is no part of the loss (6 min)
+# ## A step must not be recorded (6 min)
 #
-# Now train: `w` minus a little of its gradient. Written like any other line, the step is recorded, too:
+# Now we train: the new `w` is `w` minus a little of its gradient. If we write this like any other line, the step is
+# recorded, too:
 
 # %%
 w.grad = None
@@ -204,9 +211,10 @@ for step in range(3):
     w = w - Wanting(constant(0.01, "f8")) * Wanting(w.grad) if w.grad else w
 
 # %% [markdown]
-# After one step `w` is no beginning any more but a result, made from the old `w`. The list has become longer, and the gradient
-# goes to a `w` that nobody holds. Two things are missing: a switch that stops the recording, and a way to put new numbers into
-# the *same* tensor. PyTorch spells them `with torch.no_grad():` and `w -= …`.
+# After one step `w` is no longer a starting tensor but a result, made from the old `w`. The list is longer, and the
+# gradient goes to the old `w`, which the program has no name for any more. Two things are missing: a switch that stops
+# the recording, and a way to put new numbers into the *same* tensor. PyTorch spells them `with torch.no_grad():` and `w
+# -= …`.
 
 # %%
 import contextlib
@@ -242,25 +250,26 @@ for step in range(3):
     w.grad = None
 
 # %% [markdown]
-# Four records in each step, and the loss falls. What was recorded before keeps the old numbers, for a tensor of level 3 never
-# changes: `held` only names another one.
+# Now there are four records in each step, and the loss falls. Earlier records keep the old numbers, because a tensor of
+# level 3 never changes: `held` only refers to a new tensor.
 #
-# **A good place to stop.** A graph is always recorded, walked back when somebody asks, and trains.
+# **A good place to stop.** Your graph is always recorded, is walked back by `backward`, and trains.
 #
-# ## The kept one (6 min)
+# ## The version in the library (7 min)
 #
-# `levels_more/torch/recording.py` is these lines, hardened. Our `recorded` is called `record_function` there, a piece is a `Node`,
-# and the
-# list comes from a loop: `made_from` calls itself for each parent, and a graph of some thousand ops would be too deep for Python.
-# Pieces are numbered as they are made. So each is younger than those that it was made from, and the numbers put them in order.
+# `levels_more/torch/recording.py` is a more robust version of these lines. Our `recorded` is called `record_function`
+# there, and a piece is a `Node`. The list is made by a loop. Our `made_from` calls itself for each parent, so a graph
+# of some thousand ops would be too deep for Python. The pieces are numbered as they are made. So a piece always has a
+# higher number than the pieces it was made from, and the numbers give the order.
 
 # %%
 page.source(recording.Node, recording._history)
 
 # %% [markdown]
-# `records is None`? A graph is walked once. Then its pieces are let go, and with them the tensors of the forward pass, because most
-# programs never walk it again. (PyTorch frees only the tensors that were saved for the way back, so it lets a graph that saved none,
-# such as that of `(a + 1).sum()`, be walked twice.) A program that walks it again says so beforehand:
+# What does `records is None` mean? After one walk back, the pieces are deleted, and with them the tensors of the
+# forward pass, because most programs never walk the graph again. (PyTorch deletes only the tensors that were saved for
+# the way back. A graph that saved none, such as that of `(a + 1).sum()`, can therefore be walked twice there.) A
+# program that walks the graph again must say so beforehand:
 
 # %%
 import levels_more.torch as torch
@@ -276,7 +285,7 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown]
-# And the step outside of `no_grad`, which went wrong without a word above:
+# The step outside `no_grad`, which went wrong without an error above, now raises one:
 
 # %%
 try:
@@ -289,11 +298,12 @@ except RuntimeError as error:
 
 # %% tags=["hide-input"]
 checks.predict(
-    "`a` holds four zeros, and `b = a.view(2, 2)` is another look at it. Then `b[0, 0] = 7.0`. What does `a` hold?",
+    "`a` holds four zeros, and `b = a.view(2, 2)` is a view of it. Then `b[0, 0] = 7.0` is set. What does `a` hold?",
     choices=["four zeros: a tensor never changes", "a 7 and three zeros", "an error"],
     answer="a 7 and three zeros",
-    because="In PyTorch a view shares the memory of what it looks at. On level 3 a tensor never changes, so there it would be "
-    "four zeros. A program that was written for PyTorch may count on the 7, so the spelling keeps track of who looks at what.",
+    because="In PyTorch a view shares the memory of its tensor. On level 3 a tensor never changes, so there `a` would "
+    "hold four zeros. A program written for PyTorch may depend on the 7, so `levels_more.torch` keeps track of which "
+    "tensors are views of which.",
 )
 
 # %%
@@ -303,25 +313,26 @@ b[0, 0] = 7.0
 a
 
 # %% [markdown]
-# That is the price of changing things in place: it has to be known which tensors share memory, and a gradient that needs the old
-# numbers must not read the new ones. PyTorch counts the changes of each tensor, and raises an error where a gradient needs numbers
-# that are gone ("modified by an inplace operation"). This spelling keeps the old numbers and computes with them, without an error.
-# Level 3 pays nothing for that, because it never changes a tensor: an assignment names another one. (TensorFlow made the same
-# choice. JAX, too.)
+# Changing tensors in place has a price. The framework must know which tensors share memory, and a gradient that needs
+# the old numbers must not read the new ones. PyTorch counts the changes of each tensor. If a gradient needs numbers
+# that are gone, it raises an error ("modified by an inplace operation"). `levels_more.torch` keeps the old numbers and
+# computes with them, without an error. Level 3 pays no such price, because it never changes a tensor: an assignment
+# makes the variable refer to a new one. (TensorFlow and JAX made the same choice.)
 #
 # ## What else differs (3 min)
 #
-# | | PyTorch, and its spelling here | level 3 |
+# | | PyTorch and `levels_more.torch` | level 3 |
 # |---|---|---|
-# | who writes down | every function of what requires a gradient | a tape, while it is open |
-# | gradients | lie in `grad`, added up | are handed out |
+# | what records | every function of a tensor that requires a gradient | a tape, while it is open |
+# | gradients | are added up in `grad` | are returned |
 # | a step | `w -= …` under `no_grad` | `w.assign(…)` |
-# | two dtypes in one op | the kind decides (int64 · 0.5 is float32), then whether a tensor has dimensions (float32 [n] · float64 [] is float32), then the width | are refused, but for numbers of Python |
+# | two dtypes in one op | the kind decides (int64 · 0.5 is float32), then whether a tensor has dimensions (float32 [n] · float64 [] is float32), then the width | are refused, except for Python's numbers |
 # | the weight of a layer | [out, in], `x @ weight.T + bias` | [in, out], `x @ kernel + bias` |
-# | where it starts | within 1 / √in, the bias too | Glorot's range, the bias 0 |
+# | its first numbers | random, within ±1 / √in, the bias too | random, within Glorot's range; the bias is 0 |
 # | a loss is called with | (prediction, truth) | (truth, prediction) |
 #
-# The last three are those of level 4's layers and losses. Here is the layer:
+# In the last three rows, "level 3" means the layers and losses of level 4, which are built on it. Here is the layer of
+# `levels_more.torch`:
 
 # %%
 linear = torch.nn.Linear(4, 3)
@@ -329,8 +340,8 @@ x = torch.ones(2, 4)
 print(tuple(linear.weight.shape), torch.allclose(linear(x), x @ linear.weight.T + linear.bias))
 
 # %% [markdown]
-# The names are those of small programs. What is missing says so, and `course.where` leads from a name of PyTorch's to its line here
-# and to what that stands on:
+# `levels_more.torch` has the names that small programs use. A name that is missing raises an error that says so.
+# `course.where` shows where a name of PyTorch is defined here, and what it is built on:
 
 # %%
 import course
@@ -344,8 +355,8 @@ course.where("torch.randn")
 # %% [markdown]
 # ## What it costs (5 min)
 #
-# A tape for each function, a node for each result: always recording takes time. The same step, op by op in both spellings, and
-# compiled on level 3:
+# Recording always takes time, because each function opens a tape and each result gets a node. We measure the same step
+# op by op in both spellings, and compiled on level 3:
 
 # %%
 import timeit
@@ -391,10 +402,12 @@ for name, run in {
     print(f"{name:20} {min(timeit.repeat(run, number=200, repeat=3)) / 200 * 1e6:6.1f} µs a step")
 
 # %% [markdown]
-# PyTorch itself does the same in C++, and its `torch.compile` traces, like our `function`, for the same reason.
+# PyTorch itself records in the same way, but in C++. Its `torch.compile` traces like our `function`, and for the same
+# reason.
 #
 # ## Without a check (1 min)
 #
-# - Print `loss.grad_fn` in the program of the door, before and after `backward`. What has been let go?
-# - In `made_from`, leave out the `if`. Which loss shows that a piece would be walked twice? (One with two roads to the same tensor.)
-# - Take a program of your own for a small net. Change its import. What does it lack?
+# - In the program at the beginning, print `loss.grad_fn` before and after `backward`. What has been deleted?
+# - Remove the `if` from `made_from`. Which loss shows that a piece is then walked twice? (One in which two paths lead
+#   to the same tensor.)
+# - Take a PyTorch program of your own for a small net, and change its import. Which names are missing?
