@@ -41,7 +41,7 @@ from levels_more.mid_level.feature_columns import (
 from levels_more.mid_level.hashing import bucket_of, fingerprint
 
 # %% [markdown]
-# ## What becomes of a column (30 min)
+# ## What becomes of a column (25 min)
 #
 # A model needs one matrix of numbers. But most tables hold numbers, words and gaps: a species, for example, is a word.
 # So each column needs a rule for turning it into numbers. (The rules here have the names of `tf.feature_column`, which
@@ -73,11 +73,11 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# The simplest feature column takes numbers as they are, or rescales them. It does not guess a missing number: a zero
-# would describe a penguin with a flat bill.
+# The simplest feature column, `NumericColumn`, takes numbers as they are, or rescales them with its `normalizer_fn`. It
+# does not guess a missing number: a zero would describe a penguin with a flat bill. Most of its `encode` are checks:
 
 # %%
-page.source(NumericColumn)
+page.source(NumericColumn.encode)
 
 # %%
 try:
@@ -155,11 +155,11 @@ page.source(IndicatorColumn)
 # **A good place to stop.** Each word has an id, and each id has a row with a 1 in its place.
 
 # %% [markdown]
-# The layer `DenseFeatures` puts the columns side by side in one matrix. Like any layer it works on tensors, so it can
-# be recorded and compiled. Only its `encode` handles words.
+# The layer `DenseFeatures` puts the columns side by side in one matrix. Like any layer it works on tensors, so its
+# `call` can be recorded and compiled. Only its `encode` handles words.
 
 # %%
-page.source(DenseFeatures)
+page.source(DenseFeatures.encode, DenseFeatures.call)
 
 # %%
 features = DenseFeatures([depth, indicator_column(species)])

@@ -276,7 +276,9 @@ times = [seconds(size) for size in sizes]
 ranks.execute("import time; import numpy as np" + measure, block=True)
 sizes, times = ranks["sizes"][0], ranks["times"][0]
 latency = float(min(times))
-beyond = [max(seconds - latency, 1e-9) for seconds in times[-4:]]  # on a busy machine a long message may be the quickest
+beyond = [
+    max(seconds - latency, 1e-9) for seconds in times[-4:]
+]  # on a busy machine a long message may be the quickest
 bandwidth = float(np.median(np.array(sizes[-4:]) / beyond))
 print(f"latency {1e6 * latency:.0f} µs, bandwidth {bandwidth / 1e9:.2f} GB/s")
 
@@ -463,9 +465,7 @@ for n in machines_then:
     )
 
 # %%
-machine.many(
-    machines_then, lambda n: step_time(n, 0.1, **network), lambda n: step_time(n, 0.1 * n, **network) / n
-)
+machine.many(machines_then, lambda n: step_time(n, 0.1, **network), lambda n: step_time(n, 0.1 * n, **network) / n)
 
 # %% [markdown]
 # With the batch fixed, it stops to pay at about 64 machines, which are eight times as quick as one. Then the step is nearly all
