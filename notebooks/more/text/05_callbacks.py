@@ -166,7 +166,7 @@ print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {mov
 # Ctrl-C, or Lab's stop button, ends a training in the same way. Six more callbacks follow below under *More callbacks*.
 
 # %% [markdown]
-# **A good place to stop.** A callback listens to a training, ends it in time and takes the best weights back.
+# **A good place to stop.** A callback watches a training, stops it in time and restores the best weights.
 
 # %% [markdown]
 # ## More callbacks (27 min)
