@@ -249,7 +249,7 @@ print("ended with status", server.stop())
 # A telephone has little memory, and moving bytes costs time and battery. A float32 takes 32 bits. A **quantised**
 # weight is a whole number from -128 to 127, and the whole layer shares one scale by which it is multiplied. Inputs are
 # quantised, too. *Dynamic* quantisation computes the scale of each input while the model runs. *Static* quantisation
-# fixes these scales beforehand, from a hundred or more examples.
+# fixes these scales beforehand, from examples that it is shown.
 #
 # We try both on two nets. The net of the rings has 61 numbers. The other net, with 301,066 numbers, reads
 # scikit-learn's handwritten digits. (The quantiser handles only float32. It returns a float64 net unchanged, without a
