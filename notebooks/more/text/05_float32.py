@@ -94,7 +94,7 @@ for rate, net in nets.items():
     print(f"rate {rate}: losses {told}, from {answers.min():.3f} to {answers.max():.3f} for the test points")
 
 # %% [markdown]
-# At rate 1 the loss stops at log 2 = 0.693, the loss of a coin toss, and the net gives all points the same probability.
+# At rate 1 the loss stops near log 2 = 0.693, the loss of a coin toss, and the net gives all points the same probability.
 # No number is infinite or NaN, and no program reports an error. `summary` lists all layers and all 61 trainable
 # numbers. So we look at the gradients (`test_step` returns the loss and updates nothing):
 
