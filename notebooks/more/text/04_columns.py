@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 04 more · Columns that are no numbers
+# # 04 more · Columns of numbers, words and gaps
 #
 # **In this notebook a table of numbers, words and gaps becomes one matrix.**
 #
@@ -41,7 +41,7 @@ from levels_more.mid_level.feature_columns import (
 from levels_more.mid_level.hashing import bucket_of, fingerprint
 
 # %% [markdown]
-# ## What becomes of a column (25 min)
+# ## From a column to numbers (25 min)
 #
 # A model needs one matrix of numbers. But most tables hold numbers, words and gaps: a species, for example, is a word.
 # So each column needs a rule for turning it into numbers. (The rules here have the names of `tf.feature_column`, which
@@ -74,7 +74,7 @@ except ValueError as error:
 
 # %% [markdown]
 # The simplest feature column, `NumericColumn`, takes numbers as they are, or rescales them with its `normalizer_fn`. It
-# does not guess a missing number: a zero would describe a penguin with a flat bill. Most of its `encode` are checks:
+# does not guess a missing number: a zero would describe a penguin with a flat bill. Most lines of its `encode` are checks:
 
 # %%
 page.source(NumericColumn.encode)

@@ -80,7 +80,7 @@ block = np.arange(8.0).reshape(2, 2, 2)
 print(Flatten()(block).shape, Concatenate()([block, block]).shape, Activation("relu")([-1.0, 1.0]).numpy())
 
 # %% [markdown]
-# ## A layer that forgets (3 min)
+# ## A layer that drops numbers (3 min)
 #
 # **Dropout** ([Srivastava et al., 2014](https://jmlr.org/papers/v15/srivastava14a.html)) sets some of its inputs to
 # zero at random. It needs one variable for the state of its random numbers, so that a compiled step draws new ones each
@@ -114,7 +114,7 @@ print(*(v.numpy().round(3) for v in normal.moving))
 
 # %% [markdown]
 # Each column of the batch now has mean 0. The moving means have gone one hundredth of the way from 0 to 185 and to 3.8,
-# and the moving variances one hundredth of the way from 1.
+# and the moving variances one hundredth of the way from 1 to the variances of the batch.
 #
 # ## A layer that looks up (3 min)
 #
@@ -125,7 +125,7 @@ print(*(v.numpy().round(3) for v in normal.moving))
 page.source(Embedding)
 
 # %% [markdown]
-# Four numbers in, four rows of two out:
+# Four numbers go in, and four rows of two numbers come out:
 
 # %%
 words = Embedding(5, 2)

@@ -134,8 +134,8 @@ print(SparseCategoricalAccuracy()(np.array([0, 1]), [[0.7, 0.2, 0.1], [0.1, 0.1,
 # For the first row the answer is class 0, which is right. For the second it is class 2, which is wrong.
 #
 # With two classes there are two kinds of mistake: a false alarm, and a case that is missed. Each kind has its own
-# metric. **Precision** is the share of the rows called 1 that really are 1. **Recall** is the share of the rows that
-# really are 1 that were called 1.
+# metric. **Precision** asks: of the rows called 1, what share is 1? **Recall** asks: of the rows that are 1, what share
+# was called 1?
 
 # %%
 page.source(Precision, Recall)

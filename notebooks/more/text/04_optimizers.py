@@ -71,10 +71,10 @@ print(*(f"{loss:.3g}" for loss in losses[:5]), "…", losses[-1])
 
 # %% [markdown]
 # Each step multiplies the loss by 7,157. Over four weights the loss is a bowl. In which direction is it steepest? The
-# gradient can tell us. Start at the lowest point, go a small way in some direction, and take the gradient there. It is
-# the curvature times the way, and so it leans towards the steeper directions. Now use this gradient as the next
-# direction, and repeat. Every round turns it further towards the steepest direction. (This is called power iteration,
-# and the direction that it ends with is an eigenvector.)
+# gradient can tell us. Start at the lowest point, go a small way in some direction, and take the gradient there. This
+# gradient is the curvature times the way, so it leans towards the steeper directions. Now use it as the next direction,
+# and repeat. Every round turns the direction further towards the steepest one. (This is called power iteration, and the
+# direction that it ends with is an eigenvector.)
 
 # %%
 columns = np.column_stack([millimetres, np.ones(len(rows))])
@@ -158,7 +158,7 @@ print(f"loss {losses[0]:.3f}, then {losses[-1]:.3f}; slope {1000 * path[-1, 0]:+
 
 # %% [markdown]
 # The rate was more than half of the largest possible one. Still, after a thousand updates not even the sign of the
-# slope is that of the best line. (That it equals the slope of the Adelies is chance.) SGD reached the floor of the
+# slope is that of the best line. (It happens to be the slope within the Adelies.) SGD reached the floor of the
 # valley in two updates, and has moved slowly along it since. In a bowl, the right momentum reduces the number of steps
 # from about the condition number to about its square root (Polyak, in the paper above). **Can another optimizer do
 # better?** Try rates from 0.001 to 1 on the raw millimetres; the limit for SGD is 0.0033. Then set `inputs` to
@@ -198,7 +198,8 @@ race.fewest(run, {"SGD": SGD, **momentum, "Adam": Adam}, depths, kilograms, RATE
 
 # %% [markdown]
 # How long would SGD take on the raw millimetres? Each update multiplies the distance to the best loss by (1 - rate·c)²,
-# where c is the smallest curvature. Here are the number of updates from this formula, and the measured one:
+# where c is the smallest curvature. The next cell prints the number of updates from this formula, and the measured
+# number:
 
 # %%
 best, (flat, _) = race.valley(depth, kilograms).loss, curvatures(depth)
@@ -291,7 +292,7 @@ class SignDescent(Optimizer):
 exercises.check("04-3", SignDescent)
 
 # %% [markdown]
-# Let it take part in the race: in `draw`, put it in Adam's place (the map has three colours), and run that cell again.
-# On standardised inputs, compare the rates 0.01 and 0.05. Why does it settle with one rate and not with the other? (How
-# long is its last step?)
+# When it is right, let it take part in the race: in `draw`, put it in Adam's place (the map has three colours), and run
+# that cell again. On standardised inputs, compare the rates 0.01 and 0.05. Why does it settle with one rate and not
+# with the other? (How long is its last step?)
 #

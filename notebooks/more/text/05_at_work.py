@@ -40,12 +40,12 @@ from levels_more.saving import export_page, from_pretrained, load_model
 
 os.environ["no_proxy"] = "127.0.0.1"  # a proxy, if there is one, must not be asked for this computer
 logging.disable(logging.WARNING)  # the quantiser prints advice that is meant for larger models
-place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
+place = tempfile.TemporaryDirectory()  # deleted when this kernel ends
 folder = Path(place.name)
 data = tasks.rings()
 
 # %% [markdown]
-# ## Behind an address (6 min)
+# ## Behind a web address (6 min)
 #
 # A shop wants predictions of our net for some points. The shop's program is written in another language and runs on
 # another computer. The two must agree on an address, and on the form of questions and answers. There is a standard for
@@ -105,7 +105,7 @@ print("as `predict`, to 1e-12:    ", np.abs(served - model.predict(data.x_test))
 # Compared with `predict`, the last digits may differ. Our sums run in order, but `onnxruntime` adds in whatever order
 # suits the processor. (In float32 the two agree to a millionth.)
 #
-# ## Asked wrongly (2 min)
+# ## Wrong questions (2 min)
 #
 # Users make mistakes, and some mean harm. A good server never crashes, and says what is wrong. In HTTP, a status from
 # 400 to 499 means that the question was wrong. A status from 500 on means that the server failed.
@@ -230,7 +230,7 @@ print("all were answered, by versions", sorted(set(versions)))
 # ## On a cluster, on paper (1 min)
 #
 # Thousands of questions per second need several computers. KServe can do that on a cluster with
-# [Kubernetes](https://kubernetes.io). The text below is all that it needs to know. The programs that ask do not change,
+# [Kubernetes](https://kubernetes.io). It needs only the text below. The programs that ask do not change,
 # because the protocol is the same.
 
 # %%
@@ -359,9 +359,9 @@ for page in ("digits.html", "penguins.html"):
 #
 # ## On a hub (3 min)
 #
-# Most models are published in another way, in a public repository, a **hub**. Ours holds the file of `save`, the ONNX
-# file, and a **model card**. The card says what data the model was trained on, how well it does, and who may use it.
-# Someone who finds the model knows only what the card says.
+# Most models are published on a **hub**, a public collection of repositories. Our repository holds the file of `save`,
+# the ONNX file, and a **model card**. The card says what data the model was trained on, how well it does, and who may
+# use it. Someone who finds the model knows only what the card says.
 
 # %%
 hits = (net.predict(data.x_test) > 0.5) == (data.y_test == 1)
@@ -388,7 +388,7 @@ print("the same answers:", (again.predict(data.x_test) == net.predict(data.x_tes
 #
 # Only `weights.safetensors` is fetched. It holds data alone, as *more/05_saving* shows, so no foreign code runs.
 #
-# ## What stays at home (1 min)
+# ## What is left out (1 min)
 #
 # Each way to share a model leaves something out. Here is what, so that you know it before others rely on the model.
 #

@@ -40,7 +40,7 @@ from levels_more.high_level.callbacks import (
 from levels_more.mid_level import RANDOM, SGD, Adam, Dense
 
 task = tasks.linear()
-place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
+place = tempfile.TemporaryDirectory()  # deleted when this kernel ends
 folder = Path(place.name)
 
 # %% [markdown]

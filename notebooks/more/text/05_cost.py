@@ -27,14 +27,14 @@ from levels_more import hardware, high_level, kernels, low_level, mid_level
 from levels_more.high_level import Sequential
 from levels_more.mid_level import SGD, Dense
 
-place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
+place = tempfile.TemporaryDirectory()  # deleted when this kernel ends
 folder, task, rings = Path(place.name), tasks.linear(), tasks.rings()
 levels = (hardware, kernels, low_level, mid_level, high_level)
 line_on_all = [reference.linear_regression, *(level.tasks.linear_regression for level in levels)]
 net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level in levels)]
 
 # %% [markdown]
-# ## One step, opened (8 min)
+# ## Inside one step (8 min)
 #
 # Notebook 05 counted the launches of a step. Which launches are they, and what calls each of them? We record one step,
 # like an X-ray. No level is changed for that. Python calls a function of ours whenever any function is called or

@@ -42,7 +42,7 @@ from levels_more.saving import load_model
 # The processes must find the programs beside this Python, and the modules of this kernel.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
+place = tempfile.TemporaryDirectory()  # deleted when this kernel ends
 folder, task = Path(place.name), tasks.rings()
 x, y = task.x, task.y
 
@@ -281,9 +281,7 @@ times = [seconds(size) for size in sizes]
 ranks.execute("import time; import numpy as np" + measure, block=True)
 sizes, times = ranks["sizes"][0], ranks["times"][0]
 latency = float(min(times))
-beyond = [
-    max(seconds - latency, 1e-9) for seconds in times[-4:]
-]  # on a busy machine even a long message may be the quickest
+beyond = [max(seconds - latency, 1e-9) for seconds in times[-4:]]  # on a busy machine a long message may be quickest
 bandwidth = float(np.median(np.array(sizes[-4:]) / beyond))
 print(f"latency {1e6 * latency:.0f} µs, bandwidth {bandwidth / 1e9:.2f} GB/s")
 

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 05 more · A model that leaves the house
+# # 05 more · Saving a model
 #
 # **In this notebook a model becomes a file that holds data and no code, and that is never half-written.**
 #
@@ -47,7 +47,7 @@ net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
 net.build((None, 2), "float64")
 
 # %% [markdown]
-# ## A model that leaves the house (3 min)
+# ## What belongs in the file (3 min)
 #
 # A trained model is worth keeping, and worth sharing. What must its file contain, so that others can run the model?
 # Python's own answer, for any object, is `pickle`. Suppose that somebody sends us a pickle:
@@ -110,7 +110,7 @@ print(text.replace('{"class": "Call"', '\n  {"class": "Call"'))
 # output: `middle(middle(start))`. Nothing else is needed for a functional model. A `Call` is a part like any other; its
 # arguments are a layer and what the layer was called on.
 #
-# ## And back (6 min)
+# ## Reading it back (6 min)
 #
 # `json.loads` builds lists and dicts from the inside out. It passes each dict to a function of ours, the **object
 # hook**, and replaces the dict by what that function returns. So when a part is made, its arguments exist already. A
@@ -187,7 +187,7 @@ page.source(put)
 # %%
 import tempfile
 
-place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
+place = tempfile.TemporaryDirectory()  # deleted when this kernel ends
 folder = Path(place.name)
 (folder / "Documents").mkdir()
 (folder / "Documents" / "letter.txt").write_text("Dear reader")
@@ -220,7 +220,7 @@ print({file.name: file.stat().st_size for file in (folder / "net").iterdir()}, "
 print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 
 # %% [markdown]
-# ## Taken from a stranger (12 min)
+# ## A file from a stranger (12 min)
 #
 # (You may skip the code of this part. It ends with `load_model(path)`, which makes the model again from its folder, and
 # runs no code from that folder.)

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 05 more · In the company of scikit-learn
+# # 05 more · Estimators for scikit-learn
 #
 # **In this notebook a class of ours follows the rules of scikit-learn, and then works with all of its tools.**
 #
@@ -26,7 +26,7 @@ from levels_more.high_level.sklearn import DNNClassifier, DNNRegressor, Estimato
 task = tasks.linear()
 
 # %% [markdown]
-# ## In the company of scikit-learn (28 min)
+# ## Three estimators (28 min)
 #
 # scikit-learn is the other great library of the field. Its pipelines, searches and scores work with every
 # **estimator**, a class with `fit`, `predict` and a few rules. The rules are written down as tests. If a class of ours
@@ -84,9 +84,9 @@ for kind in (LinearRegressor, DNNClassifier, DNNRegressor):
     print(f"{kind.__name__}: more than 50 checks: {len(checked) > 50}, failed: {checked.count('failed')}")
 
 # %% [markdown]
-# **A good place to stop.** Three estimators follow all the rules. How good they are, their scores will say.
+# **A good place to stop.** Three estimators follow all the rules. Next you see how good their answers are.
 #
-# ## Beside theirs (10 min)
+# ## Compared with scikit-learn's own (10 min)
 #
 # Now we compare ours with scikit-learn's. Its `LinearRegression` solves the equations; ours uses gradient descent, and
 # arrives at the same place. R² is the share of the variance of y that the prediction explains; 1 is the maximum.

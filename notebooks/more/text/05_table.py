@@ -174,7 +174,7 @@ show("weighted", weighted)
 # are none. Neither model is the better one: that depends on what each kind of mistake costs you. (The loss of the
 # stopping rows has no weights, as in Keras.)
 #
-# ## Out of the house (9 min)
+# ## Saved, and asked over HTTP (9 min)
 #
 # `save` makes a folder of data. It holds the numbers and a description of the model, with its columns and their words.
 

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 05 more · The same names
+# # 05 more · TensorFlow's names
 #
 # **In this notebook programs for TensorFlow and torchkeras run on the five levels, with one changed line each.**
 #
@@ -54,7 +54,7 @@ for api in ("low", "mid", "high"):
 framework_programs.three("tf", "Two rings", "rings")
 
 # %% [markdown]
-# ## A name is a row (3 min)
+# ## A list of names (3 min)
 #
 # With the five levels in place, what is left to write? Mostly names. From the beginning, `levels` used TensorFlow's
 # names wherever there was one, so much of the spelling is a list. Other entries give another word for the same thing:
@@ -142,7 +142,7 @@ def magnitude(x):
 print([float(magnitude(tf.constant(value))) for value in (-2.0, 3.0)])
 
 # %% [markdown]
-# ## The same word, another number (7 min)
+# ## The defaults differ (7 min)
 #
 # Translate a program from TensorFlow to PyTorch name by name, and it runs, but it trains a little differently. The
 # **defaults** differ, and these are not written in the program. Each spelling here keeps the defaults of its framework.
