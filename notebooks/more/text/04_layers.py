@@ -37,8 +37,8 @@ from levels_more.mid_level import (
 #
 # In a layer with relu, about half of the signal is set to zero. To make up for that, [He et al.,
 # 2015](https://arxiv.org/abs/1502.01852) propose a variance of 2 / inputs for its starting weights. `truncated_normal`
-# draws normal numbers that lie within two standard deviations of the mean: it draws a share between 2.3 % and 97.7 %,
-# and looks up the number below which that share of a normal distribution lies.
+# draws normal numbers that lie within two standard deviations of the mean. It draws a share between 2.3 % and 97.7 %.
+# Then it looks up the number below which that share of a normal distribution lies.
 
 # %%
 page.source(truncated_normal)
@@ -113,8 +113,8 @@ print(normal(measured, training=True).numpy().round(3))
 print(*(v.numpy().round(3) for v in normal.moving))
 
 # %% [markdown]
-# Each column of the batch now has mean 0. The moving means have gone one hundredth of the way from 0 to 185 and to 3.8,
-# and the moving variances one hundredth of the way from 1 to the variances of the batch.
+# Each column of the batch now has mean 0. The moving means started at 0 and have gone one hundredth of the way to 185
+# and 3.8. The moving variances started at 1 and have gone as far towards the variances of the batch.
 #
 # ## A layer that looks up (3 min)
 #

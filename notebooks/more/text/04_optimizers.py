@@ -260,9 +260,9 @@ print(shortened(long, 1.0), shortened(long, 10.0))
 # ### 04-3 · An optimizer that looks at signs only
 #
 # Adam's first step has the same length for a small gradient as for a large one. This optimizer does that in every step:
-# each weight moves up or down by exactly the rate. The direction is the opposite of the sign of m, a moving mean of the
-# gradients in which older gradients fade by a tenth per step ([Bernstein et al.,
-# 2018](https://proceedings.mlr.press/v80/bernstein18a.html), where it is called Signum).
+# each weight moves up or down by exactly the rate. It moves against the sign of m, a moving mean of the gradients. In
+# m, older gradients fade by a tenth per step. ([Bernstein et al.,
+# 2018](https://proceedings.mlr.press/v80/bernstein18a.html) call it Signum.)
 #
 # ```
 # dw              4     -1     -1     -1     -1     -1     -1
