@@ -1,9 +1,10 @@
 # %% [markdown]
-# # 04 more · Columns that are no numbers
+# # 04 more · Columns of numbers, words and gaps
 #
 # **In this notebook a table of numbers, words and gaps becomes one matrix.**
 #
-# Needs notebook 04: `Layer`, `Dense`, `function`, the surprise. It takes `levels_more/mid_level/feature_columns.py` apart.
+# You need notebook 04 for this (`Layer`, `Dense`, `function` and the surprise about the penguins). The code is that of
+# `levels_more/mid_level/feature_columns.py`.
 
 # %%
 from course import build, figures, tasks
@@ -13,6 +14,7 @@ from course.practice import checks
 build.watch("more/04_columns")
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 import numpy as np
 
 from levels_more.low_level import GradientTape, function
@@ -39,12 +41,12 @@ from levels_more.mid_level.feature_columns import (
 from levels_more.mid_level.hashing import bucket_of, fingerprint
 
 # %% [markdown]
-# ## What becomes of a column (30 min)
+# ## From a column to numbers (25 min)
 #
-# A species is a word. A model wants one matrix of numbers, and people collect tables of numbers, words and gaps. Who says what
-# becomes of each column? (The names are those of `tf.feature_column`, since [moved into
-# layers](https://www.tensorflow.org/guide/migrate/migrating_feature_columns).) The table, as a dict of columns. The fourth
-# penguin was seen, but not measured:
+# A model needs one matrix of numbers. But most tables hold numbers, words and gaps: a species, for example, is a word.
+# So each column needs a rule for turning it into numbers. (The rules here have the names of `tf.feature_column`, which
+# TensorFlow has since [replaced by layers](https://www.tensorflow.org/guide/migrate/migrating_feature_columns).) Here
+# is the table of penguins, as a dict of columns. The fourth penguin was seen but not measured:
 
 # %%
 names = ("species", "island", *tasks.MEASURES)
@@ -54,14 +56,15 @@ birds = {name: list(column) for name, column in zip(names, zip(*lines))}
 {name: column[:4] for name, column in birds.items()}
 
 # %% [markdown]
-# A **feature column** knows one name in that dict, and how what stands there becomes numbers. It does so in two halves:
-# `encode` is the edge, where words and gaps end; `call` is arithmetic on tensors. Most columns need no variables.
+# A **feature column** reads one column of that dict and turns it into numbers, in two steps. `encode` replaces words
+# and gaps by numbers. `call` does the rest, as arithmetic on tensors. Most feature columns need no variables.
 
 # %%
 page.source(FeatureColumn)
 
 # %% [markdown]
-# One question comes up with every column. Is it there, with a value in each row? `values_of` asks it.
+# Every feature column first checks its input: is the column there, with one value per row? The function `values_of`
+# does that check.
 
 # %%
 try:
@@ -70,11 +73,11 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# The simplest column takes numbers as they are, or on another scale. Where one is missing it does not guess: zero would be a
-# penguin whose bill is flat.
+# The simplest feature column, `NumericColumn`, takes numbers as they are, or rescales them with its `normalizer_fn`. It
+# does not guess a missing number: a zero would describe a penguin with a flat bill. Most lines of its `encode` are checks:
 
 # %%
-page.source(NumericColumn)
+page.source(NumericColumn.encode)
 
 # %%
 try:
@@ -83,9 +86,10 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# We leave out the two penguins that nobody measured, and go on with 342. Here are three, as they are and counted from 17 mm, a
-# middling bill: centred, as the race of notebook 04 has taught. (The 17 is fixed. A mean over the batch would make a penguin depend on its
-# company.)
+# We leave out the two penguins that were not measured, and go on with the other 342. Here are three bill depths, first
+# as they are and then minus 17 mm, which is roughly the middle. Such centring made training faster in the race of
+# notebook 04. (The 17 is fixed. If we subtracted the mean of the batch instead, the numbers of one penguin would depend
+# on the others in its batch.)
 
 # %%
 measured = [row for row, mass in enumerate(birds["body_mass_g"]) if mass is not None]
@@ -94,9 +98,9 @@ depth = numeric_column("bill_depth_mm", normalizer_fn=lambda values: values - 17
 print(birds["bill_depth_mm"][:3], depth.encode(birds)[:3, 0])
 
 # %% [markdown]
-# Now the words. A **categorical column** numbers the categories: a row's number is its *id*, and -1 where the row has none. It
-# is no feature column yet, because an id is a name and not a size. Taken as a number it would say that Chinstraps stand half-way
-# between Adelies and Gentoos.
+# Now the words. A **categorical column** numbers the categories. The number of a row's category is its *id*; a row
+# without a category has the id -1. A categorical column is not a feature column yet, because an id is a label and not a
+# quantity. Used as a number, it would place Chinstraps half-way between Adelies and Gentoos.
 
 # %%
 page.source(CategoricalColumn, row_by_row)
@@ -106,11 +110,11 @@ sexes = row_by_row("sex", 2, {"female": 0, "male": 1}, lambda value, row: -1)
 print(sexes.ids({"sex": ["male", "", "female"]}))
 
 # %% [markdown]
-# The first such column has a list of words, its *vocabulary*. For a word that is not in it there are three answers: no id, a
-# default, or one of a few spare ids. Which of the spare ones, the word's **hash** decides: a number mixed from its letters.
-# Python's own `hash` of a text will not do, as it [is another one in each
-# process](https://docs.python.org/3/reference/datamodel.html#object.__hash__): a model saved today would not know its words
-# tomorrow.
+# The first categorical column has a list of words, its *vocabulary*. A word outside the vocabulary gets no id, or a
+# default id, or one of a few spare ids, whichever you choose. The spare id is picked by the word's **hash**, a number
+# computed from its letters. Python's own `hash` cannot be used for that, because for a text it [differs from one
+# process to the next](https://docs.python.org/3/reference/datamodel.html#object.__hash__). A model saved today would
+# not recognise its words tomorrow.
 
 # %%
 page.source(fingerprint)
@@ -119,8 +123,8 @@ page.source(fingerprint)
 {word: bucket_of(word, 4) for word in ("Emperor", "King", "Macaroni")}
 
 # %% [markdown]
-# You will find the same numbers on your machine, and tomorrow. Now the column. It is told a list of words, and what to do with
-# others; a value that can never be equal to a word, such as a number, is a mistake and not a stranger.
+# These numbers are the same on every machine and on every day. Now the column itself. You give it a list of words and
+# say what to do with other words. A value that can never equal a word, such as a number, is refused as a mistake.
 
 # %%
 page.source(categorical_column_with_vocabulary_list)
@@ -130,50 +134,51 @@ species = categorical_column_with_vocabulary_list("species", ["Adelie", "Chinstr
 print(species, species.ids({"species": ["Gentoo", "Adelie", "Gentoo"]}), sep="\n")
 
 # %% [markdown]
-# A Gentoo has id 2, because its word is the third in the list.
+# A Gentoo has the id 2, because its word is the third in the list and counting starts at 0.
 #
-# Last, from ids to numbers that have a meaning: a number for each category, 1 for that of the row and 0 for the others.
+# The last step turns ids into numbers with a meaning. An **indicator** gives each row one number per category: 1 for
+# the row's own category, 0 for the others.
 
 # %% tags=["hide-input"]
 checks.predict(
-    "Our model knows three species, and meets an Emperor. What will its row hold?",
+    "The vocabulary holds three species. Now comes a bird of a fourth, an Emperor. What will its row hold?",
     choices=["nothing: it is an error", "a 1 for one of the three species", "three zeros", "three times 1/3"],
     answer="three zeros",
-    because="Its id is -1, and that is none of the three. Numbers that say nothing about the species are all that is honest, "
-    "and what TensorFlow does. Whoever would rather have an error has to look for -1 in the ids.",
+    because="Its id is -1, which is none of the three categories. Three zeros say nothing about the species, and nothing is "
+    "known about it. TensorFlow does the same. If you would rather have an error, look for -1 in the ids.",
 )
 
 # %%
 page.source(IndicatorColumn)
 
 # %% [markdown]
-# **A good place to stop.** Each word has an id, and each id a row with a 1 in its place.
+# **A good place to stop.** Each word has an id, and each id has a row with a 1 in its place.
 
 # %% [markdown]
-# A layer lays the columns side by side. Like any layer it works on tensors, and can be recorded and compiled; only its `encode`
-# sees words.
+# The layer `DenseFeatures` puts the columns side by side in one matrix. Like any layer it works on tensors, so its
+# `call` can be recorded and compiled. Only its `encode` handles words.
 
 # %%
-page.source(DenseFeatures)
+page.source(DenseFeatures.encode, DenseFeatures.call)
 
 # %%
 features = DenseFeatures([depth, indicator_column(species)])
 features({"bill_depth_mm": [18.5, 13.0, 19.5, 20.0], "species": ["Adelie", "Gentoo", "Chinstrap", "Emperor"]}).numpy()
 
 # %% [markdown]
-# Four birds, four rows: the depth minus 17, then a number for each of the three species. The Emperor, in the last row, has a depth
-# and three zeros.
+# There is one row per bird: the depth minus 17, then one number for each of the three species. The Emperor, in the last
+# row, has a depth and three zeros.
 #
-# ## What the words are worth (10 min)
+# ## What the words are worth (11 min)
 #
-# A model of these four numbers is a line over the depth of the bill, at another height for each species. We train two models,
-# one that is not told the species and one that is, until nothing moves any more. The step is the ordinary one. It takes the
-# encoded columns, so it compiles.
+# A linear model of these four numbers is a line over bill depth, with a different height for each species. We train one
+# model without the species and one with it, both until the weights no longer change. The training step is the ordinary
+# one. It receives encoded columns, so it compiles.
 
 
 # %%
 def trained(features, data, batches, optimizer):
-    """A linear model of the body mass: a layer on top of the feature columns, trained on a dict of columns."""
+    """Train a linear model of the body mass on a dict of columns: a Dense layer on top of the feature columns."""
     dense, loss_of, mass = Dense(1), MeanSquaredError(), data["body_mass_g"][:, None]
     dense(features(data))  # makes the variables
     variables = features.trainable_variables + dense.trainable_variables
@@ -191,12 +196,13 @@ def trained(features, data, batches, optimizer):
 
 
 # %% [markdown]
-# For a linear model the best weights can also be computed, by least squares. Both ways give the same grams per mm:
+# For a linear model the best weights can also be computed directly, by least squares. Training and least squares give
+# the same grams per mm:
 
 # %%
-everybody = np.tile(np.arange(342), (3000, 1))  # 3,000 steps, all penguins in each
+everybody = np.tile(np.arange(342), (3000, 1))  # 3,000 steps, each with all penguins
 masses = {}
-for told, columns in {"not told": [depth], "told the species": [depth, indicator_column(species)]}.items():
+for told, columns in {"without species": [depth], "with species": [depth, indicator_column(species)]}.items():
     features = DenseFeatures(columns, dtype="float64")
     dense = trained(features, birds, everybody, SGD(0.1))
     x = np.c_[features(birds), np.ones(342)]
@@ -210,22 +216,24 @@ from course.figures import penguins
 penguins.one_line_or_three(birds["bill_depth_mm"], birds["body_mass_g"], birds["species"], *masses.values())
 
 # %% [markdown]
-# The sign has turned, as in notebook 04. 257 lies between the slopes within the three species: this model may lift the line for a species, not tilt
-# it. (The lines of Adelies and Chinstraps lie on each other.) What the species does to the mass now stands in the species' own
-# weights. For the depth of the bill is left what it does within a species: 1 mm more goes with about a quarter of a kilogram
-# more. The weight of a column answers for all that the model was not told.
+# With the species the slope changes its sign, as in notebook 04. The second model may give each species a line of its
+# own height, but all its lines have the same slope. So 257 lies between the slopes that the three species have by
+# themselves. (The lines of Adelies and Chinstraps lie almost on top of each other.) The differences between the species
+# are now in the weights of the species. The weight of the bill depth describes only what happens within a species: 1 mm
+# more goes with about a quarter of a kilogram more. In general, the weight of a column also absorbs the effects of
+# everything that the model does not see.
 #
-# What are the words worth where it counts, on penguins that the model has not seen? We split the table as `penguins_mass` does,
-# and take all three measures. The score is **R²**, the share of the variance of the masses that a model explains: 1 is perfect,
-# and who always says the mean gets 0.
+# Do the words also help on penguins that the model has not seen? We split the table as `penguins_mass` does, and use
+# all three measures. The score is **R²**, the share of the variance of the masses that a model explains. A perfect
+# model scores 1, and a model that always predicts the mean scores 0.
 
 # %% tags=["hide-input"]
 checks.predict(
-    "On the measures alone, telling the island helps. Will it still help a model that knows the species?",
+    "Added to the measures alone, the island improves the predictions. Will it still help a model that has the species?",
     choices=["yes, about as much", "yes, but half as much", "hardly, or not at all"],
     answer="hardly, or not at all",
-    because="Gentoos live on one of the three islands only, and Chinstraps on another. So the island says something about the "
-    "species, and that is what made it useful. A model that knows the species learns hardly anything new.",
+    because="In this table Gentoos live on only one of the three islands, and Chinstraps on only one other. So the island says "
+    "something about the species, and that made it useful. A model that has the species learns hardly anything new from it.",
 )
 
 # %%
@@ -252,12 +260,13 @@ for told, columns in {"nothing": [], "island": words[1:], "species": words[:1], 
     print(f"measures and {told:8} test R² {score:.3f}")
 
 # %% [markdown]
-# In this split, three zeros and ones explain two fifths of what the measures left open. The island adds nothing to them: a
-# column is worth what it says beyond the others.
+# In this split, the three species numbers explain two fifths of what the measures alone leave unexplained. Adding the
+# island to them improves nothing. A column is worth only what it adds to the other columns.
 #
 # ## More columns (11 min)
 #
-# What becomes of gaps and of strangers, in one table. An id of -1 is a row of zeros, in an indicator and in an embedding.
+# This table shows how each column treats missing and unknown values. An id of -1 becomes a row of zeros, in an
+# indicator and in an embedding.
 #
 # | column | missing | unknown |
 # |---|---|---|
@@ -265,11 +274,11 @@ for told, columns in {"nothing": [], "island": words[1:], "species": words[:1], 
 # | `bucketized_column` | as its numeric column | |
 # | `…_with_vocabulary_list` | None, NaN, "", "NA", -1: id -1 | `default_value` (-1), or one of `num_oov_buckets` |
 # | `…_with_identity` | the same | an error, or `default_value` |
-# | `…_with_hash_bucket` | the same | no text, and no whole number, is unknown |
+# | `…_with_hash_bucket` | the same | never: every text and every whole number has an id |
 # | `crossed_column` | -1 where one of its keys is missing | as its keys |
 #
-# A number need not act in a straight line. Cut into ranges, each range has a weight of its own. Such a column is both: a
-# category, and an indicator of it.
+# The effect of a number need not be a straight line. A bucketized column cuts the numbers into ranges, and each range
+# gets its own weight. It is a categorical column and its own indicator in one.
 
 # %%
 page.source(BucketizedColumn)
@@ -279,8 +288,8 @@ deep = bucketized_column(numeric_column("bill_depth_mm"), [15, 18])
 print(DenseFeatures([deep])({"bill_depth_mm": [13.1, 15.0, 17.9, 18.0]}).numpy())
 
 # %% [markdown]
-# Two more ways to an id. Categories that are whole numbers from 0 on are ids already. And where nobody has a list of all the
-# words, their hash does: with enough buckets, two words rarely share one.
+# There are two more ways to get an id. Categories that are whole numbers from 0 on are ids already. If there is no list
+# of all words, the hash of a word can serve as its id. With enough buckets, two words rarely share one.
 
 # %%
 page.source(categorical_column_with_hash_bucket)
@@ -290,23 +299,24 @@ print(categorical_column_with_identity("half", 2, default_value=0).ids({"half": 
 print(categorical_column_with_hash_bucket("island", 10).ids({"island": ["Biscoe", "Dream", "Torgersen", ""]}))
 
 # %% [markdown]
-# A linear model adds what the island says to what the species says. A **cross** has a category for each pair, so a pair can
-# mean something of its own. Pairs are many, so they are hashed.
+# A linear model adds the effect of the island to the effect of the species. A **cross** has one category per pair, so
+# that a pair can have an effect of its own. There are many pairs, so they are hashed.
 
 # %%
 cross = crossed_column(["island", deep], 20)
 print(cross, cross.ids({"island": ["Biscoe", "Biscoe", "Dream", None], "bill_depth_mm": [14, 19, 14, 19]}), sep="\n")
 
 # %% [markdown]
-# An indicator of 10,000 words is 10,000 columns, nearly all zero. An **embedding** gives each word a few numbers instead, a
-# row of a table, and learns them. It is the product of the indicator and the table, computed by looking the row up.
+# An indicator of 10,000 words has 10,000 columns, and nearly all of their numbers are zero. An **embedding** instead
+# gives each word a row of a few numbers in a table, and learns these numbers. The result is the product of indicator
+# and table, but it is computed by looking the row up.
 
 # %%
 page.source(EmbeddingColumn)
 
 # %% [markdown]
-# One number for each species, learned beside the weight of the bill's depth. Times its own weight it is what the species adds
-# to the mass:
+# Here the embedding learns one number per species, together with the weight of the bill depth. The species' number
+# times its own weight is what the species adds to the mass:
 
 # %%
 RANDOM.seed(0)
@@ -316,9 +326,9 @@ added = features.tables["species_embedding"].numpy()[:, 0] * dense.kernel.numpy(
 {word: f"{more:+.2f} kg" for word, more in zip(("Adelie", "Chinstrap", "Gentoo"), added - added[0])}
 
 # %% [markdown]
-# Where do such columns lead? *more/05_table* goes on with this table, from the file to a model that is asked over the net.
+# The notebook *more/05_table* goes on with this table, from the file to a model that answers questions over HTTP.
 #
 # ### Without a check
 #
-# - An unknown species has three zeros. Give the indicator a fourth number, 1 for "unknown". (Which argument of
-#   `categorical_column_with_vocabulary_list` does it?)
+# - An unknown species has three zeros. Give the indicator a fourth number that is 1 for "unknown". (Which argument of
+#   `categorical_column_with_vocabulary_list` do you need?)

@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 04 more · Metrics
 #
-# **In this notebook a metric adds up over batches, and divides when somebody asks.**
+# **In this notebook a metric adds up numbers over batches, and divides only when it is asked for its result.**
 #
-# Needs notebook 04: losses, `Variable`, `function`. It takes `levels_more/mid_level/metrics.py` apart.
+# You need notebook 04 for this (losses, `Variable`, `function`). The code is that of
+# `levels_more/mid_level/metrics.py`.
 
 # %%
 from course import build
@@ -13,6 +14,7 @@ from course.practice import checks
 build.watch("more/04_metrics")
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 import numpy as np
 
 from levels_more.low_level import function
@@ -35,24 +37,27 @@ from levels_more.mid_level.metrics import (
 # %% [markdown]
 # ## How good is it? (19 min)
 #
-# A loss is made for its gradient. People ask another thing: how many are right? That is the **accuracy**. Nothing could be
-# trained on it, for it does not change when a weight changes a little, and so its gradient is 0.
+# A loss is chosen for its gradient. People want to know something else: what share of the answers is right? That share
+# is the **accuracy**. No model can be trained on it, because a small change of a weight does not change it, and so its
+# gradient is 0.
 #
-# The answer has to be put together from batches, and the last batch is often shorter.
+# The accuracy has to be computed from batches, and the last batch is often shorter than the others.
 
 # %% tags=["hide-input"]
 checks.predict(
-    "101 rows in batches of 100. 90 rows of the first batch are right, and the last row is wrong. A progress bar shows the mean "
-    "of the two batches' accuracies. How far is that from the accuracy over all rows?",
+    "101 rows come in batches of 100. In the first batch 90 rows are right; in the second, the only row is wrong. A progress bar "
+    "shows the mean of the two accuracies. How far is that from the accuracy over all rows?",
     choices=["0.001", "0.01", "0.44"],
     answer="0.44",
-    because="0.9 and 0 have the mean 0.45. But 90 of 101 rows are right, 0.891: in the mean one row counts as much as a hundred.",
+    because="The mean of 0.9 and 0 is 0.45. But 90 of 101 rows are right, and that is 0.891. In the mean of the two accuracies, "
+    "the one row of the second batch counts as much as the hundred of the first.",
 )
 
 # %% [markdown]
-# So a **metric** keeps no accuracies. It keeps two sums, how many rows there were and how many of them were right, and it
-# divides when somebody asks. All metrics are made so: they add something up, batch after batch, and a formula makes one
-# number of the sums. Two small things first, how a metric gets its name, and how one divides where there may be nothing:
+# So a **metric** does not store accuracies. It stores two sums: the number of rows so far, and how many of them were
+# right. It divides only when it is asked for its result. All metrics work in this way: they add something up, batch
+# after batch, and a formula turns the sums into one number. Two small functions come first. One makes a metric's name
+# from that of its class; the other divides, and gives 0 where there is nothing to divide by:
 
 # %%
 page.source(snake_case, ratio)
@@ -61,15 +66,17 @@ page.source(snake_case, ratio)
 print(snake_case("BinaryAccuracy"), ratio(np.array([3.0]), np.array([4.0])), ratio(np.array([0.0]), np.array([0.0])))
 
 # %% [markdown]
-# Here is what metrics share. `update_state` asks `parts` what each row gives, makes `sums` of it, and has them `merged` with the
-# state. `result` hands the state to the `formula`. A new metric writes `parts`, and of the other three what it does differently.
-# (Both arguments are brought to one dtype first.)
+# This base class holds what all metrics share. `update_state` calls `parts` for what each row contributes, adds that up
+# with `sums`, and adds the result to the state with `merged`. `result` applies the `formula` to the state. A new metric
+# defines `parts`, and overrides any of the other three if it needs to. (Both arguments are first converted to one
+# dtype.)
 
 # %%
 page.source(Metric)
 
 # %% [markdown]
-# One metric is then a few lines. What does accuracy add up? A 1 for each right answer and a 0 for each wrong one:
+# A single metric then takes only a few lines. The accuracy adds up a 1 for each right answer and a 0 for each wrong
+# one:
 
 # %%
 page.source(BinaryAccuracy)
@@ -81,10 +88,10 @@ for rows in (slice(0, 100), slice(100, 101)):
     print(f"accuracy {accuracy(truth[rows], said[rows]):.3f}, from", *(v.numpy() for v in accuracy.state))
 
 # %% [markdown]
-# After the second batch the state holds 101 rows and 90 right ones, and the accuracy is the true one.
+# After the second batch the state holds 101 rows and 90 right answers, so the accuracy is the true one.
 #
-# The sums are variables, so a metric is a module too, and it may stand inside a compiled step, where it is two more sums in a
-# loop that runs anyway. The same rows in tens, and the last one alone:
+# The sums are variables, so a metric is a module, too. It may be part of a compiled step, where it adds two sums to a
+# loop that runs anyway. Here are the same rows again, in batches of ten, with the last row alone:
 
 # %%
 accuracy.reset_state()
@@ -104,8 +111,8 @@ print(f"accuracy {accuracy.result():.3f}")
 # %% [markdown]
 # ## The same pattern again (21 min)
 #
-# The same pattern again. `Mean` adds up what it is given. And every loss can be a metric: its mean over all samples, however
-# they came in batches.
+# `Mean` follows the same pattern and averages whatever it is given. Every loss can also serve as a metric: the metric
+# is its mean over all samples, however these are split into batches.
 
 # %%
 page.source(Mean, MeanLoss)
@@ -115,7 +122,7 @@ mean, squared = Mean(), MeanLoss(MeanSquaredError())
 print(mean([1.0, 2.0]), mean(6.0), squared([[1.0], [2.0]], [[1.0], [4.0]]))
 
 # %% [markdown]
-# With more than two classes, the largest of a row's numbers is the answer that counts.
+# With more than two classes, the model's answer is the class with the largest number in the row.
 
 # %%
 page.source(CategoricalAccuracy, SparseCategoricalAccuracy)
@@ -124,10 +131,11 @@ page.source(CategoricalAccuracy, SparseCategoricalAccuracy)
 print(SparseCategoricalAccuracy()(np.array([0, 1]), [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]]))
 
 # %% [markdown]
-# The first row is called class 0, which is right, the second class 2, which is not.
+# For the first row the answer is class 0, which is right. For the second it is class 2, which is wrong.
 #
-# With two classes there are two kinds of mistake, seeing what is not there and missing what is, and each has a metric of its own:
-# **precision** is the share of right ones among what was called 1, **recall** the share of those called 1 among what is 1.
+# With two classes there are two kinds of mistake: a false alarm, and a case that is missed. Each kind has its own
+# metric. **Precision** asks: of the rows called 1, what share is 1? **Recall** asks: of the rows that are 1, what share
+# was called 1?
 
 # %%
 page.source(Precision, Recall)
@@ -138,10 +146,11 @@ for metric in (BinaryAccuracy(), Precision(), Recall()):
     print(f"{metric.name:16} {metric(truth, said):.3f}")
 
 # %% [markdown]
-# Three were called 1, and two of them are: precision 2/3. Four are 1, and two of them were found: recall 1/2.
+# Three rows were called 1, and two of them are 1: the precision is 2/3. Four rows are 1, and two of them were found:
+# the recall is 1/2.
 #
-# Both depend on the threshold. The **AUC** looks at all thresholds at once. It is the area under a curve: recall over the share
-# of false alarms, the ROC curve. An area of 1 is perfect, and guessing has 0.5.
+# Precision and recall depend on the threshold. The **AUC** looks at all thresholds at once. It is the area under the
+# ROC curve, which plots recall against the share of false alarms. An area of 1 is perfect, and guessing gives 0.5.
 
 # %%
 page.source(AUC)
@@ -153,10 +162,11 @@ print(f"AUC {AUC()(truth, said):.3f}")
 # **A good place to stop.** You can count what is right and what is found, at one threshold or at all of them.
 
 # %% [markdown]
-# **R²** is the share of the variance that a model explains: 1 is perfect, 0 is what the mean of all truths would reach. A
-# variance could be made of two sums, Σy² and Σy, but for numbers far from 0 their difference has few digits left. So here
-# each batch brings its own mean and its own spread around it, and [Chan, Golub and LeVeque,
-# 1983](https://doi.org/10.1080/00031305.1983.10483115) tell how two of those become one.
+# **R²** is the share of the variance that a model explains. 1 is perfect, and always predicting the mean of the truths
+# gives 0. A variance can be computed from the two sums Σy² and Σy. But for numbers far from 0, the difference of those
+# sums has few correct digits left. So here each batch contributes its own mean and its own spread around that mean, and
+# the formula of [Chan, Golub and LeVeque, 1983](https://doi.org/10.1080/00031305.1983.10483115) combines two such pairs
+# into one.
 
 # %%
 page.source(R2Score)
@@ -171,12 +181,14 @@ print(
 )
 
 # %% [markdown]
-# The difference of two sums is 8, and the true spread 5: at 10⁸ the squares have no digits left for it.
+# The difference of two sums is 8, but the true spread is 5: squares of numbers near 10⁸ have no digits left for such a
+# small difference.
 #
-# Metrics have short names too. "accuracy" is one of three, told apart by the shapes, as in Keras. A loss gives its name to its
-# metric, and that is a trouble: `losses.MeanSquaredError` and `metrics.MeanSquaredError` are two things in Keras, while in a
-# notebook a name means one. Here the metric is `METRICS["mse"]()`. The module that is built from this room can do better: what
-# is asked of a module and not found, its `__getattr__` may provide ([PEP 562](https://peps.python.org/pep-0562/)).
+# Metrics have short names, too. The name "accuracy" stands for one of three metrics, and the shapes decide which, as in
+# Keras. A metric that is made from a loss has the same name as the loss. In Keras that is no problem, because
+# `losses.MeanSquaredError` and `metrics.MeanSquaredError` are in two modules. In a notebook each name can mean only one
+# thing, so here the metric is `METRICS["mse"]()`. The module `metrics.py` offers both spellings: Python calls a
+# module's `__getattr__` for a name that the module does not define ([PEP 562](https://peps.python.org/pep-0562/)).
 
 # %%
 page.source(AccuracyByShape)
@@ -189,9 +201,9 @@ print(*METRICS, sep=", ")
 #
 # ### 04-4 · A metric with a state
 #
-# Of a hundred letters three are spam. A filter that never says "spam" is right in 97 % of all cases, and useless. **F1** looks
-# only at what is 1 or was called 1 ([Dice, 1945](https://doi.org/10.2307/1932409), had the same formula for species that live
-# together):
+# Suppose that three of a hundred letters are spam. A filter that never says "spam" is right in 97 % of all cases, and
+# useless. **F1** counts only the cases that are 1 or were called 1 ([Dice, 1945](https://doi.org/10.2307/1932409), used
+# the same formula for species that live together):
 #
 # ```
 # y_true        1  1  1  1  0  0  0  0  0  0       true    4
@@ -199,8 +211,8 @@ print(*METRICS, sep=", ")
 # both          1  1  1  0  0  0  0  0  0  0       right   3    F1 = 2·3 / (5 + 4) = 0.667
 # ```
 #
-# A metric sees one batch at a time, and a batch may hold no spam at all. (About 5 lines. Hint: `BinaryAccuracy` has `said`, and
-# `ratio` gives 0 where there is nothing to divide by.)
+# A metric sees one batch at a time, and a batch may hold no spam at all. (About 5 lines. Hint: `BinaryAccuracy` has a
+# method `said`, and `ratio` gives 0 where there is nothing to divide by.)
 
 # %%
 from course.practice import exercises
@@ -211,10 +223,10 @@ exercises.begin("04-4")
 
 
 class F1(BinaryAccuracy):
-    """2·right / (called + true), over all batches; 0 where nothing is 1 and nothing was called 1."""
+    """2·right / (called + true), over all batches; 0 if nothing is 1 and nothing was called 1."""
 
     def parts(self, y_true, y_pred):
-        """What is added up, row by row: tensors shaped like y_pred."""
+        """The numbers to add up, row by row: tensors shaped like y_pred."""
         return ...
 
     def formula(self, count, called, true, right):

@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 04 more · Momentum and curvature
 #
-# **In this notebook a step remembers the one before, and a valley says how fast anybody can be.**
+# **In this notebook a step remembers the one before, and the shape of the loss says how fast training can be.**
 #
-# Needs notebook 04: `Optimizer`, `update`, the race. It takes `levels_more/mid_level/optimizers.py` apart.
+# You need notebook 04 for this (`Optimizer`, `update`, the race). The code is that of
+# `levels_more/mid_level/optimizers.py`.
 
 # %%
 from course import build, tasks
@@ -12,6 +13,7 @@ from course.figures import page, race, widgets
 build.watch("more/04_optimizers")
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 import numpy as np
 
 from levels_more.low_level import GradientTape, Variable, constant, function
@@ -21,12 +23,14 @@ from levels_more.mid_level.optimizers import AdamW, ExponentialDecay, PiecewiseC
 # %% [markdown]
 # ## Momentum (4 min)
 #
-# With **momentum** an optimizer keeps a part of its last step: steps that agree add up, to 1 / (1 - momentum) times their length,
-# and steps that go to and fro cancel ([Polyak, 1964](https://doi.org/10.1016/0041-5553%2864%2990137-5)). (Here the rate is part
-# of the velocity, as in Keras. PyTorch multiplies by it afterwards, which makes a difference when the rate changes.) Nesterov's
-# form takes the gradient where the velocity is about to lead, not where w is now ([Sutskever et al.,
-# 2013](https://proceedings.mlr.press/v28/sutskever13.html)). The core's `SGD` knows no momentum. That of
-# `levels_more.mid_level`, a subclass, does:
+# With **momentum** an optimizer adds a part of its last step to the next one. Steps in the same direction add up, to at
+# most 1 / (1 - momentum) times their length. Steps to and fro cancel ([Polyak,
+# 1964](https://doi.org/10.1016/0041-5553%2864%2990137-5)). (Here the learning rate is part of the velocity, as in
+# Keras. PyTorch multiplies by it afterwards, which makes a difference when the rate changes.)
+#
+# Nesterov's form takes the gradient where the velocity is about to lead, and not where w is now ([Sutskever et al.,
+# 2013](https://proceedings.mlr.press/v28/sutskever13.html)). The core's `SGD` has no momentum. Its subclass in
+# `levels_more.mid_level` has:
 
 # %%
 page.source(optimizers.SGD)
@@ -38,19 +42,20 @@ for _ in range(3):
     print(f"w = {float(w):.4f}, v = {float(sgd.slots[0]['v']):.4f}")
 
 # %% [markdown]
-# The lines above minimise w². The first step is plain SGD's, 0.1 · 2. The second would be 0.1 · 1.6, and half of the first
-# comes on top: 0.26. In the third the gradient is smaller, and the velocity begins to fade.
+# These steps minimise w². The first step is that of plain SGD, 0.1 · 2 = 0.2. The second would be 0.1 · 1.6 = 0.16, and
+# half of the first is added: 0.26. In the third step the gradient is smaller, and the velocity begins to fall.
 #
-# ## How fast can anybody be? (8 min)
+# ## How fast can training be? (8 min)
 #
-# In notebook 04 the loss was a parabola over one weight, and its curvature c said which rates converge: below 2/c. Now to all
-# directions at once. The penguins' masses from three measures, in mm as they stand in the table:
+# In notebook 04 the loss was a parabola over one weight, and its curvature c limited the rates: training converges
+# below 2/c. Now we look at all directions at once. The task is to predict the penguins' masses from three measures, in
+# mm as they are in the table:
 
 # %%
 rows = np.array([row[:4] for row in tasks.penguins() if None not in row[:4]])
 millimetres, kilograms = rows[:, :3], rows[:, 3:] / 1000
 model, mean_squared, sgd = Dense(1, kernel_initializer="zeros"), MeanSquaredError(), SGD(0.001)
-model(millimetres)  # now it has its variables
+model(millimetres)  # the first call makes its variables
 
 
 @function
@@ -65,17 +70,18 @@ losses = step.over(millimetres, kilograms, [range(len(kilograms))] * 100).numpy(
 print(*(f"{loss:.3g}" for loss in losses[:5]), "…", losses[-1])
 
 # %% [markdown]
-# Each step makes the loss 7,157 times as large. Over four weights the loss is a bowl. Which way is it steepest? Ask the bowl
-# itself. Stand at its lowest point, go a small way in some direction, and look at the gradient there: it is the curvature times
-# the way, and it points towards the steeper side. So take the gradient as the next direction, and again. Every round turns it
-# further towards the steepest one. (This is called power iteration, and the direction that it ends with an eigenvector.)
+# Each step multiplies the loss by 7,157. Over four weights the loss is a bowl. In which direction is it steepest? The
+# gradient can tell us. Start at the lowest point, go a small way in some direction, and take the gradient there. This
+# gradient is the curvature times the way, so it leans towards the steeper directions. Now use it as the next direction,
+# and repeat. Every round turns the direction further towards the steepest one. (This is called power iteration, and the
+# direction that it ends with is an eigenvector.)
 
 # %%
 columns = np.column_stack([millimetres, np.ones(len(rows))])
 
 
 def gradient_at(way):
-    """The gradient of the mean squared error, that far away from the lowest point."""
+    """The gradient of the mean squared error at this distance `way` from the lowest point."""
     return 2 * columns.T @ (columns @ way) / len(columns)
 
 
@@ -89,9 +95,9 @@ for _ in range(5):
     way = gradient / np.linalg.norm(gradient)
 
 # %% [markdown]
-# The steepest direction is nearly that of the flipper, the longest of the three measures, and its curvature is 85,600. The growth
-# is explained: (1 - 0.001 · 85,600)² is 7,157. The flattest direction is found in the same way with the gradient taken off, and
-# NumPy knows both at once:
+# The steepest direction is nearly that of the flipper, the longest of the three measures, and its curvature is 85,600.
+# That explains the growth: (1 - 0.001 · 85,600)² is 7,157. The flattest direction can be found in a similar way.
+# NumPy computes both curvatures at once:
 
 
 # %%
@@ -102,8 +108,8 @@ def curvatures(x):
 
 
 # %% [markdown]
-# We ask for the raw measures, and for the same ones standardised. To **standardise**, subtract each column's mean and divide by
-# its standard deviation.
+# We compute them for the raw measures and for the standardised ones. To **standardise** a column, subtract its mean and
+# divide by its standard deviation.
 
 # %%
 depth = millimetres[:, 1:2]
@@ -116,20 +122,20 @@ for title, columns in {"three measures": three, "bill depth alone": depths}.item
         print(f"{title:16} {name:12} {flat:9.2g} {steep:9.3g} {steep / flat:9.3g} {2 / steep:13.2g}")
 
 # %% [markdown]
-# The ratio is the **condition number**. For raw measures it is huge, for two reasons: the bias sees ones where the
-# weights see hundreds of millimetres, and no measure is near zero, so that a larger weight is nearly undone by a
-# smaller bias. Standardising takes both reasons away.
+# The ratio of the two is the **condition number**. For raw measures it is huge, for two reasons. First, the inputs of
+# the weights are hundreds of millimetres, but the input of the bias is 1. Second, no measure is near zero, so a smaller
+# bias nearly cancels a larger weight. Standardising removes both reasons.
 #
 # ## On the map (11 min)
 #
-# A bowl over one weight and one bias can be drawn. We take the depth of the bill: we know from notebook
-# 04 that the best slope is -192 g per mm. All rows go into each step, so nothing is random. Beside each loss, `run` keeps
-# w and b as they were before the update: that is the path on the map.
+# A bowl over one weight and one bias can be drawn. We use the depth of the bill as the only input, because notebook 04
+# found the best slope: -192 g per mm. All rows go into each step, so nothing is random. Besides the losses, `run`
+# returns w and b before each update: they are the path on the map.
 
 
 # %%
 def run(optimizer, x, y, updates=1000):
-    """Fit x @ w + b, from zero. Returns losses [updates + 1] and the path [updates + 1, 2] of (w, b), the start included."""
+    """Fit x @ w + b, from zero. Return losses [updates + 1] and the path [updates + 1, 2] of (w, b), with the start."""
     model = Dense(1, kernel_initializer="zeros")
     model(x)
 
@@ -151,15 +157,17 @@ losses, path = run(SGD(0.002), depth, kilograms)
 print(f"loss {losses[0]:.3f}, then {losses[-1]:.3f}; slope {1000 * path[-1, 0]:+.0f} g per mm of bill depth")
 
 # %% [markdown]
-# A thousand updates at more than half of the largest rate, and the slope has not even the sign of the best one. (That it is
-# the Adelies' slope is chance.) SGD fell to the floor of the valley in two updates, and crawls along it since. In a bowl, the
-# right momentum brings the number of steps from the order of the condition number down to that of its square root (Polyak, in
-# the paper above). **Who does better?** Try rates from 0.001 to 1 on the raw millimetres; SGD's limit is 0.0033. Then set
-# `inputs` to standardised.
+# The rate was more than half of the largest possible one. Still, after a thousand updates not even the sign of the
+# slope is that of the best line. (It happens to be the slope within the Adelies.) SGD reached the floor of the
+# valley in two updates, and has moved slowly along it since. In a bowl, the right momentum reduces the number of steps
+# from about the condition number to about its square root (Polyak, in the paper above). **Can another optimizer do
+# better?** Try rates from 0.001 to 1 on the raw millimetres; the limit for SGD is 0.0033. Then set `inputs` to
+# standardised.
 #
-# Each mark on the map is an update: the first, the tenth, the hundredth and the thousandth. In the yellow ellipse the loss is
-# within 1 % of the best, and to arrive is to stay there. (The map of the raw inputs is stretched sideways. At equal scales
-# its valley would be 152 times as long as it is wide, the square root of the condition number.)
+# The marks on the map are the first, the tenth, the hundredth and the thousandth update. Inside the yellow ellipse the
+# loss is within 1 % of the best one. An optimizer has arrived when its path stays inside. (The map of the raw inputs is
+# stretched sideways. With equal scales its valley would be 152 times as long as wide; 152 is the square root of the
+# condition number.)
 
 # %%
 RATES = [m * 10**-k for k in (4, 3, 2, 1) for m in (1, 2, 5)] + [1]
@@ -181,16 +189,17 @@ widgets.explore(
 )
 
 # %% [markdown]
-# At one rate for all, somebody is always at the wrong one. To be fair, each gets the best of these rates. (Where the table says
-# "any", none of them is enough.)
+# When all three use the same rate, it is wrong for at least one of them. To be fair, we now give each optimizer the
+# best of these rates. (Where the table says "any", none of the rates is enough.)
 
 # %%
 momentum = {f"momentum {m}": lambda rate, m=m: SGD(rate, m) for m in (0.9, 0.99)}
 race.fewest(run, {"SGD": SGD, **momentum, "Adam": Adam}, depths, kilograms, RATES)
 
 # %% [markdown]
-# How long would SGD take on the raw millimetres? Above the best loss, an update leaves a share of (1 - rate·c)², with c
-# the flattest curvature. The formula, and the run:
+# How long would SGD take on the raw millimetres? Each update multiplies the distance to the best loss by (1 - rate·c)²,
+# where c is the smallest curvature. The next cell prints the number of updates from this formula, and the measured
+# number:
 
 # %%
 best, (flat, _) = race.valley(depth, kilograms).loss, curvatures(depth)
@@ -198,21 +207,21 @@ formula = 1000 + np.log(0.01 / (losses[-1] / best - 1)) / np.log((1 - 0.002 * fl
 print(f"formula {formula:,.0f}, measured {race.arrival(run(SGD(0.002), depth, kilograms, 50_000)[0], best):,}")
 
 # %% [markdown]
-# Some 48,000, and the formula has them all. Momentum 0.99 saves a factor of 57, Adam one of 146. Standardising, a single
-# line, saves all but one: in a round bowl the steepest way down leads to the lowest point, and at rate 1/c = 0.5 plain SGD is
-# there after one update.
+# It takes about 48,000 updates, and the formula gives the same number. Momentum 0.99 is 57 times as quick, and Adam 146
+# times. Standardising, a single line of code, saves all updates but one. In a round bowl the steepest way down leads
+# straight to the lowest point, so at rate 1/c = 0.5 plain SGD arrives after one update.
 #
-# Three measures make no perfectly round bowl (8.71), because long flippers and long bills go together. And inside a
-# deep net nobody can scale a layer's inputs beforehand. There Adam helps, which measures each weight's gradient on a scale
-# of its own, and so does batch normalization (see `more/04_layers`).
+# The bowl of the three measures is not perfectly round (its condition number is 8.71), because long flippers and long
+# bills go together. And in a deep net the inputs of an inner layer cannot be scaled beforehand. There Adam helps,
+# because it measures each weight's gradient on its own scale. Batch normalization helps, too (see `more/04_layers`).
 #
 # **A good place to stop.** Momentum and Adam are quick in a long valley, and scaling makes the valley round.
 #
 # ## More optimizers, schedules, clipping (11 min)
 #
-# RMSprop ([Hinton, 2012](https://www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pdf)) is Adam without the mean
-# of the gradient and without the correction. AdamW ([Loshchilov and Hutter, 2019](https://arxiv.org/abs/1711.05101)) also lets
-# the weights shrink by themselves.
+# RMSprop ([Hinton, 2012](https://www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pdf)) is Adam without the
+# mean of the gradients and without the correction for the start. AdamW ([Loshchilov and Hutter,
+# 2019](https://arxiv.org/abs/1711.05101)) also shrinks each weight a little in every step.
 
 # %%
 page.source(RMSprop, AdamW)
@@ -229,11 +238,11 @@ for step in map(constant, (0.0, 100.0, 200.0, 300.0)):
     print(f"step {float(step):3.0f}: {float(halves(step)):.4f} {float(stairs(step)):.4f}")
 
 # %% [markdown]
-# The first rate halves every hundred steps, the second goes down in stairs.
+# The first rate halves every hundred steps. The second falls to a tenth after step 100, and again after step 200.
 #
-# A gradient that is far too long can undo an hour of training in one step. **Clipping** shortens it, and keeps its direction:
-# each variable's alone (`clipnorm`) or all of them together (`global_clipnorm`)
-# ([Pascanu et al., 2013](https://proceedings.mlr.press/v28/pascanu13.html)).
+# A single gradient that is far too long can undo an hour of training. **Clipping** shortens such a gradient and keeps
+# its direction. It can shorten the gradient of each variable separately (`clipnorm`) or all of them together
+# (`global_clipnorm`) ([Pascanu et al., 2013](https://proceedings.mlr.press/v28/pascanu13.html)).
 
 # %%
 page.source(shortened)
@@ -243,15 +252,17 @@ long = [constant([3.0]), constant([4.0])]
 print(shortened(long, 1.0), shortened(long, 10.0))
 
 # %% [markdown]
-# Together they have length 5. Brought down to 1 each is a fifth of what it was; a limit of 10 changes nothing.
+# Together the two gradients have length 5. To bring that down to 1, each is divided by 5. A limit of 10 changes
+# nothing.
 #
 # ## Exercises (10 min)
 #
 # ### 04-3 · An optimizer that looks at signs only
 #
-# Adam's first step is as long for a small gradient as for a large one. This optimizer keeps that up: each weight moves by the rate,
-# down or up. Which way, a mean of the gradients decides, in which a gradient fades by a tenth with each step
-# ([Bernstein et al., 2018](https://proceedings.mlr.press/v80/bernstein18a.html), there called Signum).
+# Adam's first step has the same length for a small gradient as for a large one. This optimizer does that in every step:
+# each weight moves up or down by exactly the rate. It moves against the sign of m, a moving mean of the gradients. In
+# m, older gradients fade by a tenth per step. ([Bernstein et al.,
+# 2018](https://proceedings.mlr.press/v80/bernstein18a.html) call it Signum.)
 #
 # ```
 # dw              4     -1     -1     -1     -1     -1     -1
@@ -259,8 +270,8 @@ print(shortened(long, 1.0), shortened(long, 10.0))
 # w moves by  -rate  -rate  -rate  -rate  +rate  +rate  +rate
 # ```
 #
-# Where m is 0, nothing moves. (About 5 lines. Hint: `cast(m > 0.0, m.dtype)` is 1 where m is positive, else 0; `memory` names
-# what is remembered, as in `RMSprop`.)
+# Where m is 0, nothing moves. (About 5 lines. Hint: `cast(m > 0.0, m.dtype)` is 1 where m is positive, else 0. `memory`
+# names what the optimizer stores for each variable, as in `RMSprop`.)
 
 # %%
 from course.practice import exercises
@@ -281,7 +292,7 @@ class SignDescent(Optimizer):
 exercises.check("04-3", SignDescent)
 
 # %% [markdown]
-# Send it into the race: in `draw`, let it start in Adam's place (the map has three colours), and run that cell again. On
-# standardised inputs, compare the rates 0.01 and 0.05. Why does it settle with the one and not with the other? (How long is its
-# last step?)
+# When it is right, let it take part in the race: in `draw`, put it in Adam's place (the map has three colours), and run
+# that cell again. On standardised inputs, compare the rates 0.01 and 0.05. Why does it settle with one rate and not
+# with the other? (How long is its last step?)
 #

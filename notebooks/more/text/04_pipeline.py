@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 04 more · The pipeline
 #
-# **In this notebook data comes from functions, files and threads, one element after the other.**
+# **In this notebook data comes from functions, files and threads, one element after another.**
 #
-# Needs notebook 04: `Dataset`, row numbers, recipes. It takes `levels_more/mid_level/dataset.py` apart.
+# You need notebook 04 for this (`Dataset`, row numbers, recipes). The code is that of
+# `levels_more/mid_level/dataset.py`.
 
 # %%
 from course import build, figures, tasks
@@ -13,6 +14,7 @@ from course.practice import checks
 build.watch("more/04_pipeline")
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 import numpy as np
 
 from levels_more.low_level import constant
@@ -36,17 +38,18 @@ from levels_more.mid_level.stages import (
 # %% [markdown]
 # ## Shuffled, but in how much memory? (5 min)
 #
-# How does one shuffle what does not fit into memory? With a buffer. It takes in the first few elements. Then it gives out one
-# of them, drawn at random, and puts the next element in its place. That is what
-# [`tf.data`](https://www.tensorflow.org/api_docs/python/tf/data/Dataset#shuffle) does, and this is the whole of it. Each pass
-# has random numbers of its own, made of a seed and the pass's number; [NEP
-# 19](https://numpy.org/neps/nep-0019-rng-policy.html) is NumPy's promise that they stay the same.
+# How can you shuffle data that does not fit into memory? You use a buffer. First it takes in a few elements. Then it
+# returns one of them, drawn at random, and puts the next element in its place, again and again.
+# [`tf.data`](https://www.tensorflow.org/api_docs/python/tf/data/Dataset#shuffle) works in this way, and this function
+# does all of it. Each pass has its own random numbers, made from a seed and the number of the pass. NumPy promises in
+# [NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) that these numbers stay the same.
 
 # %%
 page.source(shuffled)
 
 # %% [markdown]
-# The buffer's size, `buffer_size`, matters. Here are twenty numbers, in order, through a buffer that has room for all:
+# The size of the buffer, `buffer_size`, matters. Here twenty numbers, in order, pass through a buffer with room for all
+# of them:
 
 
 # %%
@@ -59,10 +62,10 @@ print(*through(20))
 # %% tags=["hide-input"]
 checks.predict(
     "The same twenty numbers pass through `shuffle(buffer_size=1)`. In which order do they come out?",
-    choices=["thoroughly shuffled", "neighbours may change places", "as they came"],
+    choices=["thoroughly shuffled", "neighbours may swap places", "as they came"],
     answer="as they came",
-    because="A buffer of one leaves nothing to choose. Where the rows are sorted by class, too small a buffer gives batches of "
-    "one class, and training suffers without a word.",
+    because="With a buffer of one there is nothing to choose from. If the rows are sorted by class, too small a buffer gives batches "
+    "of a single class. Training then suffers, and no error or warning appears.",
 )
 
 # %%
@@ -70,13 +73,13 @@ for size in (1, 3, 20):
     print(f"{size:2}:", *through(size))
 
 # %% [markdown]
-# With a buffer of three no number comes more than two places early, though one may wait long: 11 comes seven places late. Only a
-# buffer for all rows shuffles them all.
+# With a buffer of three no number comes more than two places early, though one may come much later: 11 comes seven
+# places late. Only a buffer with room for all rows shuffles them thoroughly.
 #
 # ## Cut into batches (10 min)
 #
-# An **element** is an array, or a tuple or a dict of elements, as in `({"depth": …, "species": …}, mass)`. What is done to an
-# element is done to its arrays, wherever they are in it:
+# An **element** is an array, or a tuple or dict of elements, as in `({"depth": …, "species": …}, mass)`. An operation
+# on an element is applied to each of its arrays, however deep they are nested:
 
 # %%
 page.source(each_array)
@@ -85,8 +88,8 @@ page.source(each_array)
 print(each_array(lambda a, b: a + b, ({"depth": 18, "mass": 3}, 1), ({"depth": 2, "mass": 1}, 0)))
 
 # %% [markdown]
-# Two elements of the same make went in, and their numbers were added in pairs. To make a batch of elements is to stack them, array
-# by array:
+# Two elements of the same structure went in, and their numbers were added pair by pair. A batch is made by stacking
+# elements, array by array:
 
 # %%
 page.source(batched, stack)
@@ -97,12 +100,12 @@ for batch in batched(through(20), 8, False):
     print(batch)
 
 # %% [markdown]
-# In the core the elements are row numbers, and lie in arrays. Here they may be anything, one after the other. Which of the two a
-# stage has before it, it can tell.
+# In the core, the elements are row numbers in arrays. Here they may be anything, one after another. Each stage can tell
+# which of the two it receives.
 #
-# Tensors come in at the beginning and go out at the end. In between stages compute with NumPy, and soon we see why. What is
-# no array of numbers or text is refused, at the door. (NumPy has a letter for each kind of dtype: b is yes or no, i and u are
-# whole numbers, f is a float and U is text.)
+# Tensors come in at the beginning of a pipeline and go out at its end. In between, the stages compute with NumPy; the
+# reason comes below. Anything but an array of numbers or text is refused when it comes in. (NumPy has a letter for each
+# kind of dtype: b is a bool, i and u are whole numbers, f is a float and U is text.)
 
 # %%
 page.source(as_array, as_element)
@@ -115,8 +118,8 @@ for value in ([18.7, 17.4], "Gentoo"):
 # %% [markdown]
 # ## A function in the pipeline (7 min)
 #
-# Text has to be read, pictures have to be turned. A `map` calls a function of the reader's, and this may fail in the thousandth
-# element. So the error says where:
+# Some data needs work before training: text has to be parsed, pictures have to be turned. `map` calls your own function
+# on each element. That function may fail on the thousandth element, so the error says on which one it failed:
 
 # %%
 page.source(mapped)
@@ -129,12 +132,12 @@ for change in (lambda n: 2 // n, lambda n: constant(n) + 1):
         print(error)
 
 # %% [markdown]
-# The first function fails in element 2, where it divides by 0. The second fails at once, because it gives back a tensor.
+# The first function fails on element 2, where it divides by 0. The second fails at once, because it returns a tensor.
 #
-# Three more. `filter` keeps the elements for which a function is true, `repeat` begins again at the end, and `cache` remembers what
-# the first whole pass gave. `repeat` and `cache` begin passes themselves, so they are handed a function that makes one. In
-# `filtered`, `tee` makes two iterators of one: the elements of the first are judged, and `compress` keeps those of the other for
-# which the verdict is true.
+# There are three more stages. `filter` keeps the elements for which a function returns true. `repeat` starts again at
+# the end. `cache` stores the elements of the first complete pass. `repeat` and `cache` start passes themselves, so they
+# are given a function that makes a new pass. In `filtered`, `tee` turns one iterator into two: one is used to judge the
+# elements, and `compress` keeps the elements of the other that were judged true.
 
 # %%
 page.source(filtered, repeated, cached)
@@ -144,29 +147,32 @@ kept, multiples = [], filtered(range(10), lambda n: n % 3 == 0, "stage 2, filter
 print(*repeated(lambda: cached(lambda: multiples, kept), range(2)))
 
 # %% [markdown]
-# The multiples come twice, though the generator in the middle can be walked only once: the second pass found them in the cache.
+# The multiples come twice, although the generator in the middle can be used only once. The second pass took them from
+# the cache.
 #
 # ## Fetched while you compute (8 min)
 #
-# Where a step waits for the disk, and then the disk for the step, each is idle while the other works.
-# `prefetch` lets another **thread** run the pipeline. `submit` puts a call into the thread's queue and gives a **future**, a
-# promise of the result. `result()` waits for it, and raises what the call raised. So errors arrive in their place.
+# If a step waits for the disk and then the disk waits for the step, each is idle while the other works. `prefetch` runs
+# the pipeline in another **thread**. `submit` puts a call into that thread's queue and returns a **future**, a promise
+# of the result. `result()` waits for the result, and raises any error that the call raised. So each error appears at
+# the element that caused it.
 
 # %%
 page.source(prefetched)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "Eight batches. To read one takes 4 ms, to train on it 6 ms: one after the other, 80 ms. And with `prefetch(2)`?",
+    "There are eight batches. Reading one takes 4 ms and training on it 6 ms, which makes 80 ms one after another. How long does it "
+    "take with `prefetch(2)`?",
     choices=["about 80 ms, Python runs one thread at a time", "about 52 ms", "about 32 ms"],
     answer="about 52 ms",
-    because="Only the first batch is waited for: 4 + 8 · 6. Python's threads do take turns, but to wait for a disk or to run a "
-    "compiled kernel is not to run Python.",
+    because="Training waits only for the first batch: 4 + 8 · 6 = 52. Only one thread at a time runs Python code, but a thread that "
+    "waits for a disk or runs a compiled kernel does not run Python code.",
 )
 
 # %% [markdown]
-# Let us measure. A pause stands for the disk, and square roots in NumPy for the training. Each writes down when it
-# ran, and of five runs the quickest is drawn.
+# Let us measure it. A pause stands for reading from disk, and square roots in NumPy stand for training. Both record
+# when they ran. We draw the quickest of five runs.
 
 # %% tags=["nbval-ignore-output"]
 import time
@@ -197,30 +203,31 @@ def quickest(size):
 figures.timeline({"without prefetch": quickest(0), "prefetch(2)": quickest(2)})
 
 # %% [markdown]
-# The reading has moved beneath the training, and the time is that of the longer of the two. Had reading been longer, the training
-# would be hidden. Two stages that both run Python would only take turns, and nothing is hidden. And now we see why stages compute
-# with NumPy: an open tape writes down every op that it hears, and it would hear the other thread's.
+# Reading and training now overlap, and the total time is that of the longer of the two. If reading took longer,
+# training would be the hidden one. Two stages that both run Python would only take turns, so nothing would be hidden.
+# This is also the reason why stages compute with NumPy. An open gradient tape records every op, and it would also
+# record the ops of the other thread.
 #
 # **A good place to stop.** A pipeline mixes rows, cuts batches, computes, and reads while you train.
 #
 # ## Around a dataset (5 min)
 #
-# Each stage becomes a method of the `Dataset` of `levels_more.mid_level`, a subclass of the core's. Here are two: `map` hands on no
-# row numbers, because after it only the elements can say what they are; `repeat` hands them on.
+# Each stage is a method of the `Dataset` in `levels_more.mid_level`, a subclass of the core's. Here are two of them.
+# `repeat` passes row numbers on. `map` does not, because after it only the elements themselves are known.
 
 # %%
 page.source(Dataset.map, Dataset.repeat)
 
 # %% [markdown]
-# A thread that reads far ahead would hold much memory, so it stops as soon as `buffer_size` elements are ready:
+# A thread that reads far ahead would use much memory. So it stops as soon as `buffer_size` elements are ready:
 
 # %%
 slow = Dataset.from_tensor_slices(np.arange(100_000.0)).batch(1000).map(lambda x: x + 1.0).prefetch(2)
 figures.pipeline(slow, next(iter(slow)))
 
 # %% [markdown]
-# The order of the stages says what is meant. `shuffle` before `batch` mixes rows. After it, batches stay as they are and change
-# places:
+# The order of the stages matters. `shuffle` before `batch` mixes the rows. `shuffle` after `batch` keeps each batch as
+# it is and mixes the batches:
 
 # %%
 numbers = Dataset.from_tensor_slices(np.arange(10))
@@ -228,7 +235,7 @@ for data in (numbers.shuffle(10, seed=3).batch(5).repeat(2), numbers.batch(5).sh
     print([batch.numpy().tolist() for batch in data])
 
 # %% [markdown]
-# A `repeat` without a count never ends, so somebody has to stop:
+# A `repeat` without a count never ends, so something after it has to stop:
 
 # %%
 print(*map(int, numbers.repeat().map(lambda n: n * n).take(12)))
@@ -240,16 +247,16 @@ except ValueError as error:
 # %% [markdown]
 # ## From a file, from a generator (9 min)
 #
-# Most data comes as a file of columns. The first cell of a column that is not missing decides: it is
-# a number, or else the column is text. Numbers become int64, if all are whole and none is missing, else float32, with NaN where
-# one is missing. Missing text is "".
+# Most data comes as a file of columns. The first value of a column that is not missing decides its kind: if it is a
+# number, the column holds numbers, otherwise text. Numbers become int64 if all are whole and none is missing, else
+# float32, with NaN for a missing number. A missing text is "".
 
 # %%
 page.source(column)
 
 # %% [markdown]
-# A line of a file is a dict of its columns. With a `label_name` it is a pair, of the other columns and the label. A mistake in the
-# file is found by line and column:
+# A line of a file becomes a dict with one entry per column. With a `label_name` it becomes a pair: the dict of the
+# other columns, and the label. An error in the file is reported with its line and column:
 
 # %%
 table = Dataset.from_csv(tasks.DATA / "penguins.csv", "body_mass_g", na_value="NA")
@@ -268,8 +275,8 @@ with TemporaryDirectory() as folder:
         print(str(error).removeprefix(folder)[1:])
 
 # %% [markdown]
-# A generator serves for all that is made or found one after the other. Hand over the function that makes it, without calling it, so
-# that each pass can call it anew. And `zip` goes through several datasets at once:
+# A generator can supply any data that is made or found one element after another. Pass the function that makes the
+# generator, without calling it, so that each pass can call it anew. And `zip` goes through several datasets at once:
 
 
 # %%
@@ -281,8 +288,8 @@ for element in Dataset.zip(Dataset.from_generator(countdown), numbers.repeat()):
     print(*map(float, element))
 
 # %% [markdown]
-# PyTorch has two things for this, a dataset and a `DataLoader`. Its dataset is whatever has a length and gives the element of a
-# number. The second is a few lines around the first:
+# PyTorch has two classes for this, a dataset and a `DataLoader`. A dataset there is any object with a length and an
+# element for each index. The `DataLoader` is a few lines around it:
 
 # %%
 page.source(DataLoader)

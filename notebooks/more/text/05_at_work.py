@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 05 more · A model at work
 #
-# **In this notebook a model goes to work: behind an address, in eight bits, on a page where you draw, and on a hub.**
+# **In this notebook a model goes to work: on a server, in eight bits, on a page where you draw, and on a hub.**
 #
-# It needs notebook 05, and *more/05_onnx* for what an ONNX file is. Nothing is exported. (The cell after the next one is folded.
-# It imports what is used below.)
+# You need notebook 05 for this, and *more/05_onnx* for what an ONNX file is. Nothing is exported.
 #
 # It uses ONNX, onnxruntime, safetensors, scikit-learn and huggingface_hub, which `python3 -m course setup` adds.
 
@@ -15,6 +14,7 @@ build.watch("more/05_at_work", "onnx", "onnxruntime", "safetensors", "sklearn")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 import json
 import logging
 import os
@@ -38,25 +38,27 @@ from levels_more.high_level import Sequential
 from levels_more.mid_level import Adam, Dense
 from levels_more.saving import export_page, from_pretrained, load_model
 
-os.environ["no_proxy"] = "127.0.0.1"  # where there is a proxy, it knows nothing of this computer
-logging.disable(logging.WARNING)  # the quantiser has advice for larger models
-place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
+os.environ["no_proxy"] = "127.0.0.1"  # a proxy, if there is one, must not be asked for this computer
+logging.disable(logging.WARNING)  # the quantiser prints advice that is meant for larger models
+place = tempfile.TemporaryDirectory()  # deleted when this kernel ends
 folder = Path(place.name)
 data = tasks.rings()
 
 # %% [markdown]
-# ## Behind an address (6 min)
+# ## Behind a web address (6 min)
 #
-# A shop wants to ask our net about a point. The shop's program is written in another language, and runs on another computer. What
-# must the two agree on? On an address, and on how a question and an answer are written. There is a standard for that, the
-# [Open Inference Protocol](https://github.com/kserve/open-inference-protocol): HTTP, with JSON in it. We write no server. We take
-# one that speaks it, KServe's, and it runs our ONNX file with `onnxruntime`. In a terminal that is one command:
+# A shop wants predictions of our net for some points. The shop's program is written in another language and runs on
+# another computer. The two must agree on an address, and on the form of questions and answers. There is a standard for
+# that, the [Open Inference Protocol](https://github.com/kserve/open-inference-protocol): JSON over HTTP. We do not
+# write a server. We use KServe's, which speaks this protocol and runs our ONNX file with `onnxruntime`. In a terminal,
+# one command starts it:
 #
 # ```
 # python3 -m course serve rings
 # ```
 #
-# Here we call what the command calls. (The first time it makes an environment for the server, of about 510 MB; that takes a minute.)
+# Here we call the function behind that command. (The first call makes an environment of about 510 MB for the server,
+# which takes a minute.)
 
 # %% tags=["nbval-ignore-output"]
 server = serving.Server(["rings"])
@@ -66,8 +68,8 @@ print(server.address)
 print(json.dumps(server.ask("/v2/models/rings"), indent=1))
 
 # %% [markdown]
-# So the model says by itself what it takes: `x0`, two numbers a row in float64, and any number of rows (-1). Now the question,
-# with nothing but Python's own library:
+# So the server itself says what the model takes: an input `x0` in float64, with two numbers per row and any number of
+# rows (-1). We can write the question with Python's standard library alone:
 
 
 # %%
@@ -84,11 +86,11 @@ print(np.round(answer["outputs"][0]["data"], 4), "by version", answer["model_ver
 
 # %% tags=["hide-input"]
 checks.predict(
-    "The answer came as text, such as `0.006958275329437158`. We read it as float64. Are these the bits that `onnxruntime` computed?",
+    "The answer came as text, such as `0.006958275329437158`. We read it as float64. Does it equal the number that `onnxruntime` computed?",
     "to the last bit",
-    choices=["to the last bit", "to about 16 digits, the last may differ", "to 6 digits"],
-    because="Python writes a float with as few digits as bring back exactly this float, and never fewer. So text costs bytes and "
-    "time, and no bit.",
+    choices=["to the last bit", "to about 16 digits; the last may differ", "to 6 digits"],
+    because="Python writes a float with just enough digits to read back exactly the same float. So text costs bytes and time, but it "
+    "changes no bit.",
 )
 
 # %%
@@ -100,13 +102,13 @@ print("as onnxruntime, to the bit:", (served == session.run(None, {"x0": data.x_
 print("as `predict`, to 1e-12:    ", np.abs(served - model.predict(data.x_test)).max() < 1e-12)
 
 # %% [markdown]
-# Beside `predict` the last digits may differ. Our sums run in order; `onnxruntime` adds in the order that suits the processor.
-# (In float32 the two agree to a millionth.)
+# Compared with `predict`, the last digits may differ. Our sums run in order, but `onnxruntime` adds in whatever order
+# suits the processor. (In float32 the two agree to a millionth.)
 #
-# ## Asked wrongly (2 min)
+# ## Wrong questions (2 min)
 #
-# Whoever asks makes mistakes, and some who ask mean harm. A good server never falls over, and says what is wrong. In HTTP a
-# status from 400 to 499 means: the question was wrong; from 500 on: the server is.
+# Users make mistakes, and some mean harm. A good server never crashes, and says what is wrong. In HTTP, a status from
+# 400 to 499 means that the question was wrong. A status from 500 on means that the server failed.
 
 
 # %%
@@ -124,20 +126,21 @@ try_to_ask(np.full((1, 2), np.nan))
 try_to_ask(np.ones((2_000_000, 2)))
 
 # %% [markdown]
-# (JSON has no word for "not a number"; Python writes one all the same.) A test of the course asks 300 questions, each wrong in a
-# way of its own: cut off, far too long, a hundred thousand brackets, a shape of ten to the thirty. None of them gets a 500.
+# (JSON has no word for "not a number", but Python writes one anyway.) A test of the course sends 300 wrong questions,
+# among them truncated ones, endless ones, a hundred thousand brackets and a shape of 10³⁰. None of them gets a status
+# of 500.
 #
 # ## Under load (6 min)
 #
-# `onnxruntime` needs a few microseconds for a row. Now eight clients ask, 2,000 questions in all, one row each.
+# `onnxruntime` needs a few microseconds for a row. Now eight clients send 2,000 questions in all, with one row each.
 
 # %% tags=["hide-input"]
 checks.predict(
-    "The model alone answers more than 100,000 rows a second, one by one. How many does it answer behind the server, with eight clients?",
+    "Without a server the model answers more than 100,000 rows per second, one by one. How many does the server answer for eight clients?",
     "a few thousand at most",
     choices=["about 100,000", "about 30,000", "a few thousand at most"],
-    because="The arithmetic was never the cost. A question is a connection, headers, JSON that is read and written twice, and a "
-    "server in Python in between: milliseconds around microseconds.",
+    because="The arithmetic takes microseconds. But each question also needs a connection, headers, JSON that is written and read "
+    "twice, and a server in Python. Together these take milliseconds.",
 )
 
 
@@ -149,7 +152,7 @@ def timed(x):
 
 
 def least(session, x, times=200):
-    """The shortest of so many runs, in seconds."""
+    """The time of the shortest run, in seconds."""
     seconds = []
     for _ in range(times):
         start = time.perf_counter()
@@ -165,29 +168,30 @@ with ThreadPoolExecutor(8) as clients:
     seconds = [*clients.map(timed, rows)]
 took, alone = time.perf_counter() - start, least(session, rows[0])
 half, most = 1e3 * np.quantile(seconds, (0.5, 0.99))
-print(f"served: {len(rows) / took:,.0f} a second, half within {half:.1f} ms, 99 of 100 within {most:.1f} ms")
-print(f"alone:  {1 / alone:,.0f} a second, {1e6 * alone:.1f} µs each")
+print(f"served: {len(rows) / took:,.0f} per second, half within {half:.1f} ms, 99 of 100 within {most:.1f} ms")
+print(f"alone:  {1 / alone:,.0f} per second, {1e6 * alone:.1f} µs each")
 
 # %% tags=["nbval-ignore-output"]
 serving_figures.latencies(seconds, alone)
 
 # %% [markdown]
-# You know this picture: it is the fixed cost of a launch from notebook 01, a thousand times larger. And so is the cure: more
-# rows in one question. (The clients are Python too, and share this computer with the server. From another one it would answer a few more.)
+# You have seen this in notebook 01: it is the fixed cost of a launch, only a thousand times larger. The cure is the
+# same as well, more rows in one question. (The clients are Python programs, too, and share this computer with the
+# server. With the clients on another computer, it would answer somewhat more.)
 
 # %% tags=["nbval-ignore-output"]
 for count in (1, 10, 100, 1000):
     best = min(timed(data.x[:count]) for _ in range(10))
-    print(f"{count:5} rows in one question: {1e3 * best:5.1f} ms, {1e6 * best / count:6.0f} µs a row")
+    print(f"{count:5} rows in one question: {1e3 * best:5.1f} ms, {1e6 * best / count:6.0f} µs per row")
 
 # %% [markdown]
-# **A good place to stop.** Your net answers whoever asks, and you know what an answer costs.
+# **A good place to stop.** Your net answers questions over HTTP, and you know what an answer costs.
 #
 # ## A new version (4 min)
 #
-# Next week we train on, and have a better net. Must the shop wait while we start again? We serve a folder this time, save a new
-# model into it in the middle of the work, and have four clients ask without a pause. (The command looks by itself, twice a second; here we say
-# `refresh`.)
+# Suppose that next week we train further and get a better net. Must the shop wait while the server restarts? This time
+# we serve a folder. Four clients ask without a pause, and in the meantime we save a new model into the folder. (`course
+# serve` checks the folder twice a second; here we call `refresh` ourselves.)
 
 # %%
 server.stop()
@@ -216,23 +220,25 @@ time.sleep(0.5)
 over.set()
 for thread in threads:
     thread.join()
-print("all answered, by versions", sorted(set(versions)))
+print("all were answered, by versions", sorted(set(versions)))
 
 # %% [markdown]
-# The new session is made beside the old one, and then one name is bound anew. Who was being answered is answered by the old.
-# Had one question failed, its thread would have said so. And a file that is broken is refused: the version before stays.
+# The server makes the new session while the old one still answers, and then switches to it in one step. Requests that
+# had begun were still answered by the old session. If one question had failed, its thread would have raised an error.
+# And if the new file is broken, the server refuses it and keeps the old version.
 #
 # ## On a cluster, on paper (1 min)
 #
-# Thousands of questions a second need several computers. KServe is made for that: on a cluster with
-# [Kubernetes](https://kubernetes.io) this text is the whole order. What asks it need not change a line, for the protocol is the
-# same.
+# Thousands of questions per second need several computers. KServe can do that on a cluster with
+# [Kubernetes](https://kubernetes.io). It needs only the text below. The programs that ask do not change,
+# because the protocol is the same.
 
 # %%
 print(serving.ORDER.read_text(encoding="utf-8"))
 
 # %% [markdown]
-# We have no cluster here; a test holds the text against KServe's own description of what such an order may say.
+# There is no cluster here, so we cannot run it. But a test checks the text against KServe's own description of such
+# files.
 
 # %%
 print("ended with status", server.stop())
@@ -240,23 +246,27 @@ print("ended with status", server.stop())
 # %% [markdown]
 # ## Eight bits (8 min)
 #
-# A telephone has little memory, and moving bytes costs time and battery. A float32 has 32 bits. **Quantised**, a weight is a whole
-# number from -128 to 127, times one scale for the whole layer. *Dynamic* quantisation looks at each input for its scale, while it runs;
-# *static* has seen a hundred examples before, and fixed it. We try both, on two nets: the rings' 61 numbers, and one
-# that reads scikit-learn's handwritten digits, with 301,066. (The quantiser knows float32 alone: a net in float64 it hands back as
-# it was, without a word. So the rings' numbers go into a net for float32 first.)
+# A telephone has little memory, and moving bytes costs time and battery. A float32 takes 32 bits. A **quantised**
+# weight is a whole number from -128 to 127, and the whole layer shares one scale by which it is multiplied. Inputs are
+# quantised, too. *Dynamic* quantisation computes the scale of each input while the model runs. *Static* quantisation
+# fixes these scales beforehand, from examples that it is shown.
+#
+# We try both on two nets. The net of the rings has 61 numbers. The other net, with 301,066 numbers, reads
+# scikit-learn's handwritten digits. (The quantiser handles only float32. It returns a float64 net unchanged, without a
+# warning. So we first copy the rings' numbers into a float32 net.)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "In eight bits instead of 32: what becomes of the small net, and of the large one?",
-    "the small one larger and slower, the large one 4 times smaller and quicker",
+    "Both nets are stored in eight bits instead of 32. How do their size and speed change?",
+    "the small net becomes larger and slower, the large one 4 times smaller and quicker",
     choices=[
-        "both about 4 times smaller, and quicker",
-        "both smaller; neither is quicker, for numbers are numbers",
-        "the small one larger and slower, the large one 4 times smaller and quicker",
+        "both become about 4 times smaller, and quicker",
+        "both become smaller, but neither becomes quicker",
+        "the small net becomes larger and slower, the large one 4 times smaller and quicker",
     ],
-    because="Each layer now has nodes more: find the scale, round, multiply whole numbers, scale back. 61 weights cannot pay for their "
-    "names in the file, nor for the launches. 300,000 can.",
+    because="Each layer now has additional nodes: find the scale, round, multiply whole numbers, scale back. With 61 weights, the "
+    "names of these nodes take more bytes than the weights save, and their launches more time. With 300,000 weights, the savings "
+    "are far larger than that.",
 )
 
 # %%
@@ -274,7 +284,7 @@ small.set_weights([w.astype("float32") for w in model.get_weights()])
 
 
 # %% [markdown]
-# A **calibration reader** hands over the examples, a hundred at a time:
+# A **calibration reader** supplies the examples, a hundred at a time:
 
 
 # %%
@@ -287,7 +297,7 @@ class Examples(CalibrationDataReader):
 
 
 def quantised(model, x):
-    """The files of a model: as it is, quantised as it runs, quantised before."""
+    """The files of a model: in float32, quantised dynamically, quantised statically."""
     files = [folder / f"{model.name}_{kind}.onnx" for kind in ("float32", "dynamic", "static")]
     model.export(files[0])
     quantize_dynamic(files[0], files[1], weight_type=QuantType.QInt8)
@@ -296,8 +306,9 @@ def quantised(model, x):
 
 
 # %% tags=["hide-input"]
+# Measures one file. You may skip this cell.
 def measured(file, x, right):
-    """A line: how often it is right, its bytes, the time for one row and for 256, on one thread."""
+    """A line with the share of right answers, the bytes, and the times for one row and for 256, on one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(file, options)
@@ -316,15 +327,17 @@ for file in quantised(large, x[train]):
     print(measured(file, x[test], lambda p: p.argmax(1) == y[test]))
 
 # %% [markdown]
-# The formula of notebook 01 says why: launches · t_launch + max(flops / peak, bytes / bandwidth). For the small net only the first
-# term counts, and it grew. For the large one the second counts. Its weights are a quarter of the bytes, and the processor
-# multiplies four times as many 8-bit numbers in one instruction as 32-bit ones. How often the large net is right hardly changes: its scores are far apart,
-# and a rounding of one part in 256 turns few of them round.
+# The formula of notebook 01 explains the times: launches · t_launch + max(flops / peak, bytes / bandwidth). For the
+# small net only the first term matters, and there are now more launches. For the large net the second term matters. Its
+# weights take a quarter of the bytes, and one instruction multiplies four times as many 8-bit numbers as 32-bit ones.
+# The share of right answers hardly changes for the large net. Its largest score is usually far above the others, so a
+# rounding of one part in 256 rarely changes the answer.
 #
-# ## A page on which you draw (2 min)
+# ## A page on which you draw (3 min)
 #
-# Not everybody wants to ask a server. In *more/05_onnx* the rings went home as a page. `export_page` takes any net: for two inputs it
-# draws the plane, for others it has sliders with names, and for the pixels of a picture something to draw on.
+# Some users do not want to ask a server. In *more/05_onnx* the net of the rings became a web page. `export_page` makes
+# one from any net. For two inputs the page draws the plane, for a picture it has a field to draw on, and for other
+# inputs it has sliders with names.
 
 # %%
 reader = Sequential([Dense(32, "relu"), Dense(10, "softmax")], name="digits")
@@ -338,15 +351,17 @@ for page in ("digits.html", "penguins.html"):
     print(f"{page}: {Path(page).stat().st_size / 1000:.0f} kB")
 
 # %% [markdown]
-# Now **open them**: in Lab's file browser, right-click, *Open in New Browser Tab*. Draw a 3 that fills the frame. These pages ask for no
-# network; their few lines of JavaScript run `Dense` layers up to 100,000 numbers. They open at once, and answer in well under a
-# millisecond. For a larger net, or other layers, `export_page` puts [onnxruntime-web](https://onnxruntime.ai/docs/tutorials/web/)
-# into the page, 5 MB of it, which take a second to unpack. It must be there first: `npm install onnxruntime-web`.
+# Now **open them**: in Lab's file browser, right-click, *Open in New Browser Tab*. Draw a 3 that fills the frame. These
+# pages need no network. A few lines of JavaScript compute the `Dense` layers, for nets of up to 100,000 numbers. The
+# pages open at once and answer in well under a millisecond. For a larger net, or other layers, `export_page` puts
+# [onnxruntime-web](https://onnxruntime.ai/docs/tutorials/web/) into the page. That adds 5 MB, which take a second to
+# unpack. It must be installed first: `npm install onnxruntime-web`.
 #
 # ## On a hub (3 min)
 #
-# The last way out is the one that most models take: a repository that anybody can fetch from. It holds the file of `save`, the ONNX file, and a
-# **card**: what it was trained on, how well it does, who may use it. Whoever finds a model knows no more of it than the card says.
+# Most models are published on a **hub**, a public collection of repositories. Our repository holds the file of `save`,
+# the ONNX file, and a **model card**. The card says what data the model was trained on, how well it does, and who may
+# use it. Someone who finds the model knows only what the card says.
 
 # %%
 hits = (net.predict(data.x_test) > 0.5) == (data.y_test == 1)
@@ -363,27 +378,27 @@ again = from_pretrained(str(folder / "card"))
 print("the same answers:", (again.predict(data.x_test) == net.predict(data.x_test)).all())
 
 # %% [markdown]
-# `from_pretrained` takes a folder or the name of a repository. With an account, after `hf auth login` in a terminal, this puts it there
-# and fetches it again (it is not run here):
+# `from_pretrained` takes a folder or the name of a repository. If you have an account and have run `hf auth login` in a
+# terminal, the following code uploads the model and fetches it again (it is not run here):
 #
 # ```python
 # net.push_to_hub("your-name/rings", **words)
 # again = from_pretrained("your-name/rings")
 # ```
 #
-# Only `weights.safetensors` is fetched, and no code of a stranger runs: it holds data alone, as *more/05_saving* shows.
+# Only `weights.safetensors` is fetched. It holds data alone, as *more/05_saving* shows, so no foreign code runs.
 #
-# ## What stays at home (1 min)
+# ## What is left out (1 min)
 #
-# Each way out leaves something behind, and it is well to know what before others rely on it.
+# Each way to share a model leaves something out. Here is what, so that you know it before others rely on the model.
 #
-# | way | what goes along | what stays |
+# | way | what is included | what is left out |
 # |---|---|---|
-# | `save`, a hub | layers, numbers, optimizer, the loss by its name | the code of your own layers and losses: they are handed over again, in `custom_objects` |
-# | `export`, a server, eight bits | the graph of a prediction | training, loss, metrics; a layer whose op ONNX has no form for is refused, by name |
+# | `save`, a hub | layers, numbers, optimizer, the loss by its name | the code of your own layers and losses: pass them again in `custom_objects` |
+# | `export`, a server, eight bits | the graph of a prediction | training, loss, metrics; a layer with an op that ONNX does not have is refused, by name |
 # | a page | the same | models with several inputs or outputs, or with words as inputs: refused |
 #
 # ## Where to go from here (1 min)
 #
-# *more/05_onnx* takes `export` apart, *more/05_saving* the file. What you served here is KServe; its
-# [pages](https://kserve.github.io/website/) go on where our paper ends.
+# *more/05_onnx* explains `export`, and *more/05_saving* explains the file. The server here was KServe's; its
+# [documentation](https://kserve.github.io/website/) covers what we only described on paper.

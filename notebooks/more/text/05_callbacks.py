@@ -1,10 +1,11 @@
 # %% [markdown]
 # # 05 more · Callbacks
 #
-# **In this notebook others listen to `fit`: they stop it in time, save the best, lower the rate, write a log.**
+# **In this notebook callbacks act while `fit` runs: they stop it in time, save the best weights, lower the rate, write
+# a log.**
 #
-# It needs notebook 05 (`fit`, `Callback`) and takes `levels_more/high_level/callbacks.py` apart. Nothing is exported. (The cell
-# after the next one is folded. It imports what is used below.)
+# You need notebook 05 (`fit`, `Callback`) for this. The code is that of `levels_more/high_level/callbacks.py`. Nothing
+# is exported.
 #
 # It uses safetensors and tensorboardX, which `python3 -m course setup` adds.
 
@@ -15,6 +16,7 @@ build.watch("more/05_callbacks", "safetensors", "tensorboardX")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 import tempfile
 from pathlib import Path
 
@@ -38,15 +40,15 @@ from levels_more.high_level.callbacks import (
 from levels_more.mid_level import RANDOM, SGD, Adam, Dense
 
 task = tasks.linear()
-place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
+place = tempfile.TemporaryDirectory()  # deleted when this kernel ends
 folder = Path(place.name)
 
 # %% [markdown]
 # ## Callbacks (22 min)
 #
-# Stop in time, save the best weights, lower the rate, write a log: everybody wants something else around the same loop.
-# If the loop knew all of it, nobody could read it. So it only tells its callbacks what happened. Here is one that
-# prints what it hears:
+# People want many things from a training loop: to stop in time, to save the best weights, to lower the rate, to write a
+# log. If the loop did all of that itself, it would be unreadable. So the loop only calls its callbacks at certain
+# moments. Here is a callback that prints what it is told:
 
 
 # %%
@@ -66,8 +68,8 @@ student.compile(SGD(0.0005), "mse")
 student.fit(task.x[:40], task.y[:40], epochs=2, verbose=0, seed=1, callbacks=[Listener()])
 
 # %% [markdown]
-# The most used one ends a training that has begun to learn by heart. Several callbacks need the same thing first: a
-# number to **monitor**, and whether it has got better. For a loss less is better, for an accuracy more.
+# The most common callback stops a training before it overfits. Several callbacks share a first step: they **monitor** a
+# number and find out whether it has improved. A loss improves when it falls, an accuracy when it rises.
 
 # %%
 page.source(Monitor)
@@ -82,21 +84,22 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# `EarlyStopping` waits. When the best epoch is `patience` epochs old, it stops the loop.
+# `EarlyStopping` counts the epochs since the best one. When there are `patience` of them, it stops the loop.
 
 # %%
 page.source(EarlyStopping)
 
 # %% [markdown]
-# It is an object like any other, so we can play the loop and tell it what we like.
+# A callback is an ordinary object. So we can call its methods ourselves, in place of the loop, with losses that we
+# choose.
 
 # %% tags=["hide-input"]
 checks.predict(
     "The losses of eight epochs are 5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8. With `patience=2`, how many epochs are run?",
     7,
-    because="""3.5 is one epoch without a gain, but 2.9 is a new best, and the count starts again. 3.2 and 3.1 are two: the
-    seventh epoch is the last. That 2.8 was to come, nobody can know. More patience would have found it, at the price of
-    more epochs.""",
+    because="""3.5 is one epoch without a gain, but 2.9 is a new best, so the count starts again. 3.2 and 3.1 are two epochs
+    without a gain, so the seventh epoch is the last. The callback cannot know that 2.8 would have come next. More patience
+    would have found it, at the price of more epochs.""",
 )
 
 # %%
@@ -110,8 +113,8 @@ for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
         break
 
 # %% [markdown]
-# Now a net that can learn by heart: 193 weights, and 60 penguins whose sex it is to say. First 100 epochs without
-# anybody who listens, then the same again, from the same start, with a patience of ten.
+# Now we take a net that can overfit: 193 weights, and 60 penguins whose sex it has to predict. First we train it for
+# 100 epochs without a callback. Then we train it from the same start with a patience of ten.
 
 # %%
 penguins = tasks.penguins_sex()
@@ -129,17 +132,18 @@ def trained(callbacks=()):
 stopping = EarlyStopping(patience=10, restore_best_weights=True)
 for net in (trained(), trained([stopping])):
     epochs, loss = len(net.history.history["loss"]), net.evaluate(*others)
-    print(f"{epochs:3} epochs: loss {loss:.4f} on penguins that it has not seen")
+    print(f"{epochs:3} epochs: loss {loss:.4f} on penguins that the net has not seen")
 
 # %%
 figures.by_heart(trained().history.history, stopping.best_epoch, stopping.patience)
 
 # %% [markdown]
-# Left of the mark the net learns about penguins, right of it about these sixty. The second run went on for ten epochs,
-# saw no gain, and took the weights of the best epoch back. But look at what was asked: the held-out penguins chose the
-# epoch, so their loss is no longer a fair one. For a number to report, keep a third part aside.
+# Up to the mark the net learns about penguins in general; after it, only about these sixty. The second run went on for
+# ten epochs without a gain, and then restored the weights of the best epoch. But note that the held-out penguins were
+# used to choose the epoch. So their loss is no longer a fair estimate. If you want to report a number, keep a third
+# part of the data for it.
 #
-# And when a callback fails? Its error comes through, and nothing that was learned is lost.
+# What happens if a callback fails? Its error is raised from `fit`, and what was learned so far is kept.
 
 
 # %%
@@ -159,16 +163,16 @@ moved = any((old != new).any() for old, new in zip(before, student.get_weights()
 print(f"{steps} steps and {epochs} epochs are kept; the weights have moved: {moved}")
 
 # %% [markdown]
-# Ctrl-C, or Lab's stop button, ends it in the same way. Six more callbacks stand below under *More callbacks*.
+# Ctrl-C, or Lab's stop button, ends a training in the same way. Six more callbacks follow below under *More callbacks*.
 
 # %% [markdown]
-# **A good place to stop.** A callback listens to a training, ends it in time and takes the best weights back.
+# **A good place to stop.** A callback watches a training, stops it in time and restores the best weights.
 
 # %% [markdown]
 # ## More callbacks (27 min)
 #
-# `ModelCheckpoint` saves the model after each epoch, or after each that was the best so far. The name of the folder may
-# hold the epoch, counted from 1, and its numbers.
+# `ModelCheckpoint` saves the model after each epoch, or only after an epoch that is the best so far. The name of its
+# folder may contain the epoch, counted from 1, and the epoch's losses and metrics.
 
 # %%
 page.source(ModelCheckpoint)
@@ -179,10 +183,10 @@ student.fit(task.x, task.y, epochs=2, verbose=0, seed=1, callbacks=[best])
 print(*sorted(path.name for path in (folder / "runs").iterdir()))
 
 # %% [markdown]
-# Two callbacks change the learning rate. It is a variable of the optimizer, so no program is compiled again.
-# `ReduceLROnPlateau` waits as `EarlyStopping` does. `LearningRateScheduler` asks a function of ours before each epoch.
-# Both write the rate into the numbers of the epoch, so that the history keeps it. (An optimizer that follows a schedule
-# of its own has no such number; then `float` raises.)
+# Two callbacks change the learning rate. The rate is a variable of the optimizer, so no program is compiled again.
+# `ReduceLROnPlateau` waits like `EarlyStopping`, and then lowers the rate. `LearningRateScheduler` calls a function of
+# ours before each epoch. Both add the rate to the numbers of the epoch, so that it is in the history. (An optimizer
+# with a schedule has no such variable; then `float` raises.)
 
 # %%
 page.source(ReduceLROnPlateau, LearningRateScheduler)
@@ -194,7 +198,7 @@ halve = LearningRateScheduler(lambda epoch, rate: rate / 2 if epoch and epoch % 
 print(*slowing.fit(task.x, task.y, epochs=10, verbose=0, seed=1, callbacks=[halve]).history["learning_rate"])
 
 # %% [markdown]
-# The shortest of them ends a training that has lost its way, without the error that `fit` would raise.
+# The shortest callback stops a training whose loss has become infinite or NaN. `fit` alone would raise an error there.
 
 # %%
 page.source(TerminateOnNaN)
@@ -205,7 +209,7 @@ lost.compile(SGD(1.0), "mse")
 lost.fit(task.x, task.y, epochs=50, verbose=0, seed=1, callbacks=[TerminateOnNaN()])
 
 # %% [markdown]
-# `CSVLogger` writes a line for each epoch into a table that any program can read.
+# `CSVLogger` writes one line per epoch into a table that any program can read.
 
 # %%
 page.source(CSVLogger)
@@ -215,16 +219,16 @@ student.fit(task.x, task.y, epochs=3, verbose=0, seed=1, callbacks=[CSVLogger(fo
 print(*(line.split(",")[0] for line in (folder / "log.csv").read_text().splitlines()))
 
 # %% [markdown]
-# `TensorBoard` writes what the tool of that name shows: the curves of training and validation over each other, how the
-# weights are spread, and the model as a graph of ops. The graph is level 3's trace, with each op filed under the layer
-# whose variable it met last. (The next two cells are folded. A click opens them.)
+# `TensorBoard` writes the files that the tool of that name displays: the curves of training and validation, the
+# distribution of the weights, and the model as a graph of ops. The graph is the trace of level 3. Each op is listed
+# under the layer whose variable it used last.
 
 # %%
 page.source(graph_of)
 
 # %% [markdown]
-# The files themselves are written by a library, tensorboardX. It is loaded in the moment in which the first line is
-# written, so nobody else waits for it.
+# The files themselves are written by the library tensorboardX. It is imported only when the first line is written, so
+# programs that do not use it need not wait for it.
 
 # %%
 page.source(TensorBoard)
@@ -238,25 +242,26 @@ for node in graph_of(net).node:
     print(f"{node.name:24}", *node.input)
 
 # %% [markdown]
-# To look at them: `pip install tensorboard`, then `tensorboard --logdir` and the name of the folder.
+# To look at them, run `pip install tensorboard`, then `tensorboard --logdir` with the name of the folder.
 
 # %% [markdown]
 # ## Exercises (40 min, optional)
 #
 # ### 05-2 · A callback that averages
 #
-# Near the end of a training the weights jump to and fro around the best place. Their mean over the epochs lies nearer to it than
-# most of them ([Polyak and Juditsky, 1992](https://doi.org/10.1137/0330046);
-# [Izmailov et al., 2018](https://doi.org/10.48550/arXiv.1803.05407), for deep nets).
+# Near the end of a training the weights jump around the best point. Their mean over the epochs is nearer to that point
+# than most of them ([Polyak and Juditsky, 1992](https://doi.org/10.1137/0330046); [Izmailov et al.,
+# 2018](https://doi.org/10.48550/arXiv.1803.05407), for deep nets).
 #
 # ```
 # epoch                    1      2      3      end of the training
 # a weight after it      4.0    7.0    1.0      4.0: their mean
 # ```
 #
-# (The first epochs are still far from that place and would spoil the mean. So train without it first, then with it.) While it
-# listens, the model must go on from its own weights. A callback may be used for a second training, and a training may end
-# before its first epoch does. (About 9 lines. Hint: `self.model.get_weights()` is a list of arrays, one for each variable.)
+# (The first epochs are still far from the best point and would spoil the mean. So train without this callback first,
+# then with it.) During the training, the model must go on from its own weights and not from the mean. A callback may be
+# used for a second training, and a training may end before its first epoch is complete. (About 9 lines. Hint:
+# `self.model.get_weights()` is a list of arrays, one per variable.)
 
 # %%
 from course.practice import exercises
@@ -265,7 +270,7 @@ exercises.begin("05-2")
 
 
 class Averaged(Callback):
-    """Gives the model, when the training ends, the means of the weights that it had after each epoch."""
+    """At the end of the training, set each weight to the mean of its values after the epochs."""
 
     def on_train_begin(self): ...
 
@@ -279,19 +284,19 @@ exercises.check("05-2", Averaged)
 # %% [markdown]
 # ### 05-4 · Break it: the last fifth
 #
-# Is a penguin a Chinstrap? One unit, the three measures of the race on level 4, and a fifth of the table held out by
-# `validation_split`.
+# Is a penguin a Chinstrap? The model is one unit, its inputs are the three measures of the race on level 4, and
+# `validation_split` holds out a fifth of the table.
 
 # %% tags=["hide-input"]
 from course.practice import checks
 
 checks.predict(
-    "After 20 epochs the model is right about all penguins that it was trained on. And about those held out?",
+    "After 20 epochs the model is right about all penguins that it was trained on. How many of the held-out ones does it get right?",
     choices=["about all", "about nine of ten", "about none"],
     answer="about none",
-    because="""The table is sorted by species, and the Chinstraps come last: 68 of 342 penguins, a fifth. `validation_split`
-    holds out the last rows, and these are they. No Chinstrap was left to learn from. So the model has learned to say no, which
-    was right every time.""",
+    because="""The table is sorted by species, and the 68 Chinstraps, a fifth of the 342 penguins, come last. `validation_split`
+    holds out the last rows, so it held out the Chinstraps. None was left to learn from. The model has learned to say no, which
+    was right for every row that it was trained on.""",
 )
 
 # %%
@@ -309,12 +314,13 @@ RANDOM.seed(1)
 unit = Sequential([Dense(1, "sigmoid")])
 unit.compile(Adam(0.05), "binary_crossentropy", ["accuracy"])
 logs = unit.fit(x, chinstrap, epochs=20, validation_split=0.2, seed=1, verbose=0).history
-print(f"right: {logs['accuracy'][-1]:.3f} of those it was trained on, {logs['val_accuracy'][-1]:.3f} of those held out")
+print(f"right: {logs['accuracy'][-1]:.3f} of the training rows, {logs['val_accuracy'][-1]:.3f} of the held-out rows")
 
 # %% [markdown]
-# `fit` shuffles, but only what is left after the split, as Keras does. So hold rows out yourself, drawn at random from all:
-# each row in one of the two parts, x beside its y, `int(rows · share)` of them for the test, and the same ones for the same
-# seed. (About 3 lines. Hint: `np.random.default_rng(seed).permutation(n)` is the numbers from 0 to n - 1 in random order.)
+# `fit` shuffles, but only the rows that are left after the split, as Keras does. So hold out rows yourself, drawn at
+# random from all rows. Each row goes into exactly one of the two parts, and x and y stay together. `int(rows · share)`
+# rows are for the test, and the same seed gives the same rows. (About 3 lines. Hint:
+# `np.random.default_rng(seed).permutation(n)` gives the numbers from 0 to n - 1 in random order.)
 
 # %%
 from course.practice import exercises
@@ -323,11 +329,12 @@ exercises.begin("05-4")
 
 
 def held_out(x, y, share, seed):
-    """x, y, x_test, y_test: a share of the rows of x[rows, columns] and y[rows, 1], drawn at random, is for the test."""
+    """x, y, x_test, y_test: the test gets a share of the rows of x[rows, columns] and y[rows, 1], drawn at random."""
     return ...
 
 
 exercises.check("05-4", held_out)
 
 # %% [markdown]
-# Once the check is content, train a new unit on your parts, with `validation_data`. It comes to about 0.95 on both.
+# Once the check says that it is right, train a new unit on your parts, with `validation_data`. It reaches about 0.95 on
+# both.

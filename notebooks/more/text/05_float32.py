@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 05 more · Where float32 parts from float64
 #
-# **In this notebook one start becomes two trainings, because a relu has a corner; and a layer of relus dies.**
+# **In this notebook one start leads to two different trainings, because a relu has a kink; and a layer of relus dies.**
 #
-# It needs the two tasks of notebook 05. Nothing is exported. (The cell
-# after the next one is folded. It imports what is used below.)
+# You need the two tasks of notebook 05 for this. Nothing is exported.
 
 # %%
 from course import build, figures
@@ -13,6 +12,7 @@ build.watch("more/05_float32")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 import numpy as np
 
 from course import tasks
@@ -26,15 +26,16 @@ rings = tasks.rings()
 # %% [markdown]
 # ## Where float32 parts from float64 (4 min)
 #
-# In float32 the levels need not agree to the last bit: a program with lanes adds in another order. From the course's
-# own start the losses stay within 1/10,000 of those in float64 over the first 2,000 steps. From some other starts they
-# do not. Here is one. We train in both formats, a call for each step, and look at two things: how far the weights are
-# apart, the `gaps`, and in which steps a relu sees a positive number in one run and none in the other, the `kinks`.
+# In float32 the levels need not agree to the last bit, because a program with lanes adds in another order. From the
+# course's own start, the losses stay within 1/10,000 of those in float64 over the first 2,000 steps. From some other
+# starts they do not. Here is one of them. We train in both formats, one step per call, and record two things. The
+# `gaps` are the distances between the weights of the two runs. The `kinks` are the steps in which the input of some
+# relu is positive in one run but not in the other.
 
 
 # %%
 def into_relus(weights, x):
-    """What goes into each of the twelve relus, for each row of x."""
+    """The inputs of all twelve relus, for each row of x."""
     w1, b1, w2, b2, *_ = weights
     z1 = x @ w1 + b1
     return np.hstack([z1, np.maximum(z1, 0) @ w2 + b2])
@@ -56,17 +57,17 @@ for step, rows in enumerate(rings.batches[:400]):
 figures.parting(gaps, kinks)
 
 # %% [markdown]
-# For many steps the gap stays near the rounding of float32, one part in a million or less. Then one input of one relu
-# lies so close to zero that the two formats round it to different sides. One run passes its gradient on, the other
-# passes none. That is no rounding error any more: the gradient of a whole row is there or is not. From then on they are
-# two runs, and it happens again and again. Neither is wrong. Both learn the rings.
+# For many steps the gap stays near the rounding error of float32, one part in a million or less. Then one input of one
+# relu is so close to zero that the two formats round it to different sides. One run passes its gradient on, and the
+# other passes none. That is no longer a rounding error, because the gradient of a whole row is missing. From then on
+# the two runs differ, and the same happens again and again. Neither run is wrong. Both learn the rings.
 
 # %% [markdown]
 # ## Exercises (20 min, optional)
 #
-# ### 05-3 · Break it: a net that says the same of everything
+# ### 05-3 · Break it: a net that gives every point the same answer
 #
-# The two rings again, 20 epochs, at three learning rates. The last one prints a symptom:
+# We train on the two rings again, for 20 epochs, at three learning rates. The last rate shows a symptom:
 
 # %%
 from course import tasks
@@ -93,9 +94,9 @@ for rate, net in nets.items():
     print(f"rate {rate}: losses {told}, from {answers.min():.3f} to {answers.max():.3f} for the test points")
 
 # %% [markdown]
-# At rate 1 the loss comes to rest at log 2 = 0.693, that of a coin, and the net gives one probability to all points. Nothing is
-# infinite, nothing is NaN, no program complains. `summary` finds all layers in place, and all 61 numbers trained. So we ask for
-# the gradients (`test_step` gives the loss, and updates nothing):
+# At rate 1 the loss stops near log 2 = 0.693, the loss of a coin toss, and the net gives all points the same probability.
+# No number is infinite or NaN, and no program reports an error. `summary` lists all layers and all 61 trainable
+# numbers. So we look at the gradients (`test_step` returns the loss and updates nothing):
 
 # %%
 for rate in (0.1, 1.0):
@@ -106,10 +107,11 @@ for rate in (0.1, 1.0):
     print(f"rate {rate}: a gradient reaches", *reached)
 
 # %% [markdown]
-# Only the last bias still has one, so nothing else will ever move. Find the cause, layer by layer: give the points to the
-# first layer, what it gives to the second, and so on, and look for units that give 0 for **every** point. Such a relu is
-# **dead**: where it gives 0, it passes no gradient on, neither to its own weights nor to the layers before it. (About 5
-# lines. Hint: `model.layers` is a list, a layer is called like a function, and `.numpy()` makes an array of what it gives.)
+# Only the last bias still gets a gradient, so no other number will ever change. Find the cause, layer by layer: give
+# the points to the first layer, its output to the second, and so on, and look for units that return 0 for **every**
+# point. Such a relu is **dead**. Where it returns 0, it passes no gradient on, neither to its own weights nor to the
+# layers before it. (About 5 lines. Hint: `model.layers` is a list, a layer is called like a function, and `.numpy()`
+# turns its output into an array.)
 
 # %%
 from course.practice import exercises
@@ -118,14 +120,15 @@ exercises.begin("05-3")
 
 
 def dead_units(model, x):
-    """For each layer of a Sequential: how many of its units give 0 for all rows of x[rows, inputs]; a list of ints."""
+    """A list of ints: for each layer of a Sequential, how many of its units return 0 for all rows of x[rows, inputs]."""
     return ...
 
 
 exercises.check("05-3", dead_units)
 
 # %% [markdown]
-# Once the check is content, ask your function about the three nets. One dead unit of eight does no harm; eight of eight are
-# the end. A callback with `on_train_batch_end` can print the number whenever it changes: units die and come back, because the
-# first layer moves on and with it what goes into them. In the 125th step all eight are dead at once, and the first layer
-# stands still, too. So it was the rate: the steps were too long. (Which other cure do you know?)
+# Once the check says that it is right, apply your function to the three nets. One dead unit of eight does no harm, but
+# eight dead units of eight end the training. A callback with `on_train_batch_end` can print the number whenever it
+# changes. You will see units die and come back, because the first layer still changes and with it their inputs. In step
+# 125 all eight are dead at once, and the first layer stops changing, too. So the cause was the rate: the steps were too
+# long. (Which other cure do you know?)

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 05 more · A graph of layers
 #
-# **In this notebook a model is no longer a row of layers: paths part and join, and a step is your own.**
+# **In this notebook a model is a graph of layers, with paths that part and join, and you write your own training
+# step.**
 #
-# It needs notebook 05 (`Sequential`, `fit`, `train_step`) and takes `levels_more/high_level/functional.py` apart. Nothing is
-# exported. (The cell
-# after the next one is folded. It imports what is used below.)
+# You need notebook 05 (`Sequential`, `fit`, `train_step`) for this. The code is that of
+# `levels_more/high_level/functional.py`. Nothing is exported.
 
 # %%
 from course import build, figures
@@ -14,6 +14,7 @@ build.watch("more/05_functional")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 from course import tasks
 from course.figures import page
 from levels_more.high_level import Model, Sequential
@@ -26,30 +27,31 @@ task = tasks.linear()
 # %% [markdown]
 # ## Three ways to a model (17 min)
 #
-# The first way is `Sequential`, a row of layers. It is not enough for a model with two inputs, or with a path around a layer. So
-# say what flows where, with something that stands for the numbers to come: an `Input`. A layer that is called on it notes the call
-# down, as level 3's tracer notes down ops. (The `Layer` of `levels_more` looks for the method `through` on what it is given, and
-# calls that.) This is the second way, the **functional** one.
+# The first way is `Sequential`, a row of layers. That is not enough for a model with two inputs, or with a path around
+# a layer. For such a model you say which layer gets which output. You start from an `Input`, a placeholder for numbers
+# that come later. A layer that is called on a placeholder records the call, as level 3's tracer records ops. (The
+# `Layer` of `levels_more` checks whether its argument has a method `through`, and if so, calls it.) This is the second
+# way, the **functional** one.
 
 # %%
 page.source(Placeholder, Input, Call)
 
 # %% [markdown]
-# The way back from the outputs to the inputs gives the calls in an order in which they can be made:
+# Walking back from the outputs to the inputs gives the calls in an order in which they can be made:
 
 # %%
 page.source(in_order)
 
 # %% [markdown]
-# The model makes these calls one after another, and keeps what each gave under the placeholder that stood for it. (The rest of the
-# class gives each output a loss of its own, and inputs and outputs their names.)
+# The model makes these calls one after another, and stores each result under its placeholder. (The rest of the class
+# gives each output its own loss, and gives names to inputs and outputs.)
 
 # %%
 page.source(Model.draw, Model.call)
 
 # %% [markdown]
-# A **residual** net ([He et al., 2016](https://doi.org/10.1109/CVPR.2016.90)): the second layer adds to what the first one
-# found. `Add` is a layer of our own.
+# As an example, here is a **residual** net ([He et al., 2016](https://doi.org/10.1109/CVPR.2016.90)): the output of the
+# second layer is added to its input. `Add` is a layer of our own.
 
 
 # %%
@@ -65,7 +67,8 @@ residual = Model(x, Dense(1, "sigmoid")(more))
 residual.summary()
 
 # %% [markdown]
-# The third way is a **subclass**: write `call`, and everything else is there. With the graph's weights it gives the same:
+# The third way is a **subclass**: you write `call`, and the rest is inherited. With the weights of the graph it gives
+# the same predictions:
 
 
 # %%
@@ -86,11 +89,10 @@ points = constant([[1.0, 2.0], [-3.0, 8.0]])
 print(bool((residual.predict(points) == own.predict(points)).all()))
 
 # %% [markdown]
-# All three are trained by the same `fit`, and `fit` takes its step from the method `train_step`. So a model that wants
-# to be trained in another way overrides that one method. Here the labels 0 and 1 become 0.05 and 0.95, so that
-# being too sure costs the model something
-# (**label smoothing**, [Szegedy et al., 2016](https://doi.org/10.1109/CVPR.2016.308)). `RANDOM` is level 4's source of starting
-# weights: with the same seed, both models start alike.
+# All three are trained by the same `fit`, which calls the method `train_step` for each step. So a model that needs
+# another kind of training overrides that one method. Here the labels 0 and 1 become 0.05 and 0.95, so that too much
+# certainty raises the loss (**label smoothing**, [Szegedy et al., 2016](https://doi.org/10.1109/CVPR.2016.308)).
+# `RANDOM` is level 4's source of starting weights. With the same seed, both models start from the same weights.
 
 
 # %%

@@ -3,9 +3,8 @@
 #
 # **In this notebook several processes train one net, one of them is killed, and no bit of the result changes.**
 #
-# It needs notebook 05 (`fit`), and from 03 the door, the rules and the traced graph. It takes
-# `levels_more/distributed/collectives.py` and its
-# neighbours apart. Nothing is exported.
+# You need notebook 05 (`fit`) for this, and `apply`, the gradient rules and the traced graph of notebook 03. The code
+# is that of `levels_more/distributed/`. Nothing is exported.
 #
 # It uses MPI, ipyparallel and safetensors, which `python3 -m course setup` adds. (On Windows MPI has to be added by hand:
 # `.venv\Scripts\python -m pip install mpi4py impi-rt ipyparallel`.)
@@ -17,6 +16,7 @@ build.watch("more/05_machines", "mpi4py", "ipyparallel", "safetensors")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 import hashlib
 import logging
 import os
@@ -39,34 +39,35 @@ from levels_more.low_level import VJPS, GradientTape, Variable, reduce_mean, tra
 from levels_more.mid_level import Adam
 from levels_more.saving import load_model
 
-# What the processes find, they find by these: the programs beside this Python, and the modules that this kernel sees.
+# The processes must find the programs beside this Python, and the modules of this kernel.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
+place = tempfile.TemporaryDirectory()  # deleted when this kernel ends
 folder, task = Path(place.name), tasks.rings()
 x, y = task.x, task.y
 
 
 def digest(arrays):
-    """Sixteen digits that change with any bit of these arrays."""
+    """Sixteen digits that change if any bit of these arrays changes."""
     return hashlib.sha256(b"".join(a.tobytes() for a in arrays)).hexdigest()[:16]
 
 
 # %% [markdown]
 # ## One program, run twice (3 min)
 #
-# A computer has one memory, a cluster has many. Processes that share no memory are the same case, so two of them on your own
-# computer can stand for two machines. **MPI** (message passing interface, [1994](https://www.mpi-forum.org/docs/)) is how
-# they find each other. It starts one program several times and numbers the processes: these are the **ranks**.
+# A computer has one memory; a cluster has many. Processes that share no memory are in the same situation, so two
+# processes on your own computer can stand for two machines. With **MPI** (message passing interface,
+# [1994](https://www.mpi-forum.org/docs/)) they find each other. It starts one program several times and numbers the
+# processes. These numbers are the **ranks**, and so the processes themselves are called ranks, too.
 #
-# ipyparallel starts them from a notebook. A function that we `apply` then runs in all of them.
+# ipyparallel starts the ranks from a notebook. A function that we `apply` then runs in all of them.
 
 # %%
 import ipyparallel
 
 
 def start(count):
-    """So many ranks: (their cluster, all of them together)."""
+    """Start so many ranks. Return their cluster, and a view of all of them."""
     cluster = ipyparallel.Cluster(engines="mpi", n=count, log_level=logging.ERROR)
     return cluster, cluster.start_and_connect_sync()[:]
 
@@ -86,33 +87,34 @@ def meet():
 print(*ranks.apply_sync(meet), sep="\n")
 
 # %% [markdown]
-# Both came with a number of their own, both left with the sum. Such an op is a **collective**: all ranks call it, and
-# it ends when all have come.
+# Each rank called `all_reduce` with its own number, and each got the sum. Such an op is a **collective**: all ranks
+# call it, and it returns when all have called it.
 #
-# ## A collective is a kernel (4 min)
+# ## A collective is a kernel (3 min)
 #
-# What is new in our house? A row of the table, on level 2:
+# What does `levels` need for that? A row in the table of level 2:
 
 # %%
 print([row for row in repr(KERNELS).splitlines() if row.split()[0] in collectives.COLLECTIVES])
 page.source(collectives.all_reduce_kernel)
 
 # %% [markdown]
-# One line calls MPI. Only float64 is done by hand: MPI may add in any order, and floats tell orders apart. Ours begins at
-# rank 0, always.
+# One line calls MPI. Only float64 is added by our own code. MPI may add in any order, and in floating point the order
+# matters. Ours always starts at rank 0.
 #
-# And a row of level 3's table, for the way back. All ranks have a part of one computation, with one loss *L*. From
-# y = x₀ + x₁ follows ∂L/∂x₀ = ∂L/∂y. So the rule hands on what it gets. Who gathers rows gets back his own rows:
+# It also needs a row in level 3's table of gradient rules. All ranks compute parts of one loss *L*. From y = x₀ + x₁
+# follows ∂L/∂x₀ = ∂L/∂y, so the rule for `all_reduce` passes the gradient on unchanged. (The rule for `all_gather`,
+# which collects rows, gives each rank the gradient of its own rows.)
 
 # %%
 print(VJPS["all_reduce"][0](7.0, None, None))  # dy, y, x -> the gradient of x
-page.source(collectives.rows_back)
 
 # %% [markdown]
 # ## A step by hand (6 min)
 #
-# Two ranks, a line, and ten rows. Each rank takes five of them (`shard`, as in tf.data, deals them out like cards), works out its
-# gradient, and the gradients are added up. A mean over ten rows is half the sum of two means over five.
+# Two ranks fit a line to ten rows. Each rank takes five of the rows (`shard`, as in tf.data, deals them out like cards)
+# and computes its gradient. Then the gradients are added. The mean over ten rows is half the sum of the two means over
+# five.
 
 
 # %%
@@ -137,11 +139,11 @@ for rank, dw in enumerate(ranks.apply_sync(by_hand)):
 
 # %% tags=["hide-input"]
 checks.predict(
-    "Now one process does the ten rows at once, in float64. Does it get the same gradient?",
-    choices=["yes, every bit", "up to the last digits", "half of it"],
-    answer="up to the last digits",
-    because="The same ten terms are added, but in another order: first within a rank, then across. Each addition rounds, so "
-    "other orders end in other last bits. Both are right, to fifteen digits.",
+    "Now one process computes with all ten rows at once, in float64. Does it get the same gradient?",
+    choices=["yes, in every bit", "yes, except for the last digits", "no, half of it"],
+    answer="yes, except for the last digits",
+    because="The same ten terms are added, but in another order: first within each rank, then across the ranks. Each addition "
+    "rounds, so another order gives other last bits. Both results are right to fifteen digits.",
 )
 
 # %%
@@ -153,26 +155,26 @@ with GradientTape() as tape:
 print("alone ", *map(float.hex, tape.gradient(loss, w).numpy().ravel().tolist()))
 
 # %% [markdown]
-# This is how nearly everybody trains on several machines: **data parallel**, gradients added up. It has a price. The number
-# of ranks is now part of the result: train on four instead of two, and you get another net. A bug that shows on
-# eight machines may not show on one.
+# This is the usual way to train on several machines: **data parallel**, with summed gradients. But the result now
+# depends on the number of ranks: train on four instead of two, and you get another net. A bug that shows on eight
+# machines may not show on one.
 #
 # ## Gather rows, not gradients (6 min)
 #
-# Can it be had without? A gradient is a sum over rows. If every rank has *all rows* of what is added, and adds them in
-# their order, the number of ranks leaves no trace. The rows, in turn, are cheap to split: what happens to one row in a matrix
-# product, a bias or a relu has nothing to do with the others.
+# Can we avoid that? A gradient is a sum over rows. If every rank has *all rows* of that sum and adds them in order, the
+# result does not depend on the number of ranks. The rows themselves are cheap to split: in a matrix product, a bias or
+# a relu, each row is computed independently of the others.
 #
-# So we sort the ops of a step. What goes **row by row** is shared out. A **sum over rows** is done by everybody, on rows that
-# were gathered. What is neither, such as a new weight, is done by everybody too. Level 3 has written the whole step down as a
-# graph. We only have to go through it once:
+# So we sort the ops of a step. Ops that work **row by row** are split among the ranks. A **sum over rows** is done by
+# every rank, on gathered rows. Everything else, such as the new weight, is done by every rank, too. Level 3 has
+# recorded the whole step as a graph, so we only have to walk through it once:
 
 # %%
 page.source(partition.Partitioner.enter)
 
 # %% [markdown]
-# The table `BY_ROWS` says of each op when it goes row by row. An op that nobody entered there is done whole: slow, never
-# wrong. Here is the step of a line, first as it is, then for rank 0 of 2:
+# The table `BY_ROWS` says for each op when it works row by row. An op that is not in the table is done whole by every
+# rank: that is slow, but never wrong. Here is the step of a line, first as recorded, then for rank 0 of 2:
 
 # %%
 w = Variable(line.weights[0], name="w")
@@ -194,15 +196,18 @@ print(listed(graph))
 print(listed(partition.spread(graph, 10, World(0, 2))))
 
 # %% [markdown]
-# Five rows go through the ops. Two gathers bring ten together: the squares, for the loss, and what the gradient is made of. The
-# product that gives the gradient is done by both ranks. That is the price: of a layer's three products, one is not shared.
+# Most ops now work on five rows. Two gathers make ten of them: one for the loss, and one for the gradient. Both ranks
+# then compute the product that gives the gradient. That is the price: of the three products of a layer, one is not
+# split.
 #
-# All of a stage that has to travel travels in one message, for a message costs more than its bytes, as we shall see.
+# All data that a stage has to send goes into one message, because the fixed cost of a message is larger than that of
+# its bytes, as we shall see.
 #
 # ## fit, on any number of ranks (6 min)
 #
-# On level 5 all this is one line. `DistributedDataParallel` is PyTorch's name; `compile` and `fit` stay as they are. All ranks
-# are given all rows, without `shard`: of each batch, `fit` takes a rank's share. (Ranks that were given different rows are told so.)
+# On level 5, all of this is one line. `DistributedDataParallel` is PyTorch's name; `compile` and `fit` stay the same.
+# Each rank is given all rows, without `shard`, and `fit` takes the rank's share of each batch. (If ranks are given
+# different rows, `fit` raises an error.)
 
 # %%
 program = """
@@ -229,8 +234,8 @@ checks.predict(
     "One process, without MPI, trains the same net on the same batches. Which of its weights differ?",
     choices=["none", "a few, in their last bits", "all, in their last bits"],
     answer="none",
-    because="Each rank added the same rows in the same order as one process does. That holds for any number of ranks, also "
-    "where a batch does not divide, and for the accuracy as well.",
+    because="Each rank added the same rows in the same order as one process does. That holds for any number of ranks, even if "
+    "they cannot share a batch equally, and for the accuracy as well.",
 )
 
 # %%
@@ -241,19 +246,19 @@ print("the same losses, too:", (ranks["history"][0].losses == alone["history"].l
 print("the same accuracies: ", ranks["history"][1].history["accuracy"] == alone["history"].history["accuracy"])
 
 # %% [markdown]
-# The program ran as it stands: with MPI on two ranks, here in this kernel on none. In a terminal it is
-# `mpiexec -n 4 python train.py`, or `python -m levels_more.distributed.launch 4 train.py`, which finds the `mpiexec` beside
-# its Python.
+# The same program ran with MPI on two ranks, and in this kernel without MPI. In a terminal the command is `mpiexec -n 4
+# python train.py`, or `python -m levels_more.distributed.launch 4 train.py`, which finds the `mpiexec` of its own
+# Python.
 #
-# In float32 the dtype decides otherwise, as in the whole course: there each rank adds its own rows, and the sums are added up.
-# That is less to compute, and the last bits depend on the number of ranks.
+# In float32 the course accepts other last bits in exchange for speed. Each rank adds its own rows, and then the sums
+# are added. That is less work, but the last bits depend on the number of ranks.
 #
-# **A good place to stop.** Several processes give the bits of one.
+# **A good place to stop.** Several processes compute the same bits as one.
 #
-# ## What a message costs (13 min)
+# ## What a message costs (14 min)
 #
-# So far nobody asked whether it pays. On level 1 we measured what a load costs: some time before it starts, then so many
-# bytes a second. A message is the same, with larger numbers.
+# Does it pay? On level 1 we measured the cost of a load: a fixed time before it starts, and then a number of bytes per
+# second. A message has the same two costs, only larger.
 
 # %% tags=["nbval-ignore-output"]
 measure = '''
@@ -262,7 +267,7 @@ from levels_more.distributed import all_reduce
 from levels_more.low_level import constant
 
 def seconds(nbytes):
-    """Of an all_reduce of so many bytes, the median of several."""
+    """The median time of several all_reduces of so many bytes."""
     array, times = constant(np.ones(nbytes // 4, "f4")), []
     for _ in range(15):
         begun = time.perf_counter()
@@ -276,7 +281,7 @@ times = [seconds(size) for size in sizes]
 ranks.execute("import time; import numpy as np" + measure, block=True)
 sizes, times = ranks["sizes"][0], ranks["times"][0]
 latency = float(min(times))
-beyond = [max(seconds - latency, 1e-9) for seconds in times[-4:]]  # on a busy machine a long message may be the quickest
+beyond = [max(seconds - latency, 1e-9) for seconds in times[-4:]]  # on a busy machine a long message may be quickest
 bandwidth = float(np.median(np.array(sizes[-4:]) / beyond))
 print(f"latency {1e6 * latency:.0f} µs, bandwidth {bandwidth / 1e9:.2f} GB/s")
 
@@ -284,35 +289,38 @@ print(f"latency {1e6 * latency:.0f} µs, bandwidth {bandwidth / 1e9:.2f} GB/s")
 machine.messages(sizes, times, latency, bandwidth)
 
 # %% [markdown]
-# Short messages all cost the same: the latency. So seven gradients in seven messages cost seven times as much as in one.
+# All short messages cost the same: the latency. So seven gradients in seven messages cost seven times as much as in
+# one.
 #
-# How do *n* ranks add arrays of *b* bytes? In a **ring**: each passes a piece on to its neighbour, n − 1 times until every
-# piece is summed, and n − 1 times until everybody has all sums. Each of these 2(n − 1) messages has b/n bytes:
+# How do *n* ranks add arrays of *b* bytes? In a **ring**, each rank passes a piece on to its neighbour. After n − 1
+# messages each piece is summed, and after another n − 1 all ranks have all sums. Each of these 2(n − 1) messages has
+# b/n bytes:
 #
 # $$t = 2(n-1)\cdot\text{latency} + 2\,\frac{n-1}{n}\cdot\frac{b}{\text{bandwidth}}$$
 #
-# However many ranks there are, nobody sends more than 2b. (We have measured two ranks, where the formula is 2 latencies and b
-# bytes: so our two numbers hold the factors already.) For a step comes the work, shared by *n*:
+# No rank sends more than 2b, however many ranks there are. (We measured two ranks, for which the formula is 2 latencies
+# and b bytes, so our two numbers already include these factors.) The time of a step also includes the work, split among
+# *n* ranks:
 
 
 # %%
 def ring(ranks, nbytes, latency, bandwidth):
-    """Seconds that so many ranks take to add up arrays of so many bytes; latency of one message, in seconds."""
+    """The seconds in which so many ranks add arrays of so many bytes; latency is that of one message, in seconds."""
     return 2 * (ranks - 1) * latency + 2 * (ranks - 1) / ranks * nbytes / bandwidth
 
 
 def step_time(ranks, work, nbytes, latency, bandwidth):
-    """Seconds of a step: `work` seconds, shared out, and the sum of the gradients."""
+    """The seconds of a step: `work` seconds, split among the ranks, and the sum of the gradients."""
     return work / ranks + (ring(ranks, nbytes, latency, bandwidth) if ranks > 1 else 0.0)
 
 
 # %% tags=["hide-input"]
 checks.predict(
-    "A step of the rings' net takes a few µs in one process, and its 61 weights are 244 bytes. What do two ranks make of these microseconds?",
-    choices=["half of it", "the same", "several times as long"],
+    "A step of the rings' net takes a few µs in one process, and its 61 weights are 244 bytes. How long does the step take on two ranks?",
+    choices=["half as long", "as long", "several times as long"],
     answer="several times as long",
-    because="There is a microsecond or two to be won, and a message alone costs several. To this comes the Python between our programs and MPI. "
-    "Two ranks on one computer lose to one, by far, wherever a step is shorter than a message.",
+    because="Splitting the work saves a microsecond or two, but the message alone costs several, and so does the Python code between "
+    "our programs and MPI. If a step is shorter than a message, two ranks on one computer are far slower than one.",
 )
 
 # %%
@@ -339,14 +347,15 @@ if world().rank == 0:
 
 
 def measured(ranks, widths):
-    """Seconds of a step of this net in so many ranks, each with one thread."""
+    """The seconds of a step of this net on so many ranks, each with one thread."""
     command = [launch.mpiexec(), "-n", str(ranks), sys.executable, str(steps), str(widths)]
     here = os.environ | {"NUMBA_NUM_THREADS": "1"}
     return float(subprocess.run(command, env=here, capture_output=True, text=True, check=True).stdout)
 
 
 # %% [markdown]
-# Each net runs in 1, 2 and 4 ranks of one thread. The prediction knows how many cores your computer has to share the work.
+# Each net runs on 1, 2 and 4 ranks with one thread each. The prediction takes into account how many cores your computer
+# has for the work.
 
 # %% tags=["nbval-ignore-output"]
 for widths in ([2, 4, 8, 1], [784, 512, 512, 10]):
@@ -358,17 +367,17 @@ for widths in ([2, 4, 8, 1], [784, 512, 512, 10]):
         print(f"   {n} ranks: predicted {1e6 * predicted:6.0f} µs, measured {1e6 * measured(n, widths):6.0f} µs")
 
 # %% [markdown]
-# The small net loses, and by more than predicted: the formula knows the message, not the Python around it. For the large one it
-# depends on your computer: the formula gives two ranks two computers, yours gives them one, whose cores and whose way to memory
-# they share. And all have one thread here. A process alone that gives its products to all cores is ahead of two ranks with both
-# nets (*course/bench/results.md*, beside PyTorch's).
+# The small net becomes slower, and by more than predicted: the formula includes the message, but not the Python code
+# around it. For the large net it depends on your computer. The formula assumes one computer per rank, but your ranks
+# share the cores and the memory of one. Each rank has only one thread here. A single process that uses all cores is
+# quicker than two ranks for both nets (*course/bench/results.md*, with the times of PyTorch).
 #
-# What two ranks on one computer are good for is to try, at your desk, what will run on a hundred machines.
+# So two ranks on one computer do not save time. They let you test, at your desk, what will run on a hundred machines.
 #
 # ## A rank dies (9 min)
 #
-# On a thousand machines, one fails every day. What then? First a training that saves itself after each epoch, with a little
-# pause so that we can come between.
+# On a thousand machines, a failure is an everyday event. How can a training survive it? First we need a training that
+# saves itself after each epoch. It pauses a little there, so that we have time to interrupt it.
 
 # %%
 goes_on = f"""
@@ -397,8 +406,8 @@ while not (folder / "net" / "weights.safetensors").exists():
 print("the first epoch is saved, and the training goes on")
 
 # %% [markdown]
-# Callbacks run on rank 0 alone, or two ranks would write one file. What they change there, such as the rate or the end, holds
-# for all. Now we kill rank 1, in the hardest way there is:
+# Callbacks run on rank 0 only; otherwise two ranks would write the same file. If a callback changes the rate or stops
+# the training, all ranks follow. Now we kill rank 1, without any warning:
 
 # %% tags=["nbval-ignore-output"]
 os.kill(numbers[1], signal.SIGKILL)
@@ -409,9 +418,9 @@ except Exception as error:
     print(f"{type(error).__name__} after {time.perf_counter() - began:.1f} s")
 
 # %% [markdown]
-# MPI has noticed, and ended all ranks: half a training is worth nothing. (A rank that only *hangs* is worse, because it looks
-# alive. There the others have a limit: who waits longer than five minutes for somebody says so and ends. `timeout=` sets it.
-# Ctrl-C in a terminal is gentler: all ranks stop behind the same epoch. Pressed twice, it ends them at once.)
+# MPI has noticed, and ended all ranks, because half a training is useless. (A rank that only *hangs* is worse, because
+# it seems to be alive. If a rank waits for another longer than five minutes, it reports that and ends; `timeout=` sets
+# this limit. Ctrl-C in a terminal stops all ranks after the same epoch. A second Ctrl-C ends them at once.)
 #
 # What is left of the training?
 
@@ -421,8 +430,9 @@ done = int(left.optimizer.iterations.numpy())
 print("whole epochs, of 40 steps:", done > 0 and done % 40 == 0)
 
 # %% [markdown]
-# Whole epochs, and Adam's memory with them. **Your turn.** The cluster is gone; start another one, with *three* ranks if
-# you like, and let it go on. `seed` gives the third epoch the order that it would have had.
+# The file holds complete epochs, and the moments of Adam. **Your turn.** The cluster is gone. Start another one, with
+# *three* ranks if you like, and let the training go on. `seed` gives each epoch the order of rows that it would have
+# had.
 
 # %% tags=["nbval-ignore-output"]
 cluster.stop_cluster_sync()
@@ -435,7 +445,7 @@ for rank, weights in enumerate(ranks["weights"]):
     print("rank", rank, digest(weights))
 
 # %% [markdown]
-# And a training that nobody disturbed, of six epochs in one process:
+# For comparison, here is an uninterrupted training of six epochs in one process:
 
 # %%
 net = alone["net"]
@@ -445,12 +455,13 @@ net.fit(x, y, batch_size=100, epochs=6, seed=7, verbose=0)
 print("alone ", digest(net.get_weights()))
 
 # %% [markdown]
-# Two ranks began, one was killed, three went on, and it cannot be seen in a single bit.
+# Two ranks began, one was killed, three finished the training, and the result is the same in every bit.
 #
 # ## A thousand machines, on paper (4 min)
 #
-# The formula needs only other numbers. Let a machine take 0.1 s for its step, 10 million weights be 40 MB, and
-# a network have 20 µs and 10 GB/s. We leave the batch as it is, 8,192 rows, and share it out:
+# The formula also predicts a large cluster. Let a step take 0.1 s on one machine, let 10 million weights take 40 MB,
+# and let the network have a latency of 20 µs and a bandwidth of 10 GB/s. We keep the batch of 8,192 rows and split it
+# among the machines:
 
 # %%
 machines_then = [1, 4, 16, 64, 256, 1000]
@@ -459,26 +470,24 @@ for n in machines_then:
     fixed = step_time(n, 0.1, **network)
     grown = step_time(n, 0.1 * n, **network)
     print(
-        f"{n:5} machines: {0.1 / fixed:5.1f} times as quick; with {n:4} times the batch {0.1 * n / grown:6.1f} times the rows a second"
+        f"{n:5} machines: {0.1 / fixed:5.1f} times as quick; with {n:4} times the batch {0.1 * n / grown:6.1f} times the rows per second"
     )
 
 # %%
-machine.many(
-    machines_then, lambda n: step_time(n, 0.1, **network), lambda n: step_time(n, 0.1 * n, **network) / n
-)
+machine.many(machines_then, lambda n: step_time(n, 0.1, **network), lambda n: step_time(n, 0.1 * n, **network) / n)
 
 # %% [markdown]
-# With the batch fixed, it stops to pay at about 64 machines, which are eight times as quick as one. Then the step is nearly all
-# message, and a ring's latency grows with each machine: a thousand are twice as quick as one.
-# (That is why large clusters add in trees and in groups, not in one ring.)
+# With a fixed batch, more than about 64 machines do not help; these are eight times as quick as one. Beyond that,
+# nearly all of a step is communication, and the latency of a ring grows with each machine: a thousand machines are only
+# twice as quick as one. (That is why large clusters add in trees and in groups, and not in one ring.)
 #
-# Let the batch grow with the machines, and each keeps its 0.1 s of work. This is how it is done. But it is
-# no longer the same training: fewer, larger steps. A larger rate makes up for it up to some batch
-# ([Goyal et al., 2017](https://arxiv.org/abs/1706.02677), 8,192 images), and not beyond
-# ([Shallue et al., 2019](https://arxiv.org/abs/1811.03600)). Hiding messages behind work helps, too: the sum of the last layer can
-# travel while the first one's gradient is computed, as PyTorch's do. (Ours wait until their stage is done.)
+# If the batch grows with the number of machines, each machine keeps its 0.1 s of work. That is the usual practice, but
+# it is another training, with fewer and larger steps. A larger rate makes up for that up to a certain batch size
+# ([Goyal et al., 2017](https://arxiv.org/abs/1706.02677), 8,192 images), but not beyond ([Shallue et al.,
+# 2019](https://arxiv.org/abs/1811.03600)). It also helps to send messages during the computation. PyTorch sends the
+# gradients of the last layer while it computes those of the first. (Ours are sent at the end of a stage.)
 #
-# The commands, then. On one computer, on a cluster that SLURM manages, and on Kubernetes with the MPI Operator:
+# Here are the commands: for one computer, for a cluster that SLURM manages, and for Kubernetes with the MPI Operator:
 #
 # ```
 # python -m levels_more.distributed.launch 4 train.py  # or mpiexec -n 4
@@ -501,17 +510,18 @@ machine.many(
 #       template: {spec: {containers: [{name: mpi, image: levels}]}}
 # ```
 #
-# None of these two clusters was at hand: they are on paper, from their manuals. `train.py` is the program above.
+# We had neither of the two clusters at hand, so these two commands follow their manuals and have not been run.
+# `train.py` is the program above.
 #
 # ## The same in two frameworks (1 min)
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
-# | start | `TF_CONFIG` in each machine's environment | `torchrun --nproc-per-node 4 train.py` | `mpiexec -n 4 python train.py` |
+# | start | `TF_CONFIG` in the environment of each machine | `torchrun --nproc-per-node 4 train.py` | `mpiexec -n 4 python train.py` |
 # | the model | made inside `MultiWorkerMirroredStrategy().scope()` | `DistributedDataParallel(model)` | `DistributedDataParallel(model)` |
 # | a collective | `tf.distribute.get_replica_context().all_reduce` | `torch.distributed.all_reduce` | `all_reduce` |
-# | a part of the data | `dataset.shard(n, i)` | `DistributedSampler` | `dataset.shard(n, i)`; `fit` needs none |
-# | sums in an order of their own | no | no | float64: gathered rows |
+# | a share of the data | `dataset.shard(n, i)` | `DistributedSampler` | `dataset.shard(n, i)`; `fit` needs none |
+# | the same bits for any number of ranks | no | no | float64: by gathered rows |
 
 # %% tags=["nbval-ignore-output"]
 cluster.stop_cluster_sync()
@@ -520,6 +530,6 @@ cluster.stop_cluster_sync()
 # ## Exercises (10 min, optional)
 #
 # - Start four ranks and train the rings in float32. How far are the weights from those of two ranks?
-# - Let rank 1 have other data (`task.x + world().rank`). Who notices, and when?
-# - Enter an op of your own by `@scalar`, and use it in a layer. Does `spread` share it out? Then one that turns the order of
-#   the rows around.
+# - Give rank 1 other data (`task.x + world().rank`). What detects the difference, and when?
+# - Add an op of your own with `@scalar`, and use it in a layer. Does `spread` split it? Then try an op that reverses the
+#   order of the rows.

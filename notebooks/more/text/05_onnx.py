@@ -1,11 +1,10 @@
 # %% [markdown]
-# # 05 more · To where there is no `levels`
+# # 05 more · Export to ONNX
 #
-# **In this notebook the graph of a prediction becomes a file that other frameworks, browsers and telephones run.**
+# **In this notebook the graph of a prediction becomes a file that other frameworks, browsers and telephones can run.**
 #
-# It needs notebook 05, and of notebook 03 that a call can be traced. It takes `levels_more/saving/onnx.py` apart. Nothing is
-# exported. (The cell
-# after the next one is folded. It imports what is used below.)
+# You need notebook 05 for this, and from notebook 03 that a call can be traced. The code is that of
+# `levels_more/saving/onnx.py`. Nothing is exported to `levels`.
 #
 # It uses ONNX and safetensors, which `python3 -m course setup` adds.
 
@@ -16,6 +15,7 @@ build.watch("more/05_onnx", "onnx", "safetensors")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 import sys
 import tempfile
 from pathlib import Path
@@ -44,7 +44,7 @@ from levels_more.saving.onnx import (
     traced,
 )
 
-place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
+place = tempfile.TemporaryDirectory()  # deleted when this kernel ends
 folder = Path(place.name)
 data = tasks.rings()
 model = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
@@ -52,56 +52,58 @@ model.compile(Adam(0.02), "binary_crossentropy")
 model.fit(data.x, data.y, batch_size=100, epochs=5, seed=1, verbose=0)
 
 # %% [markdown]
-# ## To where there is no `levels` (22 min)
+# ## From our graph to ONNX (22 min)
 #
-# The folder of `model.save` needs our layers. TensorFlow's SavedModel goes further: it holds the traced graph, and runs where the
-# Python classes are missing. But it needs TensorFlow. There is an open standard for such graphs,
-# [ONNX](https://onnx.ai): ops with [agreed meanings](https://onnx.ai/onnx/operators/), which other frameworks, browsers
-# and telephones run. We have the graph already. Level 3 traces the model's call, and what is left of the layers is ops.
-# So we need a table, from our ops to theirs:
+# The folder of `model.save` can be read only by a program that has our layers. TensorFlow's SavedModel goes further: it
+# holds the traced graph, and runs without the Python classes. But it needs TensorFlow. There is an open standard for
+# such graphs, [ONNX](https://onnx.ai). Its ops have [agreed meanings](https://onnx.ai/onnx/operators/), and other
+# frameworks, browsers and telephones can run them. We have the graph already: level 3 traces the call of the model, and
+# the layers turn into ops. So we need a table from our ops to those of ONNX:
 
 # %%
 for ours, theirs in list(ONNX.items())[:9]:
     print(f"{ours:12} {theirs}")
 
 # %% [markdown]
-# An op that has attributes needs more than another name. Its row in the table is a function: from inputs and attributes
-# to a triple, ONNX's op, its inputs, its attributes. An input may be another such triple, or numbers. Those rows stand
-# at the end, under *More rows for ONNX*; for our net the names will do.
+# An op with attributes needs more than another name. Its row in the table is a function. From the op's inputs and
+# attributes it makes a triple: ONNX's op, its inputs and its attributes. An input may be another such triple, or
+# numbers. Those rows are at the end, under *More rows for ONNX*; for our net the names are enough.
 #
-# ONNX leaves open how many rows a batch has. A trace does not. So we trace twice, with two rows and with three: what is
-# the same in both graphs holds for any number. Where a `reshape` differs, ONNX works out the size itself (-1). If
-# anything else differs, the model computes with the number of rows, and we say so.
+# In ONNX the number of rows in a batch may be left open. A trace has a fixed number of rows. So we trace twice, with
+# two rows and with three: whatever is the same in both graphs holds for any number of rows. If a `reshape` differs,
+# ONNX computes the size itself (-1). If anything else differs, the model computes with the number of rows, and we raise
+# an error.
 
 # %%
 page.source(traced)
 
 # %% [markdown]
-# `attributes_of` lays a node beside its twin, the same node in the graph for a row more. The table `ATTRIBUTES` says which
-# ops are compared in a way of their own: a constant by its numbers, and a `reshape`, which may differ in one size.
+# `attributes_of` compares a node with its twin, the same node in the graph with one more row. The table `ATTRIBUTES`
+# lists the ops that are compared in a special way. A constant is compared by its numbers, and a `reshape` may differ in
+# one size.
 
 # %%
 page.source(both, attributes_of)
 
 # %% [markdown]
-# The rest is spelling. Variables and constants become what ONNX calls initializers, and each op becomes a node.
+# The rest is translation. Variables and constants become what ONNX calls initializers, and each op becomes a node.
 
 # %%
 page.source(OnnxWriter)
 
 # %% [markdown]
-# Now node by node. Names go three ways: a variable keeps its own, an op takes the next free one, and what the model gives is told
-# by place. Each of our nodes gets a name there; the inputs are called x0, x1, … and the outputs y0, y1, …
+# Now we translate node by node, and each node gets a name. A variable keeps its own name, and an op gets the next free
+# one. The inputs are called x0, x1, … and the outputs y0, y1, …, in order.
 
 # %%
 page.source(onnx_graph, info)
 
 # %% tags=["hide-input"]
 checks.predict(
-    "Three layers: Dense(4, relu), Dense(8, relu), Dense(1, sigmoid). How many nodes does their ONNX graph have?",
+    "Our net has three layers: Dense(4, relu), Dense(8, relu), Dense(1, sigmoid). How many nodes does its ONNX graph have?",
     9,
-    because="Three for each layer: a product, a sum, an activation. The layers themselves are gone: they were Python "
-    "code, and the trace ran it.",
+    because="Each layer gives three nodes: a product, a sum and an activation. The layers themselves are not in the graph. They "
+    "were Python code, which ran while the model was traced.",
 )
 
 # %%
@@ -110,15 +112,14 @@ for node in graph.node:
     print(f"{node.output[0]:>3} = {node.op_type}({', '.join(node.input)})")
 
 # %% [markdown]
-# The weights kept their names. It remains to say which edition of the ops we mean, the **opset**. Then ONNX checks
-# types and shapes. (`export`, which we call next, writes what this gives into a file.)
+# The weights kept their names. Now we have to say which version of the ops we use, the **opset**. Then ONNX checks
+# types and shapes. (`export`, which we call next, writes the result of this function into a file.)
 
 # %%
 page.source(onnx_model)
 
 # %% [markdown]
-# And now a Python process in which `levels` is never imported. It runs the file with the evaluator that comes with
-# ONNX:
+# Now we start a Python process that never imports `levels`. It runs the file with the evaluator that comes with ONNX:
 
 # %%
 import subprocess
@@ -138,8 +139,8 @@ print(subprocess.check_output([sys.executable, "-I", "-c", program], cwd=folder,
 print("here:   ", *model.predict(np.array([[3.0, 4.0], [0.0, -8.0], [6.0, 5.0]])).ravel().round(3))
 
 # %% [markdown]
-# The course's tests do the same with another program, `onnxruntime`, for every layer of level 4. An op that has no row
-# in the table stays at home:
+# The course's tests do the same with another program, `onnxruntime`, for every layer of level 4. A model with an op
+# that has no row in the table cannot be exported:
 
 # %%
 from levels_more.low_level import apply
@@ -158,20 +159,20 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# **A good place to stop.** Your net runs in a process that has never heard of `levels`.
+# **A good place to stop.** Your net runs in a process that does not know `levels`.
 
 # %% [markdown]
 # ## More rows for ONNX (4 min)
 #
-# What each op takes is written in [ONNX's list](https://onnx.ai/onnx/operators/). Most of our attributes are theirs,
-# under another name. A reduction names its axes, and None stands for all of them. (In opset 17 the sum is the only one
-# that takes its axes as an input.) The cell with the rows is folded: it is a list to look things up in.
+# [ONNX's list of ops](https://onnx.ai/onnx/operators/) says what each op takes. Most of our attributes exist there
+# under another name. A reduction, for example, names its axes, and None stands for all of them. (In opset 17, only the
+# sum takes its axes as an input.) The following three functions are a reference; you may skip them.
 
 # %%
 page.source(reduction_row, sum_row, arg_row)
 
 # %% [markdown]
-# A slice is told by starts, stops and steps. Where it goes as far as it can, ONNX wants a number all the same.
+# A slice has starts, stops and steps. Where ours has no stop, ONNX still needs a number.
 
 # %%
 page.source(slice_row)
@@ -184,11 +185,11 @@ for node in onnx_graph(Model(x, Flatten()(x))).node:
     print(node.op_type, *node.input)
 
 # %% [markdown]
-# ## Take it home (4 min)
+# ## A page for the browser (4 min)
 #
-# The model of the rings has 61 numbers, and you know what happens to them. So they can go where there is no Python. Every
-# browser speaks JavaScript, and this is all that it must know of our net. (The other functions of the page
-# draw. We cut this one out of its text to show it.)
+# The model of the rings has 61 numbers, and you know how it computes with them. So it can also run without Python.
+# Every browser runs JavaScript, and the function below is all of our net that it needs. (The other functions of the
+# page draw. We take this one out of the page's text to show it.)
 
 # %%
 from levels_more.saving.webpage import TEMPLATE, export_page
@@ -198,25 +199,28 @@ print("function " + forward.rsplit("}", 1)[0] + "}")
 
 # %% tags=["hide-input"]
 checks.predict(
-    "`levels` and the browser compute the values of all units for the same point. Which of them may differ?",
+    "`levels` and the browser compute the outputs of all units for the same point. Which outputs may differ?",
     choices=["none", "only the last one, the probability", "all, in their last digits"],
     answer="only the last one, the probability",
-    because="JavaScript's numbers are float64, so sums of products in the same order round to the same bits. Only exp is left "
-    "to each browser, and the sigmoid that needs it stands at the very end.",
+    because="JavaScript's numbers are float64, so sums of products in the same order round to the same bits. Only the rounding of exp "
+    "is left to each browser, and only the sigmoid at the very end needs exp.",
 )
 
 # %% [markdown]
 # ([ECMAScript](https://tc39.es/ecma262/#sec-math.exp), the standard of JavaScript, calls the result of `Math.exp`
-# "implementation-approximated". A test holds all hidden values to be equal, and the probability to a millionth.)
+# "implementation-approximated". A test checks that all hidden values are equal, and that the probability agrees to a
+# millionth.)
 
 # %%
 reach = {"x1": (-11, 11), "x2": (-11, 11)}
 export_page(load_model("rings"), "rings.html", inputs=reach, outputs=["inner ring", "outer ring"])
-print(f"{Path('rings.html').stat().st_size / 1000:.0f} kB, net, page and all")
+print(f"{Path('rings.html').stat().st_size / 1000:.0f} kB for the whole page, with the net")
 
 # %% [markdown]
-# Now **open the page**. In Lab's file browser, right-click `rings.html` and take *Open in New Browser Tab*; outside of Lab, a
-# double click does. Drag the point over the edge, by mouse or by the arrow keys: hidden units wake and fall silent, and each
-# corner of the blue region is a place where one of them does. The page needs no network. Send it to somebody.
+# Now **open the page**. In Lab's file browser, right-click `rings.html` and choose *Open in New Browser Tab*; outside
+# of Lab, a double click opens it. Move the point across the plane with the mouse or the arrow keys: hidden units switch
+# on and off. Each corner of the blue region is a place where one of them switches. The page needs no network. Send it
+# to a friend.
 #
-# It takes models of your own, too. *more/05_at_work* makes a page with sliders, and one on which you draw a digit.
+# `export_page` also takes your own models. *more/05_at_work* makes a page with sliders, and one on which you draw a
+# digit.

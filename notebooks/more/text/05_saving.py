@@ -1,10 +1,10 @@
 # %% [markdown]
-# # 05 more · A model that leaves the house
+# # 05 more · Saving a model
 #
-# **In this notebook a model becomes a file: data without any code, whole whenever somebody looks.**
+# **In this notebook a model becomes a file that holds data and no code, and that is never half-written.**
 #
-# It needs notebook 05 (`Sequential`, `fit`) and takes `levels_more/saving/model.py` apart. Nothing is exported. (The cell
-# after the next one is folded. It imports what is used below.)
+# You need notebook 05 (`Sequential`, `fit`) for this. The code is that of `levels_more/saving/model.py`. Nothing is
+# exported.
 #
 # It uses safetensors, which `python3 -m course setup` adds.
 
@@ -15,6 +15,7 @@ build.watch("more/05_saving", "safetensors")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 import json
 import re
 from pathlib import Path
@@ -36,7 +37,6 @@ from levels_more.saving.model import (
     blamed,
     checksum,
     load_model,
-    nothing_drawn,
     numbers_of,
     put,
     save,
@@ -47,17 +47,17 @@ net = Sequential([Dense(4, "relu"), Dense(8, "relu"), Dense(1, "sigmoid")])
 net.build((None, 2), "float64")
 
 # %% [markdown]
-# ## A model that leaves the house (3 min)
+# ## What belongs in the file (3 min)
 #
-# A trained model is worth keeping, and worth giving away. What must be in the file, so that others can run it? Python
-# has an answer for any object, `pickle`. Suppose somebody sends us one:
+# A trained model is worth keeping, and worth sharing. What must its file contain, so that others can run the model?
+# Python's own answer, for any object, is `pickle`. Suppose that somebody sends us a pickle:
 
 # %%
 import pickle
 
 
 class Gift:
-    def __reduce__(self):  # here an object tells pickle how to make it again
+    def __reduce__(self):  # pickle asks an object here how to make it again
         return print, ("hello from inside the file",)
 
 
@@ -66,34 +66,35 @@ del Gift
 
 # %% tags=["hide-input"]
 checks.predict(
-    "We read it with `pickle.loads(present)`, on a computer that has no class `Gift`. What happens?",
+    "We read it with `pickle.loads(present)`, on a computer where no class `Gift` is defined. What happens?",
     "a line is printed",
-    choices=["an error: there is no `Gift`", "a `Gift` is made all the same", "a line is printed"],
-    because="A pickle is a small program: call this function with these arguments. This `Gift` chose `print`. It could have "
-    "chosen the function that deletes your files.",
+    choices=["an error: there is no `Gift`", "a `Gift` is made anyway", "a line is printed"],
+    because="A pickle is a small program. It says which functions to call, with which arguments. Our `Gift` asked for `print`. It "
+    "could have asked for a function that deletes your files.",
 )
 
 # %%
 pickle.loads(present)
 
 # %% [markdown]
-# The [documentation of pickle](https://docs.python.org/3/library/pickle.html) warns of just this, near its top: only
-# unpickle data that you trust. So our file holds **data and no code**: what the layers are called, what they were made
-# with, and their numbers. Whoever reads it brings the code along.
+# The [documentation of pickle](https://docs.python.org/3/library/pickle.html) warns of exactly this, near its top: only
+# unpickle data that you trust. So our file holds **data and no code**: the class of each layer, the arguments it was
+# made with, and its numbers. The code of the layers comes from the program that reads the file.
 #
 # ## The architecture, as data (8 min)
 #
-# Since level 4 each part remembers how it was made, in `part.again`. So a part can be written as the name of its class
-# and its arguments, and these are numbers, texts, lists, or parts again. JSON, which everybody can read, has a place
-# for all of that.
+# Since level 4 each part stores, in `part.again`, how it was made. So a part can be written as the name of its class
+# and its arguments. The arguments are numbers, texts, lists, or other parts. JSON has a form for all of these, and
+# every language can read it.
 
 # %%
 page.source(written)
 
 # %% [markdown]
-# Functions are written by their names, in the tables of level 4 or in their own `def`. A layer that stands in a model
-# twice must come back as one layer, so the second time we write which one it **is**. And a class goes by its name,
-# which must mean one thing: a `Dense` of our own would come back as level 4's.
+# A function is written as its name, either in the tables of level 4 or in its own `def`. A layer that occurs in a model
+# twice must come back as one layer. So the second time we write only its number, under the key `is`. A class is written
+# by its name, so a name must mean one class: `save` refuses a `Dense` of your own, because it would come back as the
+# one of level 4.
 
 # %%
 page.source(written_part)
@@ -105,15 +106,16 @@ text = json.dumps(written(Model(start, middle(middle(start))), {}))
 print(text.replace('{"class": "Call"', '\n  {"class": "Call"'))
 
 # %% [markdown]
-# One input, number 1, and one layer, which is called on what it gave: `middle(middle(start))`. A functional model needs
-# nothing more: a `Call` is a part like any other, made with a layer and what that was called on.
+# The model has one input, with id 1, and one layer, with id 3. The layer is called on the input and then on its own
+# output: `middle(middle(start))`. Nothing else is needed for a functional model. A `Call` is a part like any other; its
+# arguments are a layer and what the layer was called on.
 #
-# ## And back (6 min)
+# ## Reading it back (6 min)
 #
-# `json.loads` builds lists and dicts from the inside out. It hands each dict to a function of ours, the **object
-# hook**, and puts in its place what that returns. So when a part is read, its arguments are there already. A name in
-# the file can only mean what stands in our table, or what the reader of the file hands over in `custom_objects`: layers
-# and functions of their own.
+# `json.loads` builds lists and dicts from the inside out. It passes each dict to a function of ours, the **object
+# hook**, and replaces the dict by what that function returns. So when a part is made, its arguments exist already. A
+# name in the file can refer only to an entry of our table, or to a class or function of your own that you pass in
+# `custom_objects`.
 
 # %%
 page.source(reader)
@@ -127,14 +129,15 @@ except NameError as error:
     print(error)
 
 # %% [markdown]
-# Two calls of one layer, as it was; and a class that stands in no table is not looked for anywhere else. (The three names
-# `class`, `def` and `is` are words of Python's own, so no argument can be called like that.)
+# The loaded model has two calls of one layer, like the original. A class that is in no table is not searched for
+# anywhere else. (The keys `class`, `def` and `is` are reserved words of Python, so no argument can have one of these
+# names.)
 #
 # ## The numbers (4 min)
 #
-# For the weights there is an open format, [safetensors](https://huggingface.co/docs/safetensors): a length, a header in
-# JSON with the name, dtype and shape of each array, then the bytes. No code either. Level 3's `named` gives each
-# variable a name.
+# For the weights there is an open format, [safetensors](https://huggingface.co/docs/safetensors). Its file holds a
+# length, a header in JSON with the name, dtype and shape of each array, and then the bytes. It contains no code either.
+# Level 3's `named` gives each variable a name.
 
 # %%
 page.source(numbers_of)
@@ -147,11 +150,11 @@ print(f"{len(blob)} bytes: 8 for the length, {length} for the header, {len(blob)
 print(header["layers.1.kernel"])
 
 # %% [markdown]
-# (The format knows only C-contiguous arrays. Version 0.8.0 of the library stores any other wrongly, without a word: hence
-# `order="C"`.)
+# (The format stores only C-contiguous arrays. Version 0.8.0 of the library stores others wrongly, without an error, so
+# we pass `order="C"`.)
 #
-# A worn disk may change one bit of a number. No program falls over that; it just gives wrong answers. So we store a
-# **checksum** with the numbers, and compute it again when we read them.
+# A faulty disk may change one bit of a number. No program crashes because of that; the model just gives wrong answers.
+# So we store a **checksum** with the numbers, and compute it again when we read them.
 
 # %%
 page.source(checksum)
@@ -163,26 +166,28 @@ for value in (1.0, np.nextafter(1.0, 2.0)):  # they differ in the last of 64 bit
 # %% [markdown]
 # ## Written aside, then put in place (13 min)
 #
-# The disk may be full, the program may be stopped, another may be reading. Whoever looks should find a whole model, the old one or
-# the new one. Every system can give a file the name of another in one step. So a model is **one file**, written beside the old one:
+# While a model is being saved, the disk may run full, the program may be stopped, or another program may read the file.
+# Even then the file must hold a complete model, the old one or the new one. Every operating system can rename a file
+# onto another in one step. So a model is **one file**. It is first written under another name, next to the old one, and
+# then renamed:
 
 # %%
 page.source(write_aside)
 
 # %% [markdown]
-# Whoever is killed cannot tidy up, so the next one who saves does. And nothing but a model is
-# replaced: who types `save("Documents")` keeps the documents. This is `put`:
+# A program that is killed cannot remove its unfinished file, so the next save removes it. And only a model may be
+# replaced: if you type `save("Documents")` by mistake, your documents stay. The function `put` takes care of that:
 
 # %%
 page.source(put)
 
 # %% [markdown]
-# A folder with a letter in it is no model, so it stays:
+# A folder with a letter in it is not a model, so it is kept:
 
 # %%
 import tempfile
 
-place = tempfile.TemporaryDirectory()  # it goes when this kernel ends
+place = tempfile.TemporaryDirectory()  # deleted when this kernel ends
 folder = Path(place.name)
 (folder / "Documents").mkdir()
 (folder / "Documents" / "letter.txt").write_text("Dear reader")
@@ -192,16 +197,16 @@ except FileExistsError as error:
     print(str(error).replace(folder.resolve().as_posix(), "…"))
 
 # %% [markdown]
-# **A good place to stop.** A model is one file, and a save that is stopped loses nothing.
+# **A good place to stop.** A model is one file, and an interrupted save loses nothing.
 
 # %% [markdown]
-# A compiled model also keeps what was given to `compile`, and what the optimizer remembers of each variable.
+# For a compiled model, `save` also stores the arguments of `compile`, and what the optimizer keeps for each variable.
 
 # %%
 page.source(save)
 
 # %% [markdown]
-# A net for the rings, with Adam and a rate that halves every 200 steps, after five epochs:
+# Here is a net for the rings after five epochs, with Adam and a rate that halves every 200 steps:
 
 # %%
 from levels_more.mid_level import ExponentialDecay
@@ -215,38 +220,41 @@ print({file.name: file.stat().st_size for file in (folder / "net").iterdir()}, "
 print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 
 # %% [markdown]
-# ## Taken from a stranger (14 min)
+# ## A file from a stranger (12 min)
 #
-# (You may skip the code of this part. It ends with `load_model(path)`, which makes the model again from its folder, and runs no
-# code that it finds there.)
+# (You may skip the code of this part. It ends with `load_model(path)`, which makes the model again from its folder, and
+# runs no code from that folder.)
 #
-# Whatever is wrong with a file, we want one sentence: which file, what was found, what to do. And a file must not ask
-# for more than it brings. A trillion units are quickly written. So while a model is read, no variable may hold more
-# numbers than all that is stored has bytes. (And starting weights are not drawn: they would be thrown away at
-# once.)
+# If anything is wrong with a file, we want one sentence that says which file it is, what was found and what to do.
+# `blamed` makes it. Also, a file must not make us allocate more memory than its own size justifies: a layer of a
+# trillion units takes only a few characters. So while a model is loaded, no variable may hold more numbers than the
+# file stores bytes. (And no starting weights are drawn, because the stored ones replace them. `nothing_drawn` does
+# both.)
 
 # %%
-page.source(blamed, nothing_drawn)
+page.source(blamed)
 
 # %% [markdown]
-# `stored` reads what `put` wrote, in one go, so what it gives is of one save, and compares the checksum:
+# `stored` reads the one file that `put` wrote, so all of its data is from the same save. It also compares the checksum:
 
 # %%
 page.source(stored)
 
 # %% [markdown]
-# The model is made, given its numbers, and handed out when everything fits. A name without a folder may be that of a model which
-# came with the course.
+# `load_model` makes the model, gives it its numbers, and returns it only when everything fits. A name that is not a
+# folder may be that of a model that comes with the course.
 
 # %%
 page.source(load_model)
 
 # %% [markdown]
-# Its `fill` is strict: the names in the file and the names of the variables must be the same, none missing and none left over.
+# The `fill` at its end is strict: the names in the file must be exactly the names of the variables, with none missing
+# and none left over.
 #
 # ## The same model again (4 min)
 #
-# The model comes back from its folder. Does it predict the same, and, trained on, does it learn the same?
+# We load the model from its folder. Does it make the same predictions? And if we train it further, does it have the
+# same losses?
 
 # %%
 again = load_model(folder / "net")
@@ -255,8 +263,9 @@ losses = [m.fit(data.x, data.y, batch_size=100, epochs=5, seed=2, verbose=0).los
 print("the same training:   ", (losses[0] == losses[1]).all())
 
 # %% [markdown]
-# To the last bit: Adam's memory came along, and the step count, which says how far the rate has come down. Now a bit of the file
-# changes. And then a stranger writes another text, with a checksum that is right:
+# Both are equal to the last bit. The moments of Adam were in the file, and so was the step count, on which the rate
+# depends. Next we change one bit of the file. Then we write four wrong descriptions of the model, each with a correct
+# checksum:
 
 
 # %%
@@ -280,11 +289,11 @@ for old, new in (("Dense", "Dence"), ("8", "1000000000000"), ('"relu"', '"rule"'
 # %% [markdown]
 # ## Two models that are already trained (2 min)
 #
-# Now we are those who receive. Two models came with the course. One takes a point, and gives the probability that it is
-# in the outer ring. The other takes a penguin as it is measured, bill length, bill depth and flipper length in
-# millimetres, mass in grams, and gives the probability that it is male. We train on standardised measures. Whoever gets
-# our model does not know the means and deviations, so these must be in it too: here they went into the weights of the
-# first layer.
+# Two trained models come with the course. One takes a point and returns the probability that it is in the outer ring.
+# The other takes a penguin's bill length, bill depth and flipper length in millimetres and its mass in grams, and
+# returns the probability that it is male. This model was trained on standardised measures. But a user of it does not
+# know our means and deviations, so they must be in the model. Here they were merged into the weights of the first
+# layer.
 
 # %%
 penguin = np.array([[39.1, 18.7, 181.0, 3750.0], [39.5, 17.4, 186.0, 3800.0]])  # the table says: male, female

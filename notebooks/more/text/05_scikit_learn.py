@@ -1,10 +1,10 @@
 # %% [markdown]
-# # 05 more · In the company of scikit-learn
+# # 05 more · Estimators for scikit-learn
 #
-# **In this notebook a class of ours keeps fifty rules, and all of scikit-learn is ours.**
+# **In this notebook a class of ours follows the rules of scikit-learn, and then works with all of its tools.**
 #
-# It needs notebook 05 (`Sequential`, `fit`) and takes `levels_more/high_level/sklearn.py` apart. Nothing is exported. (The cell
-# after the next one is folded. It imports what is used below.)
+# You need notebook 05 (`Sequential`, `fit`) for this. The code is that of `levels_more/high_level/sklearn.py`. Nothing
+# is exported.
 #
 # It uses scikit-learn, which `python3 -m course setup` adds.
 
@@ -15,6 +15,7 @@ build.watch("more/05_scikit_learn", "sklearn")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 import numpy as np
 
 from course import tasks
@@ -25,46 +26,50 @@ from levels_more.high_level.sklearn import DNNClassifier, DNNRegressor, Estimato
 task = tasks.linear()
 
 # %% [markdown]
-# ## In the company of scikit-learn (27 min)
+# ## Three estimators (28 min)
 #
-# scikit-learn is the other great library of the field: its pipelines, searches and scores work with every
+# scikit-learn is the other great library of the field. Its pipelines, searches and scores work with every
 # **estimator**, a class with `fit`, `predict` and a few rules. The rules are written down as tests. If a class of ours
-# keeps them, all of scikit-learn is ours, and we write none of it.
+# passes them, we can use all of these tools and need not write any of them.
 #
-# An estimator's constructor stores its arguments and does no more; `fit` makes the model. By a convention of scikit-learn, what
-# `fit` has found ends in an underscore. Here is what our three estimators share. `net` makes a model. `train` fits it, and
-# stops when nothing comes of it any more: that is notebook `05_callbacks`' `EarlyStopping`. The two methods with underscores
-# serve copies and pickles, which cannot hold a compiled program: they keep the weights and make the net anew.
+# The constructor of an estimator only stores its arguments; `fit` makes the model. By a convention of scikit-learn, the
+# names of what `fit` has found end in an underscore. The following class holds what our three estimators share. `net`
+# makes a model. `train` fits it, and stops when it no longer improves, with the `EarlyStopping` of `05_callbacks`. The
+# two methods with underscores are for copies and pickles. These cannot contain a compiled program, so they keep the
+# weights and make the net anew.
 
 # %%
 page.source(Estimator)
 
 # %% [markdown]
-# The classifier says which of two or more classes. Its model gives logits, and these are what scikit-learn calls the
-# decision function: the largest is the class. For two classes one logit is enough. Above zero it is the second class.
+# The classifier chooses one of two or more classes. Its model returns logits, which scikit-learn calls the decision
+# function: the class with the largest logit is the answer. For two classes one logit is enough: if it is above zero,
+# the answer is the second class.
 
 # %%
 page.source(DNNClassifier)
 
 # %% [markdown]
-# The regressor gives a number. What if that is a mass in grams, about 4,200? A step of Adam is about as long as the learning
-# rate, 0.01, whatever the gradient. So a bias would take 420,000 steps to the mean. The regressor therefore
-# learns y in units of its own deviation from its mean, and puts both into its last layer afterwards.
+# The regressor predicts a number. But suppose that this is a mass in grams, about 4,200. A step of Adam is about as
+# long as the learning rate, 0.01, whatever the gradient. So a bias would need 420,000 steps to reach the mean. The
+# regressor therefore learns to predict y minus its mean, divided by its standard deviation. Afterwards it puts both
+# numbers into its last layer.
 
 # %%
 page.source(DNNRegressor)
 
 # %% [markdown]
-# Without hidden layers this is a linear regression. Its weights get the names that scikit-learn gives them. Here we know the
-# best there is, and say so where we miss it.
+# Without hidden layers, the regressor is a linear regression. Its weights get the names that scikit-learn uses. For
+# this task the best solution is known, so the class warns you if it misses it.
 
 # %%
 page.source(LinearRegressor)
 
 # %% [markdown]
-# Do they keep the rules? scikit-learn has some fifty tests for an estimator: that it repeats itself, refuses NaN,
-# clones, survives a pickle, takes lists and tables and names as classes. We ask all of them. (Many are small tables of
-# noise, of which ours rightly warn that they found no end: we silence that.)
+# Do the three classes follow the rules? scikit-learn has about fifty tests for an estimator. They check, for example,
+# that it gives the same result twice, refuses NaN, can be cloned and pickled, and accepts lists, tables and class
+# names. We run all of them. (Many of them train on small tables of noise. Our classes rightly warn there that training
+# did not converge, and we silence these warnings.)
 
 # %%
 import warnings
@@ -79,12 +84,12 @@ for kind in (LinearRegressor, DNNClassifier, DNNRegressor):
     print(f"{kind.__name__}: more than 50 checks: {len(checked) > 50}, failed: {checked.count('failed')}")
 
 # %% [markdown]
-# **A good place to stop.** Three estimators keep all the rules; what they are worth, their scores will say.
+# **A good place to stop.** Three estimators follow all the rules. Next you see how good their answers are.
 #
-# ## Beside theirs (10 min)
+# ## Compared with scikit-learn's own (10 min)
 #
-# So now ours stand beside theirs. scikit-learn's `LinearRegression` solves the equations; ours goes downhill, and
-# arrives at the same place. R² is the share of the variance of y that the prediction explains; 1 would be all.
+# Now we compare ours with scikit-learn's. Its `LinearRegression` solves the equations; ours uses gradient descent, and
+# arrives at the same place. R² is the share of the variance of y that the prediction explains; 1 is the maximum.
 
 # %%
 from sklearn.linear_model import LinearRegression
@@ -95,8 +100,8 @@ for estimator in (LinearRegression(), LinearRegressor(random_state=1)):
     print(f"{type(fitted).__name__:17} {fitted.coef_.round(2)}  R² on the test rows {r2:.3f}")
 
 # %% [markdown]
-# scikit-learn has nets of its own, too. Handwritten digits, 8 by 8 points each, are ten classes. Both nets have 100
-# relus, the same learning rate and batches; a tenth of the rows is set aside to tell when to stop.
+# scikit-learn has its own nets, too. We compare on handwritten digits of 8 by 8 pixels, in ten classes. Both nets have
+# 100 relus, the same learning rate and the same batch size. Both set a tenth of the rows aside to decide when to stop.
 
 # %%
 from sklearn.datasets import load_digits
@@ -112,8 +117,8 @@ for net in (theirs, ours):
     print(f"{type(net).__name__:13} {net.score(test, test_truth):.2f} right")
 
 # %% [markdown]
-# And the penguins, in millimetres and grams this time, as they were measured. Five times the classifier learns from
-# four fifths of them, and is asked about the rest.
+# Next come the penguins, this time as they were measured, in millimetres and grams. In each of five runs, the
+# classifier learns from four fifths of them and predicts the rest.
 
 # %%
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
@@ -125,24 +130,24 @@ print(measures[0], sexes[0])
 
 # %% tags=["hide-input"]
 checks.predict(
-    "A net with hidden layers of 4 and 8 relus gets these raw measures. Which share of the penguins does it get right?",
+    "A net with hidden layers of 4 and 8 relus gets these raw measures. For what share of the penguins is its answer right?",
     "0.5",
     choices=["0.5", "0.7", "0.9"],
-    because="""As many as a coin. Thousands of grams drown out the millimetres: they alone decide the sign of what goes into a
-    first relu, so it is positive for all penguins or for none. After a few large steps three of the four are negative. A relu
-    that gives 0 passes no gradient on: these three stay **dead**, and with what is left the net says the same of every
-    penguin.""",
+    because="""It does no better than a coin toss. Thousands of grams hide the millimetres: the mass alone decides the sign of the
+    input of each relu in the first layer, so that input is positive for all penguins or for none. After a few large steps, it
+    is negative for three of the four relus. A relu that gives 0 passes no gradient on, so these three stay **dead**. With what
+    is left, the net gives the same answer for every penguin.""",
 )
 
 # %%
 coin = DNNClassifier(random_state=1)
 print(f"share of right answers: {cross_val_score(coin, measures, sexes, cv=folds).mean():.1f}")
-print("fitted to all penguins, it says:", *np.unique(coin.fit(measures, sexes).predict(measures)))
+print("fitted to all penguins, it answers:", *np.unique(coin.fit(measures, sexes).predict(measures)))
 
 # %% [markdown]
-# The cure is to standardise first. In scikit-learn a standardiser and a classifier make a **pipeline**, which is one
-# estimator again. In each fold it takes the means from the rows it learns from, and from no others. And which net? A
-# **grid search** tries them all, with the standardiser and with nothing in its place.
+# The cure is to standardise first. In scikit-learn, a standardiser and a classifier make a **pipeline**, which is an
+# estimator, too. In each run it takes the means only from the rows that it learns from. Which net is best? A **grid
+# search** tries them all, each with and without the standardiser.
 
 # %%
 from sklearn.pipeline import make_pipeline
@@ -156,6 +161,6 @@ for tried, score in zip(search.cv_results_["params"], search.cv_results_["mean_t
     print(f"{'raw' if scaler == 'passthrough' else 'standardised':13} {str(units):8} {score:.1f} right")
 
 # %% [markdown]
-# Standardised, about nine of ten are right, whatever the net; even with no hidden layer at all, where the classifier is a
-# logistic regression. The few points between the nets are about as much as the folds differ
-# among themselves. A search is a good way to find out, because it also tries what we would have been too proud to try.
+# With standardised inputs about nine of ten answers are right for every net, even for the one without hidden layers,
+# which is a logistic regression. The nets differ by a few points, about as much as the runs differ among themselves.
+# That is a good reason for a grid search: it also tries the simple models that we might not have tried.

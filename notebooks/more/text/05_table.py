@@ -1,11 +1,10 @@
 # %% [markdown]
 # # 05 more · One table, from the file to an answer
 #
-# **In this notebook a file of numbers, words and gaps becomes a model that answers whoever asks.**
+# **In this notebook a file of numbers, words and gaps becomes a model that answers questions over HTTP.**
 #
-# It needs notebook 05 (`fit`, `evaluate`, `predict`) and `04_columns`. Nothing is exported, and nothing new is
-# built: what the other notebooks have made is put to work, from end to end. (The cell after the next one is
-# folded. It imports what is used below.)
+# You need notebook 05 (`fit`, `evaluate`, `predict`) and `04_columns` for this. Nothing is exported, and nothing new is
+# built. We use what the other notebooks have made, from start to finish.
 #
 # It uses pandas, safetensors and scikit-learn, which `python3 -m course setup` adds.
 
@@ -16,6 +15,7 @@ build.watch("more/05_table", "pandas", "safetensors", "sklearn")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 import json
 
 from course.practice import checks
@@ -38,8 +38,8 @@ path = DATA / "penguins.csv"
 # %% [markdown]
 # ## The table, and the question (4 min)
 #
-# Most tables are read with [pandas](https://pandas.pydata.org). What it gives is a `DataFrame`: columns with
-# names, each of one kind. Here are the first four of 344 penguins.
+# Most tables are read with [pandas](https://pandas.pydata.org). It returns a `DataFrame`, a table of columns with
+# names, each with one dtype. Here are the first four of 344 penguins.
 
 # %%
 import pandas as pd
@@ -48,15 +48,15 @@ table = pd.read_csv(path)
 print(table.head(4).to_string())
 
 # %% [markdown]
-# The fourth was seen, but not measured. How many gaps are there?
+# The fourth penguin was seen but not measured. How many gaps are there?
 
 # %%
 print({name: int(gaps) for name, gaps in table.isna().sum().items() if gaps})
 
 # %% [markdown]
-# The question: is this penguin a Chinstrap, the rarest of the three species here? One who measures the length of
-# the bill sees it nearly at once. Suppose that nobody does. We have the bill's depth, the flipper's length, the
-# mass; the sex, where it is known; and the island.
+# Our question is whether a penguin is a Chinstrap, the rarest of the three species here. Anyone who measures the length
+# of the bill can nearly answer that at once, so suppose that the length is not known. We have the depth of the bill,
+# the length of the flipper and the mass. We also have the island and, for most birds, the sex.
 
 # %%
 names = ["bill_depth_mm", "flipper_length_mm", "body_mass_g", "sex", "island"]
@@ -65,29 +65,29 @@ print(f"{y.sum()} of {len(y)} are Chinstraps")
 
 # %% tags=["hide-input"]
 checks.predict(
-    "A model has learned nothing, and says of each penguin that it is no Chinstrap. How often is it right?",
+    "A model has learned nothing. It says of each penguin that it is not a Chinstrap. How often is it right?",
     choices=["20 % of the time", "50 %", "80 %"],
     answer="80 %",
-    because="Four of five penguins are none. Where one answer is rare, the share of right answers says little: we shall "
-    "also ask how many of the Chinstraps a model finds, and how many of those that it names are some.",
+    because="Four of five penguins are not Chinstraps. Where one answer is rare, the share of right answers says little. So we "
+    "shall also ask how many of the Chinstraps a model finds, and how many of the birds that it calls Chinstraps are some.",
 )
 
 # %% [markdown]
-# A quarter of the rows is kept for the end, and another part tells when to stop. In each part, one of five is a
-# Chinstrap: that is what `stratify` is for.
+# A quarter of the rows is kept for the final test, and another part decides when training stops. `stratify` makes one
+# of five rows a Chinstrap in each part.
 
 # %%
 from sklearn.model_selection import train_test_split
 
 x, x_test, y, y_test = train_test_split(x, y, test_size=86, stratify=y, random_state=3)
 x, x_valid, y, y_valid = train_test_split(x, y, test_size=58, stratify=y, random_state=3)
-print(len(x), "to train on,", len(x_valid), "to stop by,", len(x_test), "for the end")
+print(len(x), "for training,", len(x_valid), "for stopping,", len(x_test), "for the final test")
 
 # %% [markdown]
 # ## The model (5 min)
 #
-# One feature column for each column of the table. A missing number becomes the mean of the rows to train on. A
-# missing word becomes zeros. Neither looks at a row that is kept for the end.
+# We make one feature column per column of the table. A missing number becomes the mean of the training rows. A missing
+# word becomes zeros. Neither uses a row that is kept for the final test.
 
 # %%
 columns = [numeric_column(name, default_value=x[name].mean()) for name in names[:3]]
@@ -102,15 +102,15 @@ for row in features(dict(x[:3])).numpy().tolist():
     print(row)
 
 # %% [markdown]
-# Thousands stand beside ones. We know from notebook 04 what becomes of that, and standardise; here by a layer.
-# `BatchNormalization` takes the mean of each batch from it, and divides by the deviation. What it has seen it
-# keeps, for the time when a single penguin comes. So the standardising is a part of the model: who gets the model
-# needs no table of means.
+# Some columns hold thousands, others ones. Notebook 04 showed how unscaled columns spoil training, so we standardise
+# them, this time with a layer. In training, `BatchNormalization` subtracts the mean of each batch and divides by its
+# standard deviation. It also stores moving averages of both, because later a single penguin may come alone. So the
+# standardising is a part of the model, and whoever gets the model needs no table of means.
 
 
 # %%
 def new_model():
-    """A net of columns, standardised, from the same start each time."""
+    """A net that standardises its columns. It has the same starting weights each time."""
     RANDOM.seed(1)
     features = DenseFeatures(columns, dtype="float64")
     model = Sequential([features, BatchNormalization(momentum=0.9), Dense(8, "relu"), Dense(1, "sigmoid")])
@@ -119,13 +119,13 @@ def new_model():
 
 
 # %% [markdown]
-# `fit` takes a dict of columns; `dict(x)` makes one of a DataFrame. It stops when the loss of the rows to stop by
-# has not fallen for 20 epochs, and gives the best weights back.
+# `fit` takes a dict of columns; `dict(x)` makes one from a DataFrame. Training stops when the loss of the stopping rows
+# has not fallen for 20 epochs. Then the best weights are restored.
 
 
 # %%
 def trained(**options):
-    """A new model, fitted to the rows to train on, and its History."""
+    """A new model, fitted to the training rows, and its History."""
     model, stop = new_model(), EarlyStopping(patience=20, restore_best_weights=True)
     return model, model.fit(
         dict(x), y, epochs=300, validation_data=(dict(x_valid), y_valid), callbacks=[stop], seed=1, verbose=0, **options
@@ -138,8 +138,8 @@ print(f"stopped after {len(history.history['loss'])} epochs, at a loss of {min(h
 # %% [markdown]
 # ## What a mistake costs (4 min)
 #
-# How good is it on penguins that it has not seen? **Recall** is the share of the Chinstraps that it finds,
-# **precision** the share of those that it names that are some.
+# How good is the model on penguins that it has not seen? **Recall** is the share of all Chinstraps that it finds.
+# **Precision** is the share of real Chinstraps among the birds that it calls Chinstraps.
 
 
 # %%
@@ -151,17 +151,17 @@ def show(name, model):
 show("plain", plain)
 
 # %% [markdown]
-# Nine of ten are right, and every third Chinstrap is missed. To the loss, a Chinstrap is a row like any other,
-# and there are four times as many of the others. Whoever looks for Chinstraps would rather look at a few birds
-# too many. With `class_weight` we say so: a row of class 1 counts as four.
+# Nine of ten answers are right, but one of three Chinstraps is missed. In the loss a Chinstrap is a row like any other,
+# and there are four times as many rows of the other species. A person who looks for Chinstraps would rather check a few
+# birds too many. `class_weight` lets us say so: a row of class 1 counts as four rows.
 
 # %% tags=["hide-input"]
 checks.predict(
-    "The weighted model finds more of the Chinstraps. What becomes of the share of right answers?",
+    "The weighted model finds more of the Chinstraps. How does the share of right answers change?",
     choices=["it rises, too", "it stays the same", "it falls"],
     answer="it falls",
-    because="The plain model was trained for right answers, each as good as any other. This one is paid for something else: "
-    "it names a bird where the odds are above one to four, and is often wrong about those.",
+    because="In the plain model's loss, all mistakes cost the same. In this one, a missed Chinstrap costs four times as much as a false "
+    "alarm. So it calls a bird a Chinstrap even at odds of only one to four, and it is often wrong about such birds.",
 )
 
 # %%
@@ -170,13 +170,13 @@ show("plain", plain)
 show("weighted", weighted)
 
 # %% [markdown]
-# Sixteen of the seventeen Chinstraps are found; nearly every second bird that it names is none. Neither model is
-# the better one: only who pays for the mistakes can choose. (The loss of the rows to stop by has no weights, as
-# in Keras.)
+# The weighted model finds sixteen of the seventeen Chinstraps, but nearly half of the birds that it calls Chinstraps
+# are none. Neither model is the better one: that depends on what each kind of mistake costs you. (The loss of the
+# stopping rows has no weights, as in Keras.)
 #
-# ## Out of the house (9 min)
+# ## Saved, and asked over HTTP (9 min)
 #
-# `save` makes a folder of data: the numbers, and how the model is made, its columns and their words among it.
+# `save` makes a folder of data. It holds the numbers and a description of the model, with its columns and their words.
 
 # %%
 import tempfile
@@ -188,9 +188,9 @@ served = load_model(folder)
 print((served.predict(dict(x_test)) == weighted.predict(dict(x_test))).all())
 
 # %% [markdown]
-# The loaded model takes the same dicts, of lists this time. The second bird differs from the first in its island.
-# Of the third neither depth nor sex is known, and its island stands in no vocabulary: the model makes of it what
-# it can.
+# The loaded model takes the same kind of dict, this time with lists. The second bird differs from the first only in its
+# island. For the third bird, depth and sex are unknown and the island is in no vocabulary, but the model still gives an
+# answer.
 
 # %%
 birds = {
@@ -203,9 +203,9 @@ birds = {
 print(served.predict(birds)[:, 0].round(2))
 
 # %% [markdown]
-# What is left is a way in for others. In most houses that is HTTP: a question is a text in JSON, and so is the
-# answer. Python's own library has a server. Ours makes a dict of lists from a dict, and what the columns refuse
-# becomes the answer to who asked.
+# Now other programs should be able to ask the model. The usual way is HTTP: the question is a text in JSON, and so is
+# the answer. Python's standard library has a server. Ours turns a dict of numbers and words into a dict of lists. If a
+# column refuses the data, the error message is the answer.
 
 # %%
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -224,11 +224,11 @@ class Desk(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(answer).encode())
 
     def log_message(self, *_):
-        """Says nothing; without this line each question is printed."""
+        """Print nothing. Without this method each request is printed."""
 
 
 # %% [markdown]
-# It runs in a thread, on a port of this machine that is free. We ask it as any program would:
+# The server runs in a thread, on a free port of this machine. We send it questions as any other program would:
 
 # %%
 from threading import Thread
@@ -256,12 +256,12 @@ server.shutdown()
 server.server_close()
 
 # %% [markdown]
-# From the file to an answer, in about seventy lines. They name columns and choose what a mistake costs. All else
-# came from below: level 4's columns and layers, level 5's loop, and beneath them a program that level 3 has
-# compiled.
+# It took about seventy lines to get from the file to an answer. They name the columns and set the cost of a mistake.
+# The rest came from the levels below: the columns and layers of level 4, the loop of level 5, and a program that level
+# 3 has compiled.
 #
 # ### Without a check
 #
-# - `weighted` names a bird where its number is above 0.5. Give `plain` another threshold in its place: which one finds as many
-#   Chinstraps? How many are named wrongly then?
-# - Give the model the length of the bill, too. What is left to be weighed?
+# - `weighted` calls a bird a Chinstrap if its number is above 0.5. Find a threshold at which `plain` finds as many Chinstraps.
+#   How many false alarms does it give then?
+# - Give the model the length of the bill, too. Is there still a choice to make between recall and precision?

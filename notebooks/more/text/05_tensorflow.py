@@ -1,10 +1,10 @@
 # %% [markdown]
-# # 05 more · The same names
+# # 05 more · TensorFlow's names
 #
-# **In this notebook programs for TensorFlow and torchkeras run on the five levels, and one line of each has changed.**
+# **In this notebook programs for TensorFlow and torchkeras run on the five levels, with one changed line each.**
 #
-# It needs notebook 05. It takes `levels_more/tensorflow` apart, and looks at `levels_more/torchkeras`; PyTorch's lower half is in
-# `more/03_torch`. Nothing is exported here.
+# You need notebook 05 for this. The code is that of `levels_more/tensorflow` and `levels_more/torchkeras`. (PyTorch's
+# tensors, modules and optimizers are in `more/03_torch`.) Nothing is exported here.
 #
 # It uses pandas and safetensors, which `python3 -m course setup` adds.
 
@@ -15,6 +15,7 @@ build.watch("more/05_tensorflow", "pandas", "safetensors")
 figures.you_are_here(5)
 
 # %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
 import numpy as np
 
 import course
@@ -27,14 +28,16 @@ from levels_more.tensorflow import functions, keras_optimizers
 # %% [markdown]
 # ## One net, three APIs (2 min)
 #
-# TensorFlow has a low, a mid and a high API, and notebooks 03, 04 and 05 are named after them. So there are three programs for the
-# net of the two rings. This is the highest, as its users write it, with one import changed:
+# TensorFlow has a low-level, a mid-level and a high-level API, and notebooks 03, 04 and 05 are named after them. So the
+# net of the two rings can be written in TensorFlow in three ways. Here is the highest level, as TensorFlow's users
+# write it, with one changed import:
 
 # %%
 framework_programs.here("tf", "high", "rings")
 
 # %% [markdown]
-# All three run here. Beside each stands what TensorFlow itself gave for the same starting weights and the same batches:
+# All three programs run here. Next to each result is the one that TensorFlow itself gave for the same starting weights
+# and the same batches:
 
 # %%
 for api in ("low", "mid", "high"):
@@ -43,17 +46,18 @@ for api in ("low", "mid", "high"):
     print(f"{api:4}  loss of step 200: TensorFlow {stored.losses[199]:.12f}, here {ours[199]:.12f}")
 
 # %% [markdown]
-# One number, six times. (The last digits of a float64, which are not shown, may differ: TensorFlow adds up in an order of its own.)
-# And the three programs side by side, under the level of ours that each stands on:
+# All six numbers are the same. (The last digits of the float64 numbers, which are not shown, may differ, because
+# TensorFlow adds in its own order.) Here are the three programs side by side, each under the level that it corresponds
+# to:
 
 # %%
 framework_programs.three("tf", "Two rings", "rings")
 
 # %% [markdown]
-# ## A name is a row (3 min)
+# ## A list of names (3 min)
 #
-# What is there to write, when the levels stand? Mostly names. `levels` took those of TensorFlow from the beginning, wherever
-# there was one, so much of the spelling is a list. Other names are another word for the same:
+# With the five levels in place, what is left to write? Mostly names. From the beginning, `levels` used TensorFlow's
+# names wherever there was one, so much of the spelling is a list. Other entries give another word for the same thing:
 #
 # | TensorFlow | here | on level |
 # |---|---|---|
@@ -65,13 +69,14 @@ framework_programs.three("tf", "Two rings", "rings")
 # | `tf.data.Dataset` | `Dataset` | 4 |
 # | `tf.keras.Sequential`, `tf.keras.Model`, `model.fit` | `Sequential`, `Model`, `model.fit` | 5 |
 #
-# Where TensorFlow calls the arguments of a function otherwise, too, a row is wrapped once more:
+# If TensorFlow also uses other names for the arguments, the function gets a wrapper:
 
 # %%
 page.source(functions.spelled)
 
 # %% [markdown]
-# `course.where` knows such names, and leads to the line that spells one, to what that line stands on, and down to the kernels:
+# `course.where` knows such names. It shows the line that defines the spelling, the code that this line relies on, and
+# the kernels beneath:
 
 # %%
 course.where("tf.keras.layers.Dense")
@@ -79,8 +84,8 @@ course.where("tf.keras.layers.Dense")
 # %% [markdown]
 # ## Eager, and as a graph (5 min)
 #
-# Since its version 2 TensorFlow runs each op at once, as level 3 does. `tf.function` makes a graph of them, as our `function`
-# does: Python runs once, on symbols, and what it wrote down runs from then on.
+# Since version 2, TensorFlow runs each op at once, as level 3 does. `tf.function` turns a Python function into a graph
+# of ops, as our `function` does. Python runs once, on symbols, and later calls run the recorded graph.
 
 # %%
 import levels_more.tensorflow as tf
@@ -94,19 +99,20 @@ def square(x):
 
 # %% tags=["hide-input"]
 checks.predict(
-    "`square` is called with 1.0, 2.0 and 3.0, each a `tf.constant`. How often does the line of Python print?",
+    "`square` is called with 1.0, 2.0 and 3.0, each a `tf.constant`. How many times does its `print` run?",
     1,
     slider=(0, 3, 1),
-    because="""The first call traces: Python runs, on a symbol. For the same dtype and shape the graph is there, and no
-    Python is left in it. (With another dtype or shape it is traced anew.) Both TensorFlow and `levels` go by that rule.""",
+    because="""The first call traces the function: Python runs, on a symbol. Later calls with the same dtype and shape use the
+    graph, which contains no Python. (Another dtype or shape is traced anew.) TensorFlow and `levels` both follow this rule.""",
 )
 
 # %%
 print([float(square(tf.constant(value))) for value in (1.0, 2.0, 3.0)])
 
 # %% [markdown]
-# And an `if` on a tensor? While Python runs on symbols, no number is there to decide by. TensorFlow reads the function's source
-# beforehand, and rewrites such an `if` into an op, `tf.cond`; it calls that AutoGraph. Here nobody rewrites what you wrote:
+# What happens with an `if` on a tensor? While Python runs on symbols, there is no number to decide by. TensorFlow reads
+# the source of the function beforehand, and rewrites such an `if` as an op, `tf.cond`. It calls that AutoGraph.
+# `levels` does not rewrite your code:
 
 
 # %%
@@ -121,8 +127,9 @@ def magnitude(x):
 print([float(magnitude(tf.constant(value))) for value in (-2.0, 3.0)])
 
 # %% [markdown]
-# The trace met the `if` and gave up. From then on this function runs op by op, with Python in every call: right, and slow. Where
-# both ways may be computed, `tf.where` says the same as an op, in TensorFlow as well, and the function is a graph again:
+# Tracing stopped at the `if`. From then on this function runs op by op, and Python runs in every call. That is correct
+# but slow. If both branches may be computed, `tf.where` does the same as an op, in TensorFlow as well, and the function
+# becomes a graph again:
 
 
 # %%
@@ -135,10 +142,10 @@ def magnitude(x):
 print([float(magnitude(tf.constant(value))) for value in (-2.0, 3.0)])
 
 # %% [markdown]
-# ## The same word, another number (7 min)
+# ## The defaults differ (7 min)
 #
-# A program that is translated name by name from TensorFlow to PyTorch runs, and trains a little differently. What nobody wrote
-# down is different: the **defaults**. Both spellings keep those of their framework.
+# Translate a program from TensorFlow to PyTorch name by name, and it runs, but it trains a little differently. The
+# **defaults** differ, and these are not written in the program. Each spelling here keeps the defaults of its framework.
 
 # %%
 import levels_more.torch as torch
@@ -153,20 +160,21 @@ for name, (weight, bias) in parts.items():
     print(f"{name:5}  shape {tuple(weight.shape)}  weights within {reach[0]:.2f}, bias within {reach[1]:.2f}")
 
 # %% [markdown]
-# A kernel is [in, out] in TensorFlow, and [out, in] in PyTorch, whose `Linear` computes x · Wᵀ. And the starting weights lie
-# within √(6 / (in + out)), Glorot's rule, beside a bias of zeros; or within 1 / √in, the bias as well.
+# In TensorFlow a kernel has the shape [in, out]. In PyTorch it is [out, in], and `Linear` computes x · Wᵀ. The starting
+# weights differ, too. In TensorFlow they lie within √(6 / (in + out)), Glorot's rule, and the bias is zero. In PyTorch
+# the weights and the bias lie within 1 / √in.
 #
-# Now Adam. Its step is the gradient, measured on its own scale: the rate, whatever the gradient. The ε in √v + ε only keeps it
-# from dividing by 0.
+# Now Adam. It divides the mean of the gradients by √v, which is about as large. So the length of a step is about the
+# rate, whatever the gradient. The ε in √v + ε is there only to avoid a division by 0.
 
 # %% tags=["hide-input"]
 checks.predict(
-    "One step of Adam with the rate 0.01, for a gradient of 1e-7. PyTorch moves the weight by 0.0091. And Keras?",
+    "Take one step of Adam with the rate 0.01 and a gradient of 1e-7. PyTorch moves the weight by 0.0091. How far does Keras move it?",
     choices=["0.0091, too", "0.005", "0.0003"],
     answer="0.0003",
-    because="ε is 1e-8 in PyTorch and 1e-7 in Keras. And Keras adds it to √v before v is corrected for its start at zero, when √v "
-    "is about 30 times too small: at first its ε counts 30 times as much. In most trainings nobody notices, because few "
-    "gradients are that small.",
+    because="ε is 1e-8 in PyTorch and 1e-7 in Keras. Moreover, Keras adds it to √v before v is corrected for its start at zero. At "
+    "that point √v is about 30 times too small, so in the first step ε counts 30 times as much. Most trainings are not "
+    "affected, because few gradients are that small.",
 )
 
 # %%
@@ -178,29 +186,30 @@ for gradient in (1.0, 1e-6, 1e-7):
     print(f"gradient {gradient:7.0e}   torch moves {-w.item():.4f}, tf {-float(v.numpy()[0]):.4f}")
 
 # %% [markdown]
-# Notebook 04's Adam follows the paper's Algorithm 1, as PyTorch's does. So Keras' rule is a class of its own, of four lines:
+# The Adam of notebook 04 follows Algorithm 1 of the paper, as PyTorch does. So the rule of Keras has its own class, of
+# four lines:
 
 # %%
 page.source(keras_optimizers.Adam)
 
 # %% [markdown]
-# What differs by default, or by rule:
+# These defaults and rules differ:
 #
 # | | TensorFlow | PyTorch |
 # |---|---|---|
 # | kernel | [in, out] | [out, in] |
 # | starting weights | Glorot uniform, bias 0 | within 1 / √in, bias too |
 # | Adam | ε = 1e-7, before the correction | ε = 1e-8, after it |
-# | batch normalisation | keeps 0.99 of its means, ε = 1e-3 | takes 0.1 of the new ones, ε = 1e-5 |
+# | batch normalisation | keeps 0.99 of its old means, ε = 1e-3 | keeps 0.9 of them, ε = 1e-5 |
 # | a loss is called with | (truth, prediction) | (prediction, truth) |
-# | classes | probabilities, unless `from_logits` | logits |
-# | log of 0 | p is cut off at 1e-7 | the logarithm is cut off at -100 |
-# | training or not | `layer(x, training=True)` | `layer.train()`, `layer.eval()` |
+# | a loss of classes expects | probabilities, unless `from_logits` | logits |
+# | log of 0 | p is clipped at 1e-7 | the logarithm is clipped at -100 |
+# | training mode | `layer(x, training=True)` | `layer.train()`, `layer.eval()` |
 #
 # ## torchkeras (5 min)
 #
-# PyTorch has no `fit`: the loop is yours. torchkeras wraps a module, a loss and an optimizer into a model that has one. It keeps the
-# best weights in a file, and hands out its history as a table:
+# PyTorch has no `fit`: you write the loop. torchkeras wraps a module, a loss and an optimizer into a model that has a
+# `fit`. It keeps the best weights in a file, and returns its history as a table:
 
 # %%
 import tempfile
@@ -221,18 +230,18 @@ with tempfile.TemporaryDirectory() as folder:
 table.round(3)
 
 # %% [markdown]
-# Its loop is the one of notebook 05, and its step the one at the door of 03, but for one line:
+# Its loop is that of notebook 05. Its step is a step of level 3, except for one line:
 
 # %%
 page.source(torchkeras.KerasModel._step)
 
 # %% [markdown]
-# A gradient that is longer than 1 is made as long as 1. torchkeras does so in every step, and Keras' `fit` only where the
-# optimizer is told to: one more default that nobody wrote down.
+# A gradient longer than 1 is shortened to length 1. torchkeras does that in every step. In Keras, `fit` does it only if
+# the optimizer is told to. That is one more default that is not written in the program.
 #
 # ## What is left out (1 min)
 #
-# The spelling has the names that small dense nets need. Whatever else you ask for says so:
+# The spelling has the names that small dense nets need. For other names you get an error that says so:
 
 # %%
 for missing in ("image", "gradients", "float16"):
@@ -242,12 +251,13 @@ for missing in ("image", "gradients", "float16"):
         print(error)
 
 # %% [markdown]
-# Some things differ and are no names: `int32` is int64 here, random numbers of a seed are our own, and graphs hold no text.
-# A shape is a tuple: `list(x.shape)` stands for `x.shape.as_list()`. And NumPy's functions of numbers take arrays: write
-# `np.exp(x.numpy())`, or `tf.exp(x)`.
+# Some differences are not about names. `int32` is int64 here, a seed gives other random numbers than in TensorFlow, and
+# graphs hold no text. A shape is a tuple: write `list(x.shape)` instead of `x.shape.as_list()`. And NumPy's
+# mathematical functions take only arrays: write `np.exp(x.numpy())`, or `tf.exp(x)`.
 #
 # ## Without a check (1 min)
 #
-# - Take a program of your own for a small dense net. Change its import. What does it lack? (`course.where` may know another word.)
-# - Train the net with `tf.keras.optimizers.Adam(epsilon=1e-3)`. Which of the losses moves first, and why?
-# - `square` above was traced once. Call it with a Python number, `square(2.0)`, and then with 3.0. How often now, and why?
+# - Take a TensorFlow program of your own for a small dense net, and change its import. Which names are missing?
+#   (`course.where` may know another word for them.)
+# - Train the net with `tf.keras.optimizers.Adam(epsilon=1e-3)`. Which loss is the first to differ, and why?
+# - `square` above was traced once. Call it with a Python number, `square(2.0)`, and then with 3.0. How often is it traced now, and why?
