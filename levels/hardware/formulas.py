@@ -1,4 +1,4 @@
-"""Formulas of the course's arithmetic: one source, for Python's floats now and in programs later."""
+"""Formulas of the course's arithmetic. Each is written once, for Python's floats and for programs."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 

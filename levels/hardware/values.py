@@ -1,4 +1,4 @@
-"""A value is a register that will hold a number: its operators write instructions."""
+"""A value stands for a number that a register will hold. Its operators write instructions."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 

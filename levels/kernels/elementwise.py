@@ -105,7 +105,8 @@ STANDS[log] = LOG.get
 STANDS[select] = lambda dtype: lambda condition, x, y: x if condition else y
 STANDS[rint] = lambda dtype: lambda x: np.rint(x)
 STANDS[sqrt] = lambda dtype: lambda x: math.sqrt(x)
-STANDS[scaled] = lambda dtype: _in_halves  # and the n for which x lies between √½·2ⁿ and √2·2ⁿ:
+STANDS[scaled] = lambda dtype: _in_halves
+# the n for which x lies between √½·2ⁿ and √2·2ⁿ
 STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.frexp(x)[0] < 0.7071067811865476))
 
 
@@ -114,7 +115,7 @@ scalar("subtract", takes="fi")(lambda x, y: x - y)
 scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
-scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # its share, to each of x
+scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # each x gets its share of dy
 scalar("broadcast_to", takes="fi")(lambda x: x)
 scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
 
@@ -132,5 +133,5 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-# dy where x lies strictly between them, else 0
+# dy where x lies strictly between low and high, else 0
 scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))

@@ -26,7 +26,7 @@ def _plan_gather(op, function, x, rows):
 def gather(out, x, rows):
     """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x does not have."""
     for i in range(rows.size):
-        row = rows[i]  # read once: for all the compiler knows, the loop below may change it
+        row = rows[i]  # read once: the compiler cannot know that the loop below does not change it
         if not 0 <= row < x.shape[0]:
             raise IndexError("gather: a row number is out of range")
         for j in range(x.shape[1]):

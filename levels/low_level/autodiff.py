@@ -69,7 +69,7 @@ def unbroadcast(dx, shape):
 
 
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
-    """The reverse of reducing x to y: every number of x gets the dy that it went into, divided by a count."""
+    """The reverse of reducing x to y: every number of x gets the dy of its sum, divided by a count."""
     if axis is not None and not keepdims:  # the axes that went come back, as 1
         axes, _ = reduced("spread", x.spec.shape, axis)
         dy = apply("reshape", dy, shape=tuple(1 if k in axes else size for k, size in enumerate(x.spec.shape)))

@@ -56,8 +56,6 @@ def _whole(axis):
     """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
     if axis is None or type(axis) is int:
         return axis
-    if isinstance(axis, tuple):
-        return tuple(map(_whole, axis))
-    if isinstance(axis, (bool, np.bool_)) or not hasattr(axis, "__index__"):
+    if isinstance(axis, bool) or not isinstance(axis, (tuple, int, np.integer, Operators)):
         raise TypeError(f"axis {axis!r:.60}: expected a whole number")
-    return axis.__index__()
+    return tuple(map(_whole, axis)) if isinstance(axis, tuple) else axis.__index__()

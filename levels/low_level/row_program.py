@@ -77,7 +77,7 @@ def _products(node, shape, x, w):
     return np.array([dot(row, unit) for row in x for unit in w.T], object).reshape(shape)
 
 
-FORMS = {  # op -> its values; "sum" and op -> what a row adds; "end" and op -> of a total
+FORMS = {  # op -> its values; "sum …" -> what a row adds; "end …" -> the result from a total
     "matmul": _products,
     "reshape": lambda node, shape, x: x.reshape(shape),
     "sum matmul": lambda node, shape, x, dy: [x.T * dy],
@@ -108,7 +108,7 @@ def check_fits(graph):
 
 
 def _write(graph, parts, batch, load, total_of):
-    """The program of any number of steps, and the owners of its arrays. Words: steps, rows, batches, results, these."""
+    """The program of any number of steps, and its arrays' owners. Words: steps, rows, batches, results, arrays."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates

@@ -110,7 +110,7 @@ class Layer(_Part):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
         """A new variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
-        self.built = not self.building  # `build` may make more weights
+        self.built = not self.building  # during `build`, more weights may follow
         return Variable(self.starting(initializer, shape), trainable=trainable)
 
     def run(self, x, training=None):

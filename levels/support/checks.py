@@ -75,10 +75,10 @@ def known(what, table, name):
 
 
 def at_least(least, name, value):
-    """The value as Python's number, if it is a whole number of at least that. Else raises ValueError."""
-    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__") or value.__index__() < least:
+    """The value, if it is a whole number of at least that. Else raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
-    return value.__index__()
+    return int(value)
 
 
 def positive(name, value, below=np.inf, zero=False):

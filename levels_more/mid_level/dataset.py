@@ -32,6 +32,11 @@ from levels_more.mid_level.stages import (
 )
 
 
+def _count(least, name, value):
+    """A count as Python's number, also a tensor of one. Raises ValueError unless it is whole, and at least that."""
+    return at_least(least, name, value.numpy()[()] if isinstance(value, Operators) else value)
+
+
 def _elements(data):
     """A new pass over the elements of any dataset, as NumPy arrays."""
     if data.arrays is None:
@@ -145,11 +150,11 @@ class Dataset(mid_level.Dataset):
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
         """In random order, through a buffer: see `shuffled`. A seed gives the same orders, pass by pass."""
-        n = at_least(1, "shuffle: buffer_size", buffer_size)
+        n = _count(1, "shuffle: buffer_size", buffer_size)
         again = flag("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
         if self.arrays is not None and n >= self.length and again:
             return super().shuffle(n, seed)
-        seed = RANDOM.getrandbits(32) if seed is None else at_least(0, "shuffle: seed", seed)
+        seed = RANDOM.getrandbits(32) if seed is None else _count(0, "shuffle: seed", seed)
         passes = itertools.count() if again else itertools.repeat(0)
 
         def make():
@@ -159,7 +164,7 @@ class Dataset(mid_level.Dataset):
 
     def batch(self, batch_size, drop_remainder=False):
         """So many elements as one; the last may be fewer, or is dropped. Raises ValueError where no batch is left."""
-        n, drop = at_least(1, "batch: batch_size", batch_size), flag("batch: drop_remainder", drop_remainder)
+        n, drop = _count(1, "batch: batch_size", batch_size), flag("batch: drop_remainder", drop_remainder)
         count = np.floor if drop else np.ceil
         if self.arrays is not None and not self.batches:
             full = self.length // n * n
@@ -174,17 +179,17 @@ class Dataset(mid_level.Dataset):
 
     def take(self, count):
         """The first `count`."""
-        n = at_least(0, "take: count", count)
+        n = _count(0, "take: count", count)
         return _then(self, f"take({n})", lambda: _part(self, 0, n), np.minimum(n, self.length), self.arrays)
 
     def skip(self, count):
         """All but the first `count`."""
-        n = at_least(0, "skip: count", count)
+        n = _count(0, "skip: count", count)
         return _then(self, f"skip({n})", lambda: _part(self, n), np.maximum(0, self.length - n), self.arrays)
 
     def shard(self, num_shards, index):
         """Every num_shards-th element, from number `index` on. Raises ValueError unless index < num_shards."""
-        n, first = at_least(1, "shard: num_shards", num_shards), at_least(0, "shard: index", index)
+        n, first = _count(1, "shard: num_shards", num_shards), _count(0, "shard: index", index)
         if first >= n:
             raise ValueError(f"shard: index is {first}; expected one of the {n} parts, 0 to {n - 1}")
         length = np.maximum(0, np.ceil((self.length - first) / n))
@@ -212,7 +217,7 @@ class Dataset(mid_level.Dataset):
         """So many passes, one after the other; without a count they never end."""
         if count is None:
             return _then(self, "repeat()", lambda: repeated(lambda: _elements(self), itertools.count()), math.inf)
-        n = at_least(1, "repeat: count", count)
+        n = _count(1, "repeat: count", count)
         if self.arrays is not None and not self.batches and n * self.length > 10**6:  # no longer few row numbers
             return _then(self, f"repeat({n})", lambda: repeated(lambda: _elements(self), range(n)), n * self.length)
         return _then(self, f"repeat({n})", lambda: repeated(self.iterate, range(n)), n * self.length, self.arrays)
@@ -223,7 +228,7 @@ class Dataset(mid_level.Dataset):
 
     def prefetch(self, buffer_size):
         """Up to so many elements ahead, made by another thread; -1, TensorFlow's AUTOTUNE, is 2. In memory none are."""
-        n = 2 if buffer_size == -1 else at_least(1, "prefetch: buffer_size", buffer_size)
+        n = 2 if buffer_size == -1 else _count(1, "prefetch: buffer_size", buffer_size)
         if self.arrays is not None:
             return self
         return _then(self, f"prefetch({n})", lambda: prefetched(self.make(), n), self.length)
