@@ -26,9 +26,11 @@ def segments(figure, transactions, warp=32):
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     worst = max(transactions.values()) // min(transactions.values())
-    figure.suptitle(f"the same 32 numbers, up to {worst} times the traffic", x=0.012, ha="left", weight="bold", size=11)
-    told = ", ".join(f"every {step}: {count}" for step, count in transactions.items())
-    return f"128-byte transactions of a warp that reads float32 at a step: {told}."
+    figure.suptitle(
+        f"always 32 numbers, but up to {worst} times the traffic", x=0.012, ha="left", weight="bold", size=11
+    )
+    told = ", ".join(f"{count} for {names.get(step, f'every {step}th')}" for step, count in transactions.items())
+    return f"Transactions of 128 bytes with which a warp reads 32 numbers of a float32 array: {told}."
 
 
 def reduction(numbers):
@@ -65,8 +67,10 @@ def block_sum(figure, barrier, numbers=tuple(range(1, THREADS + 1))):
             axes.plot([middle, middle], [1.64, 2.18], color=MODEL, linewidth=1)
     axes.text(0.02, 0.17, "shared cells before" if stride else "shared cells: not written yet", color=GREY, size=8)
     axes.text(0.02, 2.93, "after", color=GREY, size=8)
-    finding = f"each of {len(numbers)} threads writes the cell of its number"
+    finding = f"each of the {len(numbers)} threads writes its own cell"
     if stride:
-        finding = f"{stride} thread{'s add' if stride > 1 else ' adds'} what lies {stride} further"
+        finding = "1 thread adds the next cell to its own"
+        if stride > 1:
+            finding = f"{stride} threads add the cell {stride} further on to their own"
     figure.suptitle(f"before barrier {barrier}: {finding}", x=0.012, ha="left", weight="bold", size=11)
     return f"Before barrier {barrier} of a block's sum: {finding}. The first cell now holds {after[0]}."

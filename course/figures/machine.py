@@ -31,8 +31,8 @@ def messages(figure, nbytes, seconds, latency, bandwidth):
     axes.set_xticks([], minor=True)
     plain(axes.yaxis)
     even = binary(2 ** round(np.log2(latency * bandwidth)))
-    axes.set_title(f"up to about {even} a message costs its latency")
-    return f"A sum over all ranks takes {1e6 * latency:.0f} µs, and from about {even} on as long as its bytes take."
+    axes.set_title(f"up to about {even}, the latency is most of the time")
+    return f"A sum over all ranks takes {1e6 * latency:.0f} µs or more. From about {even} on, its bytes take most of the time."
 
 
 @styled(height=3.0, left=0.11, right=0.8, bottom=0.18, top=0.86)
@@ -55,7 +55,7 @@ def many(figure, machines, fixed, grown):
     axes.set_xticks(machines, map(str, machines))
     axes.set_xticks([], minor=True)
     plain(axes.yaxis)
-    axes.set(xlabel="machines", ylabel="rows a second, beside one")
+    axes.set(xlabel="machines", ylabel="rows a second (one machine: 1)")
     axes.set_title(f"with the same batch, more than {machines[best]} machines are slower again")
-    finding = f"{machines[best]} are the quickest with the same batch"
-    return f"Of these numbers of machines, {finding}; a larger batch pays further."
+    finding = f"{machines[best]} machines are the quickest of the numbers drawn"
+    return f"With the same batch, {finding}. With a larger batch, more machines still help."

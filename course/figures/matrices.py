@@ -105,5 +105,5 @@ def loop_order(figure, order, step):
     return (
         f"{order}: {finding} ({', '.join(f'{name} {count}' for name, count in counts.items())}). "
         f"The cache has room for {LINES} lines of {LINE} numbers. The inner loop, over {inner}, goes {ways}. "
-        f"By step {SIDE**3} it is {loads[-1].sum():,}."
+        f"By step {SIDE**3}, {loads[-1].sum():,} lines are loaded."
     )

@@ -194,7 +194,7 @@ def step_cost(figure, peak, bandwidth, launch_time, flops, nbytes, batch, launch
     colors = [DATA if part == decides else "#DDDDDD" if part == hidden else GREY for part in parts]
     bars = right.barh(list(parts), [100 * v / total for v in parts.values()], color=colors)
     right.bar_label(bars, [f"{short(1e6 * v)} µs" for v in parts.values()], padding=3)
-    right.set(xlim=(0, 150), xticks=(0, 50, 100), xlabel="% of the step; only the longer\nof the lower two counts")
+    right.set(xlim=(0, 150), xticks=(0, 50, 100), xlabel="% of the step; of the lower two,\nonly the longer one counts")
     right.invert_yaxis()
     finding = f"{short(1e6 * total)} µs a step, most of it {decides}"  # one of two parts is always half of it or more
     left.set_title(f"{name}: {finding}")

@@ -20,9 +20,9 @@ def one_line_or_three(figure, depth, mass, species, alone, told):
         rise = line(axes, name, depth[of], told[of], up, color=color, linestyle=dashes, linewidth=2.8)
     fall = line(axes, "all penguins", depth, alone, 0, color="black", linestyle="--")
     axes.set(xlabel="bill depth (mm)", ylabel="body mass (kg)", xlim=(depth.min() - 0.3, depth.max() + 1.7))
-    axes.set_title(f"one line over all: {fall:+.0f} g per mm; told the species: {rise:+.0f}")
+    axes.set_title(f"one line for all: {fall:+.0f} g per mm; one for each species: {rise:+.0f}")
     return (
-        f"Body mass over bill depth. One line over all penguins has {fall:+.0f} g per mm. "
+        f"Body mass over bill depth. One line for all penguins has {fall:+.0f} g per mm. "
         "A model that is told the species "
         f"has three parallel lines of {rise:+.0f} g per mm, Gentoo's far above the others."
     )

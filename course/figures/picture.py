@@ -96,10 +96,10 @@ def you_are_here(figure, level):
     """The house of five levels, with a mark at the level of this notebook."""
     ideas = (
         "a program is loads, arithmetic and stores",
-        "an op is a name, a kernel a program for it",
+        "an op is a name; a kernel is its program",
         "every op passes one door",
         "a part owns its variables",
-        "the training loop is owned too",
+        "a model owns its training loop",
     )
     axes = figure.subplots()
     axes.set(xlim=(-0.4, 7.3), ylim=(-0.1, 5.8))

@@ -17,16 +17,16 @@ def latencies(figure, seconds, alone):
     axes.set_xlim(0.5e3 * alone, 1.5 * times.max())
     top = axes.get_ylim()[1]
     words = {
-        "the model alone": (1e3 * alone, "#D55E00", 0.9),
-        "half": (half, "black", 0.9),
-        "99 of 100": (most, "black", 0.55),
+        "the model alone:": (1e3 * alone, "#D55E00", 0.9),
+        "half within": (half, "black", 0.9),
+        "99 of 100 within": (most, "black", 0.55),
     }
     for name, (at, color, up) in words.items():
         axes.axvline(at, color=color, linestyle="-" if at < half else "--", linewidth=1.5)
-        told = f"{name}: {number(at)}"
+        told = f"{name} {number(at)}"
         axes.annotate(told, (at, up * top), xytext=(6, 0), textcoords="offset points", color=ink(color), bbox=BLANK)
     axes.set(xlabel="from question to answer (ms)", ylabel="requests")
-    axes.set_title(f"an answer takes {half / (1e3 * alone):,.0f} times as long as the model does")
+    axes.set_title(f"an answer takes {half / (1e3 * alone):,.0f} times as long as the model alone")
     return (
         f"A histogram of {len(times):,} requests. "
         f"Half are answered within {number(half)}, 99 of 100 within {number(most)}. "

@@ -132,7 +132,7 @@ class TapePage:
 
 def tape_lines(page, walk, first):
     """The tape, a line a record, and the shares handed on since the walk came from the end to record `first`."""
-    page.write(14, page.y[0] - 9, "the tape: written down, walked up", size=9, weight="bold")
+    page.write(14, page.y[0] - 9, "the tape: the walk goes upwards", size=9, weight="bold")
     page.write(14, page.y[0] + 9, "a share: gradient of the output × slope", color=INK)
     for record, (op, inputs, output, _) in enumerate(walk.records):
         edge, fill = (GREY, "white") if record < first else (LOADED, WARM) if record == first else (DATA, COOL)
@@ -205,8 +205,11 @@ def turn(walk, step):
     sums = [name for name in dict.fromkeys(walk.records[first][1]) if len(walk.shares[step][name]) > 1]
     finding = "; ".join([finding, *(f"{name} has {summed(walk.shares[step][name])}" for name in sums)])
     users = [str(record + 1) for record, (_, inputs, _, _) in enumerate(walk.records) if output in inputs]
-    where = f"All that uses {output}, record {' and '.join(users)}, is walked" if users else f"Nothing uses {output}"
-    return f"record {first + 1} hands {finding}", f"{where}: the gradient of {output}, {shares[0][1]:.4g}, is complete."
+    where = f"No record uses {output}"
+    if users:
+        where = f"Every record that uses {output} has been walked ({' and '.join(users)})"
+    complete = f"so the gradient of {output}, {shares[0][1]:.4g}, is complete"
+    return f"record {first + 1} hands {finding}", f"{where}, {complete}."
 
 
 @styled(height=TAPE_HEIGHT / 100, left=0)
@@ -230,7 +233,7 @@ def tape_backwards(figure, walk, step, bump):
     total = measured(sum(gradient * moves[name][0] for name, gradient in meeting.items()))
     products = [f"{gradient:.4g} × {measured(moves[name][0])} ({name})" for name, gradient in meeting.items()]
     products = " + ".join(products) or "nowhere"
-    nudged = f"raise {bump} by a millionth, and {target} moves by this many (lowered: {down})"
+    nudged = f"raise {bump} by a millionth, and {target} moves by this many millionths (lowered: {down})"
     for y, number, text, color in (
         (474, up, f"the bump (green): {nudged}", BUMP),
         (498, total, f"the walk (blue): gradient × move where the two meet: {products}", INK),

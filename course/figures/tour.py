@@ -12,7 +12,7 @@ from matplotlib.transforms import Affine2D
 from PIL import Image, ImageDraw, ImageFont
 
 from course.figures import DATA, GREY, HUES, LEVELS, plain, short, styled
-from course.inspection.comparison import bits_of, decimal_of, launches_of, micro
+from course.inspection.comparison import bits_of, decimal_of, launches_of, launches_per_step, micro
 from course.inspection.marks import MARKS
 
 WIDTH, HEIGHT, DEPTH = 900, 640, 520  # px of the great figure; the height of one level's picture, which is as wide
@@ -179,8 +179,7 @@ def depth(figure, comparison, level):
     own = [row for row in rows if row.level == level]
     row = [row for row in own if row.losses.dtype == np.float64][-1]
     sheet.bar(0, 0, 8, DEPTH, hue(row))
-    cost = f"{row.launches:.0f} launches" if row.launches >= 1 else f"one launch for all {len(row.losses):,} steps"
-    title = f"{level}  {LEVELS[level - 1]}: {cost}, {micro(row.measured)} a step"
+    title = f"{level}  {LEVELS[level - 1]}: {launches_per_step(row)}, {micro(row.measured)} per step"
     sheet.write(22, 22, title, size=12, weight="bold")
     write_code(sheet, row, [row for row in rows if row.level], room=272)
 
@@ -198,8 +197,7 @@ def depth(figure, comparison, level):
     everywhere = ", the same on every level" if next(iter(differences(rows))) == 0 else ""
     sheet.write(462, 334, f"last loss {decimal_of(row)}{everywhere}", size=9.5, weight="bold")
     told = "; ".join(
-        f"{each.name}: {launches_of(each)} launches a step, predicted {micro(each.predicted)} and measured"
-        f" {micro(each.measured)}"
+        f"{each.name}: {launches_per_step(each)}, predicted {micro(each.predicted)} and measured {micro(each.measured)}"
         for each in own
     )
     head = f"Level {level}, {LEVELS[level - 1]}, {row.lines} lines"

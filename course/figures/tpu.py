@@ -79,7 +79,7 @@ def utilisation(figure, side, counted):
     axes.set(xlabel="rows in the batch", ylabel="% of the cells' work useful", ylim=(0, 100), xlim=(1, 10_000))
     axes.set_title(f"a batch of 10 uses {share:.1f} % of a {side} x {side} array")
     finding = f"with one tile of weights {share:.1f} % at batch 10"
-    return f"Utilisation over the batch size, {finding}; it nears 100 % at some thousand."
+    return f"Utilisation over the batch size, {finding}; it comes near 100 % with some thousand rows."
 
 
 @styled(height=2.9)

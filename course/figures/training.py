@@ -83,7 +83,7 @@ def classes(figure, task):
     """The points of a two-dimensional classification."""
     axes = figure.subplots()
     points(axes, task.x, task.y)
-    axes.set(xlabel=task.names[0], ylabel=task.names[1], title="no line parts the rings", aspect="equal")
+    axes.set(xlabel=task.names[0], ylabel=task.names[1], title="no straight line parts the rings", aspect="equal")
     axes.legend(loc="upper right", markerscale=3)
     return f"{task.title}: {len(task.x)} points of two classes."
 
@@ -130,8 +130,10 @@ def confusion(figure, task, fit):
     right.set_yticklabels(("is female", "is male"), rotation=90, va="center")
     right.spines[:].set_visible(False)
     score, baseline = accuracy(task.y_test, fit.predict(task.x_test)), max(true.mean(), 1 - true.mean())
-    right.set_title(f"{score:.1%} of test rows right\n(the commoner sex: {baseline:.1%})")
-    return f"{task.title}: {score:.1%} of the test rows are right; the commoner answer alone gets {baseline:.1%}."
+    right.set_title(f"{score:.1%} of test rows right\n(always one answer: {baseline:.1%})")
+    return (
+        f"{task.title}: {score:.1%} of the test rows are right; the commoner answer for every row gets {baseline:.1%}."
+    )
 
 
 @styled()
@@ -185,4 +187,5 @@ def by_heart(figure, history, best, patience):
     found = f"the loss on held-out penguins is lowest after epoch {best + 1}"
     plain(axes.yaxis, (1, 2, 5))
     axes.set(xlabel="epoch", ylabel="loss", title=found, xlim=(1, None))
-    return f"The loss on seen penguins falls for {len(losses)} epochs; {found}. Training stops at epoch {stop + 1}."
+    ends = f"From epoch 1 to {len(losses)} the loss on the penguins it learns from goes down"
+    return f"{ends}; {found}. Training stops at epoch {stop + 1}."

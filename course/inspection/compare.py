@@ -91,7 +91,7 @@ def by_op(train, task):
     for op, count in counts.items():
         print(f"{op:10} {count} x {typical[op]:.1f} µs")
     total = sum(counts[op] * typical[op] for op in counts)
-    print(f"{sum(counts.values())} launches {total:.1f} µs, a whole step {whole:.1f} µs of own work")
+    print(f"{sum(counts.values())} launches {total:.1f} µs, a whole step {whole:.1f} µs of processor time")
 
 
 class Version(NamedTuple):

@@ -102,9 +102,9 @@ def where(name):
     if ours is None:
         lower = {each.lower(): each for each in (*known, *ALIASES)}
         near = [lower[n] for n in difflib.get_close_matches(name.split(".")[-1].lower(), lower, 3, 0.7)]
-        cure = "it finds what the notebooks export, and what others call it"
+        cure = "`where` knows what the notebooks export, under its name here and in other frameworks"
         if near:
-            cure = f"near it are {', '.join(near)}"
+            cure = f"similar names are {', '.join(near)}"
         raise LookupError(f"where: nothing here is called {name!r}; {cure}")
     found = [place for place in index if place.name == ours or place.name.endswith(f".{ours}") and ours not in known]
     # The highest level first; of two on one level, the core's.

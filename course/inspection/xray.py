@@ -146,7 +146,8 @@ class Xray:
         return "\n".join(f"{a:{tree}}  {b:>{launches}}  {c:>{nbytes}}  {d}" for a, b, c, d in rows)
 
     def _repr_html_(self):
-        note = "Times are this machine's, with the X-ray listening; bars say when, in the colour of their level."
+        note = "The times are from this machine, and the X-ray makes them longer. "
+        note += "A bar shows when its row ran, in the colour of its level."
         return f"<div style='font-size:13px'>{unfolded(self.root, self.root)}<p>{note}</p></div>"
 
     def trace(self):

@@ -75,7 +75,7 @@ class Trainable(_Whole):
         self.chosen = self.history = None
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
-        """Choose how to train: an optimizer and a loss, each a name or an object. None stands for no metric."""
+        """Choose how to train: an optimizer and a loss, each a name or an object; metrics are () or None."""
         self.chosen = Training(optimizer, loss, metrics)
 
     @property

@@ -3,7 +3,7 @@
 #
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
-# This is the level of `tf.keras.Model`. In the world of PyTorch, torchkeras and Lightning stand here.
+# This is the level of `tf.keras.Model`. For PyTorch, the libraries torchkeras and Lightning offer it.
 
 # %%
 from course import build, compare, figures, tasks
@@ -18,7 +18,7 @@ figures.you_are_here(5)
 # - A **layer** owns its variables, and is called on rows.
 # - A **loss** is one number that says how wrong a prediction is.
 # - A **`GradientTape`** of level 3 finds the gradients of the loss.
-# - An **optimizer** changes the variables by these gradients.
+# - An **optimizer** uses these gradients to change the variables.
 # - A **dataset** hands out batches. Each batch is a few rows, chosen by their row numbers.
 #
 # ## A surprise to begin with (9 min)
@@ -97,9 +97,9 @@ checks.predict(
     "We reverse the ten rows of each batch, and train again. How many of the 8,000 losses keep all their bits?",
     choices=["all of them", "about a third", "none of them"],
     answer="about a third",
-    because="Each addition rounds its result, so another order gives other last bits, though sometimes the same ones. "
-    "The difference stays tiny, because all batches pull the weights towards the same line. The five levels have no such "
-    "difference: they do the same operations in the same order, and the standard IEEE 754 defines how each one is rounded.",
+    because="Each addition rounds its result, so another order often gives other last bits, but not always. The differences "
+    "stay tiny, because all batches pull the weights towards the same line. Between the five levels there are none: they do "
+    "the same operations in the same order, and the standard IEEE 754 defines how each one is rounded.",
 )
 
 # %%
@@ -108,16 +108,16 @@ print(f"equal losses: {(turned.losses == fit.losses).sum():,} of {len(fit.losses
 print(f"largest relative difference: {abs(turned.losses / fit.losses - 1).max():.0e}")
 
 # %% [markdown]
-# So our class already has an exact `fit`. What does it lack?
+# So the `fit` of our class is already exact. What does it lack?
 #
-# - **Speed.** It spends nearly all of its time in Python, on the way to the kernels.
+# - **Speed.** It spends nearly all of its time in Python, and hardly any in the kernels.
 # - **A memory.** It makes 8,000 losses, and returns only the last one.
 # - **Epochs.** It goes through the data once. It cannot repeat that, or stop when the loss is good enough.
 # - **Callbacks.** Other code cannot follow the training, to stop it or to save the weights.
 # - **Convenience.** Keras takes arrays, and names such as "mse".
 #
-# We write a small piece of code for each of these. Then we put the pieces into one loop, and the loop into a model. You write
-# the epochs, in three blanks.
+# We write a small piece of code for each of these. Then we put the pieces into one loop, and the loop into a model. You write the
+# part for the epochs, in three blanks.
 #
 # ## The loop, taken apart (32 min)
 #
@@ -161,12 +161,12 @@ print(f"one call: {seconds(function(step).over, *arrays, batches) / 8000 * 1e6:6
 print(f"op by op: {seconds(model.fit, few) / 800 * 1e6:6.1f} µs per step")
 
 # %% [markdown]
-# The bits are the same, all losses are in one array, and a step takes about a hundredth of the time.
+# The bits are the same, all losses are in one array, and a step takes far less than a hundredth of the time.
 #
 # ### A memory
 #
-# A `History` keeps the losses of every pass, and the numbers of every epoch. It joins them when it is asked: `losses` is one
-# array with the loss of each step, and `history` has a list for each name, as in Keras.
+# A `History` keeps two things: the loss of each step, and the numbers that sum up each pass through the data. It hands them out as
+# in Keras: `losses` is one array, and `history` has a list for each name.
 
 # %%
 #| export loops
@@ -246,9 +246,8 @@ print(epoch_loss(np.array([1.0, 4.0]), [30, 10]))
 # %% [markdown]
 # ### One epoch after the other
 #
-# Now comes the loop that gave this level its idea. For each epoch it reports the beginning, goes through the data once, reports
-# the end with the epoch's numbers, and asks whether to stop. The loop does not know how these things are done. It is given
-# three functions:
+# Now comes the main loop of this level. For each epoch it reports the beginning, goes through the data once, reports the end with
+# the epoch's numbers, and asks whether to stop. The loop does not know how these things are done. It is given three functions:
 #
 # - `tell("on_epoch_begin", epoch)` and `tell("on_epoch_end", epoch, logs)` report an event. Epochs are counted from 0.
 # - `one_pass()` goes through the data, and returns the numbers of the epoch as `logs`, such as {"loss": 7.0}.
@@ -291,9 +290,9 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 #
 # ### When to stop
 #
-# Training ends after this epoch if other code has set `model.stop_training`. It also ends when the loss is infinite or not a
-# number (NaN), because the weights are lost then. In that case we raise an error that names the most frequent cure, a lower
-# learning rate. There is one exception: if `stop_training` is set, the training ends without an error, whatever the loss is.
+# Training ends after an epoch if other code has set `model.stop_training`. It also ends when the loss is infinite or not a number
+# (NaN), because the weights are lost then. In that case we raise an error that names the most frequent cure, a lower learning rate.
+# There is one exception: if `stop_training` is set, the training ends without an error, whatever the loss is.
 
 
 # %%
@@ -333,9 +332,9 @@ except FloatingPointError as error:
 # %% [markdown]
 # ### Callbacks
 #
-# A **callback** is an object whose methods are called at these events. This one does nothing; others are derived from it, and
-# override the methods that they need. Keras also calls callbacks after each batch. Our loop cannot, because a whole pass is one
-# call.
+# A **callback** is an object whose methods are called when the training or an epoch begins or ends. This one does nothing. Others
+# are derived from it, and override the methods that they need. Keras also calls callbacks after each batch. Our loop cannot,
+# because a whole pass is one call.
 
 
 # %%
@@ -344,7 +343,7 @@ class Callback:
     """Methods that `fit` calls; self.model.stop_training = True ends the training. logs: {"loss": …}"""
 
     model = None
-    on_train_batch_end = None  # a method (self, step, logs): only levels_more calls it
+    on_train_batch_end = None  # a method (self, step, logs): only the package levels_more calls it
 
     def on_train_begin(self): ...
     def on_epoch_begin(self, epoch): ...
@@ -443,8 +442,7 @@ run_training(student, forty, 198)
 print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losses[-1]).hex()})")
 
 # %% [markdown]
-# The student saw the same 40 batches 200 times. The task has another order of rows in each epoch, so its last loss is another
-# number.
+# The student saw the same 40 batches 200 times. The task has another order of rows in each epoch, so it ends on another loss.
 #
 # **A good place to stop.** The loop is complete: it trains anything that has a step.
 #
@@ -461,9 +459,9 @@ except AttributeError as error:
 # %% [markdown]
 # ### Arrays become batches
 #
-# People have arrays, lists and whole numbers. `prepared` makes tensors of the model's dtype from them, which `dtype_for` finds.
-# If the targets are a list of numbers, and the model gives a column, `prepared` makes a column of the targets, as Keras does.
-# And it refuses a NaN, with `check_finite` from `levels/support`.
+# People have arrays, lists and whole numbers. `prepared` makes tensors from them, in the model's dtype. `dtype_for` finds that
+# dtype. If the targets are a list of numbers, and the model gives a column, `prepared` makes a column of the targets, as Keras
+# does. And it refuses a NaN, with `check_finite` from `levels/support`.
 
 # %%
 #| export models
@@ -518,12 +516,12 @@ def batches_of(model, x, y=None, batch_size=1024, shuffle=False):
 
 
 # %%
-dense.training = chosen  # `prepared` asks its model for a `training`, too
+dense.training = chosen  # `prepared` looks up the model's loss there
 for rows in prepared(dense, [[1, 2], [3, 4]], [True, False]):
     print(rows)
 
 # %% [markdown]
-# A mistake is answered in one sentence, which names the cure:
+# The error for a mistake is one sentence, and says what would be right:
 
 # %%
 for wrong in (lambda: Training("adm", "mse"), lambda: batches_of(dense, task.x, task.y[:300])):
@@ -535,7 +533,7 @@ for wrong in (lambda: Training("adm", "mse"), lambda: batches_of(dense, task.x, 
 # %% [markdown]
 # ### Layers are checked
 #
-# Before the first training, a model asks each layer inside whether it works in this model. All layers of level 4 do.
+# Before its first training, a model checks that each layer inside works in this model. All layers of level 4 do.
 
 
 # %%
@@ -561,14 +559,14 @@ class _Whole(Layer):
 # %% [markdown]
 # ## A model (18 min)
 #
-# We put our student together by hand, and its step names one layer. A **model** brings its own `training` and `train_step`. It
-# is itself a layer, so it owns variables and can be called. We write it in two steps: first a layer that can be trained, then a
-# layer that trains itself.
+# We put our student together by hand, and its step works only for the layer `dense`. A **model** brings its own `training` and
+# `train_step`. It is itself a layer, so it owns variables and can be called. We write it in two steps: first a layer that can be
+# trained, then a layer that trains itself.
 #
 # ### A layer that can be trained
 #
-# `compile` makes a `Training`. `train_step` is the body of level 4's loop, written once for all models. The base class `_Whole`
-# is a layer that checks the layers inside it. It is in the optional section above.
+# `compile` makes a `Training`. `train_step` is the body of level 4's loop, written once for all models. The base class `_Whole`,
+# from the optional section above, is a layer that checks the layers inside it.
 
 
 # %%
@@ -582,7 +580,7 @@ class Trainable(_Whole):
         self.chosen = self.history = None
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=()):
-        """Choose how to train: an optimizer and a loss, each a name or an object. None stands for no metric."""
+        """Choose how to train: an optimizer and a loss, each a name or an object; metrics are () or None."""
         self.chosen = Training(optimizer, loss, metrics)
 
     @property
@@ -606,7 +604,7 @@ class Trainable(_Whole):
 
 
 # %% [markdown]
-# A class derived from it writes `call`, which computes the prediction for some rows. Our line uses the dense layer as its
+# A derived class defines the method `call`, which computes the prediction for some rows. Our line has the dense layer itself as its
 # `call`, and so owns the layer's variables. We train it on the same batches as the student:
 
 # %%
@@ -671,8 +669,8 @@ class Model(Trainable):
 # [torchkeras](https://github.com/lyhue1991/torchkeras) puts a module, a loss and an optimizer into a `KerasModel` with `fit`,
 # `evaluate` and `predict`. Lightning asks for a class with a `training_step`. We do the same with layers.
 #
-# The simplest model is `Sequential`, as on the first page. It now keeps its layers in a list, and inherits everything else.
-# (Keras has it as `tf.keras.Sequential`, PyTorch as `torch.nn.Sequential`.)
+# The simplest model is `Sequential`, as at the beginning. It now keeps its layers in a list, and inherits everything else. (Keras
+# has it as `tf.keras.Sequential`, PyTorch as `torch.nn.Sequential`.)
 
 
 # %%
@@ -715,7 +713,7 @@ print(f"fit                last loss {model.history.losses[-1]:.4g} ({float(mode
 # The bits are the same. (For `fit`, one pass through a Dataset is an epoch, here of 8,000 batches.)
 #
 # Now we make a model from the beginning, as one usually does. Its starting weights and the order of its rows are drawn at random,
-# from `RANDOM` of level 4. With a seed, each run of the cell draws the same numbers.
+# with `RANDOM` of level 4. With a seed, each run of the cell draws the same numbers.
 
 # %%
 from levels.mid_level import RANDOM
@@ -779,9 +777,9 @@ history = model.fit(task.x[:40], task.y[:40], epochs=2, callbacks=[held_out])
 # %% [markdown]
 # In Keras the argument `validation_data` of `fit` does this.
 #
-# The callback that is used most stops a training when the model begins to **overfit**: it learns its rows by heart, and gets
-# worse on others. The callback watches the held-out loss. It stops when the best epoch was `patience` epochs ago. Keras calls
-# it `EarlyStopping`, and its heart has ten lines:
+# A model may begin to **overfit**: it learns its rows by heart, and gets worse on others. A well-known callback stops the training
+# then. It watches the held-out loss, and stops when the best epoch was `patience` epochs ago. Keras calls it `EarlyStopping`, and
+# its core has ten lines:
 
 
 # %%
@@ -823,8 +821,8 @@ for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
         break
 
 # %% [markdown]
-# Now we take a net that can learn its rows by heart: it has 193 weights, and only 60 penguins whose sex it learns. First we
-# train it for 100 epochs. Then we start again from the same weights, with a patience of ten.
+# Now we take a net that can learn its rows by heart: it has 193 weights, and learns the sex of only 60 penguins. First we train it
+# for 100 epochs. Then we start again from the same weights, with a patience of ten.
 
 # %%
 from levels.mid_level import Adam
@@ -856,7 +854,8 @@ figures.by_heart(by_heart.history.history, patient.best_epoch, patient.patience)
 # weights that it has at *stop*. There is a catch: the held-out penguins chose the epoch, so their loss is no longer a fair test.
 # To report a number, keep a third group of rows that no choice depends on.
 #
-# (The note above comes from level 3. The step is too wide for its program by rows, so its ops are replayed one by one.)
+# (The note above comes from level 3. The step has more numbers for each row than its program by rows takes, so the ops are replayed
+# one by one.)
 
 # %% [markdown]
 # ## The two tasks on this level (12 min)
@@ -936,8 +935,8 @@ checks.predict(
     "The net takes 24,000 steps of 100 rows each. Plain Python needs about a minute for them. How long does `model.fit` take?",
     "less than ten seconds",
     choices=["less than ten seconds", "about as long as plain Python", "longer: five levels stand on each other"],
-    because="""`fit` hands all steps of a pass to level 3 in one call. Level 3 has made one program of machine instructions of
-    the step, as on level 1. Python does not run between the steps.""",
+    because="""`fit` hands all steps of a pass to level 3 in one call. Level 3 has turned the step into one program of machine
+    instructions, like that of level 1. Between the steps no Python runs.""",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -951,7 +950,7 @@ trainers = [*(level.tasks.dnn_classifier for level in levels), dnn_classifier]
 fits = {level: train_net(*rings[:2], *rings[4:7]) for level, train_net in zip(figures.LEVELS, trainers)}
 for level, fit in fits.items():
     same = all((p == q).all() for p, q in zip(fit.weights, fits["hardware"].weights))
-    print(f"{level:10} last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})   weights of level 1: {same}")
+    print(f"{level:10} last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})   weights as on level 1: {same}")
 
 # %%
 figures.five_curves(fits)
@@ -969,7 +968,7 @@ checks.predict(
     "We train a net with 1,185 weights, nearly twenty times as many. Which share of the test points does it get right?",
     "93% to 95%",
     choices=["93% to 95%", "about 97%", "more than 99%"],
-    because="""The circles have the radii 5 and 8, and the noise reaches up to two to either side. So there are points of both
+    because="""The circles have the radii 5 and 8, and the noise moves points by up to two. So there are points of both
     rings between 6 and 7, and nothing in their coordinates tells which ring they belong to. On new points no net, however
     large, can be expected to do better than a well-chosen circle.""",
 )
@@ -999,16 +998,17 @@ sex = tasks.penguins_sex()
 figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %% [markdown]
-# The points spread further around the grey line than before: three measures do not determine the mass. Of 73 penguins that the
-# net has not seen, it takes seven for the other sex.
+# The points spread further around the grey line than before: three measures do not determine the mass. The net is wrong on seven of
+# the 73 penguins that it has not seen.
 #
 # ## The five side by side (8 min)
 #
-# Here is the course on one screen, with a column for each of the five levels. The upper levels stand above the lower ones.
+# Below, the whole course stands on one screen, with a column for each level: levels 3 to 5 above, 1 and 2 beneath them.
 #
 # We train each task in eight versions. One is plain Python, `course/reference.py`, which defines the arithmetic of all levels.
 # Level 1 has two versions: float64, one number at a time, and float32 with lanes (SIMD). Level 3 also has two: op by op (eager),
-# and compiled. For the net, the versions that go op by op do only the last hundred steps, and start from level 1's weights.
+# and compiled. For the net, plain Python, level 2 and 3 eager do only the last hundred steps, from the weights that level 1 has by
+# then.
 
 # %%
 from course import reference
@@ -1033,8 +1033,8 @@ net = compare.measure(rings, reference.dnn_classifier, *trainers, last=100, repe
 compare.side_by_side(line, net)
 
 # %% [markdown]
-# Read one row, *update*: each level does the same in its own terms. On level 5 one line, the call of `fit`, does the work of
-# four rows. **A click on the names of two levels shows these two side by side**, and says what a step of each consists of.
+# Read the row *update* as an example: each level does the same in its own terms. On level 5 one line, the call of `fit`, does the
+# work of four rows. **A click on the names of two levels shows these two side by side**, and says what a step of each consists of.
 #
 # Seven versions end on the same loss, so it is shown once. **Lines** counts the lines of the task function and of everything that
 # it calls in its module. A **launch** is one call into the level below. In plain Python it does one operation on two numbers. On
@@ -1057,9 +1057,9 @@ checks.predict(
 )
 
 # %% [markdown]
-# Each time is first predicted with the formula of level 1: launches · time of a launch + max(operations / peak, bytes /
-# bandwidth). The time of a launch is measured on a small launch of the same level. Where one launch does all steps, it is
-# measured on a training of a single step, tracing and assembling included.
+# Each time is first predicted with the formula of level 1: launches · time of a launch + max(operations / peak, bytes / bandwidth).
+# The time of a launch is measured on a small launch of the same level. Where one launch does all steps, we measure a training of a
+# single step instead, with tracing and assembling.
 
 # %% tags=["nbval-ignore-output"]
 tour.five_levels(line)
@@ -1085,16 +1085,16 @@ widgets.explore(
 
 # %% [markdown]
 # What were equal bits on five levels good for? A test with a tolerance lets small mistakes pass. A test for equality lets none
-# pass. So you can replace any part, and check everything above it again. Results of other frameworks
-# [may differ in their last bits](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html), between releases and
-# between machines. The reasons are another order of operations, vectors of another width, which split a sum in other places,
-# and [fused multiply-add](https://docs.nvidia.com/cuda/floating-point/index.html), which rounds once instead of twice.
+# pass. So you can replace any part, and check everything above it again. Results of other frameworks [may differ in their last
+# bits](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html), between releases and between machines. There are three
+# reasons. The operations have another order; the vectors have another width, so that a sum is split in other places; or a [fused
+# multiply-add](https://docs.nvidia.com/cuda/floating-point/index.html) rounds once instead of twice.
 #
 # ## The same in two frameworks (2 min)
 #
-# Here is the net in TensorFlow, in PyTorch and in `levels`, on the same batches. Which marks does the one line with `fit`
-# replace in each? (The first two ran on the real libraries. In [more/05_tensorflow](more/05_tensorflow.ipynb) they run on
-# `levels`, with one import changed.)
+# Here is the net in TensorFlow, in PyTorch and in `levels`, on the same batches. In which of them does one line do the work of four
+# rows? (The first two ran on the real libraries. In [more/05_tensorflow](more/05_tensorflow.ipynb) they run on `levels`, with one
+# import changed.)
 
 # %%
 from course.inspection import framework_programs
@@ -1102,7 +1102,7 @@ from course.inspection import framework_programs
 framework_programs.beside(rings, dnn_classifier)
 
 # %% [markdown]
-# These things are not in the programs:
+# The programs do not show these things:
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
@@ -1138,8 +1138,8 @@ framework_programs.beside(rings, dnn_classifier)
 #
 # ### 05-1 · Until it is good enough
 #
-# Train the model until the mean loss of an epoch, as `fit` reports it, is below `bound`, but for `most` epochs at most. Go through
-# the rows in their order, ten at a time: `fit(x, y, batch_size=10, shuffle=False, verbose=0)`.
+# Train the model one epoch after the other. Stop when the mean loss that `fit` reports for an epoch is below `bound`, or after
+# `most` epochs. Go through the rows in their order, ten at a time: `fit(x, y, batch_size=10, shuffle=False, verbose=0)`.
 #
 # ```
 # epoch            1      2      3      4

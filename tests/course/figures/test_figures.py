@@ -268,10 +268,10 @@ def test_the_bump_meets_the_walk_at_every_step(walk, monkeypatch):
 
 TOLD = [
     "before the walk, one gradient is known: l has 1. When l moves by one, l moves by one. Gradients so far: l 1.",
-    "record 4 hands +2 to e and +2 to e; e has 2 + 2 = 4. Nothing uses l: the gradient of l, 1, is complete.",
-    "record 3 hands +4 to z and -4 to y. All that uses e, record 4, is walked: the gradient of e, 4, is complete.",
-    "record 2 hands +4 to p and +4 to b. All that uses z, record 3, is walked: the gradient of z, 4, is complete.",
-    "record 1 hands +8 to x and +12 to w. All that uses p, record 2, is walked: the gradient of p, 4, is complete.",
+    "record 4 hands +2 to e and +2 to e; e has 2 + 2 = 4. No record uses l, so the gradient of l, 1, is complete.",
+    "record 3 hands +4 to z and -4 to y. Every record that uses e has been walked (4), so the gradient of e, 4, is complete.",
+    "record 2 hands +4 to p and +4 to b. Every record that uses z has been walked (3), so the gradient of z, 4, is complete.",
+    "record 1 hands +8 to x and +12 to w. Every record that uses p has been walked (2), so the gradient of p, 4, is complete.",
 ]
 MEETINGS = ["1 × 8.000 (l)", "4 × 2.000 (e)", "4 × 2.000 (z)", "4 × 2.000 (p)", "8 × 1.000 (x)"]
 

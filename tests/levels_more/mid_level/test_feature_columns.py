@@ -343,7 +343,7 @@ def test_the_sign_of_bill_depth_turns_when_the_species_enters():
     figure = Figure()
     draw = penguin_figures.one_line_or_three.__wrapped__
     text = draw(figure, features["bill_depth_mm"], mass, features["species"], *masses)
-    assert figure.axes[0].get_title() == "one line over all: -192 g per mm; told the species: +257"
+    assert figure.axes[0].get_title() == "one line for all: -192 g per mm; one for each species: +257"
     assert "-192 g per mm" in text and "three parallel lines of +257 g per mm" in text
     assert [label.get_text() for label in figure.axes[0].texts] == [*WORDS, "all penguins"]
 
