@@ -8,7 +8,7 @@ from types import ModuleType
 _NUMPY = "NumPy, on x.detach().numpy(); no gradient passes through it"
 _LEVELS = "levels_more.low_level, whose tensors have a function of that name"
 _TORCH = {  # what to use instead -> the names of PyTorch that are not here
-    _LEVELS: ("elu erf gelu log1p logical_and logical_not logical_or one_hot silu softplus take"),
+    _LEVELS: ("elu erf logical_and logical_not logical_or one_hot take"),
     _NUMPY: (
         "acos acosh argsort argwhere asin asinh atan atan2 atanh bernoulli bincount bitwise_xor cartesian_prod "
         "cholesky corrcoef cosh cosine_similarity count_nonzero cov cummax cummin cumprod cumsum det diag diff eig "
@@ -33,7 +33,7 @@ _TORCH = {  # what to use instead -> the names of PyTorch that are not here
     "tensor": "BoolTensor DoubleTensor IntTensor Variable",
     "the operator, as in x + y": "absolute divide equal greater less multiply negative reciprocal subtract true_divide",
     "operators, and where": "addcdiv addcmul clip index_fill lerp masked_fill masked_select normalize rsqrt threshold",
-    "max, min or logarithms of sum": "amax amin logsumexp log10 log2 expm1 logit",
+    "max, min or logarithms of sum": "amax amin logsumexp log10 log1p log2 expm1 logit",
     "cat or stack": "broadcast_tensors concat hstack repeat repeat_interleave vstack",
     "reshape, expand, flatten or transpose": (
         "Flatten Unflatten broadcast_to expand_as mT ndimension pad ravel reshape_as swapaxes unflatten view_as"
@@ -50,11 +50,10 @@ _TORCH = {  # what to use instead -> the names of PyTorch that are not here
         "Bilinear"
     ),
     "nn.ReLU, or torch.relu, sigmoid, tanh in forward": (
-        "log_sigmoid mish relu6 selu softsign CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh "
-        "LogSigmoid Mish PReLU ReLU6 SELU SiLU Softplus Softshrink Softsign Tanhshrink Threshold celu glu "
-        "hardshrink hardsigmoid hardswish hardtanh logsigmoid prelu softshrink tanhshrink"
+        "gelu leaky_relu log_sigmoid mish relu6 selu silu softplus softsign CELU ELU GELU GLU Hardshrink Hardsigmoid "
+        "Hardswish Hardtanh LeakyReLU LogSigmoid Mish PReLU ReLU6 SELU SiLU Softplus Softshrink Softsign Tanhshrink "
+        "Threshold celu glu hardshrink hardsigmoid hardswish hardtanh logsigmoid prelu softshrink tanhshrink"
     ),
-    "nn.functional.leaky_relu": "LeakyReLU",
     "softmax(x, -1) or log_softmax(x, -1), in forward": "LogSoftmax Softmax Softmin softmin",
     "nothing: leave it away": "Identity",
     "columns that are standardised before, or levels_more.mid_level.BatchNormalization": (
@@ -91,12 +90,12 @@ _TORCH = {  # what to use instead -> the names of PyTorch that are not here
 _RATES = "levels_more.mid_level, whose optimizers take a function of the step as their rate"
 _WORD = "the word for it, as in layers.Dense(4, kernel_initializer='he_normal'), or levels_more.mid_level"
 _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not here
-    _LEVELS: ("broadcast_to elu erf floordiv gelu hard_sigmoid log1p mod one_hot silu softplus swish trace"),
+    _LEVELS: ("broadcast_to elu erf floordiv mod one_hot"),
     "NumPy, on x.numpy(); no gradient passes through it": (
         "acos acosh argsort asin asinh atan atan2 atanh bincount bitcast ceil "
         "confusion_matrix cosh cosine_similarity count_nonzero cumprod cumsum det diag diag_part eigh eigvalsh expm1 "
-        "gather_nd histogram inv is_finite is_inf is_nan l2_normalize linspace logical_xor matvec "
-        "meshgrid moments norm pad qr reduce_logsumexp reduce_prod reverse roll sinh slice solve sort split svd tan "
+        "gather_nd histogram inv is_finite is_inf is_nan l2_normalize linspace log1p logical_xor matvec "
+        "meshgrid moments norm pad qr reduce_logsumexp reduce_prod reverse roll sinh slice solve sort split svd tan trace "
         "tensordot tile top_k unique unstack"
     ),
     "clipnorm or global_clipnorm of an optimizer": "clip_by_global_norm clip_by_norm global_norm",
@@ -134,16 +133,17 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
     "levels_more.high_level.TensorBoard, a callback": "create_file_writer scalar",
     "model.save(folder) and tf.keras.models.load_model(folder)": "saved_model save_model",
     "layers.Dense: there are only dense nets here": "Conv1D Conv2D Embedding GRU LSTM MaxPooling2D SimpleRNN image",
-    "a function of yours as activation": "log_sigmoid mish relu6 selu softsign",
+    "a function of yours as activation": (
+        "gelu hard_sigmoid leaky_relu log_sigmoid mish relu6 selu silu softplus softsign swish"
+    ),
     "layers.Activation": "ELU LeakyReLU PReLU ReLU Softmax ThresholdedReLU hard_swish",
-    "levels_more.mid_level, with levels_more.high_level.Sequential": (
-        "Add Average DenseFeatures Lambda LayerNormalization Maximum Minimum Multiply Normalization R2Score "
-        "Rescaling Reshape RootMeanSquaredError Subtract"
-    ),
+    "levels_more.mid_level, with levels_more.high_level.Sequential": "DenseFeatures LayerNormalization R2Score",
     "a layer of your own, with a call": (
-        "Concatenate Flatten ActivityRegularization Dot GaussianNoise Identity Permute RepeatVector "
-        "UnitNormalization activity_regularizer"
+        "Add Average Concatenate Flatten ActivityRegularization Dot GaussianNoise Identity Lambda Maximum Minimum "
+        "Multiply Permute RepeatVector Rescaling Reshape Subtract UnitNormalization activity_regularizer"
     ),
+    "BatchNormalization": "Normalization",
+    "the root of MeanSquaredError": "RootMeanSquaredError",
     "levels_more.mid_level.feature_columns": "Tokenizer TextVectorization",
     "levels_more.mid_level.DenseFeatures, or pandas.get_dummies": (
         "CategoryEncoding IntegerLookup StringLookup bucketized_column categorical_column_with_hash_bucket "

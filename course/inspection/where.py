@@ -27,7 +27,7 @@ NAMES = """
     unsqueeze = expand_dims                     masked_select = boolean_mask
     add_ = assign_add                           sub_ = assign_sub
     any = reduce_any                            all = reduce_all
-    eq = equal                                  SiLU = swish
+    eq = equal                                  ELU = elu
     Parameter = Variable                        autograd = GradientTape
     requires_grad = Variable                    detach = stop_gradient
     as_tensor = constant                        from_numpy = constant

@@ -11,9 +11,7 @@ from levels_more.hardware.disassembly import trimmed
 from levels_more.hardware.elementary import cos, maximum, minimum, sin
 from levels_more.hardware.gpu.device import Gpu, RealGpu, launch_kernel, make_gpu, real_cuda, translated
 from levels_more.hardware.gpu.errors import BarrierError, Endless, GpuError, OutOfBounds, Race, Uninitialised
-from levels_more.hardware.gpu.memory import (
-    READ, SHARED, Block, Dim3, Thread, View, cuda, note, position, race, used,
-)
+from levels_more.hardware.gpu.memory import READ, SHARED, Block, Dim3, Thread, View, cuda, note, position, race, used
 from levels_more.hardware.gpu.scheduler import LAUNCH_LIMITS, SEGMENT, SimulatedLaunch, Traffic, count_traffic, simulate
 from levels_more.hardware.tpu import (
     SIDE, Activate, Multiply, ReadWeights, Tpu, Write, bfloat16, dense_program, run_program, systolic,

@@ -79,16 +79,6 @@ class MeanLoss(Metric):
         return (self.loss.call(y_true, y_pred),)
 
 
-class RootMeanSquaredError(Metric):
-    """The root of the mean of (y_true - y_pred)² over all samples so far."""
-
-    def parts(self, y_true, y_pred):
-        return ((y_true - y_pred) ** 2,)
-
-    def formula(self, count, squares):
-        return (squares / np.maximum(count, 1.0)).mean() ** 0.5
-
-
 class Calculated(Metric):
     """The mean over all rows of function(y_true, y_pred), a function of yours that gives a number for each row, or one.
 
@@ -227,8 +217,7 @@ class AccuracyByShape(Metric):
         self.parts = fitting.parts
 
 
-_NAMED = [Mean, BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy]
-_NAMED += [Precision, Recall, AUC, R2Score, RootMeanSquaredError]
+_NAMED = [Mean, BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Precision, Recall, AUC, R2Score]
 METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
 METRICS.update(
     {snake_case(kind.__name__): kind for kind in _NAMED}, accuracy=functools.partial(AccuracyByShape, "accuracy")

@@ -85,7 +85,7 @@ FUNCTIONS |= {
     "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype),
 }
 FUNCTIONS = {name: spelled(function) for name, function in FUNCTIONS.items()}
-_BENDS = "leaky_relu log_softmax relu sigmoid softmax tanh"
+_BENDS = "log_softmax relu sigmoid softmax tanh"
 NN = {name: spelled(getattr(low.nn, name)) for name in _BENDS.split()}
 
 

@@ -52,7 +52,6 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     "std": op_arguments.spread(low.reduce_std),
     "cat": low.concat,
     "index_select": lambda x, axis, index: low.take(x, index, axis),
-    "leaky_relu": lambda x, negative_slope=0.01: nn.leaky_relu(x, negative_slope),
     "to": to,
     "cpu": lambda x: x,
     "clone": lambda x: low.reshape(x, x.shape),

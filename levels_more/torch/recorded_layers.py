@@ -69,53 +69,22 @@ class Calling(Module):
         return ", ".join(f"{name}={x!r}" for name, x in shown.items() if name != "inplace" or x)
 
 
-class ReLU(Calling):
-    """Calls `relu`."""
-
-    function, options = FUNCTIONS["relu"], {"inplace": False}
-
-
-class Sigmoid(Calling):
-    """Calls `sigmoid`."""
-
-    function = FUNCTIONS["sigmoid"]
+def calling(name, function, **options):
+    """The layer, or the loss, of that name, which calls this function with these options."""
+    names = {"__doc__": f"Calls `{function.__name__}`.", "__module__": __name__}
+    return type(name, (Calling,), names | {"function": function, "options": options})
 
 
-class Tanh(Calling):
-    """Calls `tanh`."""
-
-    function = FUNCTIONS["tanh"]
-
-
-class MSELoss(Calling):
-    """Calls `mse_loss`."""
-
-    function, options = losses.mse_loss, {"weight": None, "reduction": "mean"}
-
-
-class L1Loss(Calling):
-    """Calls `l1_loss`."""
-
-    function, options = losses.l1_loss, {"weight": None, "reduction": "mean"}
-
-
-class BCELoss(Calling):
-    """Calls `binary_cross_entropy`."""
-
-    function, options = losses.binary_cross_entropy, {"weight": None, "reduction": "mean"}
-
-
-class BCEWithLogitsLoss(Calling):
-    """Calls `binary_cross_entropy_with_logits`."""
-
-    function = losses.binary_cross_entropy_with_logits
-    options = {"weight": None, "reduction": "mean", "pos_weight": None}
-
-
-class CrossEntropyLoss(Calling):
-    """Calls `cross_entropy`."""
-
-    function, options = losses.cross_entropy, {"weight": None, "reduction": "mean"}
+ReLU = calling("ReLU", FUNCTIONS["relu"], inplace=False)
+Sigmoid = calling("Sigmoid", FUNCTIONS["sigmoid"])
+Tanh = calling("Tanh", FUNCTIONS["tanh"])
+MSELoss = calling("MSELoss", losses.mse_loss, weight=None, reduction="mean")
+L1Loss = calling("L1Loss", losses.l1_loss, weight=None, reduction="mean")
+BCELoss = calling("BCELoss", losses.binary_cross_entropy, weight=None, reduction="mean")
+BCEWithLogitsLoss = calling(
+    "BCEWithLogitsLoss", losses.binary_cross_entropy_with_logits, weight=None, reduction="mean"
+)
+CrossEntropyLoss = calling("CrossEntropyLoss", losses.cross_entropy, weight=None, reduction="mean")
 
 
 class Dropout(Calling):

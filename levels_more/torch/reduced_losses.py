@@ -37,11 +37,9 @@ def of_probabilities(input, target):
     return low.apply("probabilities_crossentropy", target, input)
 
 
-def of_logits(input, target, pos_weight=None):
-    """The same of p = sigmoid(input), with nothing cut off; what is 1 counts `pos_weight` times."""
-    if pos_weight is None:
-        return low.apply("logits_crossentropy", target, input)
-    return (1.0 - target) * input + (1.0 + (pos_weight - 1.0) * target) * nn.softplus(-input)
+def of_logits(input, target):
+    """The same of p = sigmoid(input), with nothing cut off."""
+    return low.apply("logits_crossentropy", target, input)
 
 
 def of_classes(input, target, weight=None, reduction="mean"):

@@ -16,7 +16,7 @@ STEEP = 1e5  # where a side is steeper, as that of log at 0, the slope may be in
 ONE = {  # functions of each number of one tensor
     **{name: getattr(low_level, name) for name in low_level.__all__ if name in mid_level.ACTIVATIONS},
     **{name: mid_level.ACTIVATIONS[name] for name in mid_level.ACTIVATIONS if "softmax" not in name},
-    **{name: getattr(low_level, name) for name in ("abs", "exp", "log", "sqrt", "log1p", "square", "sin", "cos", "erf")},
+    **{name: getattr(low_level, name) for name in ("abs", "exp", "log", "sqrt", "square", "sin", "cos", "erf")},
     "clip": lambda x: low_level.clip(x, -1.0, 1.0),
     "x ** 2": lambda x: x**2,
     "x ** 3": lambda x: x**3,

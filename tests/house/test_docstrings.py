@@ -31,7 +31,7 @@ FORMULAS = {
     "levels_more/kernels/elementwise.py": "erf tanh",
     "levels_more/mid_level/optimizers.py": "AdamW CosineDecay RMSprop",
     "levels_more/kernels/random.py": "normal philox",
-    "levels_more/low_level/ops.py": "elu gelu swish",
+    "levels_more/low_level/ops.py": "elu",
     "levels_more/hardware/tpu.py": "bfloat16",
 }
 

@@ -335,7 +335,7 @@ HABITS = [
         "the average of three models",
         """
         from levels_more.high_level import Input, Model
-        from levels_more.mid_level import Average, Dense
+        from levels_more.mid_level import Dense
 
         def one():
             inputs = Input(shape=(4,))
@@ -343,7 +343,7 @@ HABITS = [
 
         models = [one() for _ in range(3)]
         inputs = Input(shape=(4,))
-        ensemble = Model(inputs=inputs, outputs=Average()([model(inputs) for model in models]))
+        ensemble = Model(inputs=inputs, outputs=sum(model(inputs) for model in models) / 3.0)
         answer = ensemble.predict(x)
         """,
         """

@@ -199,12 +199,6 @@ MOVES = {
     "square": (low_level.square, np.square),
     "elu": (nn.elu, lambda x: np.where(x > 0, x, np.expm1(x))),
     "elu of 2": (lambda x: nn.elu(x, 2.0), lambda x: np.where(x > 0, x, 2.0 * np.expm1(x))),
-    "gelu": (nn.gelu, lambda x: x * np.vectorize(lambda v: 0.5 * math.erfc(-v / math.sqrt(2.0)))(x)),
-    "gelu by tanh": (
-        lambda x: nn.gelu(x, True),
-        lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
-    ),
-    "swish": (nn.swish, lambda x: x / (1 + np.exp(-x))),
     "absolute": (low_level.abs, np.abs),
     "sin": (low_level.sin, np.sin),
     "cos": (low_level.cos, np.cos),
@@ -246,18 +240,16 @@ def test_compiled_and_over_they_give_the_bits_of_op_by_op(name, back_end, monkey
             losses = [(step if way == "eager" else call)(constant(x[rows])).numpy() for rows in batches]
         results.append(np.concatenate([np.ravel(losses), w.numpy().ravel()]))
     assert np.isfinite(results[0]).all() and (results[0] == results[1]).all() and (results[0] == results[2]).all()
-    if back_end == "FusedProgram" and name in ("sin", "cos", "absolute", "erf", "gelu", "elu", "swish"):
+    if back_end == "FusedProgram" and name in ("sin", "cos", "absolute", "erf", "elu"):
         assert kinds(call) == {"FusedProgram"}
 
 
-@pytest.mark.parametrize("name", ["elu", "gelu", "swish", "absolute", "sin", "cos", "erf", "square"])
+@pytest.mark.parametrize("name", ["elu", "absolute", "sin", "cos", "erf", "square"])
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_special_numbers_go_in_and_no_gradient_of_a_finite_number_is_nan(name, dtype):
     ours, theirs = MOVES[name]
     with np.errstate(all="ignore"):
         expected = theirs(SPECIAL.astype(dtype).astype("f8"))
-    if name in ("gelu", "swish"):
-        expected[4] = 0.0  # its limit; the formula has -inf · 0 there
     found = ours(constant(SPECIAL.astype(dtype))).numpy()
     np.testing.assert_allclose(found, expected, 1e-5 if dtype == "f4" else 1e-13, 1e-15)
     assert found.dtype == dtype and ours(constant(np.empty((0, 2), dtype))).shape == (0, 2)
@@ -398,7 +390,7 @@ def test_hes_weights_lie_within_their_limit_and_have_his_variance():
     assert len(INITIALIZERS["he_normal"]((4,))) == len(INITIALIZERS["he_uniform"]((4,))) == 4
 
 
-@pytest.mark.parametrize("name", ["elu", "gelu", "swish", "silu"])
+@pytest.mark.parametrize("name", ["elu", "tanh"])
 def test_a_layer_takes_them_by_name(name):
     layer = Dense(3, name)
     x = RNG.normal(size=(4, 2))

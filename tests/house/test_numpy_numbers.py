@@ -114,7 +114,7 @@ def scalars_in(thing, seen=None, path=""):
 
 def test_the_table_covers_what_it_should():
     kinds = {kind.__name__ for _, kind, *_ in CASES}
-    assert len(CASES) > 110 and kinds >= {
+    assert len(CASES) > 95 and kinds >= {
         *[
             "SGD",
             "Adam",
@@ -123,9 +123,8 @@ def test_the_table_covers_what_it_should():
             "Dropout",
             "EarlyStopping",
             "ReduceLROnPlateau",
-            "L1L2",
+            "CosineDecay",
         ],
-        *["LeakyReLU", "CosineDecay", "LinearRegressor", "ConstantDecay"][:-2],
     }
 
 
@@ -191,11 +190,8 @@ def test_trainings_of_both_kinds_of_numbers_are_one(kind, dtype):
         lambda f: Adam(f(rate), f(0.5), beta_2=f(0.75), epsilon=f(0.125)),
         lambda f: mid_level.AdamW(f(rate), weight_decay=f(0.25)),
         lambda f: mid_level.RMSprop(f(rate), f(0.5), f(0.125)),
-        lambda f: mid_level.Adagrad(f(rate), f(0.5), f(0.125)),
         lambda f: SGD(mid_level.ExponentialDecay(f(rate), 4, f(0.5))),
         lambda f: SGD(mid_level.CosineDecay(f(rate), 4, f(0.25))),
-        lambda f: SGD(mid_level.PolynomialDecay(f(rate), 4, f(0.25), f(2.0))),
-        lambda f: SGD(mid_level.InverseTimeDecay(f(rate), 4, f(0.5))),
         lambda f: SGD(mid_level.PiecewiseConstantDecay([2, 4], [f(0.25), f(0.125), f(0.0625)])),
         lambda f: SGD(mid_level.PiecewiseConstantDecay([np.int64(2), np.int32(4)], [f(0.25), f(0.125), f(0.0625)])),
     ):
@@ -293,7 +289,7 @@ def test_layers_and_losses_compute_in_their_own_dtype(dtype):
         L.Dense(np.int32(2), kernel_regularizer=mid_level.L2(f(0.5))),
     ):
         assert layer(x, training=True).dtype == "float32"
-    for layer in (Dense(np.int64(2)), Dropout(f(0.5)), mid_level.LeakyReLU(f(0.5))):
+    for layer in (Dense(np.int64(2)), Dropout(f(0.5))):
         assert layer(x, training=True).dtype == dtype
     for loss in (mid_level.Huber(f(0.5)), K.losses.BinaryCrossentropy(), K.losses.CategoricalCrossentropy()):
         p = np.full((4, 2), 0.5, dtype)
@@ -301,7 +297,6 @@ def test_layers_and_losses_compute_in_their_own_dtype(dtype):
     F = torch.nn.functional
     t = torch.tensor(x)
     for y in (
-        F.leaky_relu(t, f(0.5)),
         F.dropout(t, f(0.5)),
         t * f(0.5),
         torch.nn.Dropout(f(0.5))(t),
@@ -331,7 +326,6 @@ def test_a_saved_model_holds_plain_numbers(tmp_path):
     layers = [
         Dropout(f(0.5)),
         Dense(np.int64(2), kernel_regularizer=mid_level.L2(f(0.25))),
-        mid_level.LeakyReLU(f(0.5)),
         Dense(1),
     ]
     model = high_level.Sequential(layers)

@@ -300,8 +300,7 @@ def waving(f):
 ELEMENTWISE = {
     "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "tanh": np.tanh, "stop_gradient": lambda x: x,
     "abs": np.abs, "square": np.square, "erf": np.vectorize(math.erf, otypes=["f8"]), "nn.elu": doubled(lambda x: np.where(np.greater(x, 0), x, np.expm1(x))),
-    "nn.swish": doubled(lambda x: x / (1 + np.exp(-x))), "sin": waving(np.sin), "cos": waving(np.cos),
-    "nn.gelu": doubled(lambda x: 0.5 * x * (1 + np.vectorize(math.erf, otypes=["f8"])(x / math.sqrt(2)))),
+    "sin": waving(np.sin), "cos": waving(np.cos),
     "nn.relu": lambda x: np.where(np.less_equal(x, 0), 0, x), "nn.sigmoid": lambda x: 1 / (1 + np.exp(np.negative(x))),
 }
 for name, twin in ELEMENTWISE.items():
@@ -418,8 +417,6 @@ layer(M.BatchNormalization, X - NUMBERS, momentum=SHARE + "zero", epsilon=POSITI
 layer(M.LayerNormalization, X - NUMBERS, epsilon=POSITIVE)
 layer(M.Embedding, made(lambda: np.array([0, 1])), "zero int64", input_dim=right(3), output_dim=right(2), embeddings_initializer=START)
 layer(M.Concatenate, made(lambda: [ONES, ONES]), axis=right(0, "zero"))
-for kind in (M.Add, M.Average, M.Maximum, M.Minimum, M.Multiply, M.Subtract):
-    layer(kind, made(lambda: [ONES, ONES]))
 layer(M.Arithmetic, X, op=right("add"), number=right(1.0, NUMBERS + " None nans")._replace(skips={"huge"}))
 call("add_variable", lambda **options: M.Metric().add_variable(**options), shape=SPACE + "zero", initializer=START, dtype=DTYPE)
 BUILT = M.Dense(2)

@@ -296,7 +296,7 @@ def steps_of(optimizer, change=None, kernel=None, by="apply_gradients"):
     return found
 
 
-EAGER = {name: getattr(mid_level, name) for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")}
+EAGER = {name: getattr(mid_level, name) for name in ("SGD", "Adam", "AdamW", "RMSprop")}
 EAGER |= {"momentum": lambda: SGD(0.1, 0.9), "clipped": lambda: Adam(0.1, clipvalue=0.5, global_clipnorm=1.0)}
 EAGER |= {"schedule": lambda: SGD(PiecewiseConstantDecay([1, 3], [1.0, 0.1, 0.01]))}
 

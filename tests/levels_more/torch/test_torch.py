@@ -329,12 +329,6 @@ LOSSES = {
     "bce": (nn.BCELoss(), P, T, BINARY.mean()),
     "bce at 0": (nn.BCELoss(reduction="none"), np.array([0.0, 1.0]), np.array([1.0, 1.0]), [100.0, 0.0]),
     "logits": (nn.BCEWithLogitsLoss(), Z, T, BINARY.mean()),
-    "pos_weight": (
-        nn.BCEWithLogitsLoss(pos_weight=torch.tensor(3.0, dtype=torch.float64)),
-        Z,
-        T,
-        (BINARY - 2 * T * np.log(P)).mean(),
-    ),
     "classes": (nn.CrossEntropyLoss(), X, C, -LOGS[range(3), C].mean()),
     "weights": (
         nn.CrossEntropyLoss(weight=torch.tensor(WEIGHTS)),
