@@ -137,12 +137,12 @@ _TENSORFLOW = {  # what to use instead -> the names of TensorFlow that are not h
         "gelu hard_sigmoid leaky_relu log_sigmoid mish relu6 selu silu softplus softsign swish"
     ),
     "layers.Activation": "ELU LeakyReLU PReLU ReLU Softmax ThresholdedReLU hard_swish",
-    "levels_more.mid_level, with levels_more.high_level.Sequential": "DenseFeatures LayerNormalization R2Score",
+    "levels_more.mid_level, with levels_more.high_level.Sequential": "DenseFeatures R2Score",
     "a layer of your own, with a call": (
         "Add Average Concatenate Flatten ActivityRegularization Dot GaussianNoise Identity Lambda Maximum Minimum "
         "Multiply Permute RepeatVector Rescaling Reshape Subtract UnitNormalization activity_regularizer"
     ),
-    "BatchNormalization": "Normalization",
+    "BatchNormalization": "LayerNormalization Normalization",
     "the root of MeanSquaredError": "RootMeanSquaredError",
     "levels_more.mid_level.feature_columns": "Tokenizer TextVectorization",
     "levels_more.mid_level.DenseFeatures, or pandas.get_dummies": (

@@ -1,6 +1,7 @@
-"""Files of `levels_more` that notebooks of version 1 imported, and where they stand now."""
+"""The names that fronts hand on; those that files and names of version 1 have now, or what to use in their place."""
 
 import importlib
+from types import ModuleType
 
 from levels_more.missing import missing
 
@@ -59,12 +60,14 @@ def told(name):
 # Names that a front of version 1 handed on -> what to use instead
 GONE = {
     "argsort, sort, top_k, ranked": "NumPy's argsort, and gather",
+    "Accuracy": "a function of yours as the metric",
     "Adagrad": "Adam or RMSprop",
     "Add, Multiply, Subtract": "x + y, x * y and x - y of what stands for the numbers to come",
     "Average, Maximum, Minimum, Lambda, LeakyReLU, Rescaling, Reshape": "a layer of your own, with a call",
-    "InverseTimeDecay, PolynomialDecay": "a function of the step as the rate, or ExponentialDecay",
+    "CosineDecay, InverseTimeDecay, PolynomialDecay": "a function of the step as the rate, or ExponentialDecay",
+    "Huber": "that of exercise 04-2, which you write, or MeanAbsoluteError",
     "L1L2": "a function of yours as the kernel_regularizer",
-    "Normalization": "BatchNormalization, or NumPy before",
+    "LayerNormalization, Normalization": "BatchNormalization, or NumPy before",
     "RootMeanSquaredError": "the root of the metric 'mse'",
     "beside, packed, taken": "a function of yours",
     "clip_by_norm, clip_by_global_norm, global_norm": "clipnorm or global_clipnorm of an optimizer",
@@ -82,6 +85,13 @@ GONE = {
     "split, pieces, unstack": "slices, as in x[:, 2:4]",
     "to_categorical": "numpy.eye(classes)[y]",
 }
+
+
+def handed_on(front, *modules):
+    """`__all__` of the front of a level: all names in its globals(), without modules, unless they are among these."""
+    names = {name for name, value in front.items() if name[0] != "_" and not isinstance(value, ModuleType)}
+    return sorted(names | {*modules})
+
 
 ELSEWHERE = "saving", "distributed"  # rooms whose names were those of a level in version 1
 

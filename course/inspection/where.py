@@ -21,8 +21,7 @@ NAMES = """
     step = Optimizer.apply_gradients            minimize = Optimizer.apply_gradients
     ExponentialLR = ExponentialDecay            MultiStepLR = PiecewiseConstantDecay
     lr_scheduler = ExponentialDecay             clip_grad_norm_ = shortened
-    HuberLoss = Huber                           LayerNorm = LayerNormalization
-    kaiming_uniform_ = he_uniform               CosineAnnealingLR = CosineDecay
+    kaiming_uniform_ = he_uniform               StepLR = ExponentialDecay
     rand = uniform                              randn = normal
     unsqueeze = expand_dims                     masked_select = boolean_mask
     add_ = assign_add                           sub_ = assign_sub

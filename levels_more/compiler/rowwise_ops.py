@@ -16,20 +16,12 @@ def _cast_values(node, shape, x):
     return np.asarray(np.frompyfunc(lambda v: select(v, 1.0, 0.0), 1, 1)(x), object)
 
 
-def _concat_values(node, shape, *inputs):
-    return np.concatenate(inputs, node.attrs["axis"])
-
-
 def _index(node, shape):
     """The slices of a node. In a program by rows, where the shape is that of one row, they have to take all rows."""
     slices = as_slices(node.attrs["slices"])
     if shape != node.spec.shape and slices[0] != slice(None):
         raise NoProgram(f"{node!r} takes other rows than its own")
     return (*slices, ...)  # (with the dots an array, also where there is no axis)
-
-
-def _slice_values(node, shape, x):
-    return x[_index(node, shape)]
 
 
 def _slice_grad_values(node, shape, dy):
@@ -58,8 +50,8 @@ def _row_kernel_values(node, shape, *inputs):
 
 
 FORMS["cast"] = _cast_values
-FORMS["concat"] = _concat_values
-FORMS["slice"] = _slice_values
+FORMS["concat"] = lambda node, shape, *inputs: np.concatenate(inputs, node.attrs["axis"])
+FORMS["slice"] = lambda node, shape, x: x[_index(node, shape)]
 FORMS["slice_grad"] = _slice_grad_values
 for _op in ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min"):
     FORMS[_op] = _reduced_values

@@ -171,26 +171,6 @@ class BatchNormalization(Layer):
         return self.gamma * ((x - mean) / sqrt(variance + self.epsilon)) + self.beta
 
 
-class LayerNormalization(Layer):
-    """gamma·(x - mean) / √(variance + epsilon) + beta, each row, the last axis, by itself (Ba et al., 2016)."""
-
-    def __init__(self, epsilon=1e-3, **options):
-        super().__init__(**options)
-        self.epsilon = positive("LayerNormalization: epsilon", epsilon)
-
-    def build(self, shape):
-        expect(shape, f"{self.name}: the input's shape", shape, "one axis or more")
-        self.gamma, self.beta = (self.add_weight(shape[-1:], name) for name in ("ones", "zeros"))
-
-    def call(self, x):
-        """x[…, inputs] -> the same shape. Raises ValueError for another number of inputs than it was built for."""
-        if x.spec.shape[-1:] != self.gamma.shape:
-            raise ValueError(f"{self.name}: built for {self.gamma.shape[0]} inputs, got {x.spec}")
-        centred = x - reduce_mean(x, -1, keepdims=True)
-        variance = reduce_mean(centred * centred, -1, keepdims=True)
-        return self.gamma * (centred / sqrt(variance + self.epsilon)) + self.beta
-
-
 class Embedding(Layer):
     """ids [batch, …], whole numbers below input_dim -> [batch, …, output_dim], rows of a table that is trained."""
 

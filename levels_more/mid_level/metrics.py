@@ -102,13 +102,6 @@ class Calculated(Metric):
         return (each if each.spec.shape else apply("spread", each, first, count=1.0),)
 
 
-class Accuracy(Metric):
-    """The share of numbers of y_pred that are those of y_true, such as numbers of classes."""
-
-    def parts(self, y_true, y_pred):
-        return (cast(y_true == y_pred, y_pred.dtype),)
-
-
 class CategoricalAccuracy(Metric):
     """The share of rows whose largest number stands at the same place in y_true and y_pred [batch, classes]."""
 

@@ -11,7 +11,7 @@ from levels.mid_level import Made, optimizers
 from levels.support.checks import flag, positive
 from levels_more.checks import number, several
 from levels_more.low_level.module import Module
-from levels_more.low_level.ops import cast, cos, maximum, minimum, where
+from levels_more.low_level.ops import cast, maximum, where
 from levels_more.mid_level.update_program import EagerStep
 
 
@@ -113,22 +113,6 @@ class ExponentialDecay(Made):
             whole = cast(cast(step / float(self.decay_steps), "int64"), step.dtype)
             return self.initial_learning_rate * exp(whole * math.log(self.decay_rate))
         return self.initial_learning_rate * exp(step * (math.log(self.decay_rate) / self.decay_steps))
-
-
-class CosineDecay(Made):
-    """initial_learning_rate · ((1 - alpha)·(1 + cos(π·t)) / 2 + alpha), t = step / decay_steps, at most 1.
-
-    Loshchilov and Hutter, 2017, https://arxiv.org/abs/1608.03983
-    """
-
-    def __init__(self, initial_learning_rate, decay_steps, alpha=0.0):
-        self.initial_learning_rate = positive("CosineDecay: initial_learning_rate", initial_learning_rate)
-        self.decay_steps = positive("CosineDecay: decay_steps", decay_steps)
-        self.alpha = positive("CosineDecay: alpha", alpha, zero=True)
-
-    def __call__(self, step):
-        wave = 0.5 * (1.0 + cos(math.pi * minimum(step / self.decay_steps, 1.0)))
-        return self.initial_learning_rate * ((1.0 - self.alpha) * wave + self.alpha)
 
 
 class PiecewiseConstantDecay(Made):

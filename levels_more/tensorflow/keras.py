@@ -23,11 +23,7 @@ layers = small_room("tensorflow.keras.layers", keras_layers.LAYERS, cures=TENSOR
 losses = small_room("tensorflow.keras.losses", keras_losses.LOSSES, cures=TENSORFLOW)
 metrics = small_room("tensorflow.keras.metrics", keras_metrics.METRICS, cures=TENSORFLOW)
 models = small_room(
-    "tensorflow.keras.models",
-    cures=TENSORFLOW,
-    Model=Model,
-    Sequential=Sequential,
-    load_model=keras_models.load_model,
+    "tensorflow.keras.models", cures=TENSORFLOW, Model=Model, Sequential=Sequential, load_model=keras_models.load_model
 )
 optimizers = small_room("tensorflow.keras.optimizers", keras_optimizers.OPTIMIZERS, cures=TENSORFLOW)
 for _name in KERAS_EMPTY:

@@ -7,6 +7,7 @@ from levels_more import mid_level
 from levels_more.low_level.ops import cast, reshape
 from levels_more.mid_level import losses
 from levels_more.mid_level.base_metric import snake_case
+from levels_more.tensorflow.keras_layers import behind
 from levels_more.tensorflow.nested import numbers
 
 
@@ -23,26 +24,6 @@ class Loss(losses.Reduced):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         return super().__call__(*alike(y_true, y_pred), sample_weight)
-
-
-class MeanSquaredError(Loss, losses.MeanSquaredError):
-    """mean((y_pred - y_true)²)"""
-
-
-class MeanAbsoluteError(Loss, losses.MeanAbsoluteError):
-    """mean(|y_pred - y_true|)"""
-
-
-class BinaryCrossentropy(Loss, losses.BinaryCrossentropy):
-    """That of levels."""
-
-
-class CategoricalCrossentropy(Loss, losses.CategoricalCrossentropy):
-    """That of levels."""
-
-
-class SparseCategoricalCrossentropy(Loss, losses.SparseCategoricalCrossentropy):
-    """That of levels."""
 
 
 def chosen(loss):
@@ -64,9 +45,9 @@ def rows_of(kind):
     return rows
 
 
-KINDS = MeanSquaredError, MeanAbsoluteError, BinaryCrossentropy, CategoricalCrossentropy, SparseCategoricalCrossentropy
+_NAMES = "MeanSquaredError MeanAbsoluteError BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy"
+KINDS = behind(Loss, losses, _NAMES)
 SHORT = {"mse": "mean_squared_error", "mae": "mean_absolute_error"}
-WORDS = {snake_case(kind.__name__): kind for kind in KINDS}  # as `compile` is told them
+WORDS = {snake_case(name): kind for name, kind in KINDS.items()}  # as `compile` is told them
 WORDS |= {short: WORDS[name] for short, name in SHORT.items()}
-LOSSES = {"Loss": Loss} | {kind.__name__: kind for kind in KINDS}
-LOSSES |= {word: rows_of(kind) for word, kind in WORDS.items()}
+LOSSES = {"Loss": Loss} | KINDS | {word: rows_of(kind) for word, kind in WORDS.items()}

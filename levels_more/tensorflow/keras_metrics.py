@@ -8,15 +8,8 @@ from levels_more.high_level.training import spelled
 from levels_more.low_level.ops import cast
 from levels_more.mid_level import metrics
 from levels_more.mid_level.base_metric import snake_case
-from levels_more.tensorflow.keras_layers import FLOAT
-from levels_more.tensorflow.keras_losses import (
-    LOSSES,
-    SHORT,
-    BinaryCrossentropy,
-    MeanAbsoluteError,
-    MeanSquaredError,
-    alike,
-)
+from levels_more.tensorflow.keras_layers import FLOAT, behind
+from levels_more.tensorflow.keras_losses import KINDS, LOSSES, SHORT, alike
 
 
 class Metric(mid_level.Metric):
@@ -37,22 +30,6 @@ class Metric(mid_level.Metric):
     def reset_states(self):
         """The same, as it was called before."""
         self.reset_state()
-
-
-class Mean(Metric, metrics.Mean):
-    """The mean of all values so far."""
-
-
-class BinaryAccuracy(Metric, metrics.BinaryAccuracy):
-    """The share of numbers that lie on the right side of the threshold."""
-
-
-class CategoricalAccuracy(Metric, metrics.CategoricalAccuracy):
-    """The share of rows whose largest number stands at the right place."""
-
-
-class SparseCategoricalAccuracy(Metric, metrics.SparseCategoricalAccuracy):
-    """The same, for numbers of classes."""
 
 
 class AccuracyByShape(Metric, metrics.AccuracyByShape):
@@ -86,11 +63,10 @@ def called(metric):
     return found
 
 
-KINDS = Mean, BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy
-METRICS = {"Metric": Metric} | {kind.__name__: kind for kind in KINDS}
-METRICS |= {kind.__name__: of_loss(kind) for kind in (MeanSquaredError, MeanAbsoluteError, BinaryCrossentropy)}
-BY_NAME = {snake_case(name): kind for name, kind in METRICS.items() if name != "Metric"}  # as `compile` is told them
+METRICS = behind(Metric, metrics, "Mean BinaryAccuracy CategoricalAccuracy SparseCategoricalAccuracy")
+METRICS |= {name: of_loss(KINDS[name]) for name in ("MeanSquaredError", "MeanAbsoluteError", "BinaryCrossentropy")}
+BY_NAME = {snake_case(name): kind for name, kind in METRICS.items()}  # as `compile` is told them
 BY_NAME |= {short: BY_NAME[name] for short, name in SHORT.items()}
 BY_NAME |= dict.fromkeys(("acc", "accuracy"), AccuracyByShape)
-METRICS |= {name: rows for name, rows in LOSSES.items() if not isinstance(rows, type)}
+METRICS |= {"Metric": Metric} | {name: rows for name, rows in LOSSES.items() if not isinstance(rows, type)}
 METRICS["binary_accuracy"] = binary_accuracy

@@ -81,9 +81,7 @@ Tanh = calling("Tanh", FUNCTIONS["tanh"])
 MSELoss = calling("MSELoss", losses.mse_loss, weight=None, reduction="mean")
 L1Loss = calling("L1Loss", losses.l1_loss, weight=None, reduction="mean")
 BCELoss = calling("BCELoss", losses.binary_cross_entropy, weight=None, reduction="mean")
-BCEWithLogitsLoss = calling(
-    "BCEWithLogitsLoss", losses.binary_cross_entropy_with_logits, weight=None, reduction="mean"
-)
+BCEWithLogitsLoss = calling("BCEWithLogitsLoss", losses.binary_cross_entropy_with_logits, weight=None, reduction="mean")
 CrossEntropyLoss = calling("CrossEntropyLoss", losses.cross_entropy, weight=None, reduction="mean")
 
 

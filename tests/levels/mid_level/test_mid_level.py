@@ -52,7 +52,6 @@ from levels_more.mid_level import (
     CategoricalAccuracy,
     CategoricalCrossentropy,
     Concatenate,
-    CosineDecay,
     Dense,
     Dropout,
     Embedding,
@@ -849,7 +848,7 @@ def test_accuracy_goes_by_the_shapes():
 # Optimizers.
 
 KINDS = [SGD(0.1), SGD(0.1, momentum=0.9, nesterov=True), RMSprop(0.01), Adam(0.01), AdamW(0.01)]
-KINDS += [Adam(ExponentialDecay(0.1, 5, 0.5)), SGD(CosineDecay(0.1, 20)), SGD(0.1, global_clipnorm=0.1)]
+KINDS += [Adam(ExponentialDecay(0.1, 5, 0.5)), SGD(ExponentialDecay(0.1, 20, 0.1, staircase=True)), SGD(0.1, global_clipnorm=0.1)]
 
 
 def descent(optimizer):

@@ -103,6 +103,8 @@ def test_callbacks_get_logs_where_they_take_them():
     assert heard == [{}, 0, 1, ["loss", "val_loss"]]
     with pytest.raises(TypeError, match="LambdaCallback: on_epoch_end is 3"):
         LambdaCallback(on_epoch_end=3)
+    with pytest.raises(TypeError, match="LambdaCallback: an argument is 'on_step'; expected a method of callbacks"):
+        LambdaCallback(on_step=print)
 
 
 def test_a_rate_in_steps():

@@ -35,7 +35,6 @@ from levels_more.mid_level import (
     ExponentialDecay,
     Flatten,
     Layer,
-    LayerNormalization,
     PiecewiseConstantDecay,
     RMSprop,
     squared_error,
@@ -643,7 +642,6 @@ LAYERS = {
         for name in ("linear", "relu", "sigmoid", "tanh", "softmax", "elu")
     },
     "Dense erf": lambda: [Dense(5, low_level.erf)],
-    "LayerNormalization": lambda: [Dense(4), LayerNormalization()],
     "no bias": lambda: [Dense(5, use_bias=False)],
     "Activation": lambda: [Activation(nn.log_softmax)],
     "BatchNormalization": lambda: [Dense(4), BatchNormalization(0.5)],
