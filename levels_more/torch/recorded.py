@@ -8,7 +8,7 @@ import numpy as np
 from levels.low_level import Operators
 from levels_more import low_level
 from levels_more.low_level.promotion import NUMBERS
-from levels_more.missing import TORCH, refusing
+from levels_more.missing import cures_of, refusing
 from levels_more.torch.op_arguments import put
 from levels_more.torch.recording import (
     Node,
@@ -21,7 +21,7 @@ from levels_more.torch.recording import (
 )
 from levels_more.torch.storage import Viewing
 
-_LACKING = refusing("a tensor", TORCH)
+_LACKING = refusing("a tensor", "torch")
 FUNCTIONS = {}  # name -> a function of recorded tensors, which is a method, too; `add_` is `add`, in place
 
 
@@ -207,7 +207,12 @@ class Tensor(Viewing):
             self.array()[places] = value.held.numpy() if isinstance(value, Tensor) else value
 
     def __getattr__(self, name):
-        if name.endswith("_") and name[0] != "_" and name not in TORCH and {name, name[:-1]} & FUNCTIONS.keys():
+        if (
+            name.endswith("_")
+            and name[0] != "_"
+            and name not in cures_of("torch")
+            and {name, name[:-1]} & FUNCTIONS.keys()
+        ):
             return functools.partial(_in_place(name[:-1]), self)
         if name in FUNCTIONS:
             return functools.partial(FUNCTIONS[name], self)
