@@ -11,8 +11,7 @@ from levels_more import compiler, moved as _moved  # (the first adds passes and 
 from levels_more.compiler.passes import constant_fold, cse
 from levels_more.low_level import nn, vjps  # (the second adds rules)
 from levels_more.low_level.autodiff import backward, grad, stop_gradient
-from levels_more.low_level.creation import arange, ones, ones_like, range, tensor, zeros, zeros_like
-from levels_more.low_level.device import device, moved
+from levels_more.low_level.creation import arange, device, moved, ones, ones_like, range, tensor, zeros, zeros_like
 from levels_more.low_level.indexing import boolean_mask, slice_of
 from levels_more.low_level.math import divide, eye, fill, floor, floordiv, mod, rounded, sign
 from levels_more.low_level.module import Module
@@ -22,8 +21,9 @@ from levels_more.low_level.ops import (
     reduce_max, reduce_min, reshape, sin, softmax, square, swapaxes, tanh, transpose, where,
 )
 from levels_more.low_level.random import Generator, normal, set_seed, shuffle, uniform
-from levels_more.low_level.shape import expand_dims, fancy_index, squeeze, stack, take
-from levels_more.low_level.statistics import largest, reduce_std, reduce_variance, smallest, take_along
+from levels_more.low_level.shape import (
+    expand_dims, fancy_index, largest, reduce_std, reduce_variance, smallest, squeeze, stack, take, take_along,
+)
 
 __all__ = _moved.handed_on(globals(), "nn", "tasks")
 

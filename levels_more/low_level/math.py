@@ -1,12 +1,30 @@
-"""Functions of tensors that are made of others: rounded, divided without a rest, filled with one number."""
+"""Functions of tensors that are made of others, or of NumPy's: rounded, divided without a rest, filled with one number."""
+
+import functools
 
 import numpy as np
 
-from levels.low_level import OPERATORS, Operators, as_tensor, constant
+from levels.low_level import OPERATORS, Operators, Tensor, as_tensor, constant
 from levels_more.checks import dtype_of, expect, sizes
 from levels_more.low_level.autodiff import stop_gradient
-from levels_more.low_level.numpy_functions import numpy_op
 from levels_more.low_level.ops import broadcast_to, cast, where
+
+
+def numpy_op(function, *args, **how):
+    """A NumPy function of the numbers of tensors: a tensor, or a tuple of them, on the device of the first.
+
+    No gradient passes through it. Raises TypeError in a traced function, where the numbers are not known.
+    """
+    devices = [x.device for x in args if isinstance(x, Operators)]
+    put = functools.partial(devices[0].put, kind=Tensor) if devices else constant
+    y = function(*(x.numpy() if isinstance(x, Operators) else x for x in args), **how)
+    made = [put(np.asarray(each, order="C")) for each in (y if isinstance(y, tuple) else (y,))]
+    return tuple(made) if isinstance(y, tuple) else made[0]
+
+
+def without_gradient(function):
+    """The same, as a function of tensors."""
+    return functools.partial(numpy_op, function)
 
 
 def floor(x):

@@ -2,7 +2,7 @@
 
 from levels_more import high_level
 from levels_more.missing import room, small_room
-from levels_more.tensorflow import keras_layers, keras_losses, keras_metrics, keras_models, keras_optimizers
+from levels_more.tensorflow import keras_layers, keras_losses, keras_models, keras_optimizers
 from levels_more.tensorflow.keras_layers import Input
 from levels_more.tensorflow.keras_models import Model, Sequential
 
@@ -20,7 +20,7 @@ _listeners = {name: getattr(high_level, name) for name in _HEARING.split()}
 callbacks = small_room("tensorflow.keras.callbacks", _listeners)
 layers = small_room("tensorflow.keras.layers", keras_layers.LAYERS, Input=Input, InputLayer=Input)
 losses = small_room("tensorflow.keras.losses", keras_losses.LOSSES)
-metrics = small_room("tensorflow.keras.metrics", keras_metrics.METRICS)
+metrics = small_room("tensorflow.keras.metrics", keras_losses.METRICS)
 models = small_room("tensorflow.keras.models", Model=Model, Sequential=Sequential, load_model=keras_models.load_model)
 optimizers = small_room("tensorflow.keras.optimizers", keras_optimizers.OPTIMIZERS)
 for _name in ("activations", "constraints", "initializers", "regularizers", "ops", "utils"):  # they say what to use

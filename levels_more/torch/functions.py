@@ -7,12 +7,11 @@ import numpy as np
 
 from levels_more import low_level as low
 from levels_more.low_level import nn
-from levels_more.low_level.batched_matmul import matmul as product
-from levels_more.low_level.numpy_functions import without_gradient
-from levels_more.low_level.promotion import both, floats, of_kinds
+from levels_more.low_level.math import without_gradient
 from levels_more.low_level.random import drawn, shuffled
+from levels_more.low_level.shape import product
 from levels_more.torch import op_arguments, recorded_making
-from levels_more.torch.op_arguments import shared_at_ties, sizes_of, spelled
+from levels_more.torch.op_arguments import both, floats, of_kinds, shared_at_ties, sizes_of, spelled
 from levels_more.torch.recorded import FUNCTIONS, Tensor, cut_out, only_view, recorded
 from levels_more.torch.recorded_making import BOOL, FLOAT, KINDS, LONG, like, maker, shaped, to, whole
 

@@ -1,10 +1,17 @@
-"""Layers of recorded tensors: each owns its parameters, and its `forward` is made of functions and operators."""
+"""Layers and losses of recorded tensors.
+
+Each layer owns its parameters, and its `forward` is made of functions and operators. Losses take what is predicted
+first, are weighted, and then reduced to their mean or sum.
+"""
 
 import math
 
+from levels.mid_level import BinaryCrossentropy, squared_error
+from levels_more import low_level as low
 from levels_more.checks import as_python
-from levels_more.torch import reduced_losses as losses
+from levels_more.low_level import nn
 from levels_more.torch.functions import FUNCTIONS
+from levels_more.torch.recorded import recorded
 from levels_more.torch.recorded_modules import Module, Parameter
 
 
@@ -45,6 +52,65 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+def reduced(losses, reduction, count=None):
+    """These losses, [batch, …], as "mean", of as many as are said, "sum", or as they are, "none".
+
+    Raises ValueError for another word.
+    """
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction is {reduction!r:.60}; expected 'mean', 'sum' or 'none'")
+    if reduction == "none":
+        return losses
+    total = low.reduce_sum(losses)
+    return total if reduction == "sum" else low.reduce_mean(losses) if count is None else total / count
+
+
+def loss(name, each):
+    """A loss of what `each(input, target)` gives number by number, of recorded tensors; `reduction`: see `reduced`."""
+
+    def run(input, target, weight=None, reduction="mean", **options):
+        if tuple(input.shape) != tuple(target.shape):
+            raise ValueError(f"input is {tuple(input.shape)}, target {tuple(target.shape)}; expected equal shapes")
+        found = each(input, target, **options)
+        return reduced(found if weight is None else found * weight, reduction)
+
+    return recorded(name, run)
+
+
+def of_probabilities(input, target):
+    """-(target·log p + (1 - target)·log(1 - p)), p = input; no log counts as less than -100. Raises ValueError."""
+    BinaryCrossentropy().check_probabilities("input", input)
+    return low.apply("probabilities_crossentropy", target, input)
+
+
+def of_logits(input, target):
+    """The same of p = sigmoid(input), with nothing cut off."""
+    return low.apply("logits_crossentropy", target, input)
+
+
+def of_classes(input, target, weight=None, reduction="mean"):
+    """Minus log_softmax(input[batch, classes]) at target[batch], a class; or of target[batch, classes], probabilities.
+
+    A mean counts each row by the weight of its class. Raises ValueError for a target of another shape.
+    """
+    logs = nn.log_softmax(input)
+    if target.dtype.kind != "i":
+        each = low.apply("multiply_no_nan", logs, target)
+        return reduced(-low.reduce_sum(each * (1.0 if weight is None else weight), 1), reduction)
+    if tuple(target.shape) != tuple(logs.shape[:1]) or len(logs.shape) != 2:
+        raise ValueError(f"target is {tuple(target.shape)}; expected a class for each row of {tuple(logs.shape)}")
+    weight = low.ones_like(logs[0]) if weight is None else weight
+    each = -low.squeeze(low.take_along(logs * weight, low.expand_dims(target, 1), 1), 1)
+    return reduced(each, reduction, low.reduce_sum(low.gather(weight, target)))
+
+
+mse_loss = loss("mse_loss", lambda x, y: squared_error(y, x))
+l1_loss = loss("l1_loss", lambda x, y: low.abs(x - y))
+binary_cross_entropy = loss("binary_cross_entropy", of_probabilities)
+binary_cross_entropy_with_logits = loss("binary_cross_entropy_with_logits", of_logits)
+cross_entropy = recorded("cross_entropy", of_classes)
+
+
 class Calling(Module):
     """Calls its function on what it is given, with its options: a layer, or a loss. Raises TypeError for others."""
 
@@ -78,11 +144,11 @@ def calling(name, function, **options):
 ReLU = calling("ReLU", FUNCTIONS["relu"], inplace=False)
 Sigmoid = calling("Sigmoid", FUNCTIONS["sigmoid"])
 Tanh = calling("Tanh", FUNCTIONS["tanh"])
-MSELoss = calling("MSELoss", losses.mse_loss, weight=None, reduction="mean")
-L1Loss = calling("L1Loss", losses.l1_loss, weight=None, reduction="mean")
-BCELoss = calling("BCELoss", losses.binary_cross_entropy, weight=None, reduction="mean")
-BCEWithLogitsLoss = calling("BCEWithLogitsLoss", losses.binary_cross_entropy_with_logits, weight=None, reduction="mean")
-CrossEntropyLoss = calling("CrossEntropyLoss", losses.cross_entropy, weight=None, reduction="mean")
+MSELoss = calling("MSELoss", mse_loss, weight=None, reduction="mean")
+L1Loss = calling("L1Loss", l1_loss, weight=None, reduction="mean")
+BCELoss = calling("BCELoss", binary_cross_entropy, weight=None, reduction="mean")
+BCEWithLogitsLoss = calling("BCEWithLogitsLoss", binary_cross_entropy_with_logits, weight=None, reduction="mean")
+CrossEntropyLoss = calling("CrossEntropyLoss", cross_entropy, weight=None, reduction="mean")
 
 
 class Dropout(Calling):

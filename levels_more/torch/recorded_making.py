@@ -4,9 +4,8 @@ import numpy as np
 
 from levels_more import low_level
 from levels_more.checks import as_int64
-from levels_more.low_level.promotion import NUMBERS, ORDER
 from levels_more.low_level.random import drawn
-from levels_more.torch.op_arguments import sizes_of
+from levels_more.torch.op_arguments import NUMBERS, ORDER, sizes_of
 from levels_more.torch.recorded import FUNCTIONS, Tensor, device, dtype
 from levels_more.torch.recording import OperandError
 

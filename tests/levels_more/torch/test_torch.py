@@ -13,8 +13,8 @@ import levels_more.torch as torch
 import levels_more.torch.nn.functional as F
 from course.build import ROOT, environment
 from levels_more import low_level
-from levels_more.low_level.promotion import NUMBERS
 from levels_more.torch import nn, optim
+from levels_more.torch.op_arguments import NUMBERS
 from levels_more.torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, random_split
 
 RNG = np.random.default_rng(0)
