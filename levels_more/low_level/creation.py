@@ -1,4 +1,4 @@
-"""Tensors made of nothing, of one number, or counted; on other devices: where new ones are placed, and how one moves."""
+"""Tensors made of nothing, of one number, or counted; where new ones are placed, and how one moves to a device."""
 
 import math
 import reprlib

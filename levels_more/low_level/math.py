@@ -1,4 +1,4 @@
-"""Functions of tensors that are made of others, or of NumPy's: rounded, divided without a rest, filled with one number."""
+"""Functions of tensors that are made of others, or of NumPy's: rounded, divided without a rest, all one number."""
 
 import functools
 

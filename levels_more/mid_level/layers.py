@@ -1,4 +1,4 @@
-"""Further layers: penalties, functions as layers, several inputs, dropout, normalisation, rows of a table, arithmetic."""
+"""Further layers: penalties, functions as layers, several inputs, arithmetic, dropout, normalisation, tables' rows."""
 
 import collections
 import math
