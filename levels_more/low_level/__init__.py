@@ -13,7 +13,7 @@ from levels_more.low_level import nn, vjps  # (the second adds rules)
 from levels_more.low_level.autodiff import backward, grad, stop_gradient
 from levels_more.low_level.creation import arange, device, moved, ones, ones_like, range, tensor, zeros, zeros_like
 from levels_more.low_level.indexing import boolean_mask, slice_of
-from levels_more.low_level.math import divide, eye, fill, floor, floordiv, mod, rounded, sign
+from levels_more.low_level.math import divide, floordiv, mod
 from levels_more.low_level.module import Module
 from levels_more.low_level.ops import (
     abs, absolute, arg_max, arg_min, argmax, argmin, broadcast_to, cast, cat, concat, cos, dot, elu, equal, erf,

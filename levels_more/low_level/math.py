@@ -5,9 +5,9 @@ import functools
 import numpy as np
 
 from levels.low_level import OPERATORS, Operators, Tensor, as_tensor, constant
-from levels_more.checks import dtype_of, expect, sizes
+from levels_more.checks import expect
 from levels_more.low_level.autodiff import stop_gradient
-from levels_more.low_level.ops import broadcast_to, cast, where
+from levels_more.low_level.ops import cast, where
 
 
 def numpy_op(function, *args, **how):
@@ -25,21 +25,6 @@ def numpy_op(function, *args, **how):
 def without_gradient(function):
     """The same, as a function of tensors."""
     return functools.partial(numpy_op, function)
-
-
-def floor(x):
-    """The whole number beneath each number of a tensor x, in x's dtype. Its slope is 0. Not in a traced function."""
-    return numpy_op(np.floor, as_tensor(x))
-
-
-def rounded(x):
-    """The whole number nearest to each number of a tensor x, half to even. Its slope is 0. Not in a traced function."""
-    return numpy_op(np.round, as_tensor(x))
-
-
-def sign(x):
-    """-1, 0 or 1 for each number of a tensor x, in x's dtype. Its slope is 0. Not in a traced function."""
-    return numpy_op(np.sign, as_tensor(x))
 
 
 def floordiv(x, y):
@@ -72,17 +57,6 @@ def mod(x, y):
 
 OPERATORS["%"] = mod
 OPERATORS["//"] = floordiv
-
-
-def eye(n, m=None, dtype="float32"):
-    """A tensor [n, m], or [n, n], with 1 where both numbers are equal, else 0."""
-    n, m = (*sizes("eye: n", n), *sizes("eye: m", n if m is None else m))
-    return constant(np.eye(n, m, dtype=dtype_of("eye: dtype", dtype)))
-
-
-def fill(shape, value):
-    """A tensor of that shape, all that number: int64, float32 or, for a NumPy number or a tensor, of its dtype."""
-    return broadcast_to(as_tensor(value), shape)
 
 
 def divide(x, y):

@@ -9,6 +9,8 @@ import numpy as np
 
 from levels.low_level import Operators
 from levels_more import low_level as low
+from levels_more.checks import sizes
+from levels_more.low_level.math import numpy_op
 from levels_more.low_level.shape import product
 from levels_more.tensorflow.nested import known_now, known_shape, numbers, whole
 
@@ -120,6 +122,11 @@ def matmul(x, b, transpose_a=False, transpose_b=False):
     return product(x, b)
 
 
+def by_numpy(function):
+    """A function of NumPy's, of each number of a tensor x. Its slope is 0. Not in a traced function."""
+    return lambda x: numpy_op(function, low.as_tensor(x))
+
+
 def counted(start, limit=None, delta=1, dtype=None):
     """Numbers from start up to limit, delta apart, a tensor [count]; of one argument those below it."""
     bounds = [x.item() if isinstance(x, Operators) else x for x in (start, limit, delta)]
@@ -162,11 +169,11 @@ RULES |= {
 
 
 _SAME = (
-    "abs concat cos exp expand_dims floor log logical_and logical_not logical_or ones_like reshape sigmoid sign sin "
+    "abs concat cos exp expand_dims log logical_and logical_not logical_or ones_like reshape sigmoid sin "
     "softmax sqrt square squeeze stack stop_gradient tanh transpose zeros_like"
 )
 FUNCTIONS = {name: getattr(low, name) for name in _SAME.split()}
-FUNCTIONS |= RULES
+FUNCTIONS |= RULES | {name: by_numpy(getattr(np, name)) for name in ("floor", "round", "sign")}
 FUNCTIONS |= {
     "argmax": lambda x, axis=0, output_type=None: low.argmax(x, axis or 0),
     "argmin": lambda x, axis=0, output_type=None: low.argmin(x, axis or 0),
@@ -175,13 +182,14 @@ FUNCTIONS |= {
         low.maximum(t, clip_value_min), clip_value_max
     ),
     "divide": low.divide,
-    "eye": low.eye,
-    "fill": lambda shape, value: low.fill(_shape(shape), value),
+    "eye": lambda n, m=None, dtype="float32": constant(
+        np.eye(*sizes("eye: n, m", (n, n if m is None else m)), dtype=dtype)
+    ),
+    "fill": lambda shape, value: low.broadcast_to(low.as_tensor(value), _shape(shape)),
     "gather": low.take,
     "identity": low.as_tensor,
     "negative": lambda x: -low.as_tensor(x),
     "ones": lambda shape, dtype="float32": low.ones(_shape(shape), dtype),
-    "round": low.rounded,
     "shape": lambda x, out_type=None: known_shape(x),
     "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype),
 }

@@ -11,11 +11,10 @@ import math
 from levels_more.low_level.random import Generator, set_seed
 from levels_more.missing import room, small_room
 from levels_more.torch import storage
-from levels_more.torch.functions import FUNCTIONS, KINDS
-from levels_more.torch.recorded import Size, Tensor, device, dtype  # noqa: F401
-from levels_more.torch.recorded_making import (  # noqa: F401
-    as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype, tensor,
+from levels_more.torch.functions import (  # noqa: F401
+    FUNCTIONS, KINDS, as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype, tensor,
 )
+from levels_more.torch.recorded import Size, Tensor, device, dtype  # noqa: F401
 from levels_more.torch.recording import grad_mode, set_grad_enabled  # noqa: F401
 from levels_more.torch.recording import recording as is_grad_enabled  # noqa: F401
 from levels_more.torch.storage import save  # noqa: F401
