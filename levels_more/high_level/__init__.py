@@ -17,15 +17,10 @@ from levels_more.high_level.training import Training
 
 __all__ = _moved.handed_on(globals(), "tasks")
 
-_HEAVY = {  # names whose file imports a large package, and so is imported when the name is asked for
-    "DNNClassifier": "levels_more.high_level.sklearn",
-    "DNNRegressor": "levels_more.high_level.sklearn",
-    "Estimator": "levels_more.high_level.sklearn",
-    "LinearRegressor": "levels_more.high_level.sklearn",
-}
+_HEAVY = "DNNClassifier", "DNNRegressor", "Estimator", "LinearRegressor"  # whose file imports a large package
 
 
 def __getattr__(name):
-    if name in _HEAVY:
-        return getattr(importlib.import_module(_HEAVY[name]), name)
+    if name in _HEAVY:  # so it is imported when the name is asked for
+        return getattr(importlib.import_module("levels_more.high_level.sklearn"), name)
     raise _moved.elsewhere(__name__, name)

@@ -54,11 +54,9 @@ class TensorStream(Dataset):
         """So many elements as one; the last may be fewer, or is dropped."""
         return super().batch(int(batch_size), drop_remainder)
 
-    def numpy_elements(self):
+    def as_numpy_iterator(self):
         """A new pass over the elements, as NumPy arrays."""
         return (each_array(np.asarray, element) for element in self)
-
-    as_numpy_iterator = numpy_elements
 
 
 def _on_tensors(function, convert):

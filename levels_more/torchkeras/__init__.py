@@ -6,7 +6,6 @@ starts at a rate of 0.01.)
 """
 
 import copy
-import random
 
 import numpy as np
 
@@ -16,13 +15,6 @@ from levels_more.missing import room, small_room
 from levels_more.pytorch_lightning import LightningModule
 
 __version__ = "4.0.0+levels"
-
-
-def seed_everything(seed=42):
-    """Python's, NumPy's and our random numbers begin anew, at others for each seed."""
-    for begin in (random.seed, np.random.seed, torch.manual_seed):
-        begin(seed)
-    return seed
 
 
 def summary(model, input_data=None, input_shape=None, batch_size=-1):
