@@ -21,13 +21,12 @@ NAMES = """
     step = Optimizer.apply_gradients            minimize = Optimizer.apply_gradients
     ExponentialLR = ExponentialDecay            MultiStepLR = PiecewiseConstantDecay
     lr_scheduler = ExponentialDecay             clip_grad_norm_ = shortened
-    HuberLoss = Huber                           LayerNorm = LayerNormalization
-    kaiming_uniform_ = he_uniform               CosineAnnealingLR = CosineDecay
+    kaiming_uniform_ = he_uniform               StepLR = ExponentialDecay
     rand = uniform                              randn = normal
     unsqueeze = expand_dims                     masked_select = boolean_mask
     add_ = assign_add                           sub_ = assign_sub
     any = reduce_any                            all = reduce_all
-    eq = equal                                  SiLU = swish
+    eq = equal                                  ELU = elu
     Parameter = Variable                        autograd = GradientTape
     requires_grad = Variable                    detach = stop_gradient
     as_tensor = constant                        from_numpy = constant

@@ -5,29 +5,17 @@ from levels.hardware import (
     Writer, arithmetic, descend, dnn_classifier, dot, exp, exponent, flat, line_program, line_slopes, linear_regression,
     log, named, net_program, pool, rint, scaled, seconds, select, sqrt, subtract, tasks, through_relu,
 )
+from levels_more import moved as _moved
 from levels_more.hardware.benchmark import Pool, amount, chase_program, measure_latency, measure_reading, read_program
 from levels_more.hardware.devices import MAKERS, copy, fill, placed_on
 from levels_more.hardware.disassembly import trimmed
 from levels_more.hardware.elementary import cos, maximum, minimum, sin
 from levels_more.hardware.gpu.device import Gpu, RealGpu, launch_kernel, make_gpu, real_cuda, translated
 from levels_more.hardware.gpu.errors import BarrierError, Endless, GpuError, OutOfBounds, Race, Uninitialised
-from levels_more.hardware.gpu.memory import (
-    READ, SHARED, Block, Dim3, Thread, View, cuda, note, position, race, used,
-)
+from levels_more.hardware.gpu.memory import READ, SHARED, Block, Dim3, Thread, View, cuda, note, position, race, used
 from levels_more.hardware.gpu.scheduler import LAUNCH_LIMITS, SEGMENT, SimulatedLaunch, Traffic, count_traffic, simulate
 from levels_more.hardware.tpu import (
     SIDE, Activate, Multiply, ReadWeights, Tpu, Write, bfloat16, dense_program, run_program, systolic,
 )
 
-__all__ = [
-    "Activate", "Assembler", "BarrierError", "Block", "Buffer", "DEVICE_MAKERS", "Device", "Dim3", "EXP", "Endless",
-    "Fit", "Gpu", "GpuError", "Index", "LAUNCH_LIMITS", "LOG", "Loops", "MAKERS", "MEASURES", "Multiply", "OutOfBounds",
-    "PLACE", "Pool", "Program", "READ", "REAL", "Race", "ReadWeights", "RealGpu", "SEGMENT", "SHARED", "SIDE",
-    "SimulatedLaunch", "Spec", "Thread", "Tpu", "Traffic", "Uninitialised", "Value", "View", "Write", "Writer",
-    "amount", "arithmetic", "bfloat16", "chase_program", "copy", "cos", "count_traffic", "cuda", "dense_program",
-    "descend", "dnn_classifier", "dot", "exp", "exponent", "fill", "flat", "launch_kernel", "line_program",
-    "line_slopes", "linear_regression", "log", "make_gpu", "maximum", "measure_latency", "measure_reading", "minimum",
-    "named", "net_program", "note", "placed_on", "pool", "position", "race", "read_program", "real_cuda", "rint",
-    "run_program", "scaled", "seconds", "select", "simulate", "sin", "sqrt", "subtract", "systolic", "tasks",
-    "through_relu", "translated", "trimmed", "used",
-]
+__all__ = _moved.handed_on(globals(), "tasks")

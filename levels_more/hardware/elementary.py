@@ -111,19 +111,25 @@ def cos(x):
     return COS[x.a.dtype if isinstance(x, Value) else _DOUBLE](x)
 
 
-def maximum(x, y):
-    """The larger of two numbers or values: of 0.0 and -0.0 the first, and NaN if either is (IEEE 754-2019, 9.6)."""
-    if isinstance(x, Value) or isinstance(y, Value):
-        return named("maximum", x, y)
-    if x == y == 0.0 or x != x or y != y:
+def larger_of(x, y):
+    """`maximum` of two numbers: all that a kernel on a GPU calls."""
+    if (x == 0.0 and y == 0.0) or x != x or y != y:
         return x + y
     return x if x > y else y
 
 
-def minimum(x, y):
-    """The smaller of two numbers or values: of 0.0 and -0.0 the second, and NaN if either is (IEEE 754-2019, 9.6)."""
-    if isinstance(x, Value) or isinstance(y, Value):
-        return named("minimum", x, y)
-    if x == y == 0.0 or x != x or y != y:
+def smaller_of(x, y):
+    """`minimum` of two numbers."""
+    if (x == 0.0 and y == 0.0) or x != x or y != y:
         return -(-x - y)
     return x if x < y else y
+
+
+def maximum(x, y):
+    """The larger of two numbers or values: of 0.0 and -0.0 the first, and NaN if either is (IEEE 754-2019, 9.6)."""
+    return named("maximum", x, y) if isinstance(x, Value) or isinstance(y, Value) else larger_of(x, y)
+
+
+def minimum(x, y):
+    """The smaller of two numbers or values: of 0.0 and -0.0 the second, and NaN if either is (IEEE 754-2019, 9.6)."""
+    return named("minimum", x, y) if isinstance(x, Value) or isinstance(y, Value) else smaller_of(x, y)

@@ -6,6 +6,7 @@ from levels.high_level import (
     Callback, History, Trainable, batches_of, dnn_classifier, dtype_for, ended, epoch_loss, linear_regression, prepared,
     run_epochs, run_training, tasks,
 )
+from levels_more import moved as _moved
 from levels_more.high_level.callbacks import (
     CSVLogger, EarlyStopping, LambdaCallback, LearningRateScheduler, ModelCheckpoint, Monitor, ReduceLROnPlateau,
     TensorBoard, TerminateOnNaN, graph_of,
@@ -13,24 +14,13 @@ from levels_more.high_level.callbacks import (
 from levels_more.high_level.functional import Call, Input, Placeholder
 from levels_more.high_level.model import Model, Sequential
 from levels_more.high_level.training import Training
-from levels_more.moved import elsewhere
 
-__all__ = [
-    "CSVLogger", "Call", "Callback", "EarlyStopping", "History", "Input", "LambdaCallback", "LearningRateScheduler",
-    "Model", "ModelCheckpoint", "Monitor", "Placeholder", "ReduceLROnPlateau", "Sequential", "TensorBoard",
-    "TerminateOnNaN", "Trainable", "Training", "batches_of", "dnn_classifier", "dtype_for", "ended", "epoch_loss",
-    "graph_of", "linear_regression", "prepared", "run_epochs", "run_training", "tasks",
-]
+__all__ = _moved.handed_on(globals(), "tasks")
 
-_HEAVY = {  # names whose file imports a large package, and so is imported when the name is asked for
-    "DNNClassifier": "levels_more.high_level.sklearn",
-    "DNNRegressor": "levels_more.high_level.sklearn",
-    "Estimator": "levels_more.high_level.sklearn",
-    "LinearRegressor": "levels_more.high_level.sklearn",
-}
+_HEAVY = "DNNClassifier", "DNNRegressor", "Estimator", "LinearRegressor"  # whose file imports a large package
 
 
 def __getattr__(name):
-    if name in _HEAVY:
-        return getattr(importlib.import_module(_HEAVY[name]), name)
-    raise elsewhere(__name__, name)
+    if name in _HEAVY:  # so it is imported when the name is asked for
+        return getattr(importlib.import_module("levels_more.high_level.sklearn"), name)
+    raise _moved.elsewhere(__name__, name)

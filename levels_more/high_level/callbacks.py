@@ -8,7 +8,7 @@ from levels.high_level import Callback
 from levels.low_level import Variable, dce, trace
 from levels.support.checks import at_least, flag, positive, real
 from levels_more import needed
-from levels_more.checks import called, file_name, takes, word
+from levels_more.checks import called, expect, file_name, takes, word
 from levels_more.high_level.data_adapter import unwrap_single
 
 # what the name of a number contains of which more is better, or less
@@ -177,28 +177,15 @@ class TerminateOnNaN(Callback):
 class LambdaCallback(Callback):
     """Calls functions of yours: on_train_begin(logs), on_epoch_begin(epoch, logs), on_train_batch_end(batch, logs), ….
 
-    `logs` are {name: number} of the epoch, or the batch, that ended last. Raises TypeError for what is no function.
+    `logs` are {name: number} of the epoch, or the batch, that ended last. Raises TypeError for what is no function, and
+    for a name that nobody calls.
     The loss of a batch is that of its step; Keras tells the mean of the epoch so far.
     """
 
-    def __init__(
-        self,
-        on_epoch_begin=None,
-        on_epoch_end=None,
-        on_train_begin=None,
-        on_train_end=None,
-        on_train_batch_begin=None,
-        on_train_batch_end=None,
-    ):
-        given = {
-            "on_epoch_begin": on_epoch_begin,
-            "on_epoch_end": on_epoch_end,
-            "on_train_begin": on_train_begin,
-            "on_train_end": on_train_end,
-            "on_train_batch_begin": on_train_batch_begin,
-            "on_train_batch_end": on_train_batch_end,
-        }
-        for name, function in given.items():
+    def __init__(self, **functions):
+        for name, function in functions.items():
+            heard = name.startswith("on_") and hasattr(Callback, name) or name == "on_train_batch_begin"
+            expect(heard, "LambdaCallback: an argument", name, "a method of callbacks, such as on_epoch_end")
             if function is not None:
                 setattr(self, name, called(f"LambdaCallback: {name}", function))
 

@@ -5,7 +5,7 @@ from levels.low_level import trace
 from levels.mid_level import Made
 from levels_more.checks import dtype_of, several, sizes, word
 from levels_more.high_level.data_adapter import as_list, unwrap_single
-from levels_more.mid_level.merging import Arithmetic, operator_pair
+from levels_more.mid_level.layers import Arithmetic, operand
 
 
 def dry_run(layer, specs):
@@ -18,6 +18,18 @@ def spec_of(shape, dtype):
     return PLACE.device.spec(
         (2, *sizes("Input: shape", several("Input: shape", shape, "a tuple of sizes"))), dtype_of("Input: dtype", dtype)
     )
+
+
+def operator_pair(op):
+    """The methods for `place - 1.0` and for `1.0 - place`, of what stands for a tensor to come."""
+
+    def right(x, other):
+        return Arithmetic(op)([x, other]) if hasattr(other, "through") else Arithmetic(op, operand(op, other))(x)
+
+    def left(x, other):
+        return Arithmetic(op, operand(op, other), True)(x)
+
+    return right, left
 
 
 class Placeholder(Made):

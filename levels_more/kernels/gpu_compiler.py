@@ -9,7 +9,7 @@ import numpy as np
 from levels.hardware import EXP, LOG, exp, exponent, log, rint, scaled, select, sqrt
 from levels.kernels.registry import KINDS, Backend
 from levels.support.compiled import described, specialised
-from levels_more.hardware.elementary import COS, SIN, cos, maximum, minimum, sin
+from levels_more.hardware.elementary import COS, SIN, cos, larger_of, maximum, minimum, sin, smaller_of
 from levels_more.hardware.gpu.device import launch_kernel
 from levels_more.hardware.gpu.memory import cuda
 from levels_more.kernels import layout, random  # noqa: F401 (their kernels enter before there is a column for the GPU)
@@ -69,20 +69,6 @@ def _to_even(size):
     return lambda x: (x + size) - size
 
 
-def _larger(x, y):
-    """`maximum` of two numbers, without the values that it also takes."""
-    if (x == 0.0 and y == 0.0) or x != x or y != y:
-        return x + y
-    return x if x > y else y
-
-
-def _smaller(x, y):
-    """`minimum` of two numbers, without the values that it also takes."""
-    if (x == 0.0 and y == 0.0) or x != x or y != y:
-        return -(-x - y)
-    return x if x < y else y
-
-
 ON_GPU = {  # what stands there for the functions of level 1: function(dtype)
     exp: EXP.get,
     log: LOG.get,
@@ -93,8 +79,8 @@ ON_GPU = {  # what stands there for the functions of level 1: function(dtype)
     rint: lambda dtype: _to_even(1.5 * 2.0 ** (52 if dtype == np.float64 else 23)),
     sqrt: lambda dtype: lambda x: math.sqrt(x) if x >= 0.0 else (x - x) / (x - x),
     select: lambda dtype: lambda condition, x, y: x if condition else y,
-    maximum: lambda dtype: _larger,
-    minimum: lambda dtype: _smaller,
+    maximum: lambda dtype: larger_of,
+    minimum: lambda dtype: smaller_of,
 }
 
 

@@ -5,17 +5,7 @@ import math
 import numpy as np
 
 from levels.hardware import exp, log
-from levels.kernels import (
-    PLANNERS,
-    QUICKER,
-    REDUCTIONS,
-    kernel,
-    lowered,
-    make,
-    reduce_rows,
-    reduced,
-    same_dtype,
-)
+from levels.kernels import PLANNERS, QUICKER, REDUCTIONS, kernel, lowered, make, reduce_rows, reduced, same_dtype
 from levels_more.hardware.elementary import maximum, minimum
 from levels_more.kernels import elementwise  # noqa: F401 (what stands for `maximum` in kernels)
 from levels_more.kernels.verify import TEST_CASES

@@ -1,12 +1,14 @@
-"""Tensors made of nothing: of one number, or counted."""
+"""Tensors made of nothing, of one number, or counted; where new ones are placed, and how one moves to a device."""
 
 import math
+import reprlib
 
 import numpy as np
 
-from levels.hardware import PLACE
-from levels.low_level import Operators, Tensor, as_tensor, constant
+from levels.hardware import PLACE, pool
+from levels.low_level import DOOR, OPERATORS, VJPS, GradientTape, Operators, Tensor, as_tensor, constant
 from levels_more.checks import dtype_of, number, sizes
+from levels_more.hardware.devices import placed_on
 
 tensor = constant  # PyTorch's name
 
@@ -61,3 +63,24 @@ def range(start, limit=None, delta=1, dtype=None):
 
 
 arange = range  # PyTorch's name
+
+
+device = placed_on  # inside `with device(name):`, new tensors and variables are placed there
+
+
+def moved(x, name):
+    """The same numbers on the device of that name. Raises LookupError where there is none."""
+    x, place = as_tensor(x), pool().get(str(name))
+    if place is None:
+        raise LookupError(f"to: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
+    y = place.put(x.numpy(), Tensor)
+    stands = DOOR.stands
+    while isinstance(stands, GradientTape):  # it is no op: no kernel runs, and no program can hold it
+        if stands.records is not None:
+            stands.records.append(("to", [x], {"name": name}, y))
+        stands = stands.below
+    return y
+
+
+OPERATORS["to"] = moved
+VJPS["to"] = (lambda dy, y, x, name: moved(dy, x.device.name),)

@@ -1,27 +1,30 @@
-"""Functions of tensors that are made of others: rounded, divided without a rest, filled with one number."""
+"""Functions of tensors that are made of others, or of NumPy's: rounded, divided without a rest, all one number."""
+
+import functools
 
 import numpy as np
 
-from levels.low_level import OPERATORS, Operators, as_tensor, constant
-from levels_more.checks import dtype_of, expect, sizes
+from levels.low_level import OPERATORS, Operators, Tensor, as_tensor, constant
+from levels_more.checks import expect
 from levels_more.low_level.autodiff import stop_gradient
-from levels_more.low_level.numpy_functions import numpy_op
-from levels_more.low_level.ops import broadcast_to, cast, where
+from levels_more.low_level.ops import cast, where
 
 
-def floor(x):
-    """The whole number beneath each number of a tensor x, in x's dtype. Its slope is 0. Not in a traced function."""
-    return numpy_op(np.floor, as_tensor(x))
+def numpy_op(function, *args, **how):
+    """A NumPy function of the numbers of tensors: a tensor, or a tuple of them, on the device of the first.
+
+    No gradient passes through it. Raises TypeError in a traced function, where the numbers are not known.
+    """
+    devices = [x.device for x in args if isinstance(x, Operators)]
+    put = functools.partial(devices[0].put, kind=Tensor) if devices else constant
+    y = function(*(x.numpy() if isinstance(x, Operators) else x for x in args), **how)
+    made = [put(np.asarray(each, order="C")) for each in (y if isinstance(y, tuple) else (y,))]
+    return tuple(made) if isinstance(y, tuple) else made[0]
 
 
-def rounded(x):
-    """The whole number nearest to each number of a tensor x, half to even. Its slope is 0. Not in a traced function."""
-    return numpy_op(np.round, as_tensor(x))
-
-
-def sign(x):
-    """-1, 0 or 1 for each number of a tensor x, in x's dtype. Its slope is 0. Not in a traced function."""
-    return numpy_op(np.sign, as_tensor(x))
+def without_gradient(function):
+    """The same, as a function of tensors."""
+    return functools.partial(numpy_op, function)
 
 
 def floordiv(x, y):
@@ -55,17 +58,6 @@ def mod(x, y):
 
 OPERATORS["%"] = mod
 OPERATORS["//"] = floordiv
-
-
-def eye(n, m=None, dtype="float32"):
-    """A tensor [n, m], or [n, n], with 1 where both numbers are equal, else 0."""
-    n, m = (*sizes("eye: n", n), *sizes("eye: m", n if m is None else m))
-    return constant(np.eye(n, m, dtype=dtype_of("eye: dtype", dtype)))
-
-
-def fill(shape, value):
-    """A tensor of that shape, all that number: int64, float32 or, for a NumPy number or a tensor, of its dtype."""
-    return broadcast_to(as_tensor(value), shape)
 
 
 def divide(x, y):

@@ -1,10 +1,6 @@
 """The functions of neural nets: those of the core, and more."""
 
 from levels.low_level.nn import relu, sigmoid
-from levels_more.low_level.activations import hard_sigmoid, leaky_relu, softplus
-from levels_more.low_level.ops import elu, gelu, log_softmax, silu, softmax, swish, tanh
+from levels_more.low_level.ops import elu, log_softmax, softmax, tanh
 
-__all__ = [
-    "elu", "gelu", "hard_sigmoid", "leaky_relu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "softplus",
-    "swish", "tanh",
-]
+__all__ = ["elu", "log_softmax", "relu", "sigmoid", "softmax", "tanh"]

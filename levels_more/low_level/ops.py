@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from levels.low_level import OPERATORS, Operators, apply, as_tensor, reduce_sum, sides, sigmoid
+from levels.low_level import OPERATORS, Operators, apply, as_tensor, reduce_sum, sides
 from levels.support.checks import flag
 from levels_more.checks import as_tuple, axis_of, dtype_of, expect, index_of, number, several, sizes
 
@@ -218,32 +218,6 @@ def elu(x, alpha=1.0):
     Clevert et al., 2016, https://arxiv.org/abs/1511.07289
     """
     return apply("elu", x, alpha=float(number("elu: alpha", alpha)))
-
-
-def above_minus_infinity(x):
-    """A float tensor x, with its dtype's lowest number for -inf: a factor 0 makes 0 of that, and NaN of -inf."""
-    x = as_tensor(x)
-    return maximum(x, float(np.finfo(x.dtype).min)) if x.dtype.kind == "f" else x
-
-
-def gelu(x, approximate=False):
-    """x·Φ(x) of each number of a float tensor, Φ the normal distribution's; `approximate` takes tanh for erf.
-
-    Hendrycks and Gimpel, 2016, https://arxiv.org/abs/1606.08415
-    """
-    x = above_minus_infinity(x)
-    if flag("gelu: approximate", approximate):
-        return 0.5 * x * (1.0 + tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x))))
-    return 0.5 * x * (1.0 + erf(x * math.sqrt(0.5)))
-
-
-def swish(x):
-    """x·sigmoid(x) of each number of a float tensor (Ramachandran et al., 2017, https://arxiv.org/abs/1710.05941)."""
-    x = above_minus_infinity(x)
-    return x * sigmoid(x)
-
-
-silu = swish  # PyTorch's name
 
 
 def item(x):

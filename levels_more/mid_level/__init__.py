@@ -4,6 +4,7 @@ from levels.mid_level import (
     Made, RANDOM, affine, cross_entropy, descend, dnn_classifier, glorot_uniform, linear_regression, squared_error,
     tasks,
 )
+from levels_more import moved as _moved
 from levels_more.mid_level import layers, losses, metrics, optimizers
 from levels_more.mid_level.base_layer import Layer
 from levels_more.mid_level.base_metric import Metric, ratio, snake_case
@@ -18,47 +19,26 @@ from levels_more.mid_level.feature_columns import (
 from levels_more.mid_level.hashing import bucket_of, fingerprint
 from levels_more.mid_level.initializers import INITIALIZERS, truncated_normal
 from levels_more.mid_level.layers import (
-    ACTIVATIONS, Activation, BatchNormalization, Concatenate, Dense, Dropout, Embedding, Flatten, LayerNormalization,
+    ACTIVATIONS, Activation, Arithmetic, BatchNormalization, Concatenate, Dense, Dropout, Embedding, Flatten,
 )
 from levels_more.mid_level.losses import (
-    BinaryCrossentropy, CategoricalCrossentropy, Crossentropy, Huber, LOSSES, Loss, MeanAbsoluteError, MeanSquaredError,
+    BinaryCrossentropy, CategoricalCrossentropy, Crossentropy, LOSSES, Loss, MeanAbsoluteError, MeanSquaredError,
     Reduced, SparseCategoricalCrossentropy, check_classes, weighted,
 )
-from levels_more.mid_level.merging import Add, Arithmetic, Average, Maximum, Minimum, Multiply, Subtract
 from levels_more.mid_level.metrics import (
-    AUC, Accuracy, AccuracyByShape, BinaryAccuracy, Calculated, CategoricalAccuracy, METRICS, Mean, MeanLoss, Precision,
-    R2Score, Recall, RootMeanSquaredError, SparseCategoricalAccuracy,
+    AUC, AccuracyByShape, BinaryAccuracy, Calculated, CategoricalAccuracy, METRICS, Mean, MeanLoss, Precision, R2Score,
+    Recall, SparseCategoricalAccuracy,
 )
 from levels_more.mid_level.optimizers import (
-    Adagrad, Adam, AdamW, CosineDecay, ExponentialDecay, InverseTimeDecay, OPTIMIZERS, Optimizer,
-    PiecewiseConstantDecay, PolynomialDecay, RMSprop, SGD, shortened,
+    Adam, AdamW, ExponentialDecay, OPTIMIZERS, Optimizer, PiecewiseConstantDecay, RMSprop, SGD, shortened,
 )
-from levels_more.mid_level.preprocessing import Lambda, LeakyReLU, Normalization, Rescaling, Reshape
-from levels_more.mid_level.regularizers import L1, L1L2, L2, REGULARIZERS
+from levels_more.mid_level.regularizers import L1, L2, REGULARIZERS
 from levels_more.mid_level.stages import (
     as_array, as_element, batched, cached, cut, each_array, filtered, mapped, prefetched, repeated, shuffled, stack,
 )
-from levels_more.moved import elsewhere
 
-__all__ = [
-    "ACTIVATIONS", "AUC", "Accuracy", "AccuracyByShape", "Activation", "Adagrad", "Adam", "AdamW", "Add", "Arithmetic",
-    "Average", "BatchNormalization", "BinaryAccuracy", "BinaryCrossentropy", "BucketizedColumn", "Calculated",
-    "CategoricalAccuracy", "CategoricalColumn", "CategoricalCrossentropy", "Concatenate", "CosineDecay", "Crossentropy",
-    "DataLoader", "Dataset", "Dense", "DenseFeatures", "Dropout", "Embedding", "EmbeddingColumn", "ExponentialDecay",
-    "FeatureColumn", "Flatten", "Huber", "INITIALIZERS", "IndicatorColumn", "InverseTimeDecay", "L1", "L1L2", "L2",
-    "LOSSES", "Lambda", "Layer", "LayerNormalization", "LeakyReLU", "Loss", "METRICS", "Made", "Maximum", "Mean",
-    "MeanAbsoluteError", "MeanLoss", "MeanSquaredError", "Metric", "Minimum", "Multiply", "Normalization",
-    "NumericColumn", "OPTIMIZERS", "Optimizer", "PiecewiseConstantDecay", "PolynomialDecay", "Precision", "R2Score",
-    "RANDOM", "REGULARIZERS", "RMSprop", "Recall", "Reduced", "Rescaling", "Reshape", "RootMeanSquaredError", "SGD",
-    "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "Subtract", "affine", "as_array", "as_element",
-    "batched", "bucket_of", "bucketized_column", "cached", "categorical_column_with_hash_bucket",
-    "categorical_column_with_identity", "categorical_column_with_vocabulary_list", "check_classes", "column",
-    "cross_entropy", "crossed_column", "cut", "descend", "dnn_classifier", "each_array", "embedding_column", "filtered",
-    "fingerprint", "glorot_uniform", "indicator_column", "layers", "linear_regression", "losses", "mapped", "metrics",
-    "numeric_column", "optimizers", "prefetched", "ratio", "recipe", "repeated", "row_by_row", "shortened", "shuffled",
-    "snake_case", "squared_error", "stack", "tasks", "truncated_normal", "values_of", "weighted",
-]
+__all__ = _moved.handed_on(globals(), "layers", "losses", "metrics", "optimizers", "tasks")
 
 
 def __getattr__(name):
-    raise elsewhere(__name__, name)
+    raise _moved.elsewhere(__name__, name)

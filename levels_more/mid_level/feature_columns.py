@@ -30,7 +30,7 @@ class FeatureColumn(Made):
 def values_of(features, key):
     """The values under that name in a dict, as an array [batch]; a list may mix words, numbers and None.
 
-    Raises TypeError for what is no dict and for a masked array, ValueError for another shape than [batch] or [batch, 1].
+    Raises TypeError for what is no dict and for a masked array, ValueError for a shape but [batch] or [batch, 1].
     """
     if not hasattr(features, "keys"):
         raise TypeError(f"feature columns read a dict of columns, not a {type(features).__name__}")

@@ -1,4 +1,4 @@
-"""Further layers: penalties, functions as layers, several inputs, dropout, normalisation, rows of a table."""
+"""Further layers: penalties, functions as layers, several inputs, arithmetic, dropout, normalisation, tables' rows."""
 
 import collections
 import math
@@ -9,7 +9,7 @@ from levels import mid_level
 from levels.low_level import Variable, apply, as_tensor, exp, gather, reduce_mean, sqrt
 from levels.mid_level import RANDOM
 from levels.support.checks import at_least, flag, known, positive
-from levels_more.checks import as_python, called, expect
+from levels_more.checks import as_python, called, expect, word
 from levels_more.low_level import nn
 from levels_more.low_level.ops import cast, concat, reshape, where
 from levels_more.mid_level.base_layer import TRAINING, Layer
@@ -171,26 +171,6 @@ class BatchNormalization(Layer):
         return self.gamma * ((x - mean) / sqrt(variance + self.epsilon)) + self.beta
 
 
-class LayerNormalization(Layer):
-    """gamma·(x - mean) / √(variance + epsilon) + beta, each row, the last axis, by itself (Ba et al., 2016)."""
-
-    def __init__(self, epsilon=1e-3, **options):
-        super().__init__(**options)
-        self.epsilon = positive("LayerNormalization: epsilon", epsilon)
-
-    def build(self, shape):
-        expect(shape, f"{self.name}: the input's shape", shape, "one axis or more")
-        self.gamma, self.beta = (self.add_weight(shape[-1:], name) for name in ("ones", "zeros"))
-
-    def call(self, x):
-        """x[…, inputs] -> the same shape. Raises ValueError for another number of inputs than it was built for."""
-        if x.spec.shape[-1:] != self.gamma.shape:
-            raise ValueError(f"{self.name}: built for {self.gamma.shape[0]} inputs, got {x.spec}")
-        centred = x - reduce_mean(x, -1, keepdims=True)
-        variance = reduce_mean(centred * centred, -1, keepdims=True)
-        return self.gamma * (centred / sqrt(variance + self.epsilon)) + self.beta
-
-
 class Embedding(Layer):
     """ids [batch, …], whole numbers below input_dim -> [batch, …, output_dim], rows of a table that is trained."""
 
@@ -206,3 +186,35 @@ class Embedding(Layer):
 
     def call(self, x):
         return gather(self.embeddings, x)
+
+
+ARITHMETIC = "add", "subtract", "multiply", "divide", "power", "matmul", "negative"
+
+
+def operand(op, number):
+    """A number, or an array, that stands beside a tensor of any shape. Raises TypeError for anything else."""
+    real = isinstance(number, (int, float, np.number, np.ndarray)) and not (
+        type(number) is int and abs(number) >= 2**63
+    )
+    return expect(real, f"Arithmetic: what stands beside {op}", number, "a number, an array, or an Input")
+
+
+class Arithmetic(Layer):
+    """An op by name, of a list of two tensors, or of one tensor and a number beside it.
+
+    `op` is "add", "subtract", "multiply", "divide", "power" or "matmul"; the number stands right of the tensor, or left
+    if `left`. "negative" takes a tensor alone. It is what `inputs * 2.0` makes of an `Input`. Raises ValueError for
+    other names, and TypeError for what is no number.
+    """
+
+    def __init__(self, op, number=None, left=False, **options):
+        super().__init__(**options)
+        if word("Arithmetic: op", op) not in ARITHMETIC:
+            raise ValueError(f"Arithmetic: op is {op!r}; there are {', '.join(ARITHMETIC)}")
+        self.op, self.left = op, left
+        self.number = None if number is None else operand(op, number)
+
+    def call(self, x):
+        if self.number is None:
+            return apply(self.op, *(x if isinstance(x, list) else [x]))
+        return apply(self.op, *((self.number, x) if self.left else (x, self.number)))

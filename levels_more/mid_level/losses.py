@@ -5,8 +5,8 @@ import collections
 from levels import mid_level
 from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce_mean, reduce_sum
 from levels.mid_level import losses
-from levels.support.checks import flag, positive
-from levels_more.low_level.ops import absolute, cast, log_softmax, minimum, one_hot, reshape
+from levels.support.checks import flag
+from levels_more.low_level.ops import absolute, cast, log_softmax, one_hot, reshape
 from levels_more.mid_level.composite_ops import fuses
 from levels_more.signatures import Arguments
 
@@ -90,22 +90,6 @@ class MeanAbsoluteError(Reduced):
 
     def call(self, y_true, y_pred):
         return absolute(y_pred - y_true)
-
-
-class Huber(Reduced):
-    """error²/2 where |error| <= delta, else delta·(|error| - delta/2): a large error pulls no harder than delta.
-
-    Huber, 1964, https://doi.org/10.1214/aoms/1177703732
-    """
-
-    def __init__(self, delta=1.0, **options):
-        super().__init__(**options)
-        self.delta = positive("Huber: delta", delta)
-
-    def call(self, y_true, y_pred):
-        size = absolute(y_pred - y_true)
-        near = minimum(size, self.delta)
-        return 0.5 * (near * near) + self.delta * (size - near)
 
 
 def check_logits(loss, y_pred):
@@ -208,7 +192,6 @@ LOSSES.update(
     binary_crossentropy=BinaryCrossentropy,
     mae=MeanAbsoluteError,
     mean_absolute_error=MeanAbsoluteError,
-    huber=Huber,
     categorical_crossentropy=CategoricalCrossentropy,
     sparse_categorical_crossentropy=SparseCategoricalCrossentropy,
 )

@@ -79,16 +79,6 @@ class MeanLoss(Metric):
         return (self.loss.call(y_true, y_pred),)
 
 
-class RootMeanSquaredError(Metric):
-    """The root of the mean of (y_true - y_pred)² over all samples so far."""
-
-    def parts(self, y_true, y_pred):
-        return ((y_true - y_pred) ** 2,)
-
-    def formula(self, count, squares):
-        return (squares / np.maximum(count, 1.0)).mean() ** 0.5
-
-
 class Calculated(Metric):
     """The mean over all rows of function(y_true, y_pred), a function of yours that gives a number for each row, or one.
 
@@ -110,13 +100,6 @@ class Calculated(Metric):
             raise ValueError(f"{self.name}: it gives {each.spec}; expected a number for each of {rows[0]} rows, or one")
         first = reshape(y_pred, (rows[0], -1))[:, 0]
         return (each if each.spec.shape else apply("spread", each, first, count=1.0),)
-
-
-class Accuracy(Metric):
-    """The share of numbers of y_pred that are those of y_true, such as numbers of classes."""
-
-    def parts(self, y_true, y_pred):
-        return (cast(y_true == y_pred, y_pred.dtype),)
 
 
 class CategoricalAccuracy(Metric):
@@ -227,8 +210,7 @@ class AccuracyByShape(Metric):
         self.parts = fitting.parts
 
 
-_NAMED = [Mean, BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy]
-_NAMED += [Precision, Recall, AUC, R2Score, RootMeanSquaredError]
+_NAMED = [Mean, BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy, Precision, Recall, AUC, R2Score]
 METRICS = {name: functools.partial(MeanLoss, kind()) for name, kind in LOSSES.items()}
 METRICS.update(
     {snake_case(kind.__name__): kind for kind in _NAMED}, accuracy=functools.partial(AccuracyByShape, "accuracy")

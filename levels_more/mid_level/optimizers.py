@@ -11,7 +11,7 @@ from levels.mid_level import Made, optimizers
 from levels.support.checks import flag, positive
 from levels_more.checks import number, several
 from levels_more.low_level.module import Module
-from levels_more.low_level.ops import cast, cos, maximum, minimum, where
+from levels_more.low_level.ops import cast, maximum, where
 from levels_more.mid_level.update_program import EagerStep
 
 
@@ -74,21 +74,6 @@ class Adam(Optimizer, optimizers.Adam):
     """That of the core, with gradients that are clipped."""
 
 
-class Adagrad(Optimizer):
-    """v ← v + dw², from `initial_accumulator_value` on; w ← w - rate·dw / √(v + epsilon) (Duchi et al., 2011)"""
-
-    memory = ("v",)
-
-    def __init__(self, learning_rate=0.001, initial_accumulator_value=0.1, epsilon=1e-7, **options):
-        super().__init__(learning_rate, **options)
-        self.first = positive("Adagrad: initial_accumulator_value", initial_accumulator_value, zero=True)
-        self.epsilon = positive("Adagrad: epsilon", epsilon)
-
-    def update(self, rate, dw, w, v):
-        v = v + dw * dw  # the memory begins at 0, so its first value is added wherever it is used
-        return w - rate * dw / sqrt(v + (self.first + self.epsilon)), v
-
-
 class RMSprop(Optimizer):
     """v ← rho·v + (1 - rho)·dw²; w ← w - rate·dw / √(v + epsilon) (Tieleman and Hinton, 2012)"""
 
@@ -130,52 +115,6 @@ class ExponentialDecay(Made):
         return self.initial_learning_rate * exp(step * (math.log(self.decay_rate) / self.decay_steps))
 
 
-class InverseTimeDecay(Made):
-    """initial_learning_rate / (1 + decay_rate · step / decay_steps); `staircase` rounds the quotient down"""
-
-    def __init__(self, initial_learning_rate, decay_steps, decay_rate, staircase=False):
-        self.initial_learning_rate = positive("InverseTimeDecay: initial_learning_rate", initial_learning_rate)
-        self.decay_steps = positive("InverseTimeDecay: decay_steps", decay_steps)
-        self.decay_rate = positive("InverseTimeDecay: decay_rate", decay_rate)
-        self.staircase = flag("InverseTimeDecay: staircase", staircase)
-
-    def __call__(self, step):
-        part = step / float(self.decay_steps)
-        part = cast(cast(part, "int64"), part.dtype) if self.staircase else part
-        return self.initial_learning_rate / (1.0 + self.decay_rate * part)
-
-
-class PolynomialDecay(Made):
-    """(initial - end)·(1 - t)^power + end, t = step / decay_steps, at most 1"""
-
-    def __init__(self, initial_learning_rate, decay_steps, end_learning_rate=0.0001, power=1.0):
-        self.initial_learning_rate = positive("PolynomialDecay: initial_learning_rate", initial_learning_rate)
-        self.decay_steps = positive("PolynomialDecay: decay_steps", decay_steps)
-        self.end_learning_rate = positive("PolynomialDecay: end_learning_rate", end_learning_rate, zero=True)
-        self.power = float(positive("PolynomialDecay: power", power))
-
-    def __call__(self, step):
-        left = 1.0 - minimum(step / float(self.decay_steps), 1.0)
-        curve = left if self.power == 1.0 else left**self.power
-        return (self.initial_learning_rate - self.end_learning_rate) * curve + self.end_learning_rate
-
-
-class CosineDecay(Made):
-    """initial_learning_rate · ((1 - alpha)·(1 + cos(π·t)) / 2 + alpha), t = step / decay_steps, at most 1.
-
-    Loshchilov and Hutter, 2017, https://arxiv.org/abs/1608.03983
-    """
-
-    def __init__(self, initial_learning_rate, decay_steps, alpha=0.0):
-        self.initial_learning_rate = positive("CosineDecay: initial_learning_rate", initial_learning_rate)
-        self.decay_steps = positive("CosineDecay: decay_steps", decay_steps)
-        self.alpha = positive("CosineDecay: alpha", alpha, zero=True)
-
-    def __call__(self, step):
-        wave = 0.5 * (1.0 + cos(math.pi * minimum(step / self.decay_steps, 1.0)))
-        return self.initial_learning_rate * ((1.0 - self.alpha) * wave + self.alpha)
-
-
 class PiecewiseConstantDecay(Made):
     """values[0] up to and including step boundaries[0], then values[1], and so on.
 
@@ -201,4 +140,4 @@ class PiecewiseConstantDecay(Made):
 
 
 OPTIMIZERS = collections.ChainMap({}, mid_level.OPTIMIZERS)  # those of the core are found behind these
-OPTIMIZERS.update(sgd=SGD, adam=Adam, rmsprop=RMSprop, adamw=AdamW, adagrad=Adagrad)
+OPTIMIZERS.update(sgd=SGD, adam=Adam, rmsprop=RMSprop, adamw=AdamW)

@@ -27,14 +27,4 @@ class L2(Made):
         return self.l2 * reduce_sum(w * w)
 
 
-class L1L2(Made):
-    """l1·Σ|w| + l2·Σw²"""
-
-    def __init__(self, l1=0.0, l2=0.0):
-        self.parts = L1(l1), L2(l2)
-
-    def __call__(self, w):
-        return self.parts[0](w) + self.parts[1](w)
-
-
 REGULARIZERS = {"l1": L1(), "l2": L2()}

@@ -192,5 +192,5 @@ def onnxruntime_web():
     raise FileNotFoundError(
         f"export_page: this model is more than Dense layers with {', '.join(PLAIN)} and {LARGEST:,} numbers. "
         f"To run it, the page needs onnxruntime-web, and {here.as_posix()} has no node_modules with it; install it:  "
-            "npm install onnxruntime-web"
+        "npm install onnxruntime-web"
     )

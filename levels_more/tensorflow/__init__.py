@@ -15,7 +15,7 @@ import numpy as np
 from levels.low_level import Tensor  # noqa: F401
 from levels_more import low_level as low
 from levels_more import mid_level
-from levels_more.missing import TENSORFLOW, TENSORFLOW_EMPTY, room, small_room
+from levels_more.missing import room, small_room
 from levels_more.tensorflow import keras, nested  # noqa: F401
 from levels_more.tensorflow.data_pipeline import TensorStream
 from levels_more.tensorflow.functions import DTYPES, FUNCTIONS, NN, constant, dtype_of, shown
@@ -59,13 +59,12 @@ def _formatted(template, inputs=(), placeholder="{}"):
     return template.replace(placeholder, "{}").format(*map(shown, inputs if several else [inputs]))
 
 
-_quick = small_room("tensorflow.data.experimental", cures=TENSORFLOW, AUTOTUNE=-1)
-data = small_room("tensorflow.data", cures=TENSORFLOW, AUTOTUNE=-1, Dataset=TensorStream, experimental=_quick)
-math = small_room("tensorflow.math", FUNCTIONS, NN, cures=TENSORFLOW)
-nn = small_room("tensorflow.nn", NN, cures=TENSORFLOW)
+_quick = small_room("tensorflow.data.experimental", AUTOTUNE=-1)
+data = small_room("tensorflow.data", AUTOTUNE=-1, Dataset=TensorStream, experimental=_quick)
+math = small_room("tensorflow.math", FUNCTIONS, NN)
+nn = small_room("tensorflow.nn", NN)
 random = small_room(
     "tensorflow.random",
-    cures=TENSORFLOW,
     normal=_drawn("normal"),
     set_seed=low.set_seed,
     shuffle=lambda value, seed=None: low.shuffle(constant(value)),
@@ -74,11 +73,10 @@ random = small_room(
 )
 strings = small_room(
     "tensorflow.strings",
-    cures=TENSORFLOW,
     format=_formatted,
     join=lambda inputs, separator="": separator.join(inputs),
     length=len,
 )
-for _name in TENSORFLOW_EMPTY:
-    globals()[_name] = small_room(f"tensorflow.{_name}", cures=TENSORFLOW)
-__getattr__, __dir__ = room("tensorflow", globals(), FUNCTIONS, DTYPES, NN, cures=TENSORFLOW)
+for _name in ("linalg", "train", "summary", "config", "debugging", "dtypes", "errors", "feature_column"):
+    globals()[_name] = small_room(f"tensorflow.{_name}")
+__getattr__, __dir__ = room("tensorflow", globals(), FUNCTIONS, DTYPES, NN)

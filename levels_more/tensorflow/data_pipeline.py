@@ -8,7 +8,7 @@ from levels.low_level import DTYPES, Operators
 from levels_more.checks import called
 from levels_more.mid_level.dataset import Dataset
 from levels_more.mid_level.stages import as_element, each_array
-from levels_more.missing import TENSORFLOW, refusing
+from levels_more.missing import refusing
 from levels_more.tensorflow.nested import known_now, map_leaves, numbers
 
 
@@ -29,7 +29,7 @@ def _numpy(x):
 class TensorStream(Dataset):
     """A dataset of tensors, or of tuples or dicts of them: its functions take and return tensors."""
 
-    __getattr__ = refusing("a dataset", TENSORFLOW)
+    __getattr__ = refusing("a dataset", "tensorflow")
 
     @classmethod
     def from_tensor_slices(cls, tensors, name=None):
@@ -54,11 +54,9 @@ class TensorStream(Dataset):
         """So many elements as one; the last may be fewer, or is dropped."""
         return super().batch(int(batch_size), drop_remainder)
 
-    def numpy_elements(self):
+    def as_numpy_iterator(self):
         """A new pass over the elements, as NumPy arrays."""
         return (each_array(np.asarray, element) for element in self)
-
-    as_numpy_iterator = numpy_elements
 
 
 def _on_tensors(function, convert):

@@ -1,14 +1,18 @@
-"""TensorFlow's functions: those of level 3, by TensorFlow's names and with its arguments."""
+"""TensorFlow's functions: those of level 3, by its names, with its arguments, and by its rules where they differ."""
 
 import functools
 import math
+import operator
+import time
 
 import numpy as np
 
 from levels.low_level import Operators
 from levels_more import low_level as low
+from levels_more.checks import sizes
+from levels_more.low_level.math import numpy_op
+from levels_more.low_level.shape import product
 from levels_more.tensorflow.nested import known_now, known_shape, numbers, whole
-from levels_more.tensorflow.op_arguments import RULES
 
 DTYPES = {  # int32 is int64 here: there are no other whole numbers
     "float32": np.dtype("f4"),
@@ -60,12 +64,116 @@ def spelled(function):
     return call
 
 
+def alike(x, y):
+    """Two operands [any shapes] as tensors; Python's numbers, and lists of them, take the dtype of the other one."""
+    like = next((numbers(z) for z in (x, y) if hasattr(z, "dtype")), None)
+    if like is None:
+        like = x = numbers(x)
+    return [_listed(z, like) for z in (x, y)]
+
+
+def _listed(z, like):
+    if isinstance(z, (list, tuple)) and not any(hasattr(each, "dtype") for each in z):
+        return numbers(z, like.dtype if like.dtype.kind == "f" else None)
+    return numbers(z) if hasattr(z, "dtype") or isinstance(z, (list, tuple)) else low.as_tensor(z, like)
+
+
+def binary(act):
+    """A function of two operands, of which both may be lists or Python's numbers."""
+    return lambda x, y: act(*alike(x, y))
+
+
+def reducing(function):
+    """A function of a tensor x [any shape] and an axis, which may be a list of axes."""
+
+    def run(x, axis=None, keepdims=False):
+        x = numbers(x)
+        if isinstance(axis, (list, tuple)):
+            every = len({a % max(1, len(x.shape)) for a in axis}) == len(x.shape)
+            axis = None if every and not keepdims else axis[0] if len(axis) == 1 else tuple(axis)
+        return function(x, axis, keepdims)
+
+    return functools.wraps(function)(run)
+
+
+def mean(x, axis=None, keepdims=False):
+    """The mean of a tensor x along axes; of whole numbers it is one, cut off behind the point."""
+    x = numbers(x)
+    if x.dtype.kind != "i":
+        return low.reduce_mean(x, axis, keepdims)
+    total = low.reduce_sum(x, axis, keepdims)
+    return numbers(np.trunc(total.numpy() * math.prod(total.shape) / math.prod(x.shape)).astype(np.int64))
+
+
+def mask(x, mask, axis=None):
+    """The parts of a tensor x along an axis where the mask [rows] is true; or its numbers, for a mask in its shape."""
+    x, mask = numbers(x), numbers(mask)
+    return low.take(x, np.flatnonzero(mask.numpy()), axis) if axis else low.boolean_mask(x, mask)
+
+
+def matmul(x, b, transpose_a=False, transpose_b=False):
+    """x[…, m, k] @ b[k, n], or matrix by matrix b[…, k, n]; of whole numbers exact below 2⁵³."""
+    x, b = alike(x, b)
+    if x.dtype.kind == "i" and b.dtype.kind == "i":
+        return low.cast(matmul(low.cast(x, "float64"), low.cast(b, "float64"), transpose_a, transpose_b), "int64")
+    if len(x.shape) == len(b.shape) == 2:
+        return low.apply("matmul", x, b, transpose_x=transpose_a, transpose_w=transpose_b)
+    x, b = (low.swapaxes(z, -1, -2) if turned else z for z, turned in ((x, transpose_a), (b, transpose_b)))
+    return product(x, b)
+
+
+def by_numpy(function):
+    """A function of NumPy's, of each number of a tensor x. Its slope is 0. Not in a traced function."""
+    return lambda x: numpy_op(function, low.as_tensor(x))
+
+
+def counted(start, limit=None, delta=1, dtype=None):
+    """Numbers from start up to limit, delta apart, a tensor [count]; of one argument those below it."""
+    bounds = [x.item() if isinstance(x, Operators) else x for x in (start, limit, delta)]
+    return low.range(*bounds, dtype)
+
+
+def timestamp():
+    """The seconds since 1970, a float64. Not in a traced function."""
+    known_now("tf.timestamp")
+    return numbers(np.float64(time.time()))
+
+
+def where(condition, x=None, y=None):
+    """x where the condition is true, else y; without them the places [count, axes] where it is true."""
+    if x is None:
+        return numbers(np.argwhere(numbers(condition).numpy()))
+    return low.where(numbers(condition), *alike(x, y))
+
+
+_REDUCED = "all any max min std sum variance"
+RULES = {f"reduce_{name}": reducing(getattr(low, f"reduce_{name}")) for name in _REDUCED.split()}
+RULES |= {name: binary(getattr(low, name)) for name in ("equal", "maximum", "minimum")}
+RULES |= {
+    "boolean_mask": mask,
+    "matmul": matmul,
+    "range": counted,
+    "reduce_mean": reducing(mean),
+    "timestamp": timestamp,
+    "where": where,
+    "add": binary(operator.add),
+    "subtract": binary(operator.sub),
+    "multiply": binary(operator.mul),
+    "pow": binary(operator.pow),
+    "less": binary(operator.lt),
+    "less_equal": binary(operator.le),
+    "greater": binary(operator.gt),
+    "greater_equal": binary(operator.ge),
+    "not_equal": binary(operator.ne),
+}
+
+
 _SAME = (
-    "abs concat cos exp expand_dims floor log logical_and logical_not logical_or ones_like reshape sigmoid sign sin "
+    "abs concat cos exp expand_dims log logical_and logical_not logical_or ones_like reshape sigmoid sin "
     "softmax sqrt square squeeze stack stop_gradient tanh transpose zeros_like"
 )
 FUNCTIONS = {name: getattr(low, name) for name in _SAME.split()}
-FUNCTIONS |= RULES
+FUNCTIONS |= RULES | {name: by_numpy(getattr(np, name)) for name in ("floor", "round", "sign")}
 FUNCTIONS |= {
     "argmax": lambda x, axis=0, output_type=None: low.argmax(x, axis or 0),
     "argmin": lambda x, axis=0, output_type=None: low.argmin(x, axis or 0),
@@ -74,18 +182,19 @@ FUNCTIONS |= {
         low.maximum(t, clip_value_min), clip_value_max
     ),
     "divide": low.divide,
-    "eye": low.eye,
-    "fill": lambda shape, value: low.fill(_shape(shape), value),
+    "eye": lambda n, m=None, dtype="float32": constant(
+        np.eye(*sizes("eye: n, m", (n, n if m is None else m)), dtype=dtype)
+    ),
+    "fill": lambda shape, value: low.broadcast_to(low.as_tensor(value), _shape(shape)),
     "gather": low.take,
     "identity": low.as_tensor,
     "negative": lambda x: -low.as_tensor(x),
     "ones": lambda shape, dtype="float32": low.ones(_shape(shape), dtype),
-    "round": low.rounded,
     "shape": lambda x, out_type=None: known_shape(x),
     "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype),
 }
 FUNCTIONS = {name: spelled(function) for name, function in FUNCTIONS.items()}
-_BENDS = "leaky_relu log_softmax relu sigmoid softmax tanh"
+_BENDS = "log_softmax relu sigmoid softmax tanh"
 NN = {name: spelled(getattr(low.nn, name)) for name in _BENDS.split()}
 
 

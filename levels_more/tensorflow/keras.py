@@ -1,8 +1,8 @@
 """`tf.keras`: levels 4 and 5 by Keras' names. Its own rules are in keras_layers, keras_models and others."""
 
 from levels_more import high_level
-from levels_more.missing import KERAS_EMPTY, TENSORFLOW, room, small_room
-from levels_more.tensorflow import keras_layers, keras_losses, keras_metrics, keras_models, keras_optimizers
+from levels_more.missing import room, small_room
+from levels_more.tensorflow import keras_layers, keras_losses, keras_models, keras_optimizers
 from levels_more.tensorflow.keras_layers import Input
 from levels_more.tensorflow.keras_models import Model, Sequential
 
@@ -12,24 +12,17 @@ _HEARING = (
 )
 backend = small_room(
     "tensorflow.keras.backend",
-    cures=TENSORFLOW,
     clear_session=lambda: None,  # models share no state, so there is nothing to clear
     floatx=lambda: keras_layers.FLOAT[0],
     set_floatx=keras_layers.set_floatx,
 )
 _listeners = {name: getattr(high_level, name) for name in _HEARING.split()}
-callbacks = small_room("tensorflow.keras.callbacks", _listeners, cures=TENSORFLOW)
-layers = small_room("tensorflow.keras.layers", keras_layers.LAYERS, cures=TENSORFLOW, Input=Input, InputLayer=Input)
-losses = small_room("tensorflow.keras.losses", keras_losses.LOSSES, cures=TENSORFLOW)
-metrics = small_room("tensorflow.keras.metrics", keras_metrics.METRICS, cures=TENSORFLOW)
-models = small_room(
-    "tensorflow.keras.models",
-    cures=TENSORFLOW,
-    Model=Model,
-    Sequential=Sequential,
-    load_model=keras_models.load_model,
-)
-optimizers = small_room("tensorflow.keras.optimizers", keras_optimizers.OPTIMIZERS, cures=TENSORFLOW)
-for _name in KERAS_EMPTY:
-    globals()[_name] = small_room(f"tensorflow.keras.{_name}", cures=TENSORFLOW)
-__getattr__, __dir__ = room("tensorflow.keras", globals(), cures=TENSORFLOW)
+callbacks = small_room("tensorflow.keras.callbacks", _listeners)
+layers = small_room("tensorflow.keras.layers", keras_layers.LAYERS, Input=Input, InputLayer=Input)
+losses = small_room("tensorflow.keras.losses", keras_losses.LOSSES)
+metrics = small_room("tensorflow.keras.metrics", keras_losses.METRICS)
+models = small_room("tensorflow.keras.models", Model=Model, Sequential=Sequential, load_model=keras_models.load_model)
+optimizers = small_room("tensorflow.keras.optimizers", keras_optimizers.OPTIMIZERS)
+for _name in ("activations", "constraints", "initializers", "regularizers", "ops", "utils"):  # they say what to use
+    globals()[_name] = small_room(f"tensorflow.keras.{_name}")
+__getattr__, __dir__ = room("tensorflow.keras", globals())

@@ -14,6 +14,13 @@ from levels_more.tensorflow.variables import Variable as KerasVariable
 FLOAT = ["float32"]  # what layers compute in that do not say it
 
 
+def behind(base, place, names):
+    """{name: a class}: those of these names in a module of levels, behind a `base` that has Keras' rules."""
+    kinds = {name: getattr(place, name) for name in names.split()}
+    told = {name: {"__doc__": kind.__doc__, "__module__": base.__module__} for name, kind in kinds.items()}
+    return {name: type(name, (base, kind), told[name]) for name, kind in kinds.items()}
+
+
 def set_floatx(dtype):
     """Layers made from now on compute in this dtype, "float32" or "float64"."""
     FLOAT[0] = str(dtype_of("set_floatx: dtype", dtype, "float32 float64"))
@@ -72,14 +79,6 @@ class Dense(Layer, layers.Dense):
             self.bias = self.add_weight((self.units,), self.initializers[1], name="bias")
 
 
-class Activation(Layer, layers.Activation):
-    """That of levels."""
-
-
-class BatchNormalization(Layer, layers.BatchNormalization):
-    """That of levels."""
-
-
 class _State(Variable):
     apart = True  # for `Module.named`: no weight
 
@@ -92,5 +91,5 @@ class Dropout(Layer, layers.Dropout):
         self.state = _State(self.state, trainable=False)
 
 
-KINDS = Layer, Dense, Activation, BatchNormalization, Dropout
-LAYERS = {kind.__name__: kind for kind in KINDS}
+LAYERS = {kind.__name__: kind for kind in (Layer, Dense, Dropout)}
+LAYERS |= behind(Layer, layers, "Activation BatchNormalization")

@@ -1,12 +1,20 @@
-"""Losses by Keras' rules: targets take the shape of predictions; a loss's function gives a number for each row."""
+"""Losses and metrics by Keras' rules.
+
+Targets take the shape of predictions; a loss's function gives a number for each row. What a metric gives is a tensor,
+and one named as a loss is its mean over all samples.
+"""
 
 import functools
 
-from levels.low_level import as_tensor
+import numpy as np
+
+from levels.low_level import as_tensor, constant
 from levels_more import mid_level
+from levels_more.high_level.training import spelled
 from levels_more.low_level.ops import cast, reshape
-from levels_more.mid_level import losses
+from levels_more.mid_level import losses, metrics
 from levels_more.mid_level.base_metric import snake_case
+from levels_more.tensorflow.keras_layers import FLOAT, behind
 from levels_more.tensorflow.nested import numbers
 
 
@@ -23,26 +31,6 @@ class Loss(losses.Reduced):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         return super().__call__(*alike(y_true, y_pred), sample_weight)
-
-
-class MeanSquaredError(Loss, losses.MeanSquaredError):
-    """mean((y_pred - y_true)²)"""
-
-
-class MeanAbsoluteError(Loss, losses.MeanAbsoluteError):
-    """mean(|y_pred - y_true|)"""
-
-
-class BinaryCrossentropy(Loss, losses.BinaryCrossentropy):
-    """That of levels."""
-
-
-class CategoricalCrossentropy(Loss, losses.CategoricalCrossentropy):
-    """That of levels."""
-
-
-class SparseCategoricalCrossentropy(Loss, losses.SparseCategoricalCrossentropy):
-    """That of levels."""
 
 
 def chosen(loss):
@@ -64,9 +52,69 @@ def rows_of(kind):
     return rows
 
 
-KINDS = MeanSquaredError, MeanAbsoluteError, BinaryCrossentropy, CategoricalCrossentropy, SparseCategoricalCrossentropy
+_NAMES = "MeanSquaredError MeanAbsoluteError BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy"
+KINDS = behind(Loss, losses, _NAMES)
 SHORT = {"mse": "mean_squared_error", "mae": "mean_absolute_error"}
-WORDS = {snake_case(kind.__name__): kind for kind in KINDS}  # as `compile` is told them
+WORDS = {snake_case(name): kind for name, kind in KINDS.items()}  # as `compile` is told them
 WORDS |= {short: WORDS[name] for short, name in SHORT.items()}
-LOSSES = {"Loss": Loss} | {kind.__name__: kind for kind in KINDS}
-LOSSES |= {word: rows_of(kind) for word, kind in WORDS.items()}
+LOSSES = {"Loss": Loss} | KINDS | {word: rows_of(kind) for word, kind in WORDS.items()}
+
+
+class Metric(mid_level.Metric):
+    """Sums over all batches; `result` is a tensor. Raises TypeError for it while a function is traced."""
+
+    def __init__(self, *args, dtype=None, **options):
+        super().__init__(*args, **options)
+
+    def result(self):
+        """The metric over all batches since the last `reset_state`, a tensor."""
+        return constant(np.asarray(super().result(), FLOAT[0]))
+
+    def reset_state(self):
+        """Forget all batches."""
+        for variable in self.variables:
+            variable.assign(np.zeros(variable.shape, variable.dtype))
+
+    def reset_states(self):
+        """The same, as it was called before."""
+        self.reset_state()
+
+
+class AccuracyByShape(Metric, metrics.AccuracyByShape):
+    """What "accuracy" stands for: the accuracy that fits the shapes."""
+
+
+class MeanLoss(Metric, metrics.MeanLoss):
+    """The mean of a loss over all samples so far."""
+
+
+def binary_accuracy(y_true, y_pred, threshold=0.5):
+    """1 for each number of y_true and y_pred [batch, …] that are on one side of the threshold, else 0."""
+    y_true, y_pred = alike(y_true, y_pred)
+    return cast(cast(y_pred > threshold, y_pred.dtype) == cast(y_true, y_pred.dtype), FLOAT[0])
+
+
+def of_loss(kind):
+    """The metric of a loss: its mean over all samples."""
+    return lambda name=None, **options: MeanLoss(kind(**options), name)
+
+
+def called(metric):
+    """A metric that was asked for by name has that name. (A function of a whole batch counts its rows.)"""
+    if not isinstance(metric, str):
+        return metric() if isinstance(metric, type) else metric
+    word = spelled(metrics.METRICS, metric)
+    if word not in BY_NAME:
+        return metric
+    found = BY_NAME[word](name=metric)
+    found.by_name = True
+    return found
+
+
+METRICS = behind(Metric, metrics, "Mean BinaryAccuracy CategoricalAccuracy SparseCategoricalAccuracy")
+METRICS |= {name: of_loss(KINDS[name]) for name in ("MeanSquaredError", "MeanAbsoluteError", "BinaryCrossentropy")}
+BY_NAME = {snake_case(name): kind for name, kind in METRICS.items()}  # as `compile` is told them
+BY_NAME |= {short: BY_NAME[name] for short, name in SHORT.items()}
+BY_NAME |= dict.fromkeys(("acc", "accuracy"), AccuracyByShape)
+METRICS |= {"Metric": Metric} | {name: rows for name, rows in LOSSES.items() if not isinstance(rows, type)}
+METRICS["binary_accuracy"] = binary_accuracy

@@ -11,8 +11,7 @@ from levels_more.mid_level.optimizers import OPTIMIZERS
 from levels_more.saving import model as saving
 from levels_more.tensorflow import keras_optimizers
 from levels_more.tensorflow.keras_layers import LAYERS, Input, Layer
-from levels_more.tensorflow.keras_losses import LOSSES, chosen
-from levels_more.tensorflow.keras_metrics import METRICS, AccuracyByShape, MeanLoss, called
+from levels_more.tensorflow.keras_losses import LOSSES, METRICS, AccuracyByShape, MeanLoss, called, chosen
 
 
 class Model(Layer, high_level.Model):

@@ -5,6 +5,7 @@ import math
 from levels.low_level import exp, sqrt
 from levels_more import mid_level
 from levels_more.mid_level import optimizers
+from levels_more.tensorflow.keras_layers import behind
 
 
 class Optimizer(mid_level.Optimizer):
@@ -28,13 +29,5 @@ class Adam(Optimizer, optimizers.Adam):
         return w - rate * sqrt(c2) / c1 * m / (sqrt(v) + self.epsilon), m, v
 
 
-class SGD(Optimizer, optimizers.SGD):
-    """That of levels."""
-
-
-class RMSprop(Optimizer, optimizers.RMSprop):
-    """That of levels."""
-
-
-OPTIMIZERS = {kind.__name__: kind for kind in (Optimizer, SGD, Adam, RMSprop)}
+OPTIMIZERS = {"Optimizer": Optimizer, "Adam": Adam} | behind(Optimizer, optimizers, "SGD RMSprop")
 BY_NAME = {name.lower(): kind for name, kind in OPTIMIZERS.items()}  # as `compile` is told them

@@ -4,7 +4,7 @@ from levels.low_level import VJPS, Operators, as_tensor, hand_on, quickest_walk
 from levels.low_level import Variable as CoreVariable
 from levels_more import low_level
 from levels_more.low_level.module import Module
-from levels_more.missing import TENSORFLOW, refusing
+from levels_more.missing import refusing
 from levels_more.tensorflow.nested import leaves, map_leaves, numbers
 
 
@@ -59,7 +59,7 @@ class SortedModule(Module):
 class GradientTape(low_level.GradientTape):
     """Writes down every op; gradients go to trainable variables, and to tensors that it was told to watch."""
 
-    __getattr__ = refusing("a tape", TENSORFLOW)
+    __getattr__ = refusing("a tape", "tensorflow")
 
     def __init__(self, persistent=False, watch_accessed_variables=True):
         super().__init__(persistent)

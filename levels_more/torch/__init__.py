@@ -10,15 +10,14 @@ import math
 
 from levels_more.low_level.random import Generator, set_seed
 from levels_more.missing import room, small_room
-from levels_more.torch import serialization
-from levels_more.torch.functions import FUNCTIONS, KINDS
-from levels_more.torch.recorded import Size, Tensor, device, dtype  # noqa: F401
-from levels_more.torch.recorded_making import (  # noqa: F401
-    as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype, tensor,
+from levels_more.torch import storage
+from levels_more.torch.functions import (  # noqa: F401
+    FUNCTIONS, KINDS, as_tensor, from_numpy, get_default_dtype, normal, set_default_dtype, tensor,
 )
+from levels_more.torch.recorded import Size, Tensor, device, dtype  # noqa: F401
 from levels_more.torch.recording import grad_mode, set_grad_enabled  # noqa: F401
 from levels_more.torch.recording import recording as is_grad_enabled  # noqa: F401
-from levels_more.torch.serialization import save  # noqa: F401
+from levels_more.torch.storage import save  # noqa: F401
 
 __version__ = "2.15.0+levels"  # PyTorch's names as of then
 pi, inf, nan = math.pi, math.inf, math.nan
@@ -37,7 +36,7 @@ def manual_seed(seed):
 
 def load(f, map_location=None, weights_only=True):
     """What `save` wrote. There is nothing but numbers, texts, dicts and lists in it."""
-    return serialization.load(f, tensor)
+    return storage.load(f, tensor)
 
 
 __getattr__, __dir__ = room("torch", globals(), KINDS, FUNCTIONS)

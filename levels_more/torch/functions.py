@@ -1,4 +1,7 @@
-"""PyTorch's functions: those of level 3 and of NumPy, by its names and with its arguments, on tensors that remember."""
+"""PyTorch's functions: those of level 3 and of NumPy, by its names and with its arguments, on tensors that remember.
+
+And tensors made of numbers, of one number, or drawn by chance.
+"""
 
 import functools
 import operator
@@ -6,15 +9,154 @@ import operator
 import numpy as np
 
 from levels_more import low_level as low
+from levels_more.checks import as_int64
 from levels_more.low_level import nn
-from levels_more.low_level.batched_matmul import matmul as product
-from levels_more.low_level.numpy_functions import without_gradient
-from levels_more.low_level.promotion import both, floats, of_kinds
+from levels_more.low_level.math import without_gradient
 from levels_more.low_level.random import drawn, shuffled
-from levels_more.torch import op_arguments, recorded_making
-from levels_more.torch.op_arguments import shared_at_ties, sizes_of, spelled
-from levels_more.torch.recorded import FUNCTIONS, Tensor, cut_out, only_view, recorded
-from levels_more.torch.recorded_making import BOOL, FLOAT, KINDS, LONG, like, maker, shaped, to, whole
+from levels_more.low_level.shape import product
+from levels_more.torch import op_arguments
+from levels_more.torch.op_arguments import NUMBERS, ORDER, both, floats, of_kinds, shared_at_ties, sizes_of, spelled
+from levels_more.torch.recorded import FUNCTIONS, Tensor, cut_out, device, dtype, only_view, recorded
+from levels_more.torch.recording import OperandError
+
+BOOL, LONG, FLOAT, DOUBLE = map(dtype, ORDER)
+KINDS = {
+    "bool": BOOL,
+    "int": LONG,
+    "int32": LONG,
+    "int64": LONG,
+    "long": LONG,
+    "float": FLOAT,
+    "float32": FLOAT,
+    "double": DOUBLE,
+    "float64": DOUBLE,
+}
+
+
+def tensor(data, dtype=None, requires_grad=False, device=None):
+    """Numbers as a tensor: floats of Python in the default dtype, whole numbers as int64, arrays as they are."""
+    own = max({_kind_of(x) for x in _leaves(data)}, key=ORDER.index, default=NUMBERS[float])
+    array = np.asarray(data.held if isinstance(data, Tensor) else _plain(data))
+    wanted = np.dtype(dtype or own)
+    if wanted.kind == "i" and array.dtype.kind in "uf":
+        array = as_int64(array)
+    made = low.constant(array.astype(wanted) if array.dtype.kind in "biuf" else array)
+    return Tensor(made, requires_grad=requires_grad).to(device)
+
+
+def _leaves(data):
+    """What lists of lists hold in the end: numbers, tensors and arrays."""
+    if not isinstance(data, list | tuple):
+        yield data
+        return
+    for each in data:
+        yield from _leaves(each)
+
+
+def _kind_of(x):
+    """The dtype that one number, a tensor or an array asks for; float64 where it is no number."""
+    kind = getattr(x, "dtype", NUMBERS.get(type(x), ORDER[3]))
+    if kind.kind in "iu":
+        return ORDER[1]
+    return ORDER[2] if kind.kind == "f" and kind.itemsize < 8 else np.dtype(kind)
+
+
+def _plain(data):
+    """Lists of lists with each tensor's numbers in its place."""
+    if isinstance(data, list | tuple):
+        return [_plain(each) for each in data]
+    return data.tolist() if isinstance(data, Tensor) else data
+
+
+def of_kind(kind):
+    """What makes tensors of one dtype: of numbers, or of a shape, (2, 3), with numbers to be filled in."""
+
+    def run(data=(), *sizes):
+        return FUNCTIONS["zeros"](data, *sizes, dtype=kind) if isinstance(data, int) else tensor(data, kind)
+
+    return run
+
+
+def from_numpy(array):
+    """The numbers of an array, with which they share their memory. Raises TypeError but for bool, int64, floats."""
+    made = Tensor(low.constant(array))
+    made.memory.array = array
+    return made
+
+
+def as_tensor(data, dtype=None, device=None):
+    """What is given as a tensor: itself, or an array, whose memory it shares, or numbers; in another dtype a copy."""
+    if isinstance(data, np.ndarray) and data.dtype in ORDER:
+        data = from_numpy(data)
+    return data.to(dtype, device) if isinstance(data, Tensor) else tensor(data, dtype, device=device)
+
+
+def maker(make, kind=None):
+    """`make(dtype, generator, …)` with PyTorch's arguments; floats are of the default dtype unless it is said."""
+
+    def run(*args, dtype=kind, requires_grad=False, device=None, generator=None, **how):
+        made = make(np.dtype(dtype or NUMBERS[float]), generator, *args, **how)
+        return tensor(made, dtype or (NUMBERS[float] if made.dtype.kind == "f" else None), requires_grad, device)
+
+    return run
+
+
+def shaped(make):
+    """The maker of a shape: `make(shape, dtype, generator)`."""
+    return maker(lambda dtype, g, *sizes, size=None: make(sizes_of(sizes if size is None else (size,)), dtype, g))
+
+
+def like(make):
+    """A maker that takes the shape and, unless it is said otherwise, the dtype of another tensor."""
+    return lambda x, *args, **how: make(x.shape, *args, **{"dtype": x.dtype, **how})
+
+
+def whole(dtype, generator, *given, low=0, high=None, size=None):
+    """Whole numbers below `high`, from `low` on or from 0: randint(high, size), or randint(low, high, size).
+
+    Raises ValueError where none lies between them.
+    """
+    *bounds, size = (x for x in (*given, high, size) if x is not None)
+    start, end = (low, *bounds)[-2:]
+    if start >= end:
+        raise ValueError(f"randint: low is {start!r}, high {end!r}; expected low below high, which is not drawn")
+    return start + np.floor(drawn("uniform", size, generator).numpy() * (end - start))
+
+
+def normal(mean=0.0, std=1.0, size=None, generator=None):
+    """Normal numbers of that mean and deviation: numbers, with a `size`, or tensors of one shape.
+
+    Raises ValueError for a deviation below 0.
+    """
+    if np.any(np.asarray(std) < 0):
+        raise ValueError(f"normal: std is {std!r:.60}; expected a deviation from 0 on")
+    size = np.broadcast_shapes(np.shape(mean), np.shape(std)) if size is None else size
+    return FUNCTIONS["randn"](size, generator=generator) * std + mean
+
+
+def to(x, *how, **options):
+    """x[…] in the dtype that is named, or is another tensor's; there is one device. Raises TypeError for others."""
+    for each in (*how, *options.values()):
+        kind = getattr(KINDS.get(each) if isinstance(each, str) else each, "dtype", each)
+        if isinstance(kind, np.dtype):
+            x = x if kind == x.dtype else low.cast(x, kind)
+        elif isinstance(each, str):
+            device(each)
+        elif not isinstance(each, bool | None):
+            raise TypeError(f"to: {each!r:.60}; expected a dtype, a device or a tensor")
+    return x
+
+
+def get_default_dtype():
+    """The dtype of Python's floats."""
+    return dtype(NUMBERS[float])
+
+
+def set_default_dtype(kind):
+    """The dtype of Python's floats from now on: torch.float32 or torch.float64. Raises OperandError for others."""
+    if np.dtype(kind).kind != "f":
+        raise OperandError(f"set_default_dtype: {kind!r}; expected floats, as torch.float64")
+    NUMBERS[float] = np.dtype(kind)
 
 
 def _rows(names, row):
@@ -51,7 +193,6 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     "std": op_arguments.spread(low.reduce_std),
     "cat": low.concat,
     "index_select": lambda x, axis, index: low.take(x, index, axis),
-    "leaky_relu": lambda x, negative_slope=0.01: nn.leaky_relu(x, negative_slope),
     "to": to,
     "cpu": lambda x: x,
     "clone": lambda x: low.reshape(x, x.shape),
@@ -99,5 +240,5 @@ FUNCTIONS.update({name: recorded(name, spelled(f)) for name, f in PLAIN.items()}
 FUNCTIONS.update({name: recorded(name, spelled(f), lambda *_, **__: True) for name, f in VIEWS.items()})
 FUNCTIONS["view"] = only_view(FUNCTIONS["reshape"])
 FUNCTIONS["at"] = recorded("at", low.fancy_index, cut_out)
-FUNCTIONS["LongTensor"] = recorded_making.of_kind(LONG)
-FUNCTIONS["FloatTensor"] = recorded_making.of_kind(FLOAT)
+FUNCTIONS["LongTensor"] = of_kind(LONG)
+FUNCTIONS["FloatTensor"] = of_kind(FLOAT)

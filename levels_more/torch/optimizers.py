@@ -8,12 +8,12 @@ from levels.low_level import constant
 from levels.support.checks import positive
 from levels_more import mid_level
 from levels_more.checks import as_python, expect
-from levels_more.missing import TORCH, refusing
+from levels_more.missing import refusing
 from levels_more.torch.recorded import FUNCTIONS, Tensor
 from levels_more.torch.recording import grad_mode, set_grad_enabled
 
 _SAVED = "levels_more.high_level, whose save keeps an optimizer's memory, or start it anew"
-LACKING = TORCH | {"state_dict": _SAVED, "load_state_dict": _SAVED}
+SAVED = {"state_dict": _SAVED, "load_state_dict": _SAVED}
 
 
 class Optimizer:
@@ -22,7 +22,7 @@ class Optimizer:
     Raises ValueError where there is no parameter, TypeError for a tensor alone, and what `add_param_group` raises.
     """
 
-    __getattr__ = refusing("an optimizer", LACKING)
+    __getattr__ = refusing("an optimizer", "torch", **SAVED)
 
     def __init__(self, params, defaults):
         kind = type(self).__name__

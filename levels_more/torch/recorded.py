@@ -7,9 +7,8 @@ import numpy as np
 
 from levels.low_level import Operators
 from levels_more import low_level
-from levels_more.low_level.promotion import NUMBERS
-from levels_more.missing import TORCH, refusing
-from levels_more.torch.op_arguments import put
+from levels_more.missing import cures_of, refusing
+from levels_more.torch.op_arguments import NUMBERS, put
 from levels_more.torch.recording import (
     Node,
     OperandError,
@@ -21,7 +20,7 @@ from levels_more.torch.recording import (
 )
 from levels_more.torch.storage import Viewing
 
-_LACKING = refusing("a tensor", TORCH)
+_LACKING = refusing("a tensor", "torch")
 FUNCTIONS = {}  # name -> a function of recorded tensors, which is a method, too; `add_` is `add`, in place
 
 
@@ -210,7 +209,8 @@ class Tensor(Viewing):
             self.array()[places] = value.held.numpy() if isinstance(value, Tensor) else value
 
     def __getattr__(self, name):
-        if name.endswith("_") and name[0] != "_" and name not in TORCH and {name, name[:-1]} & FUNCTIONS.keys():
+        in_place = name.endswith("_") and name[0] != "_" and {name, name[:-1]} & FUNCTIONS.keys()
+        if in_place and name not in cures_of("torch"):
             return functools.partial(_in_place(name[:-1]), self)
         if name in FUNCTIONS:
             return functools.partial(FUNCTIONS[name], self)

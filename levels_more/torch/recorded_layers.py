@@ -1,11 +1,18 @@
-"""Layers of recorded tensors: each owns its parameters, and its `forward` is made of functions and operators."""
+"""Layers and losses of recorded tensors.
+
+Each layer owns its parameters, and its `forward` is made of functions and operators. Losses take what is predicted
+first, are weighted, and then reduced to their mean or sum.
+"""
 
 import math
 
+from levels.mid_level import BinaryCrossentropy, squared_error
+from levels_more import low_level as low
 from levels_more.checks import as_python, sizes
+from levels_more.low_level import nn
 from levels_more.signatures import Options
-from levels_more.torch import reduced_losses as losses
 from levels_more.torch.functions import FUNCTIONS
+from levels_more.torch.recorded import recorded
 from levels_more.torch.recorded_modules import Module, Parameter
 
 
@@ -35,12 +42,10 @@ class Linear(Module):
         (self.in_features,) = sizes("Linear: in_features", in_features)
         (self.out_features,) = sizes("Linear: out_features", out_features)
         limit = 1.0 / math.sqrt(max(1, self.in_features))
-        self.weight = Parameter(
-            FUNCTIONS["zeros"](self.out_features, self.in_features, dtype=dtype).uniform_(-limit, limit)
-        )
-        self.bias = (
-            Parameter(FUNCTIONS["zeros"](self.out_features, dtype=dtype).uniform_(-limit, limit)) if bias else None
-        )
+        weight = FUNCTIONS["zeros"](self.out_features, self.in_features, dtype=dtype)
+        self.weight = Parameter(weight.uniform_(-limit, limit))
+        offsets = FUNCTIONS["zeros"](self.out_features, dtype=dtype)
+        self.bias = Parameter(offsets.uniform_(-limit, limit)) if bias else None
 
     def forward(self, x):
         """x[…, in] -> […, out]"""
@@ -49,6 +54,75 @@ class Linear(Module):
     def extra_repr(self):
         """What is told of it in brackets."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+def reduced(losses, reduction, count=None):
+    """These losses, [batch, …], as "mean", of as many as are said, "sum", or as they are, "none".
+
+    Raises ValueError for another word.
+    """
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction is {reduction!r:.60}; expected 'mean', 'sum' or 'none'")
+    if reduction == "none":
+        return losses
+    total = low.reduce_sum(losses)
+    return total if reduction == "sum" else low.reduce_mean(losses) if count is None else total / count
+
+
+def loss(name, each):
+    """A loss of what `each(input, target)` gives number by number, of recorded tensors; `reduction`: see `reduced`."""
+
+    def run(input, target, weight=None, reduction="mean", **options):
+        if tuple(input.shape) != tuple(target.shape):
+            raise ValueError(f"input is {tuple(input.shape)}, target {tuple(target.shape)}; expected equal shapes")
+        found = each(input, target, **options)
+        return reduced(found if weight is None else found * weight, reduction)
+
+    return recorded(name, run)
+
+
+def of_probabilities(input, target):
+    """-(target·log p + (1 - target)·log(1 - p)), p = input; no log counts as less than -100. Raises ValueError."""
+    BinaryCrossentropy().check_probabilities("input", input)
+    return low.apply("probabilities_crossentropy", target, input)
+
+
+def of_logits(input, target):
+    """The same of p = sigmoid(input), with nothing cut off."""
+    return low.apply("logits_crossentropy", target, input)
+
+
+def of_classes(input, target, weight=None, reduction="mean", ignore_index=-100):
+    """Minus log_softmax(input[batch, classes]) at target[batch], a class; or of target[batch, classes], probabilities.
+
+    A mean counts each row by the weight of its class. A row whose class is `ignore_index` counts nothing. Raises
+    ValueError for a target of another shape, IndexError for a class that is not there.
+    """
+    logs = nn.log_softmax(input)
+    shape = tuple(logs.shape)
+    if target.dtype.kind == "f" and tuple(target.shape) == shape:
+        each = low.apply("multiply_no_nan", logs, target)
+        return reduced(-low.reduce_sum(each * (1.0 if weight is None else weight), 1), reduction)
+    if target.dtype.kind != "i" or tuple(target.shape) != shape[:1] or len(shape) != 2:
+        given = f"target is {target.dtype}, {tuple(target.shape)}; input is {shape}"
+        raise ValueError(f"{given}: expected a class (int64) for each row, or a probability (a float) for each number")
+    counts = target != ignore_index
+    target = low.where(counts, target, 0)
+    numbers = target.numpy()
+    if (wrong := numbers[(numbers < 0) | (numbers >= shape[1])]).size:
+        raise IndexError(f"target holds class {wrong[0]}; input {shape} has the classes 0 to {shape[1] - 1}")
+    weight = low.ones(shape[1], logs.dtype) if weight is None else weight
+    each_weight = low.where(counts, low.gather(weight, target), 0.0)
+    each = low.squeeze(low.take_along(logs, low.expand_dims(target, 1), 1), 1)
+    each = -low.where(counts, each, 0.0) * each_weight
+    return reduced(each, reduction, low.reduce_sum(each_weight))
+
+
+mse_loss = loss("mse_loss", lambda x, y: squared_error(y, x))
+l1_loss = loss("l1_loss", lambda x, y: low.abs(x - y))
+binary_cross_entropy = loss("binary_cross_entropy", of_probabilities)
+binary_cross_entropy_with_logits = loss("binary_cross_entropy_with_logits", of_logits)
+cross_entropy = recorded("cross_entropy", of_classes)
 
 
 class Calling(Module):
@@ -76,53 +150,20 @@ class Calling(Module):
         return ", ".join(f"{name}={x!r}" for name, x in shown.items() if name != "inplace" or x)
 
 
-class ReLU(Calling):
-    """Calls `relu`."""
-
-    function, options = FUNCTIONS["relu"], {"inplace": False}
-
-
-class Sigmoid(Calling):
-    """Calls `sigmoid`."""
-
-    function = FUNCTIONS["sigmoid"]
+def calling(name, function, **options):
+    """The layer, or the loss, of that name, which calls this function with these options."""
+    names = {"__doc__": f"Calls `{function.__name__}`.", "__module__": __name__}
+    return type(name, (Calling,), names | {"function": function, "options": options})
 
 
-class Tanh(Calling):
-    """Calls `tanh`."""
-
-    function = FUNCTIONS["tanh"]
-
-
-class MSELoss(Calling):
-    """Calls `mse_loss`."""
-
-    function, options = losses.mse_loss, {"weight": None, "reduction": "mean"}
-
-
-class L1Loss(Calling):
-    """Calls `l1_loss`."""
-
-    function, options = losses.l1_loss, {"weight": None, "reduction": "mean"}
-
-
-class BCELoss(Calling):
-    """Calls `binary_cross_entropy`."""
-
-    function, options = losses.binary_cross_entropy, {"weight": None, "reduction": "mean"}
-
-
-class BCEWithLogitsLoss(Calling):
-    """Calls `binary_cross_entropy_with_logits`."""
-
-    function = losses.binary_cross_entropy_with_logits
-    options = {"weight": None, "reduction": "mean", "pos_weight": None}
-
-
-class CrossEntropyLoss(Calling):
-    """Calls `cross_entropy`."""
-
-    function, options = losses.cross_entropy, {"weight": None, "reduction": "mean", "ignore_index": -100}
+ReLU = calling("ReLU", FUNCTIONS["relu"], inplace=False)
+Sigmoid = calling("Sigmoid", FUNCTIONS["sigmoid"])
+Tanh = calling("Tanh", FUNCTIONS["tanh"])
+MSELoss = calling("MSELoss", mse_loss, weight=None, reduction="mean")
+L1Loss = calling("L1Loss", l1_loss, weight=None, reduction="mean")
+BCELoss = calling("BCELoss", binary_cross_entropy, weight=None, reduction="mean")
+BCEWithLogitsLoss = calling("BCEWithLogitsLoss", binary_cross_entropy_with_logits, weight=None, reduction="mean")
+CrossEntropyLoss = calling("CrossEntropyLoss", cross_entropy, weight=None, reduction="mean", ignore_index=-100)
 
 
 class Dropout(Calling):

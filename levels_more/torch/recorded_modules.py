@@ -4,7 +4,7 @@ import collections
 
 from levels.low_level import DTYPES
 from levels_more.low_level.module import Module as LevelModule
-from levels_more.missing import TORCH, refusing
+from levels_more.missing import refusing
 from levels_more.torch.optimizers import forget
 from levels_more.torch.recorded import Tensor
 
@@ -25,7 +25,7 @@ Keys = collections.namedtuple("Keys", "missing_keys unexpected_keys")  # what a 
 class Module(LevelModule):
     """Write `forward`, and put parameters and other modules into attributes, not into lists."""
 
-    __getattr__ = refusing("a module", TORCH)
+    __getattr__ = refusing("a module", "torch")
     training = True
     buffers_of = ()  # the names of tensors that are kept, and not trained
 

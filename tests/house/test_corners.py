@@ -16,7 +16,7 @@ STEEP = 1e5  # where a side is steeper, as that of log at 0, the slope may be in
 ONE = {  # functions of each number of one tensor
     **{name: getattr(low_level, name) for name in low_level.__all__ if name in mid_level.ACTIVATIONS},
     **{name: mid_level.ACTIVATIONS[name] for name in mid_level.ACTIVATIONS if "softmax" not in name},
-    **{name: getattr(low_level, name) for name in ("abs", "exp", "log", "sqrt", "log1p", "square", "sin", "cos", "erf")},
+    **{name: getattr(low_level, name) for name in ("abs", "exp", "log", "sqrt", "square", "sin", "cos", "erf")},
     "clip": lambda x: low_level.clip(x, -1.0, 1.0),
     "x ** 2": lambda x: x**2,
     "x ** 3": lambda x: x**3,
@@ -110,7 +110,6 @@ def test_the_slopes_of_a_row_lie_between_its_sides(name, dtype):
 LABELS = {  # loss -> pairs of a target and a prediction, whose slope is asked for
     "mse": [(0.0, 0.0), (1.0, 0.0)],
     "mae": [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)],
-    "huber": [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.0, -1.0)],
     "binary_crossentropy": [(0.0, 0.0), (1.0, 1.0), (0.0, 1e-7), (1.0, 1 - 1e-7), (0.3, 0.5)],
 }
 

@@ -25,13 +25,12 @@ FORMULAS = {
     "levels/mid_level/optimizers.py": "Adam",
     "levels_more/hardware/elementary.py": "maximum minimum",
     "levels_more/mid_level/hashing.py": "fingerprint",
-    "levels_more/mid_level/layers.py": "BatchNormalization Dropout LayerNormalization",
+    "levels_more/mid_level/layers.py": "BatchNormalization Dropout",
     "levels_more/mid_level/initializers.py": "he_uniform",
-    "levels_more/mid_level/losses.py": "Huber",
     "levels_more/kernels/elementwise.py": "erf tanh",
-    "levels_more/mid_level/optimizers.py": "AdamW CosineDecay RMSprop",
+    "levels_more/mid_level/optimizers.py": "AdamW RMSprop",
     "levels_more/kernels/random.py": "normal philox",
-    "levels_more/low_level/ops.py": "elu gelu swish",
+    "levels_more/low_level/ops.py": "elu",
     "levels_more/hardware/tpu.py": "bfloat16",
 }
 

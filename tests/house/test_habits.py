@@ -335,7 +335,7 @@ HABITS = [
         "the average of three models",
         """
         from levels_more.high_level import Input, Model
-        from levels_more.mid_level import Average, Dense
+        from levels_more.mid_level import Dense
 
         def one():
             inputs = Input(shape=(4,))
@@ -343,13 +343,13 @@ HABITS = [
 
         models = [one() for _ in range(3)]
         inputs = Input(shape=(4,))
-        ensemble = Model(inputs=inputs, outputs=Average()([model(inputs) for model in models]))
+        ensemble = Model(inputs=inputs, outputs=sum(model(inputs) for model in models) / 3.0)
         answer = ensemble.predict(x)
         """,
         """
         assert close(answer, sum(forward(x, model.get_weights(), None) for model in models) / 3)
         """,
-        ("for model in models])", "for model in models[:2]])"),
+        ("for model in models)", "for model in models[:2])"),
     ),
     Habit(
         "functional",
@@ -405,17 +405,17 @@ HABITS = [
         "a block whose input is added to its output",
         """
         from levels_more.high_level import Input, Model
-        from levels_more.mid_level import Add, Dense
+        from levels_more.mid_level import Dense
 
         inputs = Input(shape=(4,))
         block = Dense(4, activation="relu")(inputs)
-        model = Model(inputs, Add()([block, inputs]))
+        model = Model(inputs, block + inputs)
         answer = model.predict(x)
         """,
         """
         assert close(answer, forward(x, model.get_weights(), relu) + x)
         """,
-        ("[block, inputs]", "[block, block]"),
+        ("block + inputs", "block + block"),
     ),
     Habit(
         "functional",

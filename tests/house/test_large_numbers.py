@@ -22,7 +22,6 @@ WAYS = {  # one whole number in, as Python has it or as an array of one; and out
     "constant of a list": lambda n, array, _: core.constant([n]),
     "constant of a number": lambda n, array, _: core.constant(n),
     "levels_more tensor": lambda n, array, _: low_level.tensor(array),
-    "fill": lambda n, array, _: low_level.fill((1,), array[0]),
     "Dataset": lambda n, array, _: next(iter(Dataset.from_tensor_slices(array))),
     "Dataset of a list": lambda n, array, _: next(iter(Dataset.from_tensor_slices([n]))),
     "Dataset, in batches": lambda n, array, _: next(iter(Dataset.from_tensor_slices(array).batch(1))),

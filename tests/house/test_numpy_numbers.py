@@ -114,18 +114,16 @@ def scalars_in(thing, seen=None, path=""):
 
 def test_the_table_covers_what_it_should():
     kinds = {kind.__name__ for _, kind, *_ in CASES}
-    assert len(CASES) > 110 and kinds >= {
+    assert len(CASES) > 95 and kinds >= {
         *[
             "SGD",
             "Adam",
             "RMSprop",
-            "Huber",
             "Dropout",
             "EarlyStopping",
             "ReduceLROnPlateau",
-            "L1L2",
+            "ExponentialDecay",
         ],
-        *["LeakyReLU", "CosineDecay", "LinearRegressor", "ConstantDecay"][:-2],
     }
 
 
@@ -191,11 +189,7 @@ def test_trainings_of_both_kinds_of_numbers_are_one(kind, dtype):
         lambda f: Adam(f(rate), f(0.5), beta_2=f(0.75), epsilon=f(0.125)),
         lambda f: mid_level.AdamW(f(rate), weight_decay=f(0.25)),
         lambda f: mid_level.RMSprop(f(rate), f(0.5), f(0.125)),
-        lambda f: mid_level.Adagrad(f(rate), f(0.5), f(0.125)),
         lambda f: SGD(mid_level.ExponentialDecay(f(rate), 4, f(0.5))),
-        lambda f: SGD(mid_level.CosineDecay(f(rate), 4, f(0.25))),
-        lambda f: SGD(mid_level.PolynomialDecay(f(rate), 4, f(0.25), f(2.0))),
-        lambda f: SGD(mid_level.InverseTimeDecay(f(rate), 4, f(0.5))),
         lambda f: SGD(mid_level.PiecewiseConstantDecay([2, 4], [f(0.25), f(0.125), f(0.0625)])),
         lambda f: SGD(mid_level.PiecewiseConstantDecay([np.int64(2), np.int32(4)], [f(0.25), f(0.125), f(0.0625)])),
     ):
@@ -293,15 +287,14 @@ def test_layers_and_losses_compute_in_their_own_dtype(dtype):
         L.Dense(np.int32(2), kernel_regularizer=mid_level.L2(f(0.5))),
     ):
         assert layer(x, training=True).dtype == "float32"
-    for layer in (Dense(np.int64(2)), Dropout(f(0.5)), mid_level.LeakyReLU(f(0.5))):
+    for layer in (Dense(np.int64(2)), Dropout(f(0.5))):
         assert layer(x, training=True).dtype == dtype
-    for loss in (mid_level.Huber(f(0.5)), K.losses.BinaryCrossentropy(), K.losses.CategoricalCrossentropy()):
+    for loss in (K.losses.BinaryCrossentropy(), K.losses.CategoricalCrossentropy()):
         p = np.full((4, 2), 0.5, dtype)
         assert loss(p, p).dtype == dtype
     F = torch.nn.functional
     t = torch.tensor(x)
     for y in (
-        F.leaky_relu(t, f(0.5)),
         F.dropout(t, f(0.5)),
         t * f(0.5),
         torch.nn.Dropout(f(0.5))(t),
@@ -331,12 +324,11 @@ def test_a_saved_model_holds_plain_numbers(tmp_path):
     layers = [
         Dropout(f(0.5)),
         Dense(np.int64(2), kernel_regularizer=mid_level.L2(f(0.25))),
-        mid_level.LeakyReLU(f(0.5)),
         Dense(1),
     ]
     model = high_level.Sequential(layers)
     model.compile(
-        SGD(mid_level.ExponentialDecay(f(0.125), np.int64(4), f(0.5)), momentum=f(0.5)), mid_level.Huber(f(0.5))
+        SGD(mid_level.ExponentialDecay(f(0.125), np.int64(4), f(0.5)), momentum=f(0.5)), mid_level.MeanAbsoluteError()
     )
     model.fit(X, Y, epochs=1, verbose=0)
     model.save(tmp_path / "model")

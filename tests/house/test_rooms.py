@@ -7,9 +7,9 @@ import pkgutil
 import pytest
 
 import levels_more
-import levels_more.moved
 from course.build import ROOT
 from course.inspection import house
+from levels_more.missing import told_of
 
 LATER = {  # (a file, what it imports from above when it is called): the seed of weights, a model's own methods
     ("levels_more/low_level/random.py", "levels.mid_level"),
@@ -93,20 +93,20 @@ def test_the_map_in_the_page_is_that_of_the_imports():
     assert ROOT == house.ROOT
 
 
-@pytest.mark.parametrize("old", levels_more.moved.MOVED)
+@pytest.mark.parametrize("old", told_of("files"))
 def test_an_import_of_version_1_is_told_its_new_line(old):
     with pytest.raises(ImportError) as raised:
         exec(f"from levels_more import {old}")
     line = str(raised.value).split("`")[1]
     scope = {}
     exec(line, scope)
-    assert scope[line.split()[-1]].__name__ == f"levels_more.{levels_more.moved.MOVED[old]}"
+    assert scope[line.split()[-1]].__name__ == "levels_more." + told_of("files")[old]
     assert not hasattr(levels_more, old)
 
 
-@pytest.mark.parametrize("room, old", [(room, old) for room, names in levels_more.moved.RENAMED.items() for old in names])
+@pytest.mark.parametrize("room, old", [(room, old) for room, names in told_of("renamed").items() for old in names])
 def test_a_name_that_was_renamed_is_told_its_new_one(room, old):
-    front, new = f"levels_more.{room}", levels_more.moved.RENAMED[room][old]
+    front, new = f"levels_more.{room}", told_of("renamed")[room][old]
     assert hasattr(importlib.import_module(front), new)
     with pytest.raises(ImportError, match=f"{old} is called {new} now: write `from {front} import {new}`"):
         exec(f"from {front} import {old}")

@@ -18,12 +18,7 @@ from levels_more.compiler.fused.gather import check_rows, row_limits
 from levels_more.compiler.fused.loops import address, address_of, loop_parts, units_of
 from levels_more.compiler.fused.program_list import Beyond, ProgramList
 from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_program, keep_program
-from levels_more.compiler.fused.threads import (
-    WORTH_SHARING,
-    most_threads,
-    shares,
-    threads_for,
-)
+from levels_more.compiler.fused.threads import WORTH_SHARING, most_threads, shares, threads_for
 from levels_more.compiler.guards import guard
 from levels_more.kernels import elementwise  # noqa: F401 (it adds copy)
 

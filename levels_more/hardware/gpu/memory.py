@@ -251,11 +251,6 @@ def shared_array(shape, dtype):
     return arrays[line]
 
 
-def _local_array(shape, dtype):
-    """An array for this thread alone."""
-    return _on_chip("local", shape, dtype, {})
-
-
 def _atomic(update):
     """The operation that replaces an element by update(old, value), undivided, and gives back the old one."""
 
@@ -272,7 +267,8 @@ class Cuda:
     """What a kernel sees of its launch, spelled as in numba.cuda. The simulator fills it in while a kernel runs."""
 
     hash = "cuda"  # a kernel that reads `cuda` can be kept
-    shared, local = SimpleNamespace(array=shared_array), SimpleNamespace(array=_local_array)
+    shared = SimpleNamespace(array=shared_array)
+    local = SimpleNamespace(array=lambda shape, dtype: _on_chip("local", shape, dtype, {}))  # for this thread alone
     atomic = SimpleNamespace(add=_atomic(operator.add), max=_atomic(max), min=_atomic(min))
 
     def grid(self, dimensions):

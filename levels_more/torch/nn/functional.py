@@ -2,12 +2,13 @@
 
 from levels_more.missing import room
 from levels_more.torch.functions import FUNCTIONS
-from levels_more.torch.recorded_layers import dropout, linear  # noqa: F401
-from levels_more.torch.reduced_losses import (  # noqa: F401
+from levels_more.torch.recorded_layers import (  # noqa: F401
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
+    dropout,
     l1_loss,
+    linear,
     mse_loss,
 )
 

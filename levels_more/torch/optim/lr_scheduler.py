@@ -2,13 +2,13 @@
 
 from levels_more.checks import as_python
 from levels_more.missing import refusing, room
-from levels_more.torch.optimizers import LACKING
+from levels_more.torch.optimizers import SAVED
 
 
 class LambdaLR:
     """The rate that each group began with, times `lr_lambda(epoch)`."""
 
-    __getattr__ = refusing("a scheduler", LACKING)
+    __getattr__ = refusing("a scheduler", "torch", **SAVED)
 
     def __init__(self, optimizer, lr_lambda):
         groups = optimizer.param_groups

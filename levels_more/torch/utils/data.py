@@ -7,9 +7,8 @@ import numpy as np
 from levels_more.checks import expect
 from levels_more.low_level.random import shuffled
 from levels_more.missing import room
-from levels_more.torch.functions import FUNCTIONS
+from levels_more.torch.functions import DOUBLE, FUNCTIONS, tensor
 from levels_more.torch.recorded import Tensor
-from levels_more.torch.recorded_making import DOUBLE, tensor
 
 
 class Dataset:

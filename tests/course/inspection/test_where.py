@@ -51,7 +51,7 @@ def read_once():
         ("torch.index_select", "take", "levels_more", "low_level/shape"),
         ("tf.argmax", "argmax", "levels_more", "low_level/ops"),
         ("model.load_state_dict", "Module.set_weights", "low_level", "module"),
-        ("torch.nn.LayerNorm", "LayerNormalization", "levels_more", "mid_level/layers"),
+        ("torch.nn.BatchNorm1d", "BatchNormalization", "levels_more", "mid_level/layers"),
         ("VJPS", "VJPS", "low_level", "autodiff"),
         ("subtract", "subtract", "kernels", "elementwise"),
     ],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from levels_more.compiler.lane_reduction import totals
+from levels_more.compiler.quick_rows import totals
 from levels_more.hardware import Assembler, pool
 
 

@@ -13,16 +13,10 @@ from levels_more.high_level import (
 )
 from levels_more.low_level import constant
 from levels_more.mid_level import (
-    Add,
     Arithmetic,
-    Average,
     Concatenate,
     Dense,
     ExponentialDecay,
-    Maximum,
-    Minimum,
-    Multiply,
-    Subtract,
 )
 from levels_more.saving import load_model
 
@@ -50,30 +44,6 @@ def test_arithmetic_with_places(tmp_path):
         place + "a"
     with pytest.raises(ValueError, match="op is 'sum'; there are add"):
         Arithmetic("sum")
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        (Add, lambda a, b, c: a + b + c),
-        (Multiply, lambda a, b, c: a * b * c),
-        (Average, lambda a, b, c: (a + b + c) / np.float32(3)),
-        (Maximum, lambda *x: np.max(x, 0)),
-        (Minimum, lambda *x: np.min(x, 0)),
-    ],
-    ids=lambda each: getattr(each, "__name__", ""),
-)
-def test_layers_of_several_inputs(kind, expected):
-    parts = X, X[::-1].copy(), X**2
-    assert np.allclose(kind()(list(parts)).numpy(), expected(*parts), atol=1e-6)
-    with pytest.raises(TypeError, match=f"{kind.__name__.lower()}: expected a list of two inputs or more, got one"):
-        kind()(X)
-
-
-def test_the_difference_of_two():
-    assert np.array_equal(Subtract()([X, 3 * X]).numpy(), X - 3 * X)
-    with pytest.raises(TypeError, match="expected a list of two inputs, got 3"):
-        Subtract()([X, X, X])
 
 
 def two_inputs_and_outputs():
@@ -133,6 +103,8 @@ def test_callbacks_get_logs_where_they_take_them():
     assert heard == [{}, 0, 1, ["loss", "val_loss"]]
     with pytest.raises(TypeError, match="LambdaCallback: on_epoch_end is 3"):
         LambdaCallback(on_epoch_end=3)
+    with pytest.raises(TypeError, match="LambdaCallback: an argument is 'on_step'; expected a method of callbacks"):
+        LambdaCallback(on_step=print)
 
 
 def test_a_rate_in_steps():

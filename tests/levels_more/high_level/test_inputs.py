@@ -754,7 +754,7 @@ def test_weights_of_float64_go_into_a_model_of_float32(tmp_path):
     [
         ("Adam", "BinaryCrossentropy", "AUC"),
         ("SGD", "MeanSquaredError", "Precision"),
-        ("AdamW", "Huber", "BinaryAccuracy"),
+        ("AdamW", "MeanAbsoluteError", "BinaryAccuracy"),
     ],
 )
 def test_names_of_classes_are_words_too(optimizer, loss, metric):

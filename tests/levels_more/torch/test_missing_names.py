@@ -12,13 +12,13 @@ EMPTY = "torch.nn.init torch.linalg torch.autograd.functional torch.accelerator 
 EMPTY += " tensorflow.summary tensorflow.keras.initializers tensorflow.keras.regularizers tensorflow.keras.constraints"
 ROOMS = {
     "PyTorch": (
-        missing.TORCH,
+        missing.cures_of("torch"),
         [torch, torch.nn, torch.nn.functional, torch.nn.init, torch.optim, torch.optim.lr_scheduler, torch.utils.data]
         + [torch.autograd, torch.linalg, torchkeras, torchkeras.metrics, pytorch_lightning, torchmetrics],
         [torch.ones(2), torch.nn.Linear(1, 1)],
     ),
     "TensorFlow": (
-        missing.TENSORFLOW,
+        missing.cures_of("tensorflow"),
         [
             tf,
             tf.math,
@@ -56,7 +56,7 @@ def test_each_name_that_is_not_here_says_what_to_use(spelling):
             exec(f"from {rooms[0].__name__} import {name}", {})
 
 
-@pytest.mark.parametrize("table", [missing._TORCH, missing._TENSORFLOW], ids=ROOMS)
+@pytest.mark.parametrize("table", [missing.told_of("torch"), missing.told_of("tensorflow")], ids=ROOMS)
 def test_each_name_stands_once(table):
     names = [name for names in table.values() for name in names.split()]
     assert len(names) == len({*names})

@@ -292,10 +292,6 @@ def test_what_lightning_does_not_do_here_is_said(tmp_path):
             call()
 
 
-def test_seeds_begin_anew():
-    torchkeras.seed_everything(3)
-    first = np.random.random(), torch.rand(2).tolist()
-    torchkeras.seed_everything(3)
-    assert (np.random.random(), torch.rand(2).tolist()) == first
+def test_its_rooms_and_its_version():
     assert importlib.import_module("levels_more.torchkeras.metrics") is metrics
     assert torchkeras.__version__.startswith("4.0")
