@@ -36,5 +36,7 @@ def _parameters(inits):
     names = {p.name for p in plain}
     rest = [p for p in _parameters(inits[1:]) if p.name not in names]
     if Parameter.VAR_POSITIONAL not in kinds:
-        rest = [p.replace(kind=Parameter.KEYWORD_ONLY) if p.kind is Parameter.POSITIONAL_OR_KEYWORD else p for p in rest]
+        rest = [
+            p.replace(kind=Parameter.KEYWORD_ONLY) if p.kind is Parameter.POSITIONAL_OR_KEYWORD else p for p in rest
+        ]
     return sorted([*rest, *plain] if Parameter.VAR_POSITIONAL in kinds else [*plain, *rest], key=lambda p: p.kind)

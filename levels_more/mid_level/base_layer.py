@@ -58,6 +58,8 @@ class Layer(mid_level.Layer, Module):
     holds for the layers inside, too, until the call ends.
     """
 
+    whole = False  # whether its input are whole numbers: NumPy's of any size
+
     hears_training = True
 
     def check_model(self, model):
@@ -73,7 +75,7 @@ class Layer(mid_level.Layer, Module):
     def run(self, x, training=None):
         """What `call` gives for what the layer is called on. Raises TypeError for columns that nothing reads."""
         if isinstance(x, (Operators, np.ndarray)):
-            narrow = isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.dtype != np.int64
+            narrow = self.whole and isinstance(x, np.ndarray) and x.dtype.kind in "iu"
             return self._with_training(training, as_int64(x) if narrow else x)
         first = x[0] if isinstance(x, (list, tuple)) and x else x
         array = isinstance(first, (Operators, np.ndarray))
