@@ -95,7 +95,7 @@ def lay_out(root, source):
 def landing(root):
     """The first page: what its template leaves open is what the notebooks say of themselves."""
     filled = {"trail": index_page.trail(root, "notebooks/"), "five": index_page.five(root, "notebooks/")}
-    filled |= {"more": index_page.more(root, "notebooks/")}
+    filled |= {"more": index_page.more(root, "notebooks/"), "hours": index_page.hours(index_page.trail_takes(root))}
     for name, those in (("trail", trail_in), ("five", names_in), ("more", more_in)):
         filled[f"{name} pages"] = "\n".join(f"notebooks/{each}" for each in those(root))
     text = (PAGES / "index.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The trail: two hours through all levels, on the reader's own functions, which go along to the five."""
+"""The trail: the short way through all levels, with the reader's own functions, which go along to the five."""
 
 import re
 import textwrap
