@@ -55,7 +55,7 @@ def many(figure, machines, fixed, grown):
     axes.set_xticks(machines, map(str, machines))
     axes.set_xticks([], minor=True)
     plain(axes.yaxis)
-    axes.set(xlabel="machines", ylabel="rows a second, beside one")
+    axes.set(xlabel="machines", ylabel="rows per second, beside one")
     axes.set_title(f"with the same batch, more than {machines[best]} machines are slower again")
     finding = f"{machines[best]} are the quickest with the same batch"
     return f"Of these numbers of machines, {finding}; a larger batch pays further."

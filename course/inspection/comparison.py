@@ -35,8 +35,8 @@ class Comparison(NamedTuple):
         return {
             "numbers": [str(row.losses.dtype) for row in self.rows],
             "lines": [str(row.lines) for row in self.rows],
-            "launches a step": [launches_of(row) for row in self.rows],
-            "bytes a step": [f"{row.nbytes:,.0f}" for row in self.rows],
+            "launches per step": [launches_of(row) for row in self.rows],
+            "bytes per step": [f"{row.nbytes:,.0f}" for row in self.rows],
         }
 
     def versions(self, level):

@@ -115,7 +115,7 @@ def test_roofline_labels_do_not_overlap():
 
 def test_the_cost_of_a_step_is_the_formula_of_the_course():
     text = figures.step_cost(**MACHINE, batch=1000, launches=2).text
-    assert "predicted 12 µs a step, most of it memory (launches 2 µs, arithmetic 5 µs, memory 10 µs); 83 %" in text
+    assert "predicted 12 µs per step, most of it memory (launches 2 µs, arithmetic 5 µs, memory 10 µs); 83 %" in text
     assert "most of it launches" in figures.step_cost(**MACHINE, batch=1, launches=2).text
 
 

@@ -160,7 +160,7 @@ HINTS = {  # what the message must say of these
     ("04-3", "divides 0 by 0"): "divides 0 by 0",
     ("04-4", "right on average"): "the mean of the batches' F1",
     ("04-4", "ignores the weights"): "as often as its weight says",
-    ("04-5", "by its own mean"): "x_test is standardised by itself",
+    ("04-5", "by its own mean"): "it standardises x_test by its own mean and deviation",
     ("04-5", "by both tables"): "the test rows take part",
     ("04-5", "ignores the dtype"): "float64[20, 3], expected float32[20, 3]",
     ("05-1", "the last step's loss"): "the loss of the last step",

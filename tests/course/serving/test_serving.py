@@ -130,7 +130,7 @@ def test_a_file_that_is_no_onnx_is_told(tmp_path):
         assert [file.name for file in tmp_path.iterdir()] == ["bad.onnx"] and "made" not in str(told.value)
     dense(1).export(tmp_path / "bad.onnx")
     (tmp_path / "bad.onnx").write_bytes((tmp_path / "bad.onnx").read_bytes()[:-50])
-    with pytest.raises(serving.ServingError, match="it is no ONNX file, or it was cut off"):
+    with pytest.raises(serving.ServingError, match="it is not an ONNX file, or it is not complete"):
         serving.write_onnx(tmp_path / "bad.onnx", tmp_path / "made.onnx")
 
 

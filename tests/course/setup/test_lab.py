@@ -93,7 +93,7 @@ def test_one_lab_on_a_desk(started, project, monkeypatch, capsys):
     assert commands.open_lab(["--no-browser"], "trail/1_hardware") == 0
     said = capsys.readouterr().out
     assert (
-        said == f"JupyterLab is open on this folder already: {address}lab/tree/trail/1_hardware.ipynb?token={token}\n"
+        said == f"JupyterLab is already open in this folder: {address}lab/tree/trail/1_hardware.ipynb?token={token}\n"
     )
     assert not handed
 

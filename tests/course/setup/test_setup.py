@@ -368,7 +368,10 @@ def test_what_the_tests_need_is_added_to_what_is_there(copy):
     assert done.stdout.startswith("Setting up .venv with pip (once; about "), done
     (copy / ".venv/marker").touch()
     done = open_door(copy, "setup")
-    assert done.stdout.startswith("Adding to .venv what the tests need, with pip (once)\n") and "Ready" in done.stdout
+    assert (
+        done.stdout.startswith("Adding the packages of the tests to .venv, with pip (once)\n")
+        and "Ready" in done.stdout
+    )
     assert (copy / ".venv/marker").exists()
 
 
