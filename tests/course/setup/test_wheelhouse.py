@@ -95,8 +95,8 @@ def test_a_wheelhouse_is_used_where_it_fits(root, monkeypatch, capsys):
     monkeypatch.setenv("COURSE_WHEELHOUSE", str(shared))
     fitting = {"system": stage.machine(version), "lock": environment.digest(environment.TEST)}
     for text, said in (
-        (None, "no finished wheelhouse"),
-        ('{"system": ', "no finished wheelhouse"),
+        (None, "it is not a complete wheelhouse"),
+        ('{"system": ', "it is not a complete wheelhouse"),
         (json.dumps(fitting | {"system": "Plan9 mips, Python 3.11"}), "it is for Plan9 mips, Python 3.11, and this is"),
         (json.dumps(fitting | {"lock": "0"}), "it is for another version of the course"),
     ):
