@@ -55,8 +55,8 @@ return dw, de
             'return arithmetic("fdiv", x, y)': "5 - 3: expected 2, yours is 1.66",
             "return x": "5 - 3: expected 2, yours is 5",
             'return Register(f"fsub double {y.name}, {x.name}")': "5 - 3: expected 2, yours is -2",
-            'return Register(f"fsub {x.name}, {y.name}")': "is no instruction on x and y; one reads `fadd double %x, %y`",
-            'return Value(x.a, x.a.write(f"fsub double {x.register}, {y.register}"))': "`a` is asked of a register",
+            'return Register(f"fsub {x.name}, {y.name}")': "is not an instruction on x and y; such an instruction reads `fadd double %x, %y`",
+            'return Value(x.a, x.a.write(f"fsub double {x.register}, {y.register}"))': "a register has no `a`",
             "return x - y": "raises",
             'return arithmetic("sub", x, y)': "LLVM has no instruction 'sub' for two floats",
             'arithmetic("fsub", x, y)': "5 - 3: expected 2, yours is None",
@@ -435,7 +435,7 @@ for node in reversed(nodes):
     if node in wanted:
         wanted.extend(node.inputs)
 return [node for node in nodes if node in wanted]
-""": "it changes the list `wanted` that it is given: work on a copy",
+""": "the list `wanted` that is given has changed: work on a copy",
             """
 needed = set(wanted)
 for node in reversed(nodes):
@@ -445,7 +445,7 @@ for node in [*nodes]:
     if node not in needed:
         nodes.remove(node)
 return nodes
-""": "it changes the list `nodes` that it is given: work on a copy",
+""": "the list `nodes` that is given has changed: work on a copy",
             """
 needed = set(wanted)
 for node in nodes:

@@ -556,10 +556,10 @@ def test_numbers_stand_in_the_heads(line):
 
 def test_a_level_stands_once_and_is_known():
     plain, one, *_ = on_all_levels("linear_regression")
-    with pytest.raises(ValueError, match="two functions stand on level 1, hardware; pass one of each level"):
+    with pytest.raises(ValueError, match="two functions are on level 1, hardware; pass one per level"):
         compare.measure(LINE, one, plain, one)
     with pytest.raises(
-        ValueError, match="test_compare.linear_regression stands on no level; they are reference, hardware"
+        ValueError, match="test_compare.linear_regression is on no level; the levels are reference, hardware"
     ):
         compare.measure(LINE, one, linear_regression)
 

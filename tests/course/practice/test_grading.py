@@ -560,4 +560,6 @@ def test_a_notebook_in_which_nothing_is_filled_in_starts_no_process(tmp_path, mo
     for name in (name for name, text in grading.texts(build.ROOT).items() if grading.CHECK.search(text)):
         rows = graded(notebook(tmp_path / f"{name}.ipynb", {}))
         assert {row.state for row in rows.values()} == {"still blank"}
-        assert all(row.text == f"a solution takes about {exercises.EXERCISES[key].lines} lines" for key, row in rows.items())
+        assert all(
+            row.text == f"a solution takes about {exercises.EXERCISES[key].lines} lines" for key, row in rows.items()
+        )

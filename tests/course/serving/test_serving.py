@@ -144,7 +144,8 @@ def test_a_layer_of_ones_own_goes_along_as_a_graph_alone(tmp_path):
     model.build((None, 2), "float32")
     model.save(tmp_path / "own")
     with pytest.raises(
-        serving.ServingError, match=r"no class is called 'Doubled'.*; or export it in the program that has this code, with model.export"
+        serving.ServingError,
+        match=r"no class is called 'Doubled'.*; or export it in the program that has this code, with model.export",
     ):
         serving.write_onnx(tmp_path / "own", tmp_path / "made.onnx")
     model.export(tmp_path / "own.onnx")

@@ -67,7 +67,9 @@ def started(project, homeless, tmp_path):
 
 @pytest.mark.timeout(240)
 def test_one_lab_on_a_desk(started, project, monkeypatch, capsys):
-    assert started[0].endswith("cannot be written to. Jupyter stores its files in .course/home instead, in the course's folder.")
+    assert started[0].endswith(
+        "cannot be written to. Jupyter stores its files in .course/home instead, in the course's folder."
+    )
     address, token = re.fullmatch(
         r"JupyterLab: (http://\S+/)lab/tree/map\.md\?token=(\w+)  \(press Ctrl-C twice to stop it\)", started[-1]
     ).groups()
