@@ -30,10 +30,10 @@ def port(text):
 COMMANDS = {  # name: (a line of help, what it takes)
     "lab": (
         "open JupyterLab on your copies of the notebooks, in mine/"
-        " (--trail begins with the trail, --answers shows all answers)",
+        " (--trail opens the trail, --answers shows all answers)",
         [
             argument(
-                "--trail", action="store_true", help="begin with the trail, the short way through all five levels"
+                "--trail", action="store_true", help="open the trail, the short way through all five levels"
             ),
             argument("--answers", action="store_true", help="show the answers to all predictions, for a projector"),
             argument("--no-browser", action="store_true", help="print the address instead of opening it"),
