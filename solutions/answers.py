@@ -29,10 +29,10 @@ return dw, de
         ],
         other_bits=["return [value * error * 2.0 * g for value in row], 2.0 * error * g"],
         wrong={
-            "de = error * g\nreturn [value * de for value in row], de": "g = 0.1: de 0.4, yours 0.2",
-            "de = 2.0 * error\nreturn [value * de for value in row], de": "g = 0.1: de 0.4, yours 4",
+            "de = error * g\nreturn [value * de for value in row], de": "g = 0.1: de: expected 0.4, yours is 0.2",
+            "de = 2.0 * error\nreturn [value * de for value in row], de": "g = 0.1: de: expected 0.4, yours is 4",
             "de = error * error * error * g\nreturn [value * de for value in row], de": "yours",
-            "de = -2.0 * error * g\nreturn [value * de for value in row], de": "g = 0.1: de 0.4, yours -0.4",
+            "de = -2.0 * error * g\nreturn [value * de for value in row], de": "g = 0.1: de: expected 0.4, yours is -0.4",
             "de = g * error + g * error\nreturn row, de": "g = 0.1: dw",
             "de = g * error + g * error\nreturn [value * error for value in row], de": "g = 0.1: dw",
             "de = 2.0 * float(error) * g\nreturn [value * de for value in row], de": "on registers",
@@ -50,36 +50,36 @@ return dw, de
             'return Register("fsub double " + x.name + ", " + y.name)',
         ],
         wrong={
-            'return arithmetic("fsub", y, x)': "5 - 3: 2, yours -2",
-            'return arithmetic("fadd", x, y)': "5 - 3: 2, yours 8",
-            'return arithmetic("fdiv", x, y)': "5 - 3: 2, yours 1.66",
-            "return x": "5 - 3: 2, yours 5",
-            'return Register(f"fsub double {y.name}, {x.name}")': "5 - 3: 2, yours -2",
-            'return Register(f"fsub {x.name}, {y.name}")': "is no instruction on x and y; one reads `fadd double %x, %y`",
-            'return Value(x.a, x.a.write(f"fsub double {x.register}, {y.register}"))': "`a` is asked of a register",
+            'return arithmetic("fsub", y, x)': "5 - 3: expected 2, yours is -2",
+            'return arithmetic("fadd", x, y)': "5 - 3: expected 2, yours is 8",
+            'return arithmetic("fdiv", x, y)': "5 - 3: expected 2, yours is 1.66",
+            "return x": "5 - 3: expected 2, yours is 5",
+            'return Register(f"fsub double {y.name}, {x.name}")': "5 - 3: expected 2, yours is -2",
+            'return Register(f"fsub {x.name}, {y.name}")': "is not an instruction on x and y; such an instruction reads `fadd double %x, %y`",
+            'return Value(x.a, x.a.write(f"fsub double {x.register}, {y.register}"))': "a register has no `a`",
             "return x - y": "raises",
             'return arithmetic("sub", x, y)': "LLVM has no instruction 'sub' for two floats",
-            'arithmetic("fsub", x, y)': "5 - 3: 2, yours None",
+            'arithmetic("fsub", x, y)': "5 - 3: expected 2, yours is None",
         },
     ),
     "01-flat": Answers(
         right=["return column + width * row", "start = row * width\nreturn start + column"],
         wrong={
-            "return row + width * column": "x[1, 2] of width 3: 5, yours 7",
-            "return row + column": "x[1, 2] of width 3: 5, yours 3",
-            "return row * width": "x[1, 2] of width 3: 5, yours 3",
+            "return row + width * column": "x[1, 2] of width 3: expected 5, yours is 7",
+            "return row + column": "x[1, 2] of width 3: expected 5, yours is 3",
+            "return row * width": "x[1, 2] of width 3: expected 5, yours is 3",
             "return row * (width + column)": "yours",
-            "return row * width + column + 1": "x[1, 2] of width 3: 5, yours 6",
+            "return row * width + column + 1": "x[1, 2] of width 3: expected 5, yours is 6",
             "return int(row) * int(width) + int(column)": "on registers",
         },
     ),
     "01-descend": Answers(
         right=["step = learning_rate * slope\nreturn w - step", "return w - slope * learning_rate"],
         wrong={
-            "return w + learning_rate * slope": "learning_rate = 0.5: 0, yours 2",
-            "return w - slope": "learning_rate = 0.5: 0, yours -1",
-            "return learning_rate * slope": "learning_rate = 0.5: 0, yours 1",
-            "return w - learning_rate": "learning_rate = 0.5: 0, yours 0.5",
+            "return w + learning_rate * slope": "learning_rate = 0.5: expected 0, yours is 2",
+            "return w - slope": "learning_rate = 0.5: expected 0, yours is -1",
+            "return learning_rate * slope": "learning_rate = 0.5: expected 0, yours is 1",
+            "return w - learning_rate": "learning_rate = 0.5: expected 0, yours is 0.5",
             "return w * (1.0 - learning_rate * slope)": "yours",
             "return float(w) - learning_rate * slope": "on registers",
         },
@@ -102,13 +102,13 @@ return slopes
             "return [select(h[k] <= 0.0, 0.0, dot(d[::-1], w[k][::-1])) for k in range(len(h))]",
         ],
         wrong={
-            "return [dot(d, row) for row in w]": "d = [2.0], h = [1.0, 0.0], w = [[3.0], [5.0]]: [6.0, 0.0], yours [6.0, 10.0]",
-            "return [select(output <= 0.0, 0.0, d[0]) for output in h]": "[6.0, 0.0], yours [2.0, 0.0]",
+            "return [dot(d, row) for row in w]": "d = [2.0], h = [1.0, 0.0], w = [[3.0], [5.0]]: expected [6.0, 0.0], yours is [6.0, 10.0]",
+            "return [select(output <= 0.0, 0.0, d[0]) for output in h]": "[6.0, 0.0], yours is [2.0, 0.0]",
             "return [select(output <= 0.0, 0.0, d[0] * row[0]) for output, row in zip(h, w)]": "that feed",
             "return [0.0 if output <= 0.0 else dot(d, row) for output, row in zip(h, w)]": "in a program",
-            "return [select(output <= 0.0, dot(d, row), 0.0) for output, row in zip(h, w)]": "[6.0, 0.0], yours [0.0, 10.0]",
+            "return [select(output <= 0.0, dot(d, row), 0.0) for output, row in zip(h, w)]": "[6.0, 0.0], yours is [0.0, 10.0]",
             "return [select(output <= 0.0, 0.0, dot(d, row) / len(d)) for output, row in zip(h, w)]": "that feed",
-            "[select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]": "yours None (is there a `return`",
+            "[select(output <= 0.0, 0.0, dot(d, row)) for output, row in zip(h, w)]": "yours is None (is there a `return`",
         },
     ),
     "02-planned": Answers(
@@ -140,35 +140,35 @@ except KeyError:
             """
 key = _key_of(op, reads, {})
 return PLANS.get(key) or PLANS.setdefault(key, plan(op, reads, attrs))
-""": "one op over axis 0, over axis 1, over axis 0: plans made 2, yours 1",
+""": "one op over axis 0, over axis 1, over axis 0: plans made: expected 2, yours is 1",
             """
 key = (op, *(read.shape for read in reads))
 return PLANS.get(key) or PLANS.setdefault(key, plan(op, reads, attrs))
-""": "one op over axis 0, over axis 1, over axis 0: plans made 2, yours 1",
+""": "one op over axis 0, over axis 1, over axis 0: plans made: expected 2, yours is 1",
             """
 key = _key_of(op, reads, attrs)
 if key not in PLANS:
     PLANS[key] = plan(op, reads, attrs)
 """: 'two launches of "add" on one Spec gives None: is there a `return` in every case?',
-            "return plan(op, reads, attrs)": 'two launches of "add" on one Spec: plans made 1, yours 2',
+            "return plan(op, reads, attrs)": 'two launches of "add" on one Spec: plans made: expected 1, yours is 2',
             """
 key = _key_of(op, reads, attrs)
 PLANS[key] = plan(op, reads, attrs)
 return PLANS[key]
-""": 'two launches of "add" on one Spec: plans made 1, yours 2',
+""": 'two launches of "add" on one Spec: plans made: expected 1, yours is 2',
             """
 key = _key_of(op, reads, attrs)
 found = PLANS.get(key)
 if found is None:
     found = plan(op, reads, attrs)
 return found
-""": "plans made 1, yours 2",
+""": "plans made: expected 1, yours is 2",
             "return PLANS[_key_of(op, reads, attrs)]": "raises KeyError",
             """
 if op not in PLANS:
     PLANS[op] = plan(op, reads, attrs)
 return PLANS[op]
-""": "two Specs: plans made 2, yours 1",
+""": "two Specs: plans made: expected 2, yours is 1",
             """
 key = _key_of(op, reads, attrs)
 if key in PLANS:
@@ -181,14 +181,14 @@ return PLANS[key]
         right=["return select(y <= 0.0, 0.0 * 1.0, dy)", "cut = y <= 0.0\nreturn select(cut, 0.0, dy)"],
         other_bits=["return select(y <= 0.0, -0.0, dy)"],
         wrong={
-            "return dy": "dy = 3, y = 0: 0, yours 3",
-            "return select(y < 0.0, 0.0, dy)": "dy = 3, y = 0: 0, yours 3",
-            "return select(y <= 0.0, dy, 0.0)": "dy = 3, y = 0: 0, yours 3",
-            "return select(dy <= 0.0, 0.0, dy)": "dy = 3, y = 0: 0, yours 3",
-            "return select(y > 0.0, dy, 0.0)": "dy = 3, y = nan: 3, yours 0",
-            "return select(y <= 0.0, 0.0, 1.0)": "dy = 3, y = 2: 3, yours 1",
-            "return 0.0 if y <= 0.0 else dy": "in a program, which knows no numbers yet raises TypeError",
-            "return dy * select(y <= 0.0, 0.0, 1.0)": "dy = nan, y = 0: 0, yours nan",
+            "return dy": "dy = 3, y = 0: expected 0, yours is 3",
+            "return select(y < 0.0, 0.0, dy)": "dy = 3, y = 0: expected 0, yours is 3",
+            "return select(y <= 0.0, dy, 0.0)": "dy = 3, y = 0: expected 0, yours is 3",
+            "return select(dy <= 0.0, 0.0, dy)": "dy = 3, y = 0: expected 0, yours is 3",
+            "return select(y > 0.0, dy, 0.0)": "dy = 3, y = nan: expected 3, yours is 0",
+            "return select(y <= 0.0, 0.0, 1.0)": "dy = 3, y = 2: expected 3, yours is 1",
+            "return 0.0 if y <= 0.0 else dy": "in a program, before there are any numbers raises TypeError",
+            "return dy * select(y <= 0.0, 0.0, 1.0)": "dy = nan, y = 0: expected 0, yours is nan",
         },
     ),
     "02-matmul_ikj": Answers(
@@ -231,21 +231,21 @@ for i in range(out.shape[0]):
     for k in range(x.shape[1]):
         for j in range(out.shape[1]):
             out[i, j] += x[i, k] * w[k, j]
-""": "and out holds a 4: at [0, 0]: 11, yours 15",
+""": "and out holds a 4: at [0, 0]: expected 11, yours is 15",
             """
 out[:] = 0.0
 for i in range(out.shape[0]):
     for k in range(x.shape[1]):
         for j in range(out.shape[1]):
             out[i, j] = x[i, k] * w[k, j]
-""": "11, yours 8",
+""": "11, yours is 8",
             """
 out[:] = 0.0
 for i in range(out.shape[0]):
     for k in range(out.shape[1]):
         for j in range(out.shape[1]):
             out[i, j] += x[i, k] * w[k, j]
-""": "11, yours 3",
+""": "11, yours is 3",
             """
 out[:] = 0.0
 for i in range(out.shape[0]):
@@ -253,7 +253,7 @@ for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] += x[i, k] * w[j, k]
 """: "raises IndexError",
-            "out = x @ w": "11, yours 4",
+            "out = x @ w": "11, yours is 4",
             """
 for i in range(out.shape[0]):
     for j in range(out.shape[1]):
@@ -283,14 +283,14 @@ for i in range(out.shape[0]):
             if k == 0:
                 out[i, j] = 0.0
             out[i, j] += x[i, k] * w[k, j]
-""": "x of shape (2, 0) @ w of shape (0, 2): at [0, 0]: 0, yours 7",
+""": "x of shape (2, 0) @ w of shape (0, 2): at [0, 0]: expected 0, yours is 7",
             """
 out[:] = 0.0
 for i in range(out.shape[0]):
     for k in range(x.shape[1]):
         for j in range(out.shape[1]):
             out[i, j] += x[i, k] + w[k, j]
-""": "11, yours 10",
+""": "11, yours is 10",
         },
     ),
     "03-unbroadcast": Answers(
@@ -314,9 +314,9 @@ return dx
 """,
         ],
         wrong={
-            "return dx": "a gradient of shape (10, 4), an input of shape (1, 4): (1, 4), yours (10, 4)",
-            'return apply("reduce_sum", dx, axis=0, keepdims=True)': "(3, 4), yours (1, 4)",
-            'return apply("reduce_sum", dx, axis=0, keepdims=False)': "(1, 4), yours (4,)",
+            "return dx": "a gradient of shape (10, 4), an input of shape (1, 4): expected the shape (1, 4), yours is (10, 4)",
+            'return apply("reduce_sum", dx, axis=0, keepdims=True)': "expected the shape (3, 4), yours is (1, 4)",
+            'return apply("reduce_sum", dx, axis=0, keepdims=False)': "expected the shape (1, 4), yours is (4,)",
             'return apply("reduce_mean", dx, axis=0, keepdims=True)': "yours",
             """
 for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape)):
@@ -327,7 +327,7 @@ return dx
             """
 extra = len(dx.spec.shape) - len(shape)
 return apply("reduce_sum", dx, axis=tuple(range(extra)), keepdims=False) if extra else dx
-""": "(1, 4), yours (10, 4)",
+""": "expected the shape (1, 4), yours is (10, 4)",
             """
 extra = len(dx.spec.shape) - len(shape)
 if extra:
@@ -336,15 +336,15 @@ for axis, size in enumerate(shape):
     if size == 1:
         dx = reduce_sum(dx, axis=axis, keepdims=True)
 return dx
-""": "(3, 1), an input of shape (1, 1): ops that add nothing up 0, yours 1",
-            "return dx.numpy().sum(axis=0, keepdims=True)": "Tensor, yours float64[1, 4]",
+""": "(3, 1), an input of shape (1, 1): ops that add nothing up: expected 0, yours is 1",
+            "return dx.numpy().sum(axis=0, keepdims=True)": "Tensor, yours is float64[1, 4]",
             """
 import numpy as np
 array = dx.numpy()
 extra = array.ndim - len(shape)
 axes = [k for k in range(array.ndim) if k < extra or array.shape[k] != shape[k - extra]]
 return constant(array.sum(axis=tuple(axes)).reshape(shape)) if axes else dx
-""": "was computed beside the door, so no tape heard of it",
+""": "was computed without ops, so no tape recorded it",
             """
 extra = len(dx.spec.shape) - len(shape)
 if extra:
@@ -359,7 +359,7 @@ if extra:
 for axis, (have, wanted) in enumerate(zip(dx.spec.shape, shape)):
     if have != wanted:
         dx = reduce_sum(dx, axis=axis, keepdims=True)
-""": "a gradient of shape (10, 4), an input of shape (1, 4): Tensor, yours None (is there a `return` in every case?)",
+""": "a gradient of shape (10, 4), an input of shape (1, 4): expected Tensor, yours is None (is there a `return` in every case?)",
         },
     ),
     "03-hand_on": Answers(
@@ -373,26 +373,26 @@ gradients[x] = share
         ],
         other_bits=["gradients[x] = gradients.get(x, 0.0) + share"],
         wrong={
-            "gradients[x] = share": "x gets 2.0 and 2.0: x has: 4, yours 2",
+            "gradients[x] = share": "x gets 2.0 and 2.0: expected 4, yours is 2",
             "gradients[x] = gradients[x] + share": "KeyError",
-            "gradients.setdefault(x, share)": "4, yours 2",
+            "gradients.setdefault(x, share)": "4, yours is 2",
             """
 if gradients.get(x):
     share = gradients[x] + share
 gradients[x] = share
 """: "two shares of two numbers each raises ValueError: a tensor of shape (2,) is not one number",
-            "gradients[x] = share + share": "2, yours 4",
+            "gradients[x] = share + share": "2, yours is 4",
             """
 if x in gradients:
     share = constant(gradients[x].numpy() + share.numpy())
 gradients[x] = share
-""": "x gets 2.0 and 2.0: this was computed beside the door, so no tape heard of it",
-            "gradients = {x: share}": "yours None",
+""": "x gets 2.0 and 2.0: this was computed without ops, so no tape recorded it",
+            "gradients = {x: share}": "yours is None",
             """
 for each in gradients:
     gradients[each] = gradients[each] + share
 gradients.setdefault(x, share)
-""": "another tensor has: 5, yours 7",
+""": "another tensor: expected 5, yours is 7",
         },
     ),
     "03-needed_by": Answers(
@@ -435,7 +435,7 @@ for node in reversed(nodes):
     if node in wanted:
         wanted.extend(node.inputs)
 return [node for node in nodes if node in wanted]
-""": "it changes the list `wanted` that it is given: work on a copy",
+""": "the list `wanted` that is given has changed: work on a copy",
             """
 needed = set(wanted)
 for node in reversed(nodes):
@@ -445,14 +445,14 @@ for node in [*nodes]:
     if node not in needed:
         nodes.remove(node)
 return nodes
-""": "it changes the list `nodes` that it is given: work on a copy",
+""": "the list `nodes` that is given has changed: work on a copy",
             """
 needed = set(wanted)
 for node in nodes:
     if node in needed:
         needed.update(node.inputs)
 return [node for node in nodes if node in needed]
-""": "of x, exp, add, mean, wanted mean: left are: 'x add mean', yours 'add mean'",
+""": "of x, exp, add, mean, wanted mean: expected 'x add mean', yours is 'add mean'",
             """
 needed = set(wanted)
 for node in reversed(nodes):
@@ -473,11 +473,11 @@ return needed
     "04-affine": Answers(
         right=["return bias + x @ kernel", "product = x @ kernel\nreturn product + bias"],
         wrong={
-            "return x @ kernel": "at [0, 0]: 3.5, yours 3",
+            "return x @ kernel": "at [0, 0]: expected 3.5, yours is 3",
             "return x * kernel + bias": "raises",
             "return kernel @ x + bias": "raises",
-            "return x @ (kernel + bias)": "3.5, yours 4.5",
-            "return x @ kernel - bias": "3.5, yours 2.5",
+            "return x @ (kernel + bias)": "3.5, yours is 4.5",
+            "return x @ kernel - bias": "3.5, yours is 2.5",
             "return x @ kernel + bias[0, 0]": "at [0, 1]",
             "import numpy as np\nreturn np.dot(x, kernel) + bias": "variables: its numbers are right, but `x` gets no gradient",
         },
@@ -486,13 +486,13 @@ return needed
         right=["error = y_true - y_pred\nreturn error * error", "return (y_pred - y_true) * (y_pred - y_true)"],
         other_bits=["return y_pred * y_pred - 2.0 * y_pred * y_true + y_true * y_true"],
         wrong={
-            "return y_pred - y_true": "truth [1, 2], guess [1.5, 4]: at [0]: 0.25, yours 0.5",
-            "error = y_pred - y_true\nreturn (error * error) / 2.0": "0.25, yours 0.125",
-            "return y_pred * y_pred - y_true * y_true": "0.25, yours 1.25",
-            "error = y_pred + y_true\nreturn error * error": "0.25, yours 6.25",
+            "return y_pred - y_true": "truth [1, 2], guess [1.5, 4]: at [0]: expected 0.25, yours is 0.5",
+            "error = y_pred - y_true\nreturn (error * error) / 2.0": "0.25, yours is 0.125",
+            "return y_pred * y_pred - y_true * y_true": "0.25, yours is 1.25",
+            "error = y_pred + y_true\nreturn error * error": "0.25, yours is 6.25",
             "error = y_pred - y_true\nreturn (error * error).mean()": "yours",
             "import numpy as np\nreturn np.square(y_pred - y_true)": "raises TypeError: np.square takes arrays and got a Tensor: write it",
-            "return abs(y_pred - y_true)": "0.25, yours 0.5",
+            "return abs(y_pred - y_true)": "0.25, yours is 0.5",
         },
     ),
     "04-cross_entropy": Answers(
@@ -502,25 +502,25 @@ return needed
         ],
         other_bits=["return 0.0 - y_true * log(p) / 3.0 * 3.0 - (1.0 - y_true) * log(1.0 - p)"],
         wrong={
-            "return y_true * log(p) + (1.0 - y_true) * log(1.0 - p)": "truth 1, p = 0.9: at [0, 0]: 0.105361, yours -0.105361",
+            "return y_true * log(p) + (1.0 - y_true) * log(1.0 - p)": "truth 1, p = 0.9: at [0, 0]: expected 0.105361, yours is -0.105361",
             "return -(y_true * log(p))": "truth 0, p = 0.9",
             "return -log(p)": "truth 0, p = 0.9",
             "import numpy as np\nreturn -np.log(p)": "raises TypeError: np.log takes arrays and got a Tensor: write it",
-            "return -(y_true * log(1.0 - p) + (1.0 - y_true) * log(p))": "0.105361, yours 2.30259",
+            "return -(y_true * log(1.0 - p) + (1.0 - y_true) * log(p))": "0.105361, yours is 2.30259",
             "return -(log(p) + log(1.0 - p))": "truth 1, p = 0.9",
-            "return -(y_true * p + (1.0 - y_true) * (1.0 - p))": "0.105361, yours -0.9",
+            "return -(y_true * p + (1.0 - y_true) * (1.0 - p))": "0.105361, yours is -0.9",
             "return -log(p) if float(y_true) else -log(1.0 - p)": "20 drawn rows raises",
         },
     ),
     "04-descend": Answers(
         right=["return w - dw * rate", "step = rate * dw\nreturn w - step"],
         wrong={
-            "return w + rate * dw": "rate = 0.5, dw = 2, w = 1: 0, yours 2",
-            "return w - dw": "0, yours -1",
-            "return rate * dw": "0, yours 1",
-            "return w - rate": "0, yours 0.5",
-            "w = w - rate * dw": "yours None",
-            "return dw - rate * w": "0, yours 1.5",
+            "return w + rate * dw": "rate = 0.5, dw = 2, w = 1: expected 0, yours is 2",
+            "return w - dw": "0, yours is -1",
+            "return rate * dw": "0, yours is 1",
+            "return w - rate": "0, yours is 0.5",
+            "w = w - rate * dw": "yours is None",
+            "return dw - rate * w": "0, yours is 1.5",
         },
     ),
     "05-epoch_loss": Answers(
@@ -530,12 +530,12 @@ return needed
         ],
         other_bits=["return sum(loss / sum(rows) * n for loss, n in zip(losses.tolist(), rows))"],
         wrong={
-            "return float(np.mean(losses))": "losses [1, 4] over 30 and 10 rows: 1.75, yours 2.5",
-            "return float(np.dot(losses, rows))": "1.75, yours 70",
-            "return float(losses[-1])": "1.75, yours 4",
-            "return float(np.dot(losses, rows)) / len(rows)": "1.75, yours 35",
-            "return float(np.sum(losses)) / sum(rows)": "1.75, yours 0.125",
-            "return float(np.dot(losses, rows)) / max(rows)": "1.75, yours 2.33333",
+            "return float(np.mean(losses))": "losses [1, 4] over 30 and 10 rows: expected 1.75, yours is 2.5",
+            "return float(np.dot(losses, rows))": "1.75, yours is 70",
+            "return float(losses[-1])": "1.75, yours is 4",
+            "return float(np.dot(losses, rows)) / len(rows)": "1.75, yours is 35",
+            "return float(np.sum(losses)) / sum(rows)": "1.75, yours is 0.125",
+            "return float(np.dot(losses, rows)) / max(rows)": "1.75, yours is 2.33333",
         },
     ),
     "05-run_epochs": Answers(
@@ -570,7 +570,7 @@ for epoch in range(1, epochs + 1):
     tell("on_epoch_end", epoch, logs)
     if ended(epoch, logs):
         break
-""": "yours 'on_epoch_begin 1",
+""": "yours is 'on_epoch_begin 1",
             """
 for epoch in range(epochs):
     tell("on_epoch_begin", epoch)
@@ -619,14 +619,14 @@ return model.stop_training
 """,
         ],
         wrong={
-            "return model.stop_training": "stop_training False, a loss of inf: 'raises FloatingPointError', yours False",
+            "return model.stop_training": "stop_training False, a loss of inf: expected 'raises FloatingPointError', yours is False",
             "return False": "stop_training False, a loss of inf",
-            "return not math.isfinite(logs['loss'])": "stop_training False, a loss of inf: 'raises FloatingPointError', yours True",
+            "return not math.isfinite(logs['loss'])": "stop_training False, a loss of inf: expected 'raises FloatingPointError', yours is True",
             """
 if not math.isfinite(logs["loss"]):
     raise FloatingPointError("lost")
 return model.stop_training
-""": "stop_training True, a loss of inf: True, yours 'raises FloatingPointError'",
+""": "stop_training True, a loss of inf: expected True, yours is 'raises FloatingPointError'",
             """
 if math.isnan(logs["loss"]) and not model.stop_training:
     raise FloatingPointError("lost")

@@ -21,7 +21,7 @@ def more_in(root: Path) -> list[str]:
 
 
 def trail_in(root: Path) -> list[str]:
-    """The notebooks of the trail, as "trail/1_hardware": the course in two hours, on all that the five have built."""
+    """The notebooks of the trail, as "trail/1_hardware": the short way through all five levels."""
     return sorted(f"trail/{path.stem}" for path in root.glob("notebooks/trail/text/[0-9]_*.py"))
 
 

@@ -70,7 +70,7 @@ def raced(figure, results):
     axes.plot([], [], "D", color="white", markeredgecolor="black", markersize=8, label="levels, in its level's hue")
     axes.plot([], [], "|", color=GREY, markersize=9, label="the limit (level 1)")
     axes.set_yticks(range(len(lines)), ["" if api is None else WAYS[api] for _, api in reversed(lines)], size=8.5)
-    axes.set(xscale="log", xlabel="µs a step, shuffle and gather included", ylim=(-0.7, len(lines) - 0.3))
+    axes.set(xscale="log", xlabel="µs per step, shuffle and gather included", ylim=(-0.7, len(lines) - 0.3))
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8.5)

@@ -55,7 +55,7 @@ def many(figure, machines, fixed, grown):
     axes.set_xticks(machines, map(str, machines))
     axes.set_xticks([], minor=True)
     plain(axes.yaxis)
-    axes.set(xlabel="machines", ylabel="rows a second (one machine: 1)")
+    axes.set(xlabel="machines", ylabel="rows per second (one machine: 1)")
     axes.set_title(f"with the same batch, more than {machines[best]} machines are slower again")
     finding = f"{machines[best]} machines are the quickest of the numbers drawn"
     return f"With the same batch, {finding}. With a larger batch, more machines still help."

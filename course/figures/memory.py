@@ -63,7 +63,7 @@ def staircase(figure, sizes, nanoseconds, caches):
     near, far = short(nanoseconds[0]), short(nanoseconds[-1])
     finding = f"a load takes {near} ns from the nearest cache and {far} ns from {farthest(sizes, caches)}"
     over_sizes(axes, sizes, nanoseconds, caches, (0, -1), "ns", finding)
-    axes.set_ylabel("ns a load")
+    axes.set_ylabel("ns per load")
     return f"Latency: {finding}."
 
 
@@ -196,10 +196,10 @@ def step_cost(figure, peak, bandwidth, launch_time, flops, nbytes, batch, launch
     right.bar_label(bars, [f"{short(1e6 * v)} µs" for v in parts.values()], padding=3)
     right.set(xlim=(0, 150), xticks=(0, 50, 100), xlabel="% of the step; of the lower two,\nonly the longer one counts")
     right.invert_yaxis()
-    finding = f"{short(1e6 * total)} µs a step, most of it {decides}"  # one of two parts is always half of it or more
+    finding = f"{short(1e6 * total)} µs per step, most of it {decides}"  # one of two parts is always half of it or more
     left.set_title(f"{name}: {finding}")
     times = ", ".join(f"{part} {short(1e6 * seconds)} µs" for part, seconds in parts.items())
-    return f"{name}, {batch:,} rows and {launches:g} launches a step: predicted {finding} ({times}); {share}."
+    return f"{name}, {batch:,} rows and {launches:g} launches per step: predicted {finding} ({times}); {share}."
 
 
 @styled(height=2.6)

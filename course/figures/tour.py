@@ -64,7 +64,7 @@ def times(axes, rows, chosen):
     chosen: the levels whose rows stand out."""
     all_times = [1e6 * time for row in rows for time in (row.predicted, row.measured)]
     axes.set(xscale="log", xlim=(min(all_times) / 2, max(all_times) * 25), ylim=(len(rows) - 0.5, -0.5), yticks=())
-    axes.set_xlabel("µs a step: ○ predicted, ● measured")
+    axes.set_xlabel("µs per step: ○ predicted, ● measured")
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x", color="#E8E8E8", linewidth=0.8)
     axes.set_axisbelow(True)
@@ -117,10 +117,15 @@ def five_levels(figure, comparison):
     exact = [row for row in rows if row.losses.dtype == np.float64]
     slow, last = max(exact, key=lambda row: row.measured), rows[-1]
     answer = "the same last loss" if double == 0 else f"losses that differ by {short(double)}"
-    ways = f"{answer} for {micro(slow.measured)} a step ({slow.name}) or {micro(last.measured)} ({last.name})"
+    ways = f"{answer} for {micro(slow.measured)} per step ({slow.name}) or {micro(last.measured)} ({last.name})"
     sheet.write(14, 20, f"{comparison.title}: {ways}", size=11, weight="bold")
 
-    heads = [(184, "lines\nof code"), (268, "launches\na step"), (342, "bytes\na step"), (640, "measured /\npredicted")]
+    heads = [
+        (184, "lines\nof code"),
+        (268, "launches\nper step"),
+        (342, "bytes\nper step"),
+        (640, "measured /\npredicted"),
+    ]
     for x, head in [*heads, (885, "test rows")]:
         sheet.write(x, 56, head, ha="right", color=GREY)
     sheet.write(662, 56, "last loss", color=GREY)

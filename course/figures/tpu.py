@@ -45,7 +45,7 @@ def flow(figure, x, tiles, cycle):
         color, text = (ROWS[r % 4], f"{x[r] @ tiles[tile][:, j]:g}") if out else ("#F6F6F6", "")
         box(axes, j + tile * (n + 0.6), k + 1.2 + r, color, text)
     axes.text(-0.4, k + 1.2 + m / 2, "finished sums", ha="right", va="center", color="#444444")
-    axes.text(-0.4, k + 0.35, "x, one colour a row", ha="right", va="center", color="#444444")
+    axes.text(-0.4, k + 0.35, "x, one colour per row", ha="right", va="center", color="#444444")
     axes.text(n + 0.3, k / 2, "× weight\nsum so far", va="center", color="#444444")
     finding = f"cycle {cycle}: {busy} of {k * n} cells busy, {done} of {m * n * len(tiles)} sums finished"
     axes.set_title(finding)

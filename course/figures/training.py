@@ -101,8 +101,11 @@ def best_radius(x, y):
 
 
 @styled()
-def classifier(figure, task, fit):
-    """Losses beside the regions in which a net says 0 and 1."""
+def classifier(figure, task, fit, scored=False):
+    """Losses beside the regions in which a net says 0 and 1; with `scored`, its share of right answers beside the best.
+
+    Notebook 05 asks how many can be right at all, so the figures before it do not say.
+    """
     left, right = figure.subplots(1, 2)
     loss_curve(left, fit.losses, window=200)
     side = np.linspace(-11, 11, 120)
@@ -110,8 +113,11 @@ def classifier(figure, task, fit):
     p = fit.predict(grid).reshape(120, 120)
     right.contourf(side, side, p, levels=[0, 0.5, 1], colors=BINARY, alpha=0.25)
     points(right, task.x_test, task.y_test)
-    score, best = accuracy(task.y_test, fit.predict(task.x_test)), best_radius(task.x_test, task.y_test)
     right.set(xlabel=task.names[0], ylabel=task.names[1], aspect="equal")
+    if not scored:
+        right.set_title("the net's two regions,\nand the test points")
+        return f"{task.title}: the points that the training did not see, and the net's answer for each place."
+    score, best = accuracy(task.y_test, fit.predict(task.x_test)), best_radius(task.x_test, task.y_test)
     right.set_title(f"{score:.1%} of test points right\n(the best circle: {best:.1%})")
     return f"{task.title}: {score:.1%} of the test points are right; the best circle gets {best:.1%}."
 

@@ -32,11 +32,11 @@ def by_level(tasks):
         place = rooms[0] if package in ("levels", "course") else level_of(WATCHED[0]) if WATCHED else None
         if place not in ("reference", *LEVELS):
             raise ValueError(
-                f"{task.__module__}.{task.__name__} stands on no level; they are reference, {', '.join(LEVELS)}"
+                f"{task.__module__}.{task.__name__} is on no level; the levels are reference, {', '.join(LEVELS)}"
             )
         level = ("reference", *LEVELS).index(place)
         if level in found:
-            raise ValueError(f"two functions stand on level {level}, {place}; pass one of each level")
+            raise ValueError(f"two functions are on level {level}, {place}; pass one per level")
         found[level] = task
     return dict(sorted(found.items()))
 
@@ -64,8 +64,8 @@ def microseconds(train, task, steps=1000, repeats=5):
 def cost(train, task, launches, nbytes, predicted, steps=1000):
     """Print what one step costs: launches, bytes, microseconds predicted (`predicted` is in seconds) and measured."""
     measured = microseconds(train, task, steps)
-    print("launches a step   bytes a step   µs predicted   µs measured")
-    print(f"{launches:15.4g}   {nbytes:12,.0f}   {predicted * 1e6:12.3g}   {measured:11.3g}")
+    print("launches per step   bytes per step   µs predicted   µs measured")
+    print(f"{launches:17.4g}   {nbytes:14,.0f}   {predicted * 1e6:12.3g}   {measured:11.3g}")
 
 
 def by_op(train, task):

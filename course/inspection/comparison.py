@@ -35,8 +35,8 @@ class Comparison(NamedTuple):
         return {
             "numbers": [str(row.losses.dtype) for row in self.rows],
             "lines": [str(row.lines) for row in self.rows],
-            "launches a step": [launches_of(row) for row in self.rows],
-            "bytes a step": [f"{row.nbytes:,.0f}" for row in self.rows],
+            "launches per step": [launches_of(row) for row in self.rows],
+            "bytes per step": [f"{row.nbytes:,.0f}" for row in self.rows],
         }
 
     def versions(self, level):
@@ -49,14 +49,18 @@ class Comparison(NamedTuple):
         return [f"{rows[0][0].lines} lines", *(f"{micro(row.measured)} {kind}".strip() for row, kind in rows)]
 
     def more(self, level):
-        """What a step is made of, in each version of a level, and how good the answers of that version are."""
+        """What a step is made of, in each version of a level, and at the end how good its answers are."""
         told = []
         for row, kind in self.versions(level):
             parts = [launches_per_step(row), f"{row.nbytes:,.0f} bytes per step", f"predicted {micro(row.predicted)}"]
             if row.losses.dtype != np.float64:
                 parts.append(f"last loss {loss_of(row)}")
-            told.append(f"{kind} {'; '.join([*parts, row.score])}".strip())
+            told.append(f"{kind} {'; '.join([*parts, *[row.score] * self.scored()])}".strip())
         return told
+
+    def scored(self):
+        """Whether it says how good the answers are: only with level 5, whose notebook asks for that beforehand."""
+        return any(row.level == 5 for row in self.rows)
 
     def shown_answers(self):
         """Those of `answers` that stand above the columns: the last losses in float64."""
@@ -64,7 +68,8 @@ class Comparison(NamedTuple):
 
     def answers(self):
         """(what is asked, an answer, the names of the rows that give it), for each answer that differs."""
-        for head, answer_of in (("last loss", loss_of), ("test rows", lambda row: row.score)):
+        asked = [("last loss", loss_of)] + [("test rows", lambda row: row.score)] * self.scored()
+        for head, answer_of in asked:
             names = {}
             for row in self.rows:
                 names.setdefault(answer_of(row), []).append(row.name)

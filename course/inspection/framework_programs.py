@@ -78,9 +78,7 @@ def beside(task, train):
     """
     (level,) = compare.by_level([train])
     if level not in APIS:
-        raise ValueError(
-            f"{train.__name__} stands on level {level}; TensorFlow and PyTorch have an API from level 3 on"
-        )
+        raise ValueError(f"{train.__name__} is on level {level}; TensorFlow and PyTorch have an API from level 3 on")
     found = [programs.program(framework, APIS[level], TASKS[train.__name__]) for framework in ("tf", "torch")]
     fit = train(task.x, task.y, task.weights, task.batches[: len(found[0].losses)], task.learning_rate)
     rows = [row_of(each, f"{each.framework} {each.version}", each.framework) for each in found]

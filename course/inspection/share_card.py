@@ -58,7 +58,7 @@ def machine_card(device, stairs, *comparisons):
     told = [f"{number} {unit} ({what})" for number, unit, what in numbers]
     for comparison in comparisons:
         steps = (f"{row.name} {micro(row.measured)}" for row in comparison.rows)
-        told.append(f"{comparison.title}, a step: {', '.join(steps)}")
+        told.append(f"{comparison.title}, per step: {', '.join(steps)}")
     text = f"My machine ({host}): {'; '.join(told)}. {losses} {digits}: other machine, other times, same digits."
     parts = [words(32, 54, "My machine", 28, weight="bold"), words(32, 78, host, 14, GREY)]
     parts += [box(180 * k, 0, 180, 8, color) for k, color in enumerate(HUES)]
@@ -124,7 +124,7 @@ def staircase(sizes, nanoseconds, left, right, top, bottom):
         log_scale(sizes[0], sizes[-1], left, right),
         log_scale(min(nanoseconds), max(nanoseconds), bottom - 10, top + 10),
     )
-    parts = [words(left, top - 28, "How far away is memory? ns a load, over the size of the data", 13, weight="bold")]
+    parts = [words(left, top - 28, "How far away is memory? ns per load, over the size of the data", 13, weight="bold")]
     parts += [line([(left, bottom), (right, bottom)])]
     for name, size in host_caches().items():
         if sizes[0] < size < sizes[-1]:
@@ -148,7 +148,7 @@ def names(rows, top):
 
 def times(comparison, left, right, top):
     """The predicted (hollow) and the measured time (filled) of a step in each row of a compare.Comparison."""
-    rows, title = comparison.rows, f"{comparison.title}, µs a step"
+    rows, title = comparison.rows, f"{comparison.title}, µs per step"
     all_times = [time for row in rows for time in (row.predicted, row.measured)]
     x = log_scale(min(all_times), max(all_times), left + 6, right - 6)
     parts = [words(left, top - 28, title, 13, weight="bold")]

@@ -205,7 +205,7 @@ class Prediction:
         if self.choices is not None:
             return f"**Not so.** {said}."
         if self.slider and given == min(positions(*self.slider), key=lambda p: abs(p - self.nearest(p))):
-            return f"**Right:** the slider comes no nearer. {said}."
+            return f"**Right:** no position of the slider is nearer. {said}."
         way, low, high = "too high" if given > right else "too low", *sorted((given, right))
         far = spelled(high - low, self.unit)
         if low > 0 and high >= 2 * low:

@@ -86,10 +86,11 @@ def counts(noted: dict, names: list[str]) -> dict[str, str]:
         for kind in ("predictions", "blanks", "exercises")
     )
     answers = [noted["predictions"][question] for question in questions if question in noted["predictions"]]
+    right = sum(answer is True for answer in answers)
     return {
-        "predictions": f"{sum(answer is True for answer in answers)} right of {len(answers)}, {len(questions)} in all",
-        "blanks": f"{sum(key in noted['exercises'] for key in blanks)} done, {len(blanks)} in all",
-        "exercises": f"{sum(key in noted['exercises'] for key in exercises)} done, {len(exercises)} in all",
+        "predictions": f"{right} right, {len(answers) - right} wrong, {len(questions) - len(answers)} open",
+        "blanks": f"{sum(key in noted['exercises'] for key in blanks)} of {len(blanks)} done",
+        "exercises": f"{sum(key in noted['exercises'] for key in exercises)} of {len(exercises)} done",
     }
 
 
@@ -99,8 +100,8 @@ def table() -> str:
 
     noted, names = load(), all_in(ROOT)
     rows = {core: counts(noted, [n for n in names if level_of(n) == level_of(core)]) for core in names_in(ROOT)}
-    rows["together"] = counts(noted, names)
+    rows["in all"] = counts(noted, names)
     lines = [f"{'':16}{'predictions':28}{'blanks':20}exercises"]
     lines += [f"{name:16}{row['predictions']:28}{row['blanks']:20}{row['exercises']}" for name, row in rows.items()]
     lines.append(resume.next_step(ROOT))
-    return "\n".join([*lines, f"Kept in {FILE.relative_to(ROOT).as_posix()}, on this computer only."])
+    return "\n".join([*lines, f"All this is stored in {FILE.relative_to(ROOT).as_posix()}, on this computer only."])

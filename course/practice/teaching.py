@@ -1,75 +1,90 @@
 """What README.md, TEACHING.md and the site take from the course: timetables, three pictures and their descriptions.
 
-`python -m course.practice.teaching` writes the timetable and the map anew from the notebooks and their minutes. With
-the word `pictures` it makes the pictures anew, too, or those that are named behind it: `five_levels` measures on this
-machine; `side_by_side`, which README.md shows, and `sliders` need this system's browser.
+`python -m course.practice.teaching` writes the timetables, the minutes in README.md and the lists of notebooks again.
+With the word `pictures` it also makes the pictures again, or only those whose names follow: `five_levels` measures on
+this machine; `side_by_side`, which README.md shows, and `sliders` need a browser.
 """
 
 import importlib
 import io
+import math
 import re
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+
+from course.builder import minutes
+from course.builder.names import names_in
+from course.builder.notebooks import from_text
+from course.setup import index_page
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADING = re.compile(r"^# ## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?$", re.MULTILINE)
 START = 9 * 60  # of the one day, in minutes
 LESSON = 90  # minutes
-TOOK = {  # minutes: what three readers took for these notebooks, all cells and predictions, without exercises
-    "01_hardware": 115,
-    "02_kernels": 107,
-    "03_low_level": 129,
-    "04_mid_level": 108,
-    "05_high_level": 109,
-}
-TOOK_TRAIL = 142
-DAY = [  # a notebook and the sections of its body that the day leaves out, or a pause and its minutes
-    ("01_hardware", ("Buffers that know their end", "A net", "What a step costs", "Side by side with plain Python")),
+# A notebook, the minutes that it should take, and the sections that the day may leave out: as many, in this order, as
+# it takes to get there. Or a pause and its minutes.
+DAY = [
+    (
+        "01_hardware",
+        65,
+        (
+            "Buffers that know their end",
+            "A net",
+            "Side by side with plain Python",
+            "What a step costs",
+            "Lanes",
+        ),
+    ),
     ("Pause", 10),
     (
         "02_kernels",
+        55,
         (
             "A plan, made once",
             "Plans are kept",
             "One scalar function, one loop",
             "An op in one line",
+            "Rows by number",
             "Many numbers become one",
             "The product, and the order of its loops",
-            "Rows by number",
         ),
     ),
-    ("One exercise of notebook 01 or 02, each at their own", 30),
+    ("One exercise of notebook 01 or 02, each student alone", 25),
     ("Lunch", 60),
     (
         "03_low_level",
+        75,
         (
-            "Variables",
-            "The chain rule, drawn",
-            "Ten rows",
-            "Checking a rule with a nudge",
-            "Dead code",
-            "Replay",
             "The program by rows",
             "`function`",
             "What compiling buys",
+            "Replay",
+            "Dead code",
+            "Checking a rule with a nudge",
+            "Ten rows",
+            "Variables",
+            "The chain rule, drawn",
         ),
     ),
     ("Pause", 10),
     (
         "04_mid_level",
+        80,
         (
-            "A surprise to begin with",
-            "The race",
             "Data that arrives in batches",
             "Two rings in batches",
-            "The surprise, explained",
             "The same in TensorFlow and PyTorch",
+            "The race",
+            "The surprise, explained",
+            "A surprise to begin with",
         ),
     ),
     ("Pause", 10),
-    ("05_high_level", ("A surprise to begin with", "A model", "A callback", "The same in two frameworks")),
+    (
+        "05_high_level",
+        60,
+        ("A callback", "The same in two frameworks", "A model", "A surprise to begin with"),
+    ),
     ("Questions, and the cards of all machines side by side", 15),
 ]
 
@@ -79,91 +94,80 @@ def in_a_table(text):
     return text.replace("|", r"\|")
 
 
-class Section(NamedTuple):
-    title: str
-    minutes: int  # 0: none are given
-    optional: bool
-
-    def __str__(self):
-        return in_a_table(f"{self.title} {self.minutes}" if self.minutes else self.title)
+def told(section):
+    """The title of a section with its minutes, as a plan shows it."""
+    return in_a_table(f"{section.title} {section.rounded}")
 
 
-def sections(name):
-    """The sections of a notebook, as its headings tell them."""
-    text = (ROOT / "notebooks" / "text" / f"{name}.py").read_text(encoding="utf-8")
-    return [Section(title, int(minutes or 0), bool(optional)) for title, minutes, optional in HEADING.findall(text)]
+def for_the_class(name):
+    """What a plan divides: a notebook's introduction, without a title, and its sections, without work to choose from."""
+    return [section for section in minutes.sections(from_text(ROOT, name).cells, ROOT, name) if section.timed]
 
 
-def in_class(section):
-    return not section.optional and section.title not in ("Exercises", "Build")
-
-
-def taken(name):
-    """The sections for the class, with the minutes that readers took: the headings', stretched to what was measured."""
-    told = [section for section in sections(name) if in_class(section)]
-    factor, so_far, found = TOOK[name] / sum(section.minutes for section in told), 0, []
-    for section in told:
-        begin, so_far = round(factor * so_far), so_far + section.minutes
-        found.append(section._replace(minutes=round(factor * so_far) - begin))
-    return found
+def in_all(sections):
+    """Their minutes, rounded once: the rounded minutes of the headings may add up to a little less or more."""
+    return round(sum(section.minutes for section in sections))
 
 
 def how_long():
-    """A table: of the trail and of each of the five, the minutes by the rule, and those that readers took."""
-    from course.builder.names import trail_in
-
-    lines = ["| notebooks | by the headings | by the readers |", "|---|--:|--:|"]
-    lines.append(f"| the trail, all five | {sum(map(minutes, trail_in(ROOT)))} | {TOOK_TRAIL} |")
-    return "\n".join([*lines, *(f"| `{name}` | {minutes(name)} | {took} |" for name, took in TOOK.items())])
-
-
-def minutes(name):
-    """What a notebook takes by the rule, rounded once: what stands before its first heading, too; nothing optional."""
-    from course.setup import index_page
-
-    return index_page.counted(ROOT, name)
+    """A table: the minutes of the trail and of each of the five."""
+    lines = ["| notebooks | minutes |", "|---|--:|", f"| the trail, all five | {index_page.trail_takes(ROOT)} |"]
+    return "\n".join([*lines, *(f"| `{name}` | {index_page.counted(ROOT, name)} |" for name in names_in(ROOT))])
 
 
 def five_weeks():
     """A table: for each week its notebook, the sections that fill a lesson, and those that are left for home."""
     lines = ["| week | in class | minutes | at home | minutes |", "|---|---|--:|---|--:|"]
-    for week, path in enumerate(sorted(ROOT.glob("notebooks/text/*.py")), 1):
-        told, here = taken(path.stem), 0
-        while sum(section.minutes for section in told[: here + 1]) <= LESSON:
-            here += 1
-        row = [f"**{week}** `{path.stem}`"]
-        for part in (told[:here], told[here:]):
-            row += [" · ".join(map(str, part)), str(sum(section.minutes for section in part))]
+    for week, name in enumerate(names_in(ROOT), 1):
+        found = for_the_class(name)
+        here = max(count for count in range(len(found) + 1) if in_all(found[:count]) <= LESSON)
+        lesson, all_of_it = in_all(found[:here]), in_all(found)
+        row = [f"**{week}** `{name}`"]
+        for part, taken in ((found[:here], lesson), (found[here:], all_of_it - lesson)):
+            row += [" · ".join(told(section) for section in part if section.title), str(taken)]
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines)
+
+
+def in_a_day(name, limit, rest):
+    """The sections of a notebook that the day keeps, and the titles of those that it leaves out."""
+    kept = for_the_class(name)
+    titles = [section.title for section in kept]
+    if unknown := set(rest) - {*titles}:
+        raise ValueError(f"the day leaves out {sorted(unknown)}, and {name} has {titles}")
+    out = []
+    for title in rest:
+        if in_all(kept) > limit:
+            kept = [section for section in kept if section.title != title]
+            out.append(title)
+    return kept, out
 
 
 def one_day():
     """A table: when each part of the day begins. Raises ValueError where it leaves out what no notebook holds."""
     lines, now = ["| at | what | minutes | left out |", "|---|---|---|---|"], START
-    for name, rest in DAY:
-        if isinstance(rest, int):
-            what, length, out = name, rest, ""
-        else:
-            told = taken(name)
-            if unknown := set(rest) - {section.title for section in told}:
-                raise ValueError(
-                    f"the day leaves out {sorted(unknown)}, and {name} has {[each.title for each in told]}"
-                )
-            kept = [section for section in told if section.title not in rest]
-            length = 5 * round(sum(section.minutes for section in kept) / 5)
-            what, out = f"`{name}`: " + " · ".join(map(str, kept)), in_a_table(" · ".join(rest))
+    for name, length, *rest in DAY:
+        what, out = name, ""
+        if rest:
+            kept, left = in_a_day(name, length, *rest)
+            length = 5 * math.ceil(in_all(kept) / 5)
+            what = f"`{name}`: " + " · ".join(told(section) for section in kept if section.title)
+            out = in_a_table(" · ".join(left))
         lines.append(f"| {now // 60}:{now % 60:02} | {what} | {length} | {out} |")
         now += length
     return "\n".join([*lines, f"| {now // 60}:{now % 60:02} | The end | | |"])
+
+
+def with_minutes(text):
+    """A page whose tables of notebooks end in their minutes, with these as they are now."""
+    row = re.compile(r"^(\| \[[^]]*\]\(notebooks/([\w/]+)\.ipynb\) \|.*\| )\d+ \|$", re.MULTILINE)
+    return row.sub(lambda found: f"{found[1]}{index_page.counted(ROOT, found[2])} |", text)
 
 
 def from_the_map(table, up=""):
     """One of the tables of the map, with links to the project's folder, which lies `up` from the page."""
 
     def drawn():
-        from course.setup import index_page
-
         return getattr(index_page, table)(ROOT, f"{up}notebooks/")
 
     return drawn
@@ -172,7 +176,7 @@ def from_the_map(table, up=""):
 CONTENTS = "course/reading/prose/contents.md"
 TABLES = {  # on each page
     "TEACHING.md": {"how long": how_long, "five weeks": five_weeks, "one day": one_day},
-    "README.md": {},  # its pictures are described alone
+    "README.md": {},  # it has one of its own, in which only the minutes are written
     CONTENTS: {"what branches off": from_the_map("more", "../../../")},
 }
 
@@ -261,7 +265,7 @@ def with_description(page, name, text):
 
 def main(arguments):
     for name, tables in TABLES.items():
-        write(ROOT / name, with_tables((ROOT / name).read_text(encoding="utf-8"), tables))
+        write(ROOT / name, with_minutes(with_tables((ROOT / name).read_text(encoding="utf-8"), tables)))
     for name in (arguments[1:] or PICTURES) if arguments[:1] == ["pictures"] else ():
         png, text = PICTURES[name]()
         (ROOT / "pictures" / f"{name}.png").write_bytes(png)

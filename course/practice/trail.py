@@ -20,7 +20,7 @@ def take_along() -> None:
     if HOME[0] == ROOT / MINE and yours:
         taken = fill(name, yours)
         if taken:
-            print(f"{MINE}/{name}.ipynb has yours now: {', '.join(taken)}")
+            print(f"Your functions are now in {MINE}/{name}.ipynb, too: {', '.join(taken)}")
 
 
 def fill(name: str, yours: dict[str, str]) -> list[str]:

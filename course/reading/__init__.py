@@ -31,14 +31,14 @@ BENCH = "course/bench/README.md", "course/bench/results.md", "course/bench/resul
 STAMP = "made-of.txt"  # in the folder of a site
 HOUSE = 'class="side-by-side tabs choose"'  # the five levels side by side, as notebook 05 shows them
 ASKED = "Predict: 24,000 steps of 100 rows"  # on the first page
-STILL = "*Here the figure stands still: move it in JupyterLab.*"
+STILL = "*This figure moves in JupyterLab only.*"
 
 
 def main(arguments):
     folder = Path(parser("site").parse_args(arguments).folder or ROOT / ".course" / "site").absolute()
     made_of = made(ROOT)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir()) and not (folder / STAMP).exists()):
-        print(f"{folder} holds something else than a site, and would be replaced: name a new folder, or an empty one")
+        print(f"{folder} holds other files than a site, and they would be replaced: name a new folder, or an empty one")
         return 1
     if (folder / STAMP).exists() and (folder / STAMP).read_text(encoding="utf-8") == made_of:
         print(f"Nothing has changed. The site begins at {folder / 'index.html'}")
@@ -95,7 +95,7 @@ def lay_out(root, source):
 def landing(root):
     """The first page: what its template leaves open is what the notebooks say of themselves."""
     filled = {"trail": index_page.trail(root, "notebooks/"), "five": index_page.five(root, "notebooks/")}
-    filled |= {"more": index_page.more(root, "notebooks/")}
+    filled |= {"more": index_page.more(root, "notebooks/"), "hours": index_page.hours(index_page.trail_takes(root))}
     for name, those in (("trail", trail_in), ("five", names_in), ("more", more_in)):
         filled[f"{name} pages"] = "\n".join(f"notebooks/{each}" for each in those(root))
     text = (PAGES / "index.md").read_text(encoding="utf-8")

@@ -17,9 +17,9 @@ from course.inspection.source_index import MORE, definitions_in, places_of_more
 
 INDEX = """# The names
 
-What each level hands on, and the cell in which it is written; then what `levels_more` adds to that level, and the
-notebook that takes it apart. A name that is added is found on its level, as in `levels_more.high_level.EarlyStopping`.
-One without a link stands in no notebook.
+This is what each level exports, with the cell in which it is written. Then follows what `levels_more` adds to that level,
+with the notebook that explains it. An added name is imported from its level, as in `levels_more.high_level.EarlyStopping`.
+A name without a link is in no notebook.
 
 ```{{toctree}}
 :maxdepth: 1

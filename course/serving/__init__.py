@@ -42,10 +42,12 @@ def named(models):
         if not (os.path.isfile(path / WEIGHTS) or (os.path.isfile(path) and path.suffix == ".onnx")):
             there = ", ".join(sorted(each.name for each in MODELS.iterdir() if each.is_dir()))
             raise ServingError(
-                f"{path} is no model: it is neither a folder that `save` made nor an .onnx file; there are {there}"
+                f"{path} is neither a folder that `save` made nor an .onnx file. The course brings {there}"
             )
         if not NAME.fullmatch(name):
-            raise ServingError(f"{name!r} cannot be a model's name in an address; give it one: NAME={path}")
+            raise ServingError(
+                f"{name!r} cannot be the name of a model in an address; give it another name: NAME={path}"
+            )
         if name in found:
             raise ServingError(f"two models are called {name}; give one of them another name: NAME={path}")
         found[name] = path
@@ -68,10 +70,14 @@ def write_onnx(path, target):
         replace(target, data)
     except (OSError, ValueError, NameError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         own = "custom_objects" in str(error)  # this command has no code of the reader's; a graph needs none
-        cure = "; or export it where that code is, model.export('net.onnx'), and serve the file" if own else ""
+        cure = (
+            "; or export it in the program that has this code, with model.export('net.onnx'), and serve the file"
+            if own
+            else ""
+        )
         raise ServingError(f"{path} cannot be served: {error}{cure}") from error
     except Exception as error:  # protobuf's own, for a file that is something else
-        why = "it is no ONNX file, or it was cut off" if path.is_file() else error
+        why = "it is not an ONNX file, or it is not complete" if path.is_file() else error
         raise ServingError(f"{path} cannot be served: {why} ({type(error).__name__})") from error
 
 
@@ -159,7 +165,7 @@ class Server:
                 lines.append(f"{name}: version {self.ask(f'/v2/models/{name}')['versions'][0]}")
             except (ServingError, OSError) as error:
                 why = json.load(error)["error"] if isinstance(error, urllib.error.HTTPError) else error
-                lines.append(f"{name}: the version before stays, for {why}")
+                lines.append(f"{name}: the old version stays, because {why}")
         return lines
 
     def stop(self):
@@ -187,7 +193,9 @@ class Server:
 def free_port(host, port):
     """The port, or a free one for 0. Raises ServingError where it is taken, or the address is not this computer's."""
     if not host:  # which a socket takes for everybody
-        raise ServingError("no address is given to listen at: 127.0.0.1 is for this computer, 0.0.0.0 for everybody")
+        raise ServingError(
+            "there is no address to listen at: 127.0.0.1 is for this computer only, 0.0.0.0 for every computer"
+        )
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as found:
             if os.name != "nt":
@@ -217,7 +225,7 @@ def main(argv):
                 about = server.ask(f"/v2/models/{name}")
                 takes, gives = (" and ".join(map(shape_of, about[key])) for key in ("inputs", "outputs"))
                 print(f"{name}: {takes} -> {gives}\n  POST {server.address}/v2/models/{name}/infer")
-            print("A model that is saved anew is taken in. Ctrl-C ends it.", flush=True)
+            print("When a model is saved again, the server loads the new version. Ctrl-C stops the server.", flush=True)
             try:
                 while server.process.poll() is None:
                     time.sleep(0.5)
@@ -225,7 +233,7 @@ def main(argv):
                         print(line, flush=True)
             except KeyboardInterrupt:
                 status = server.stop()
-                print("\nStopped: what was asked by then was answered." if not status else "\nStopped.")
+                print("\nStopped. Every request until then was answered." if not status else "\nStopped.")
                 return 0
             raise ServingError(f"the server ended by itself: {server.said()}")
     except ServingError as error:

@@ -78,4 +78,6 @@ def base_python():
         if found and not subprocess.run([found, "-c", "import ensurepip"], capture_output=True).returncode:
             return found
     here = "{}.{}".format(*sys.version_info)
-    raise ServingError(f"KServe runs on Python 3.11 to 3.13, and this is {here}: install one of them beside it, or uv")
+    raise ServingError(
+        f"KServe runs on Python 3.11 to 3.13, and this is {here}: also install one of these versions, or uv"
+    )

@@ -113,7 +113,7 @@ class OnnxModel(kserve.Model):
 
     def output(self, tensor, array):
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise InvalidInput(f"{self.name}: {tensor.name} holds NaN or infinity, which JSON has no word for")
+            raise InvalidInput(f"{self.name}: {tensor.name} holds NaN or infinity, which JSON cannot express")
         return kserve.InferOutput(tensor.name, list(array.shape), KINDS[tensor.type][0], array)
 
 
@@ -129,7 +129,7 @@ def array_of(given, wanted):
     data = np.array(given.data, object)
     found = {*map(type, data.ravel())}
     if list in found:
-        raise InvalidInput(f"{given.name}: data is no table; its lists differ in length")
+        raise InvalidInput(f"{given.name}: data is not a table: its lists have different lengths")
     if found - kinds:
         raise InvalidInput(f"{given.name}: data is not numbers of the kind {datatype}")
     if data.shape not in (tuple(given.shape), (int(np.prod(given.shape, dtype=object)),)):
@@ -144,7 +144,7 @@ def array_of(given, wanted):
     except OverflowError:
         lost = True
     if lost:
-        raise InvalidInput(f"{given.name}: data holds a number that {datatype} has no place for")
+        raise InvalidInput(f"{given.name}: data holds a number that does not fit into {datatype}")
     return array
 
 
@@ -207,7 +207,9 @@ class Door:
             if version:
                 scope = scope | {"path": f"/v2/models/{name}{rest}"}
         elif scope["path"].startswith("/v2/repository"):
-            return await refuse(403, "this server serves what it was started with")(scope, receive, send)
+            return await refuse(403, "this server serves only the models that it was started with")(
+                scope, receive, send
+            )
         taken, parts = 0, []
         while True:  # counted as it comes, for a header may say anything
             part = await receive()
@@ -270,7 +272,9 @@ def main(folder, host, port):
 
     async def unknown(request, error):
         if error.status_code == 400:
-            return refuse(400, "the body cannot be read as JSON: its letters, its depth or the length of a number")
+            return refuse(
+                400, "the body cannot be read as JSON: check its encoding, its depth and the length of its numbers"
+            )
         sentence = (
             f"{request.method} {request.url.path[:200]}: {error.detail}; there are {', '.join(sorted(models.models))}"
         )

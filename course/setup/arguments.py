@@ -30,15 +30,20 @@ def port(text):
 COMMANDS = {  # name: (a line of help, what it takes)
     "lab": (
         "open JupyterLab on your copies of the notebooks, in mine/"
-        " (--trail begins with the two hours, --answers shows all answers)",
+        " (--trail opens the trail, --answers shows all answers)",
         [
-            argument("--trail", action="store_true", help="begin with the trail: all five levels in two hours"),
+            argument(
+                "--trail", action="store_true", help="open the trail, the short way through all five levels"
+            ),
             argument("--answers", action="store_true", help="show the answers to all predictions, for a projector"),
             argument("--no-browser", action="store_true", help="print the address instead of opening it"),
             argument(
-                "--port", type=port, metavar="NUMBER", help="where it listens (default: 8888, or the next free one)"
+                "--port",
+                type=port,
+                metavar="NUMBER",
+                help="the port to listen at (default: 8888, or the next free one)",
             ),
-            argument("--ip", metavar="ADDRESS", help="whom it listens to (default: this computer alone)"),
+            argument("--ip", metavar="ADDRESS", help="the address to listen at (default: this computer only)"),
         ],
     ),
     "test": (
@@ -46,90 +51,132 @@ COMMANDS = {  # name: (a line of help, what it takes)
         [argument("--all", action="store_true", help="every test: about 20 minutes")],
     ),
     "browser-test": ("run all notebooks in JupyterLab in this system's browser", []),
-    "setup": ("install everything, also for more/, the tests and the site; run nothing", []),
+    "setup": ("install all packages, also those for more/, the tests and the site", []),
     "build": (
-        "text -> executed notebooks -> levels/ (--check only compares)",
+        "run the notebooks' texts, and write the notebooks and levels/ (--check only compares)",
         [
             argument("names", metavar="NOTEBOOK", nargs="*", help=NOTEBOOK + " (default: all)"),
-            argument("--check", action="store_true", help="only compare; exit 1 naming file and cell"),
-            argument("--minutes", action="store_true", help="write the minutes that are counted beside the headings"),
+            argument(
+                "--check",
+                action="store_true",
+                help="only compare; if something differs, name the file and the cell, and exit with 1",
+            ),
+            argument("--minutes", action="store_true", help="count the minutes, and write them beside the headings"),
         ],
     ),
-    "run": ("run all notebooks from top to bottom, into a temporary folder", []),
+    "run": ("run all notebooks from top to bottom, and write them to a temporary folder", []),
     "bench": (
         "time levels beside NumPy, PyTorch, JAX and others (--quick takes two minutes)",
         [
             argument(
                 "sections", metavar="SECTION", nargs="*", type=section, help=", ".join(SECTIONS) + " (default: all)"
             ),
-            argument("--quick", action="store_true", help="training, short rounds, nothing written: two minutes"),
-            argument("--only", metavar="TEXT", default="", help="only what has this in its name, such as rings"),
-            argument("--peer", metavar="LIBRARY", help="install one from PyPI into .course/peers, and stop"),
-            argument("--python", metavar="LIBRARY=PATH", action="append", default=[], help="the Python that has it"),
+            argument(
+                "--quick",
+                action="store_true",
+                help="training only, in short rounds, in two minutes; no file is written",
+            ),
+            argument("--only", metavar="TEXT", default="", help="only what has this text in its name, such as rings"),
+            argument(
+                "--peer",
+                metavar="LIBRARY",
+                help="install this library from PyPI into .course/peers, and do nothing else",
+            ),
+            argument(
+                "--python", metavar="LIBRARY=PATH", action="append", default=[], help="the Python that has this library"
+            ),
         ],
     ),
     "serve": (
-        "answer the Open Inference Protocol for models: folders that `save` made, .onnx files, or rings (400 MB, once)",
+        "serve models over the Open Inference Protocol: folders that `save` made, .onnx files, or rings (400 MB, once)",
         [
-            argument("models", metavar="MODEL", nargs="*", help="a folder, an .onnx file, rings; NAME=MODEL names it"),
-            argument("--port", type=port, metavar="NUMBER", default=8080, help="where it listens (default: 8080)"),
             argument(
-                "--host", metavar="ADDRESS", default="127.0.0.1", help="whom it listens to (default: this computer)"
+                "models",
+                metavar="MODEL",
+                nargs="*",
+                help="a folder, an .onnx file, or rings; NAME=MODEL gives it a name",
+            ),
+            argument("--port", type=port, metavar="NUMBER", default=8080, help="the port to listen at (default: 8080)"),
+            argument(
+                "--host",
+                metavar="ADDRESS",
+                default="127.0.0.1",
+                help="the address to listen at (default: this computer only)",
             ),
             argument("--setup", action="store_true", help="only make the server's environment, .course/serving"),
         ],
     ),
     "programs": (
-        "run programs of TensorFlow and PyTorch on levels_more, beside the stored losses (--real stores them)",
+        "run TensorFlow and PyTorch programs on levels_more, and compare with the stored losses (--real stores them)",
         [
             argument(
                 "--real", action="store_true", help="first run them on the real libraries, and store their losses"
             ),
-            argument("--python", metavar="LIBRARY=PATH", action="append", default=[], help="the Python that has it"),
+            argument(
+                "--python", metavar="LIBRARY=PATH", action="append", default=[], help="the Python that has this library"
+            ),
         ],
     ),
-    "progress": ("how many predictions were right, and which exercises are done", []),
+    "progress": ("show how many predictions were right, and how many exercises are done", []),
     "resume": (
-        "where you stopped, three ideas, and JupyterLab there: its first cell brings the state back",
+        "show where you stopped, and open JupyterLab there: the first cell restores the state",
         [
             argument("--no-browser", action="store_true", help="print the address instead of opening it"),
-            argument("--port", type=port, metavar="NUMBER", help="where it listens, as for lab"),
+            argument("--port", type=port, metavar="NUMBER", help="the port to listen at, as for lab"),
         ],
     ),
     "reset": (
-        "put back a notebook of yours as the course has it (--level: what it has built); yours is kept",
+        "replace your copy of a notebook with the course's (--level: the level it has built); yours is kept",
         [
             argument("name", metavar="NOTEBOOK", help=NOTEBOOK),
-            argument("--level", action="store_true", help="the level that it has built, not the notebook"),
+            argument(
+                "--level", action="store_true", help="replace the level that the notebook has built, not the notebook"
+            ),
         ],
     ),
     "catch-up": (
-        "put the course's own levels beneath a notebook, so that you can go on there; yours are kept",
+        "replace the levels beneath a notebook with the course's, so that you can go on there; yours are kept",
         [argument("name", metavar="NOTEBOOK", help=NOTEBOOK)],
     ),
     "undo": ("put back what the last reset, catch-up or update of the course replaced", []),
     "grade": (
-        "try the exercises of every student in a folder (--csv FILE: a row for each)",
+        "check the exercises of every student in a folder (--csv FILE: a row per student and exercise)",
         [
-            argument("folder", metavar="FOLDER", help="with a folder, or notebooks, of each student"),
-            argument("--csv", metavar="FILE", help="write a row for each student and exercise"),
-            argument("--seconds", type=float, default=60, help="for one exercise (default: 60)"),
+            argument(
+                "folder", metavar="FOLDER", help="it holds a folder for each student, or notebooks named after students"
+            ),
+            argument("--csv", metavar="FILE", help="write a row per student and exercise into this file"),
+            argument("--seconds", type=float, default=60, help="the time limit of one exercise (default: 60)"),
         ],
     ),
     "site": (
-        "the whole course as pages to read, from what is stored, into a folder (nothing is executed)",
-        [argument("folder", metavar="FOLDER", nargs="?", help="where to; replaced whole (default: .course/site)")],
+        "write the whole course as web pages into a folder (nothing is executed)",
+        [
+            argument(
+                "folder",
+                metavar="FOLDER",
+                nargs="?",
+                help="the folder to write; what is in it is replaced (default: .course/site)",
+            )
+        ],
     ),
     "wheelhouse": (
         "download all packages, for computers without a network",
-        [argument("folder", metavar="FOLDER", nargs="?", help="where to (default: wheelhouse, in the course's own)")],
+        [
+            argument(
+                "folder",
+                metavar="FOLDER",
+                nargs="?",
+                help="the folder to write (default: wheelhouse, in the course's folder)",
+            )
+        ],
     ),
 }
 
 HANDED_ON = {  # command: (how it is called, what goes to the program that it starts)
     "lab": (
         "[--trail] [--answers] [--no-browser] [--port NUMBER] [--ip ADDRESS] [-- ARGUMENT ...]",
-        "What follows -- goes to JupyterLab as it is: `-- --help` shows what that takes.",
+        "Arguments after -- go to JupyterLab unchanged: `-- --help` shows which ones it takes.",
     ),
     "test": (
         "[--all] [ARGUMENT ...]",

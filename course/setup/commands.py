@@ -54,7 +54,7 @@ def open_lab(arguments, opened):
     if server is None or "--help" in arguments:
         return hand_over(workspace.lab_command(build.ROOT, arguments, opened))
     address = jupyterlab.address(server["url"], workspace.page_of(opened), server["token"])
-    print(f"JupyterLab is open on this folder already: {address}")
+    print(f"JupyterLab is already open in this folder: {address}")
     if "--no-browser" not in arguments and workspace.has_browser():
         webbrowser.open(address)
     return 0
@@ -67,7 +67,9 @@ def test(arguments):
     Where the reader names a test, one process is sooner ready; options of his own have the last word.
     """
     if not arguments:
-        print("Both models on all five levels, the five notebooks and the trail, and a sample of all other tests")
+        print(
+            "Testing both models on all five levels, the five notebooks and the trail, and a sample of all other tests"
+        )
         arguments = ["-m", "quick"]
     arguments = [argument for argument in arguments if argument != "--all"]
     named = any(argument.split("::")[0].endswith(".py") for argument in arguments)
@@ -184,10 +186,9 @@ To read and work:
 To build, measure, serve and grade:
 {lines(name for name in COMMANDS if name not in READERS)}
 
-`python3 -m course COMMAND --help` tells what a command takes. It works from any folder:
+`python3 -m course COMMAND --help` shows the arguments of a command. In another folder, type
 `python3 path/to/course COMMAND`.
-The first command makes .venv in this folder, with uv where it is installed, else with venv and pip: about
-{MEGABYTES[CORE]} MB, once. What some notebooks in more/, the tests and the site need besides, `setup` adds
-({MEGABYTES[TEST]} MB in all), or the first command that needs it. Later ones start at once.
-Deleting .venv is always safe.
-An activated environment (conda or venv) that already has the packages of pyproject.toml is used as it is."""
+The first command makes .venv in this folder, with uv if it is installed, otherwise with venv and pip. This takes about
+{MEGABYTES[CORE]} MB, once. Some notebooks in more/, the tests and the site need more packages ({MEGABYTES[TEST]} MB in all).
+`setup` adds them, and so does the first command that needs them. Deleting .venv is always safe.
+If an activated environment (conda or venv) already has the packages of pyproject.toml, the course uses it instead."""

@@ -105,8 +105,8 @@ def incomplete(missing):
         wanted, command, leave = missing, ["python", "-m", "pip", "install"], "deactivate"
     words = " ".join(command + ['"' + line + '"' for line in wanted])
     return (
-        f"The activated environment {sys.prefix} lacks {', '.join(names)}. This adds what is missing:\n\n{words}\n\n"
-        f"Or leave that environment (`{leave}`): then the course makes one of its own, .venv, which has everything."
+        f"The activated environment {sys.prefix} lacks {', '.join(names)}. This command adds them:\n\n{words}\n\n"
+        f"Or leave that environment (`{leave}`). Then the course makes its own, .venv, which has everything."
     )
 
 

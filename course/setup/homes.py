@@ -26,7 +26,7 @@ def settle(root: str) -> str:
         os.environ[name] = str(folder)
     if not lost:
         return ""
-    return f"{wanted[lost[0]]} cannot be written to: what Jupyter keeps goes to .course/home, in the course's folder."
+    return f"{wanted[lost[0]]} cannot be written to. Jupyter stores its files in .course/home instead, in the course's folder."
 
 
 def writable(folder: str) -> bool:

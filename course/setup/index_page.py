@@ -1,6 +1,6 @@
-"""The map: the trail, the five, and what branches off, as the notebooks themselves say it.
+"""The map: the trail, the five and the notebooks that branch off, with what each notebook says of itself.
 
-`page` is what JupyterLab opens on, in the reader's `mine/`. The site has the same three tables.
+`page` is the page that JupyterLab shows first, in the reader's `mine/`. The site has the same three tables.
 """
 
 import re
@@ -41,6 +41,20 @@ def counted(root: Path, name: str) -> int:
     return round(minutes.total(minutes.sections(from_text(root, name).cells, root, name)))
 
 
+def trail_takes(root: Path) -> int:
+    """The minutes of the whole trail, as its rows say them."""
+    return sum(counted(root, name) for name in trail_in(root))
+
+
+def hours(taken: int) -> str:
+    """Minutes in words, to the nearest half hour: "two and a half hours"."""
+    whole, half = divmod(round(taken / 30), 2)
+    number = ("no", "one", "two", "three", "four", "five")[whole]
+    if half:
+        number = f"{number} and a half" if whole else "half an"
+    return f"{number} hour{'s' * (whole > 1 or bool(half and whole))}"
+
+
 def rows(root: Path, names: list[str], folder: str = "") -> str:
     """A table of notebooks; each name leads to the file in this folder."""
     entries = [entry(root, name) for name in names]
@@ -79,14 +93,15 @@ def page(root: Path) -> str:
     """The map as a page of Markdown, for the folder in which the notebooks lie."""
     parts = [
         "# The map",
-        "Five levels, one answer. Begin with the trail: it goes through all of them, and you write on each.",
+        "Five levels, one answer. Begin with the trail: it goes through all five, and you write code on each of them.",
     ]
     if trail_in(root):
-        parts += ["## The trail: two hours", trail(root)]
-    parts += ["## The five: an evening each", "What you wrote on the trail stands there already.", five(root)]
+        parts += [f"## The trail: {hours(trail_takes(root))}", trail(root)]
+    parts += ["## The five: an evening each", "What you wrote on the trail is already in them.", five(root)]
     if more_in(root):
         parts += ["## What branches off: one idea each", more(root).replace("`notebooks/more/`", "`more/`")]
     parts.append(
-        "`python3 -m course resume` tells where you stopped, and brings it back; `python3 -m course progress` counts."
+        "`python3 -m course resume` says where you stopped and restores what you had there. "
+        "`python3 -m course progress` counts what you have done."
     )
     return "\n\n".join(parts) + "\n"

@@ -27,7 +27,7 @@ def _load_jupyter_server_extension(server) -> None:
 def tell(server, token: str) -> None:
     """The last line: where JupyterLab is. (Which port it got is known only now.)"""
     opened = server.default_url[len(server.base_url) :]
-    print(f"JupyterLab: {address(server.connection_url, opened, token)}  (Ctrl-C, twice, ends it)", flush=True)
+    print(f"JupyterLab: {address(server.connection_url, opened, token)}  (press Ctrl-C twice to stop it)", flush=True)
 
 
 def address(url: str, opened: str, token: str) -> str:

@@ -44,7 +44,7 @@ def make(lock):
     check_machine(uv, megabytes - (environment.MEGABYTES[CORE] if stamp else 0))
     installer, began = "uv" if uv else "pip", time.time()
     if stamp and lock not in stamp["locks"]:
-        print(f"Adding to .venv what the tests need, with {installer} (once)", flush=True)
+        print(f"Adding the packages of the tests to .venv, with {installer} (once)", flush=True)
     elif stamp:
         print(f"Bringing .venv up to date with {installer}: the course needs other packages now", flush=True)
     else:
@@ -96,7 +96,7 @@ def remove_venv():
     except OSError as error:
         fail(
             f"The old .venv cannot be removed ({error}).\n"
-            "Stop what uses it (Jupyter, an editor), or delete it yourself."
+            "Close the programs that use it (Jupyter, an editor), or delete it yourself."
         )
 
 
@@ -117,7 +117,7 @@ def check_writable():
         with tempfile.TemporaryFile(dir=ROOT):
             pass
     except OSError as error:
-        cure = "Copy the course to one that can be, and start it there."
+        cure = "Copy the course to a folder of your own, and start it there."
         fail(f"This folder cannot be written to ({error.strerror}): {ROOT}\n{cure}")
 
 
@@ -125,7 +125,7 @@ def wrong_python():
     low, high = map(version_text, environment.PYTHONS)
     fault = "old" if sys.version_info[:2] < environment.PYTHONS[0] else "new: some packages have no build for it yet"
     python = fitting_command()
-    cure = f"Run it with  {again(python)}" if python else "Install one of them, or uv, which fetches one by itself"
+    cure = f"Run it with  {again(python)}" if python else "Install one of these versions, or uv, which downloads one"
     return f"Python {platform.python_version()} is too {fault}.\nThe course runs on Python {low} to {high}. {cure}"
 
 
@@ -165,7 +165,7 @@ def ensurepip_cure():
         return f"sudo apt install python{version_text(sys.version_info)}-venv   (or install uv)"
     if "fedora" in system or "rhel" in system:
         return "sudo dnf install python3-libs   (or install uv)"
-    return "uv, which does not need it; or a Python that has it, as from python.org"
+    return "uv, which does not need it; or a Python that has it, such as the one from python.org"
 
 
 def counted(packages):

@@ -15,8 +15,9 @@ from course.builder.cells import title
 KEY = re.compile(r"""^#\|\s*export\s+\w+\s+blank\s+(\S+)|^exercises\.check\(\s*["']([\w-]+)["']""", re.MULTILINE)
 ALIKE = 0.6  # of 1: how much two cells share, when the one was made from the other
 NOTE = """\
-**Both you and the course have changed the cell above.** Yours stays. The course's new one is below, and does not run.
-To take it, delete yours and this one, select the new one, and press Esc, then {key}."""
+**Both you and the course have changed the cell above.** Your version stays. The course's new version
+is the cell below. It does not run.
+To use it, delete your cell and this one, select the new one, and press Esc, then {key}."""
 
 
 def merge(base: list, mine: list, course: list) -> tuple[list, list[str]]:

@@ -24,7 +24,7 @@ def reset(root: Path, name: str, level: bool) -> None:
     if kept:
         print(f"{what} is the course's own again.\n{backup.how_to_undo(root, kept)}\n{after}")
     else:
-        print(f"{what} is unchanged: it is the course's own already. Nothing was done.")
+        print(f"{what} is the course's own already. Nothing was done.")
 
 
 def catch_up(root: Path, name: str) -> None:
@@ -32,7 +32,7 @@ def catch_up(root: Path, name: str) -> None:
     name = named(root, name)
     beneath = [each for each in names_in(root) if each < name]
     if not beneath:
-        print(f"{name} is the first notebook: it stands on no level. Nothing was done.")
+        print(f"{name} is the first notebook: there is no level beneath it. Nothing was done.")
         return
     files = {}
     for each in beneath:
@@ -40,11 +40,13 @@ def catch_up(root: Path, name: str) -> None:
     kept = backup.apply(root, f"catch-up {name}", files)
     levels = ", ".join(f"{MINE}/levels/{level_of(each)}" for each in beneath)
     if kept is None:
-        print(f"{levels}: unchanged, the course's own already. Nothing was done.")
+        print(f"{levels}: these are the course's own already. Nothing was done.")
         return
-    print(f"{levels}: the course's own now. Go on with {MINE}/{name}.ipynb (restart its kernel if it is open).")
+    print(
+        f"{levels}: these are the course's own now. Continue with {MINE}/{name}.ipynb (restart its kernel if it is open)."
+    )
     print(backup.how_to_undo(root, kept))
-    print("Your notebooks stay as they are; the last cell of each builds your level again.")
+    print("Your notebooks are unchanged. The last cell of each builds your level again.")
 
 
 def undo(root: Path) -> None:

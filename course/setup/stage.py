@@ -91,15 +91,15 @@ def machine(version):
 
 
 CAUSES = {  # what an installer says, and what it means; the first that fits is told
-    r"network (is|was) disabled": "uv was told to use no network.\n"
+    r"network (is|was) disabled": "uv is set to use no network.\n"
     "Unset UV_OFFLINE, or make a wheelhouse on another computer.",
     r"no space left|disk quota|not enough space": "the disk is full.",
     r"name resolution|getaddrinfo|new connection|connection (refused|reset)|dns error|unreachable|timed out"
     r"|connect error|error sending request|proxyerror|remote end closed": "the package index cannot be reached.\n"
-    "Is there a network? Is there a proxy that pip or uv must be told of?",
-    r"certificate": "the package index could not be trusted (its certificate)."
-    " Is a proxy or a virus scanner in between?",
-    r"do not match the hashes|hash mismatch": "a downloaded file is not the one that the lock names. Try once more.",
+    "Check the network. Behind a proxy, set HTTPS_PROXY.",
+    r"certificate": "the certificate of the package index was not accepted."
+    " Is there a proxy or a virus scanner in between?",
+    r"do not match the hashes|hash mismatch": "a downloaded file does not match its hash in the lock. Try again.",
     r"no matching distribution|no wheels|no usable wheels": "a package has no ready-made build for this machine: "
     f"{machine(platform.python_version())}.",
 }
@@ -107,6 +107,6 @@ CAUSES = {  # what an installer says, and what it means; the first that fits is 
 
 def cause(output, status):
     if os.environ.get("PIP_NO_INDEX") and re.search("no matching distribution", output, re.I):
-        return "pip was told to use no network.\nUnset PIP_NO_INDEX, or make a wheelhouse on another computer."
+        return "pip is set to use no network.\nUnset PIP_NO_INDEX, or make a wheelhouse on another computer."
     told = [meaning for pattern, meaning in CAUSES.items() if re.search(pattern, output, re.I)]
     return told[0] if told else f"the installer ended with status {status}."

@@ -22,7 +22,9 @@ def wheelhouse(arguments):
     elif uv:
         pip = [uv, "tool", "run", "--python", sys.executable, "pip"]
     else:
-        fail("Packages are downloaded with pip or uv, and neither is here: install uv, or delete .venv and run setup.")
+        fail(
+            "Packages are downloaded with pip or uv, and neither is installed: install uv, or delete .venv and run setup."
+        )
     os.makedirs(folder, exist_ok=True)
     if os.path.exists(os.path.join(folder, LIST)):
         os.remove(os.path.join(folder, LIST))
@@ -31,8 +33,8 @@ def wheelhouse(arguments):
     stage("downloading packages", pip + download + ["-r", os.path.join(ROOT, TEST)])
     with open(os.path.join(folder, LIST), "w", encoding="utf-8") as file:
         json.dump({"system": machine(version_text(sys.version_info)), "lock": digest(TEST)}, file, indent=1)
-    print(f"{folder} is complete. Setup uses it where it lies in the course's folder as `wheelhouse`,")
-    print("or where the environment variable COURSE_WHEELHOUSE names it. Python itself must be there already.")
+    print(f"{folder} is complete. Setup uses it if it is the folder `wheelhouse` in the course's folder,")
+    print("or if the environment variable COURSE_WHEELHOUSE holds its path. Python itself must be installed already.")
     return 0
 
 
@@ -44,12 +46,12 @@ def from_wheelhouse(version):
             made = json.load(file)
     except (OSError, ValueError):
         if os.path.isdir(folder) or "COURSE_WHEELHOUSE" in os.environ:
-            print(f"{folder} is not used: no finished wheelhouse", flush=True)
+            print(f"{folder} is not used: it is not a complete wheelhouse", flush=True)
         return []
     here = {"system": machine(version), "lock": digest(TEST)}
     if made != here:
         what = made.get("system") if made.get("system") != here["system"] else "another version of the course"
         print(f"{folder} is not used: it is for {what}, and this is {here['system']}", flush=True)
         return []
-    print(f"Packages come from {folder}, none from the network", flush=True)
+    print(f"All packages come from {folder}, and none from the network", flush=True)
     return ["--no-index", "--find-links", folder]

@@ -117,14 +117,14 @@ def merged(root: Path, name: str, mine, today, level: dict) -> tuple[dict[str, s
     files = new_copy(name, today)
     files[f"{MINE}/{name}.ipynb"] = as_json(mine)
     told = [f"{name}: the course has changed, and {MINE}/{name}.ipynb with it. What you wrote is still there."]
-    told += [f"  {cell}: you have changed it, too. Yours stays; the course's stands beneath it." for cell in disputed]
+    told += [
+        f"  {cell}: you have changed it, too. Your cell stays, and the course's is beneath it." for cell in disputed
+    ]
     if on_disk(root, level) != {path: text for path, text in level_files(root, name, base).items() if text is not None}:
         try:  # the reader has built it
             level = level_files(root, name, mine)
         except BuildError as error:
-            told.append(
-                f"  It cannot be built as it is, so {MINE}/levels/{level_of(name)} is the course's own: {error}"
-            )
+            told.append(f"  It cannot be built now, so {MINE}/levels/{level_of(name)} is the course's own: {error}")
     return files | level, told if [content(cell) for cell in mine.cells] != before else []
 
 

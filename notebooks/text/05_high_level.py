@@ -956,7 +956,7 @@ for level, fit in fits.items():
 figures.five_curves(fits)
 
 # %%
-figures.classifier(rings, fits["high_level"])
+figures.classifier(rings, fits["high_level"], scored=True)
 
 # %% [markdown]
 # The blue region has corners, because a net of relus draws straight lines and joins them. The net has only 61 weights. Would

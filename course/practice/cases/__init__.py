@@ -135,7 +135,7 @@ class Solution:
     def __getitem__(self, name):
         """A name of the notebook in which the function was written: its own Assembler, not that of a built level."""
         if name not in self.first.__globals__:
-            raise Wrong(f"{self.name} is tried with the notebook's own `{name}`: run the cell that defines it")
+            raise Wrong(f"the check of {self.name} needs the notebook's own `{name}`: run the cell that defines it")
         return self.first.__globals__[name]
 
     def on(self, said="", /, *arguments, **named):
@@ -208,9 +208,7 @@ def with_time_limit(mine, run):
         while thread.is_alive():
             left = mine.deadline - time.monotonic()
             if left <= 0:
-                raise Wrong(
-                    f"{mine.said} takes more than {mine.patience * TIME_LIMIT} s: does its loop come to an end?"
-                )
+                raise Wrong(f"{mine.said} takes more than {mine.patience * TIME_LIMIT} s: does its loop ever end?")
             thread.join(min(left, TIME_LIMIT))
     finally:
         stop_thread(thread)

@@ -104,7 +104,7 @@ class Operand:
         self.name = f"%{id(self)}"
 
     def __getattr__(self, name):
-        raise Wrong(f"`{name}` is asked of a register: hand both to `arithmetic`, which knows how each kind is written")
+        raise Wrong(f"a register has no `{name}`: pass both registers to `arithmetic`, which writes the instruction")
 
 
 class Instructions:
@@ -126,7 +126,7 @@ class Instructions:
             case [name, "double", x, ",", y] if {x, y} <= self.operands.keys():
                 self.by_hand = True
                 return self.arithmetic(name, self.operands[x], self.operands[y])
-        raise Wrong(f"{text!r} is no instruction on x and y; one reads `fadd double %x, %y`")
+        raise Wrong(f"{text!r} is not an instruction on x and y; such an instruction reads `fadd double %x, %y`")
 
 
 @cases("01-subtract")
@@ -144,7 +144,7 @@ def subtract(mine, draw):
         taken = mine.among(arithmetic=asked.arithmetic, Register=asked.register)
         yield said, number_of(mine.call(said, taken, x, y))
         if asked.by_hand:
-            kept = 'Later registers write themselves in other ways, and `arithmetic("fsub", x, y)` knows them all.'
+            kept = 'Later there are other kinds of registers, and `arithmetic("fsub", x, y)` works for all of them.'
     yield KEPT, kept
 
 

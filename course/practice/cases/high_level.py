@@ -81,7 +81,7 @@ def run_epochs(mine, draw):
 
         said = f"{epochs} epochs" + f", ended after epoch {last}" * (last < epochs)
         mine.call(said, mine.function, epochs, tell, one_pass, ended)
-        yield said, {"what is heard:": "; ".join(heard), "passes": len(passes)}
+        yield said, {"what is heard": "; ".join(heard), "passes": len(passes)}
 
 
 @cases("05-ended")

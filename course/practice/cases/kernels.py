@@ -102,7 +102,7 @@ def relu_grad(mine, draw):
     for dy, y in ((3.0, 0.0), (3.0, 2.0), (-3.0, 0.5), (3.0, np.nan), (np.nan, 0.0)):
         yield mine.on(dy=dy, y=y)
     rows = np.array([[3.0, 0.0], [3.0, 2.0], [-2.0, 1.0], [3.0, np.nan]])
-    said = "in a program, which knows no numbers yet"
+    said = "in a program, before there are any numbers"
     yield said, in_a_program(mine, said, rows)
 
 
@@ -164,6 +164,6 @@ def matmul_ikj(mine, draw):
         raise Wrong(
             "its numbers are right, but its loops are in another order: "
             f"of the six numbers of an x of shape (2, 3) it reads {order}, …. "
-            "With `for i`, `for k` and, innermost, `for j`, it reads them one after the other, "
-            "and walks along the rows of w"
+            "With `for i`, then `for k` and, innermost, `for j`, it reads x from the first number to the last, "
+            "and goes along the rows of w"
         )

@@ -29,7 +29,7 @@ def numbers(mine, said, result):
     """The array in a result that must be a tensor."""
     if not isinstance(result, mine["Tensor"]):
         raise Wrong(
-            f"{said} gives {describe(result)}, expected a tensor: only what passes the door can be differentiated"
+            f"{said} gives {describe(result)}, expected a tensor: only what is computed with ops has a gradient"
         )
     return result.numpy()
 
@@ -197,9 +197,8 @@ def heard(tape, said, result, *given):
     for each in made:
         if all(each is not known for known in (*given, *(record[3] for record in tape.records))):
             raise Wrong(
-                f"{said}: this was computed beside the door, so no tape heard of it, "
-                "and in a program it has no numbers: "
-                "compute with the tensors' own operators and with functions such as `reduce_sum`"
+                f"{said}: this was computed without ops, so no tape recorded it, and in a program it has no numbers: "
+                "use the operators of tensors and functions such as `reduce_sum`"
             )
 
 
@@ -247,13 +246,13 @@ def hand_on(mine, draw):
         with tape_of(mine) as tape:
             for share in given:
                 mine.on("a share", gradients, x, share)
-        yield f"x gets {told}: x has", float(gradients[x]) if x in gradients else None
-        yield f"x gets {told}: another tensor has", float(gradients[other]) if other in gradients else None
+        yield f"x gets {told}", float(gradients[x]) if x in gradients else None
+        yield f"x gets {told}: another tensor", float(gradients[other]) if other in gradients else None
         heard(tape, f"x gets {told}", gradients.get(x), *given)
     gradients = {}
     for share in ([0.0, 1.0], [2.0, 3.0]):  # `if gradients.get(x)` asks of two numbers at once whether they are true
         mine.on("two shares of two numbers each", gradients, x, constant(share, "f8"))
-    yield "x gets [0.0, 1.0] and [2.0, 3.0]: x has", gradients.get(x)
+    yield "x gets [0.0, 1.0] and [2.0, 3.0]", gradients.get(x)
 
 
 @cases("03-needed_by")
@@ -270,14 +269,16 @@ def needed_by(mine, draw):
     four = graph(("x",), ("exp", "x"), ("add", "x", "x"), ("mean", "add"))
     deep = graph(("x",), ("w",), ("a", "x", "w"), ("b", "a"), ("dead", "b"), ("c", "b", "a"), ("end", "c"))
     for nodes, wanted in ((four, ["mean"]), (four, []), (deep, ["end"]), (deep, ["c", "dead"]), (deep, ["w"])):
-        told = f"of {', '.join(nodes)}, wanted {', '.join(wanted) or 'nothing'}: left are"
+        told = f"of {', '.join(nodes)}, wanted {', '.join(wanted) or 'nothing'}"
         yield (
             told,
             " ".join(getattr(each, "op", describe(each)) for each in left_of(mine, told, nodes, wanted)) or "none",
         )
     long = [("x",), *((f"double {k}", f"double {k - 1}", f"double {k - 1}") for k in range(1, 2001))]
     nodes = graph(*[(name, *("x" if each == "double 0" else each for each in inputs)) for name, *inputs in long])
-    told = "of x and 2,000 nodes, each the sum of the one before it and itself, wanted the last: how many are left"
+    told = (
+        "of x and 2,000 nodes, each the sum of the one before it and itself, wanted the last: the number that is left"
+    )
     yield told, len(left_of(mine, told, nodes, ["double 2000"]))
 
 
@@ -287,8 +288,8 @@ def left_of(mine, told, nodes, wanted):
     before = [list(each) for each in given]
     _, left = mine.on(told, *given)
     if not isinstance(left, list):
-        raise Wrong(f"{told} {describe(left)}, expected a list of nodes")
+        raise Wrong(f"{told}: expected a list of nodes, yours is {describe(left)}")
     for name, now, then in zip(("nodes", "wanted"), given, before, strict=True):
         if now != then:
-            raise Wrong(f"{told} the right ones, but it changes the list `{name}` that it is given: work on a copy")
+            raise Wrong(f"{told}: the right nodes, but the list `{name}` that is given has changed: work on a copy")
     return left

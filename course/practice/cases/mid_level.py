@@ -111,7 +111,7 @@ def check_slopes(mine, said, **arrays):
         except (TypeError, ValueError):  # it is no tensor, or does not depend on the variable
             raise Wrong(
                 f"{said}: its numbers are right, but `{name}` gets no gradient, "
-                "for part of it was computed beside the door: "
+                "because part of it was computed without ops: "
                 "use the operators of tensors (`+ - * / @`) and the functions of level 3, not those of NumPy"
             ) from None
 

@@ -2,8 +2,8 @@
 
 It is right if it gives what the course's own gives, up to rounding. If it gives that to the last bit, the reader's
 `levels` is built from it. If not, the reader is told which digits differ and what would give the same ones, and the
-course's own goes on. Nothing that is written in a cell stops the notebook here: no loop without end, no exception, no
-name misspelt.
+notebook uses the course's function. Nothing that is written in a cell stops the notebook here: no loop without end, no
+exception, no name misspelt.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from course.practice.exercises.judge import equal
 # {key of a blank: what gives the bits of the course's own}, for each blank that can be right with others
 SAME_BITS = {
     "01-line_slopes": "`g * error + g * error` for `de`, and an input times `de` for a weight",
-    "01-through_relu": "`dot(d, row)`, and 0.0 where relu cut",
-    "02-relu_grad": "`select(y <= 0.0, 0.0, dy)`: -0.0 is another number than 0.0",
-    "02-matmul_ikj": "a sum that starts at 0.0 and adds one product at a time, k upwards",
-    "03-hand_on": "to keep the first share as it is: 0.0 + -0.0 is 0.0",
+    "01-through_relu": "`dot(d, row)`, and 0.0 where relu gave 0.0",
+    "02-relu_grad": "`select(y <= 0.0, 0.0, dy)`, because -0.0 and 0.0 have different bits",
+    "02-matmul_ikj": "a sum that starts at 0.0 and adds one product at a time, with k ascending",
+    "03-hand_on": "keeping the first share as it is, because 0.0 + -0.0 is 0.0",
     "04-affine": "`x @ kernel + bias`",
-    "04-squared_error": "one difference, multiplied by itself",
+    "04-squared_error": "one difference that is multiplied by itself",
     "04-cross_entropy": "`-(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))`",
     "05-epoch_loss": "`np.dot(losses, rows)`, divided by `sum(rows)`",
 }
@@ -41,10 +41,10 @@ class Verdict(NamedTuple):
 
 
 def not_yet(why: str) -> Verdict:
-    return Verdict("not yet", f"not yet. {why}. The course's own goes on.")
+    return Verdict("not yet", f"not yet. {why}. Until then the notebook uses the course's function.")
 
 
-UNTOUCHED = Verdict("still blank", "not filled in, so the course's own goes on")
+UNTOUCHED = Verdict("still blank", "not filled in, so the notebook uses the course's function")
 
 
 def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
@@ -81,7 +81,7 @@ def printed_lines(printed: str) -> str:
     if not lines:
         return ""
     shown = lines[:LINES] + ["…"] * (len(lines) > LINES)
-    return "\nIn the first case that is tried it prints:" + "".join(f"\n  {line[:120]}" for line in shown)
+    return "\nIn the first case it prints:" + "".join(f"\n  {line[:120]}" for line in shown)
 
 
 def verdict(source: str, notebook: str, key: str, function, own, heard: CapturedOutput) -> Verdict:
@@ -98,9 +98,9 @@ def verdict(source: str, notebook: str, key: str, function, own, heard: Captured
     given = blanks.signature(written)
     expected = blanks.signature(blanks.function_of(blanks.filled(source, notebook, key), key))
     if given != expected:
-        return not_yet(f"It is {given}, and is called as {expected}")
+        return not_yet(f"You wrote {given}, but the course calls {expected}")
     if function is None:
-        return not_yet("Its cell raises an error")
+        return not_yet("The cell raises an error")
     return compare_answers(f"{notebook[:2]}-{key}", answers_of(function, heard), answers_of(own, CapturedOutput()))
 
 
@@ -141,35 +141,35 @@ def compare_rows(key: str, cases: list, answers: list, failed: str) -> Verdict:
     cases, answers = ([row for row in rows if row[0] != KEPT] for rows in (cases, answers))
     other = ""
     for k, case in enumerate(cases):
-        said = f"{case[0]}: {case[1]}".rstrip()
+        said = f"{case[0]}: {case[1]}: " if case[1] else f"{case[0]}: "
         if k >= len(answers) or answers[k][:2] != case[:2]:
-            return not_yet(failed or f"{said} {missing(case, answers[k : k + 1])}")
+            return not_yet(failed or said + missing(case, answers[k : k + 1]))
         near = NEAR.get(str(getattr(case[3], "dtype", "")), 1e-9)
         if differs := difference(answers[k][2:], case[2:], lambda p, q, near=near: equal(p, q, near)):
-            return not_yet(f"{said} {differs}")
+            return not_yet(said + differs)
         if not other and (differs := difference(answers[k][2:], case[2:], same_bits)):
-            other = f"{said} {differs}"
+            other = said + differs
     if failed or len(answers) > len(cases):
-        return not_yet(failed or "It gives more than it should")
+        return not_yet(failed or "It gives more results than it should")
     count = len({said for said, *_ in cases})
     right = f"right ({count} cases)"
     if kept:
-        return Verdict("other bits", f"{right}. {kept[0]} So the course's own goes on.")
+        return Verdict("other bits", f"{right}. {kept[0]} So the notebook uses the course's function.")
     if other:
-        same = f" The course's bits come from {SAME_BITS[key]}." if key in SAME_BITS else ""
-        text = f"{right}, but rounded in another way. {other}.{same}"
-        text += " All levels must agree to the last bit, so the course's own goes on."
+        same = f" This gives the same bits: {SAME_BITS[key]}." if key in SAME_BITS else ""
+        text = f"{right}, but the last bits differ. {other}.{same}"
+        text += " All levels must agree to the last bit, so the notebook uses the course's function."
         return Verdict("other bits", text)
     bits = ", to the last bit" if any(map(has_digits, cases)) else ""
-    return Verdict("right", f"right{bits} ({count} cases). Yours goes on, and into your levels.")
+    return Verdict("right", f"right{bits} ({count} cases). The notebook and your `levels` use it from here on.")
 
 
 def missing(case: tuple, next_one: list) -> str:
-    """What is expected of this row, and what comes instead: `float64[2], yours a list of 2`."""
+    """What is expected of this row, and what comes instead: `expected float64[2], yours is a list of 2`."""
     wanted = case[2] or named(case[3])
     if not next_one or next_one[0][0] != case[0]:
-        return f"{wanted}, yours nothing"
-    return f"{wanted}, yours {next_one[0][1] or next_one[0][2] or named(next_one[0][3])}"
+        return f"expected {wanted}, yours is missing"
+    return f"expected {wanted}, yours is {next_one[0][1] or next_one[0][2] or named(next_one[0][3])}"
 
 
 def has_digits(case: tuple) -> bool:
@@ -188,7 +188,7 @@ def same_bits(p, q) -> bool:
 
 
 def difference(answer: tuple, right: tuple, same) -> str:
-    """What is right, and yours, where the two are not the same: `0.4, yours 0.2`; of arrays where they differ first.
+    """What is right, and yours, where the two differ: `expected 0.4, yours is 0.2`; of arrays the first place.
 
     answer, right: (a class or "", plain data); same(p, q) compares the data.
     """
@@ -199,8 +199,8 @@ def difference(answer: tuple, right: tuple, same) -> str:
         hint = " (is there a `return` in every case?)" if value is None else ""
         shapes = isinstance(value, np.ndarray) and isinstance(expected, np.ndarray) and value.dtype == expected.dtype
         if shapes and kind == wanted:
-            return f"{expected.shape}, yours {value.shape}"
-        return f"{wanted or named(expected)}, yours {kind or named(value)}{hint}"
+            return f"expected the shape {expected.shape}, yours is {value.shape}"
+        return f"expected {wanted or named(expected)}, yours is {kind or named(value)}{hint}"
     if same(value, expected):
         return ""
     at = ""
@@ -210,7 +210,7 @@ def difference(answer: tuple, right: tuple, same) -> str:
     elif isinstance(expected, list | tuple) and len(brief(expected)) > 40:
         place = next(place for place in range(len(expected)) if not same(value[place], expected[place]))
         at, value, expected = f"at {place}: ", value[place], expected[place]
-    return f"{at}{spelled(expected, value)}, yours {spelled(value, expected)}"
+    return f"{at}expected {spelled(expected, value)}, yours is {spelled(value, expected)}"
 
 
 def named(value) -> str:

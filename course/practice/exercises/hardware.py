@@ -50,7 +50,7 @@ def centre(mine, draw):
             "it takes the mean of each row": given - np.cumsum(given, axis=1)[:, -1:] / columns,
             "it divides by the number of columns": given - total / columns,
             "it multiplies by 1/n, where the record divides by n": given - total * (1.0 / rows),
-            "it takes the sum away, not the mean": given - total,
+            "it subtracts the sum, not the mean": given - total,
             "it takes the mean of the rows so far: the first loop must end before the second begins": given
             - np.cumsum(given, axis=0) / rows,
         }
@@ -65,10 +65,11 @@ def lines_touched(mine, draw):
     for count, step, itemsize in fixed + drawn:
         right = len({k * step * itemsize // 64 for k in range(count)})
         mistakes = {
-            "it does not see the step": math.ceil(count * itemsize / 64),
-            "it counts a line begun as none": (count - 1) * step * itemsize // 64,
-            "it counts the stretch behind the last number, too": math.ceil(count * step * itemsize / 64),
-            "it counts the lines between two numbers that are never touched": (count - 1) * step * itemsize // 64 + 1,
+            "it ignores the step": math.ceil(count * itemsize / 64),
+            "it does not count a line of which it uses only a part": (count - 1) * step * itemsize // 64,
+            "it also counts what lies behind the last number": math.ceil(count * step * itemsize / 64),
+            "it also counts lines between two numbers, which are never touched": (count - 1) * step * itemsize // 64
+            + 1,
             "it counts a new line for every number": count,
         }
         mine.gives((count, step, itemsize), right, mistakes)
@@ -83,10 +84,10 @@ def slopes(mine, draw):
         right[0, 0] += 3.0 * w[-1, -1]
         right[-1, -1] += 3.0 * w[0, 0]
         mistakes = {
-            "it nudges upwards only: the loss is a curve, and one side alone follows it": right + 1e-6 * pull,
-            "it divides by the nudge: up to down is two nudges": 2.0 * right,
-            "it divides by two, and not by the nudge": right * 1e-6,
-            "the sign is turned round: up minus down": -right,
+            "it nudges upwards only: the loss is a curve, so nudge to both sides": right + 1e-6 * pull,
+            "it divides by one nudge, but from down to up there are two": 2.0 * right,
+            "it divides by 2, and not by the nudge": right * 1e-6,
+            "the sign is wrong: it should be up minus down": -right,
         }
         said = mine.spelled((loss, w))
         result, after = mine.ask(nudged_slopes, said, pull, w)
@@ -107,8 +108,8 @@ def highest_rate(mine, draw):
         for share, good in ((0.98, True), (1.02, False)):
             first, last = trained(x, share * rate)
             if (last < first) != good:
-                what = "the loss must still fall" if good else "the loss must grow"
-                seen = f"At {share} of it 100 steps take the loss from {first:.3g} to {last:.3g}: {what}"
+                what = "the loss should still fall" if good else "the loss should grow"
+                seen = f"At {share} of this rate, 100 steps take the loss from {first:.3g} to {last:.3g}: {what}"
                 raise Wrong(f"{said} gives {rate:.4g}. {seen}")
         mine.cases += 1
 

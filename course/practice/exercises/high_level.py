@@ -30,8 +30,8 @@ def fit_until(mine, draw):
                 "it stops too early: is it the mean loss of an epoch, as fit reports it?": weights[right - 1],
                 "it looks at the loss of the last step, not at the epoch's mean": weights[1],
                 "it stops an epoch late": weights[min(right + 1, 8)],
-                "it goes on when `most` epochs are over": weights[epochs],
-                "it trains on after the bound is reached": weights[most],
+                "it continues after `most` epochs": weights[epochs],
+                "it continues to train after the bound is reached": weights[most],
             }
             mine.compare(f"{said} and leaves weights [w, b] that", left, weights[right], mistakes, near=1e-9)
             mine.compare(said, result, right, {"it counts the epochs from 0": right - 1})
@@ -89,15 +89,15 @@ def averaged(mine, draw):
             for weight in after[1:]:
                 halves = (halves + weight) / 2
             mistakes = {
-                "the weights before the first epoch count, too": np.mean([seen[0][k], *after], axis=0),
+                "it includes the weights before the first epoch": np.mean([seen[0][k], *after], axis=0),
                 "the model has the weights of the last epoch": after[-1],
                 "it takes the weights before each epoch, not after it": np.mean(
                     [w[k] for w in seen[:-1] or seen], axis=0
                 ),
-                "the trainings before this one count, too: begin anew in on_train_begin": np.mean(
+                "it includes earlier trainings: start again in on_train_begin": np.mean(
                     [weights[k] for weights in ever], axis=0
                 ),
-                "each epoch counts as much as all before it": halves,
+                "each epoch weighs as much as all epochs before it together": halves,
                 "one number is the mean of all weights": np.full(shapes[k], np.mean(after)),
             }
             mistakes = {mistake: wrong.astype("f4") for mistake, wrong in mistakes.items()}
@@ -140,8 +140,8 @@ def dead_units(mine, draw):
         if not np.array_equal(after, x):
             raise Wrong(f"{said} changes x: work on a copy")
         mistakes = {
-            "a unit counts that gives 0 for one row only": for_one_row,
-            "each 0 counts, not each unit": zeros,
+            "it counts a unit that gives 0 for one row only": for_one_row,
+            "it counts every 0, not every unit": zeros,
             "it counts rows, not units: units lie along axis 1": rows_of_zeros,
             "the last layer is left out": right[:-1],
         }
@@ -182,11 +182,13 @@ def check_parts(mine, said, result, rows, last):
             raise Wrong(f"{said} gives {name} of shape {np.shape(array)}, expected {shape}")
     for a, b, what in ((result[0], result[1], "trained on"), (result[2], result[3], "held out")):
         if not np.array_equal(np.asarray(a)[:, :1] // 2, b):
-            raise Wrong(f"{said} parts x from its y, in the rows that are {what}: take both by the same row numbers")
+            raise Wrong(
+                f"{said} separates x from its y in the rows that are {what}: select both with the same row numbers"
+            )
     found, counts = np.unique(np.concatenate([result[1], result[3]]), return_counts=True)
     if len(found) < rows:
         twice = f"row {int(found[counts > 1][0])} comes {counts.max()} times"
-        raise Wrong(f"{said} loses {rows - len(found)} rows, and {twice}: each belongs to one part")
+        raise Wrong(f"{said} loses {rows - len(found)} rows, and {twice}: each row belongs to exactly one part")
 
 
 def check_pattern(said, held, rows):

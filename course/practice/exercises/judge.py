@@ -48,7 +48,7 @@ def judge_answers(key, answer, seed) -> Verdict:
     Always returns, whatever the answers are. Raises LookupError for an unknown key.
     """
     if key not in EXERCISES:
-        raise LookupError(f"no exercise is called {key!r}: there are {', '.join(EXERCISES)}")
+        raise LookupError(f"there is no exercise {key!r}. The exercises are {', '.join(EXERCISES)}")
     lines, check = EXERCISES[key]
     mine = Candidate(answer)
     try:
@@ -56,7 +56,7 @@ def judge_answers(key, answer, seed) -> Verdict:
             mine.name = str(mine.ask(cases.name))[:80]
             check(mine, np.random.default_rng(seed))
     except Blank:
-        return Verdict("still blank", f"about {lines} lines")
+        return Verdict("still blank", f"a solution takes about {lines} lines")
     except Wrong as wrong:
         return Verdict("not yet", str(wrong))
     except Exception as error:  # of a result that cannot even be compared

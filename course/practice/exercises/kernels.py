@@ -51,10 +51,10 @@ def check_hypotenuse(mine, x, y, result):
     real = type(x)
     with np.errstate(all="ignore"):
         mistakes = {
-            "a square was too large for the format, or too small": np.sqrt(x * x + y * y),
+            "a square is too large or too small for the dtype": np.sqrt(x * x + y * y),
             "0 was divided by 0": real(math.nan),
             "the square root is missing": x * x + y * y,
-            "the sign stays": -real(math.hypot(x, y)),
+            "the result is negative": -real(math.hypot(x, y)),
         }
     said = f"{mine.name}({x:.6g}, {y:.6g}) in {x.dtype}"
     mine.compare(said, result, real(math.hypot(x, y)), mistakes, near=4 * np.finfo(real).eps)
@@ -72,12 +72,12 @@ def gradient_product(mine, draw):
             terms = x[:, :, None] * dy[:, None, :]
             right = np.cumsum(np.concatenate([np.zeros_like(terms[:1]), terms]), axis=0)[-1]
             mistakes = {
-                "the sums begin at what lies in out, not at 0": right + FILL,
+                "the sums start at what is in out, not at 0": right + FILL,
                 "only the last row counts: add, do not overwrite": terms[-1],
                 "the last row is left out": np.sum(terms[:-1], axis=0),
                 "the first row is left out": np.sum(terms[1:], axis=0),
                 "it divides by the rows: that is a mean": right / rows,
-                "it runs downwards over i, and so rounds otherwise": np.cumsum(terms[::-1], axis=0)[-1],
+                "it goes downwards over i, and so rounds differently": np.cumsum(terms[::-1], axis=0)[-1],
             }
             if rows == inputs:
                 mistakes["it reads x, not x transposed"] = x @ dy
@@ -87,7 +87,7 @@ def gradient_product(mine, draw):
     said = f"{mine.name}, for {describe(x)} and {describe(dy)},"
     held = mine.ask(bytes_held, said, np.empty((32, 1)), [x, dy])
     if not held < x.nbytes / 2:
-        raise Wrong(f"{said} takes {held:,} bytes more, and x has {x.nbytes:,}: is it copied? Read x as it lies")
+        raise Wrong(f"{said} takes {held:,} bytes more, and x has {x.nbytes:,}: is x copied? Read it in place")
     mine.cases += 1
 
 
@@ -105,9 +105,9 @@ def steps_of(mine, draw):
         right = [0] * missing + [step * (size > 1) for size, step in zip(shape, own, strict=True)]
         mistakes = {
             "it aligns the shapes at the left": [*right[missing:], *[0] * missing],
-            "it steps on along an axis of size 1, which is repeated": [0] * missing + own,
+            "it moves along an axis of size 1, although that is repeated": [0] * missing + own,
             "it takes the steps of the common shape": lying(common),
-            "it takes the sizes before an axis, not those after it": [0] * missing
+            "it multiplies the sizes before an axis, not those after it": [0] * missing
             + [step * (size > 1) for size, step in zip(shape, lying(shape[::-1])[::-1], strict=True)],
         }
         mine.gives((shape, common), right, mistakes)
@@ -139,7 +139,7 @@ def sum_by_fours(mine, draw):
                 "the last number is left out": lost if n - whole == 1 else (),
                 "it adds in one sum, from left to right": np.cumsum(np.c_[np.zeros(rows, dtype), x], axis=1)[:, -1],
                 "the four sums are added in another order": in_a_row,
-                "the sums are not set back to 0 for a new row": np.cumsum(right),
+                "the sums are not reset to 0 for a new row": np.cumsum(right),
             }
             cases.append(((x,), right, mistakes))
     check_kernel(mine, cases)
@@ -181,5 +181,5 @@ def cache_key(mine, draw):
             raise Wrong(f"`{text}`, defined a second time, gets another key: nothing would ever be found again")
         if before == after:
             was, now = (" ⏎ ".join(each.splitlines()) for each in (text, changed))
-            stale = f"`{was}` and `{now}` get one key, so the second would run the first one's program"
+            stale = f"`{was}` and `{now}` get the same key, so the second would run the program of the first"
             raise Wrong(f"{mine.name} overlooks {what.strip()}. {stale}")

@@ -44,9 +44,9 @@ def dense_rule(mine, draw):
             result = mine.ask(rule_of_a_layer, said, [x.astype(dtype) for x in arrays])
             x, w, b = given
             mistakes = {
-                "dx": {"it multiplies by w: turn w round": dy @ w} if inputs == units else {},
-                "dw": {"dw is turned round": (x.T @ dy).T, "it divides by the rows: that is a mean": x.T @ dy / rows},
-                "db": {"dy went through as it is: where b was repeated, its shares are added up": dy}
+                "dx": {"it multiplies by w: transpose w": dy @ w} if inputs == units else {},
+                "dw": {"dw is transposed": (x.T @ dy).T, "it divides by the rows: that is a mean": x.T @ dy / rows},
+                "db": {"it passes dy on unchanged: where b was repeated, the shares have to be added up": dy}
                 | {
                     "it divides by the rows: that is a mean": dy.mean(axis=0).reshape(bias)
                     if bias == (1, units)
@@ -57,7 +57,7 @@ def dense_rule(mine, draw):
                 expected = nudged(lambda x, w, b: np.sum(dy * (x @ w + b)), given, k).astype(dtype)  # noqa: B023
                 mine.compare(f"{name}: {said}", found, np.asarray(expected), mistakes[name], NEAR[dtype])
                 if heard is not True:
-                    raise Wrong(f"{name}: {said} was computed beside the door: no tape heard of it")
+                    raise Wrong(f"{name}: {said} was computed without ops, so no tape recorded it")
 
 
 @exercise("03-2", lines=3)
@@ -70,10 +70,10 @@ def huber(mine, draw):
                 e = np.asarray(error, dtype)
                 right = np.where(abs(e) <= 1, e * e / 2, abs(e) - np.asarray(0.5, dtype))
                 mistakes = {
-                    "negative errors are not seen": np.where(e <= 1, e * e / 2, e - 0.5),
-                    "the half is missing": np.where(abs(e) <= 1, e * e, abs(e) - 0.5),
-                    "large errors count with their square": e * e / 2,
-                    "there is a jump at 1: take 1/2 away": np.where(abs(e) <= 1, e * e / 2, abs(e)),
+                    "it treats a negative error below -1 as a small one": np.where(e <= 1, e * e / 2, e - 0.5),
+                    "the factor 1/2 is missing": np.where(abs(e) <= 1, e * e, abs(e) - 0.5),
+                    "it squares large errors, too": e * e / 2,
+                    "there is a jump at 1: subtract 1/2": np.where(abs(e) <= 1, e * e / 2, abs(e)),
                     "it takes the mean": np.mean(right),
                 }
                 said = f"{mine.name}, for {describe(e)} such as {e.flat[0]:.3g},"
@@ -81,7 +81,7 @@ def huber(mine, draw):
                 mine.compare(said, found, right, mistakes, NEAR[dtype])
                 mine.compare(f"the gradient of {said}", gradient, np.clip(e, -1, 1), {}, NEAR[dtype])
             said = f"{mine.name}, traced for {describe(e)},"
-            why = {"it holds what was computed for other numbers": right}
+            why = {"the program holds numbers that were computed before, for another input": right}
             mine.compare(said, mine.ask(function_traced, said, e), right, why, NEAR[dtype])
 
 
@@ -116,7 +116,7 @@ def values_of(said, graph, inputs, variable):
         if read:
             given = [known[k] for k in read]
             if op not in UFUNCS or np.broadcast(*given).size > 100:
-                raise Wrong(f"{said} has a `{op}` that the graph it was given has not")
+                raise Wrong(f"{said} has a `{op}` that is not in the graph it was given")
             known.append(UFUNCS[op](*given))
             ops += 1
         else:
@@ -217,8 +217,8 @@ def train(mine, draw):
                 "the variables never change: `assign` them": np.concatenate(start, axis=1),
                 "gradients of earlier steps are still in `grad`": never,
                 "only the last loss of a step counts": each_loss,
-                "each loss makes an update of its own": each_update,
-                "it walks uphill": descended(parts, start, -0.05, steps, "each step"),
+                "it makes an update for each loss": each_update,
+                "it goes uphill": descended(parts, start, -0.05, steps, "each step"),
             }
             given = [[each.astype(dtype) for each in part] for part in parts]
             found = mine.ask(trained, said, given, [each.astype(dtype) for each in start], 0.05, steps)

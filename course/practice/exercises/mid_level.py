@@ -32,7 +32,7 @@ def scale(mine, draw):
             said = f"{said} its numbers set to others,"
             *found, second = mine.ask(layer_with_weights, said, x, more, w.reshape(shapes[0]))
             for batch, result in zip((x, more), found, strict=True):  # the next one may have more rows
-                mistakes = {"it makes its numbers anew in every call": batch, "it adds its numbers": batch + w}
+                mistakes = {"it makes new numbers in every call": batch, "it adds its numbers": batch + w}
                 mine.compare(said, result, batch * w, mistakes)
             slope = mine.ask(slope_of_a_layer, said, x, w.reshape(shapes[0]))
             mine.compare(f"the gradient of {said}", np.ravel(slope), np.sum(x, axis=0), near=1e-4)
@@ -58,10 +58,10 @@ def huber(mine, draw):
                 "the half before the square is missing: the two parts do not meet at 1": np.where(
                     size <= 1, error**2, size - 0.5
                 ),
-                "the size of a large error is not made less by one half: the two parts do not meet at 1": np.where(
+                "it does not subtract one half from the size of a large error: the two parts do not meet at 1": np.where(
                     size < 1, error**2 / 2, size
                 ),
-                "a large error below 0 counts as a small one: ask for its size": np.where(
+                "it treats a large negative error as a small one: use the absolute value": np.where(
                     error <= 1, error**2 / 2, error - 0.5
                 ),
             }
@@ -91,13 +91,13 @@ def sign_descent(mine, draw):
             for k, old in enumerate(m):
                 m[k] = np.asarray(0.9 * old + 0.1 * dw[k], dtype)
                 mistakes = {
-                    "it looks at the sign of this step's gradient alone": w[k] - rate * np.sign(dw[k]),
+                    "it only uses the sign of this step's gradient": w[k] - rate * np.sign(dw[k]),
                     "it takes m as it was before this step": w[k] - rate * np.sign(old),
                     "it goes uphill": w[k] + rate * np.sign(m[k]),
-                    "the size of m counts, too": w[k] - rate * m[k],
+                    "it also uses the size of m": w[k] - rate * m[k],
                     "it moves where m is 0": w[k] - rate * np.where(m[k] > 0, 1.0, -1.0),
                     "it divides 0 by 0": np.where(m[k] == 0, np.nan, w[k] - rate * np.sign(m[k])),
-                    "it stays at the first rate": w[k] - 0.125 * np.sign(m[k]),
+                    "it keeps the first rate": w[k] - 0.125 * np.sign(m[k]),
                 }
                 w[k] = np.asarray(w[k] - rate * np.sign(m[k]), dtype)
                 said_of = f"{said}, for a variable of shape {shapes[k]},"
@@ -126,9 +126,9 @@ def f1(mine, draw):
                 called, true, right = sums
                 mistakes = {
                     "it is the mean of the batches' F1: add up the three sums, and divide at the end": np.mean(batches),
-                    "it knows the last batch only": batches[-1],
-                    "it does not count a row as often as its weight says": f1_of(*unweighted),
-                    "it is right / (called + true): twice as much is F1": f1_of(*sums) / 2,
+                    "it only uses the last batch": batches[-1],
+                    "it ignores the weights of the rows": f1_of(*unweighted),
+                    "it is right / (called + true), but F1 is twice as much": f1_of(*sums) / 2,
                 }
                 if called and true:
                     mistakes["it is the precision"] = right / called
@@ -163,12 +163,12 @@ def standardised(mine, draw):
                 raise Wrong(f"{said} changes its argument: work on a copy")
             for name, table, mine_gives in zip(("x", "x_test"), (x, test), result, strict=True):
                 mistakes = {
-                    "each column's own mean is not taken away, but that of the whole table": by(x, table, axis=None),
-                    "x_test is standardised by itself": by(test, table),
-                    "the means are those of both tables together: the test rows take part": by(both, table),
-                    "each row is standardised, not each column": by(table, table, axis=1),
+                    "it subtracts the mean of the whole table, not the mean of each column": by(x, table, axis=None),
+                    "it standardises x_test by its own mean and deviation": by(test, table),
+                    "the means are those of both tables together: the test rows must not take part": by(both, table),
+                    "it standardises each row, not each column": by(table, table, axis=1),
                     "it divides by the variance, not by its root": by(x, table, power=2),
-                    "it divides by n - 1 in the variance, np.std by n": by(x, table, ddof=1),
+                    "it divides by n - 1 in the variance, but np.std divides by n": by(x, table, ddof=1),
                     "a constant column is divided by 0": by(x, table, constant=0.0),
                 }
                 mine.compare(f"{said}, for {name},", mine_gives, by(x, table), mistakes, near)

@@ -143,7 +143,9 @@ def run_notebook(name: str, cells: list, keys: list[str], seed: int, seconds: fl
     found, filled = blanks_in(name, code, keys)
     if not filled and {source.strip() for source in tried.values()} <= stubs(root, name):
         asked = {key for source in tried.values() for key in CHECK.findall(source)} & EXERCISES.keys()
-        return found | {key: ("still blank", f"about {EXERCISES[key].lines} lines") for key in keys if key in asked}
+        return found | {
+            key: ("still blank", f"a solution takes about {EXERCISES[key].lines} lines") for key in keys if key in asked
+        }
     tried, done = filled | tried, set()
     with tempfile.TemporaryDirectory(prefix="course-grade-", ignore_cleanup_errors=True) as folder:
         copy = copy_without_solutions(root, Path(folder).resolve())
@@ -203,19 +205,21 @@ def main(argv: list[str], root: Path = ROOT) -> int:
             raise BuildError(f"there is no folder {options.folder}")
         students = submissions(options.folder, names)
         if not any(students.values()):
-            raise BuildError(f"no notebook (.ipynb) lies in {options.folder}")
+            raise BuildError(f"there is no notebook (.ipynb) in {options.folder}")
         handed = [name for name in names if any(name in theirs for theirs in students.values())]
         # "x": what somebody wrote into an older table is not lost
         form = {"newline": "", "encoding": "utf-8-sig", "errors": "replace"}
         with open(options.csv or os.devnull, "x" if options.csv else "w", **form) as table:
             kept = protections(root, options.folder)
-            print(f"Students' code is kept from {', '.join(kept) or 'nothing: use an account that holds nothing'}.")
+            print(
+                f"Students' code is kept from {', '.join(kept) or 'nothing: use an account that holds nothing of value'}."
+            )
             if lacking := [each for each in PROTECTIONS if each not in kept]:
                 print(f"This system cannot keep it from {', '.join(lacking)}.")
             writer = csv.writer(table)
             writer.writerow(Row._fields)
             for student, theirs in students.items():
-                unknown = [f"{name}: which notebook is it?" for name in theirs if name not in names]
+                unknown = [f"{name}: no notebook of the course has this name" for name in theirs if name not in names]
                 rows = [Row(student, "", "", "unreadable", text, seed_of(student)) for text in unknown]
                 for name in handed:
                     rows += grade(
@@ -226,7 +230,7 @@ def main(argv: list[str], root: Path = ROOT) -> int:
                 right = sum(row.state == "right" for row in rows)
                 print(f"{student:<24} {right:>3} right of {sum(bool(row.exercise) for row in rows)}", flush=True)
     except FileExistsError:
-        print(f"{options.csv} is there already: move it, or name another file", file=sys.stderr)
+        print(f"{options.csv} already exists: move it, or name another file", file=sys.stderr)
         return 1
     except (BuildError, OSError) as error:
         print(error, file=sys.stderr)

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 DISK, FILE, MEMORY, SECONDS = 256 << 20, 64 << 20, 4 << 30, 600  # bytes: in all files, in one, of memory; and CPU time
-NETWORK, FILES, PROCESSES = "the network", "your files", "going on when it is over"
+NETWORK, FILES, PROCESSES = "the network", "your files", "running on when its time is over"
 SPACE = f"filling more than {DISK >> 20} MB of disk"
 LIMITS = f"more than {MEMORY >> 30} GB of memory, {FILE >> 20} MB in a file and {SECONDS} s of computing in one process"
 PROTECTIONS = (NETWORK, FILES, PROCESSES, SPACE, LIMITS)

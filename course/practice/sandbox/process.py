@@ -22,7 +22,7 @@ KEPT_VARIABLES = re.compile(  # of the teacher's environment variables: no passw
     r"PATH|LANG|LC_\w+|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT"
     r"|PROCESSOR_\w+|NUMBER_OF_PROCESSORS|(OMP|OPENBLAS|MKL|NUMBA)_\w+"
 )
-UNASKED = "it answers what was not asked"
+UNASKED = "it gives an answer to another question"
 
 
 class ProcessEnded(BaseException):
@@ -88,7 +88,7 @@ class Process:
         if not answer:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 raise ProcessEnded(f"it ends the process (status {self.process.wait(5)})")
-            raise ProcessEnded("it says no more")
+            raise ProcessEnded("it gives no answer any more")
         try:
             return json.loads(answer)
         except (ValueError, RecursionError):

@@ -56,15 +56,15 @@ def restore_state(name: str, root: Path = ROOT) -> bool:
         with capture_output():
             error = run_silently(shell, name, cell, source)
         if error:
-            print(f"{title(number + 1, cell.source)} fails ({type(error).__name__}: {error}): go on from there.")
+            print(f"{title(number + 1, cell.source)} fails ({type(error).__name__}: {error}). Continue from there.")
             return True
         if cell.get("id"):
             RAN[cell.id] = cell.source
         ran += 1
     seconds = time.perf_counter() - began
     where = heading(cells, stop.cell)
-    print(f"Brought back in {seconds:.1f} s: {ran} cells, without {left} that only time, draw or ask.")
-    print(f"Go on in “{where}”, after {title(stop.cell + 1, cells[stop.cell].source)}.")
+    print(f"Restored in {seconds:.1f} s: {ran} cells ran again, without {left} that only measure time, draw or ask.")
+    print(f"Continue in the section “{where}”, after {title(stop.cell + 1, cells[stop.cell].source)}.")
     return True
 
 

@@ -61,9 +61,9 @@ def next_step(root: Path) -> str:
     if at_the_end(root, stop):
         name = follows(root, stop.name)
         if name == stop.name:
-            return f"You have been through {MINE}/{name}.ipynb; {MINE}/map.md shows what branches off."
+            return f"You have finished {MINE}/{name}.ipynb. {MINE}/map.md lists the notebooks that branch off."
         return f"Next: {MINE}/{name}.ipynb, with `python3 -m course resume`."
-    return f"Next: on in {MINE}/{stop.name}.ipynb, with `python3 -m course resume`."
+    return f"Next: continue in {MINE}/{stop.name}.ipynb, with `python3 -m course resume`."
 
 
 def at_the_end(root: Path, stop: Stop) -> bool:
@@ -79,18 +79,22 @@ def main(root: Path = ROOT) -> tuple[str, str]:
     path.unlink(missing_ok=True)
     if stop is None:
         name = (trail_in(root) + names_in(root))[0]
-        return "No cell has run on your desk yet: here is the beginning.", name
+        return "You have not run a cell yet, so the first notebook opens.", name
     cells = read_notebook(root, stop.name, MINE).cells
-    lines = [f"You stopped in {MINE}/{stop.name}.ipynb, {ago(stop.when)}, in “{heading(cells, stop.cell)}”:"]
+    lines = [
+        f"You stopped in {MINE}/{stop.name}.ipynb, {ago(stop.when)}, in the section “{heading(cells, stop.cell)}”,"
+    ]
     found = ideas(root, stop)
-    lines.append(f"cell {stop.cell + 1} of {len(cells)}." + " What stands:" * bool(found))
+    lines.append(f"at cell {stop.cell + 1} of {len(cells)}." + " What you have so far:" * bool(found))
     lines += [f"  - {idea}" for idea in found]
     if at_the_end(root, stop):
         name = follows(root, stop.name)
         news = "Next" if name != stop.name else "That was the last one"
-        return "\n".join([*lines, f"You have been through it. {news}: {MINE}/{name}.ipynb"]), name
+        return "\n".join([*lines, f"You have finished it. {news}: {MINE}/{name}.ipynb"]), name
     replace(root, {path: json.dumps({"name": stop.name})})
-    lines.append("Run its first cell: what ran up to there runs again, without what times, draws or asks.")
+    lines.append(
+        "Run its first cell. It runs the cells up to there again, except those that measure time, draw or ask."
+    )
     return "\n".join(lines), stop.name
 
 

@@ -10,6 +10,7 @@ from matplotlib.patches import FancyBboxPatch, PathPatch
 from course import figures, tasks
 from course.figures import matrices, memory, picture, tape
 from course.figures.tape import tape_of_numbers
+from levels.hardware.tasks import Fit
 
 pytestmark = pytest.mark.usefixtures("words_can_be_read")
 
@@ -31,6 +32,18 @@ def test_the_house_names_its_levels(level):
     assert [word for word in picture.HOUSE if word not in words] == []
     name = figures.LEVELS[level - 1]
     assert figures.you_are_here(level).text == f"You are here: level {level} of 5, {name} ({picture.HOUSE[level - 1]})."
+
+
+def test_no_figure_before_notebook_05_says_how_many_points_of_the_rings_are_right():
+    """Notebook 05 asks for it. Each of the notebooks before draws the same net."""
+    rings = tasks.rings()
+    fit = Fit(np.geomspace(1.0, 0.1, 400), list(rings.weights), lambda x: np.hypot(*x.T)[:, None] / 13)
+    (_, right), words = axes_of(figures.classifier, rings, fit), figures.classifier(rings, fit).text
+    assert "%" not in right.get_title() + words and "circle" not in right.get_title() + words
+    (_, right), words = axes_of(figures.classifier, rings, fit, scored=True), figures.classifier(rings, fit, True).text
+    share = f"{figures.accuracy(rings.y_test, fit.predict(rings.x_test)):.1%}"
+    assert right.get_title() == f"{share} of test points right\n(the best circle: 95.0%)"
+    assert f"{share} of the test points" in words and "the best circle gets 95.0%" in words
 
 
 def test_contrast_is_that_of_wcag():
@@ -102,7 +115,7 @@ def test_roofline_labels_do_not_overlap():
 
 def test_the_cost_of_a_step_is_the_formula_of_the_course():
     text = figures.step_cost(**MACHINE, batch=1000, launches=2).text
-    assert "predicted 12 µs a step, most of it memory (launches 2 µs, arithmetic 5 µs, memory 10 µs); 83 %" in text
+    assert "predicted 12 µs per step, most of it memory (launches 2 µs, arithmetic 5 µs, memory 10 µs); 83 %" in text
     assert "most of it launches" in figures.step_cost(**MACHINE, batch=1, launches=2).text
 
 

@@ -543,7 +543,7 @@ def test_numbers_stand_in_the_heads(line):
     assert title == [LINE.title] and [name.strip() for name in names if name.strip()] == NAMES
     told = {head: [text.strip() for text in texts if text.strip()] for head, *texts in numbers}
     assert told["lines"] == [str(row.lines) for row in line.rows]
-    assert told["launches a step"][3:6] == ["14", "17", "1 in 300"]
+    assert told["launches per step"][3:6] == ["14", "17", "1 in 300"]
     assert told["numbers"] == ["float32" if name == "1 SIMD" else "float64" for name in NAMES]
     page = line._repr_html_()
     for name in NAMES[1:]:
@@ -556,10 +556,10 @@ def test_numbers_stand_in_the_heads(line):
 
 def test_a_level_stands_once_and_is_known():
     plain, one, *_ = on_all_levels("linear_regression")
-    with pytest.raises(ValueError, match="two functions stand on level 1, hardware; pass one of each level"):
+    with pytest.raises(ValueError, match="two functions are on level 1, hardware; pass one per level"):
         compare.measure(LINE, one, plain, one)
     with pytest.raises(
-        ValueError, match="test_compare.linear_regression stands on no level; they are reference, hardware"
+        ValueError, match="test_compare.linear_regression is on no level; the levels are reference, hardware"
     ):
         compare.measure(LINE, one, linear_regression)
 
@@ -603,7 +603,7 @@ def test_in_a_notebook_a_task_is_its_room():
 def test_the_great_figure_tells_the_finding(line):
     rows, picture = by_name(line), tour.five_levels(line)
     slowest = max((row for row in line.rows if row.name != "1 SIMD"), key=lambda row: row.measured)
-    times = f"{tour.micro(slowest.measured)} a step ({slowest.name}) or {tour.micro(rows['5'].measured)} (5)"
+    times = f"{tour.micro(slowest.measured)} per step ({slowest.name}) or {tour.micro(rows['5'].measured)} (5)"
     assert picture.text.startswith(f"{LINE.title}: the same last loss for {times}.")
     assert f"; 2 {tour.micro(rows['2'].predicted)} and {tour.micro(rows['2'].measured)};" in picture.text
     found = "7 of 8 rows draw one curve: float64 losses differ by 0, float32 (dotted) by at most 0.0"

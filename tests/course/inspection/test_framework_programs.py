@@ -83,7 +83,7 @@ def test_three_apis_of_a_framework():
 def test_beneath_level_3_there_is_no_api():
     train = importlib.import_module("levels.kernels.tasks").linear_regression
     with pytest.raises(
-        ValueError, match="linear_regression stands on level 2; TensorFlow and PyTorch have an API from level 3"
+        ValueError, match="linear_regression is on level 2; TensorFlow and PyTorch have an API from level 3"
     ):
         framework_programs.beside(tasks.linear(), train)
 

@@ -69,7 +69,7 @@ def test_the_card_is_a_picture_with_words(mine, line, net, tmp_path):
     assert mine._repr_mimebundle_() == {"image/svg+xml": mine.svg, "text/plain": mine.text}
     written = [text.text for text in root.iter(f"{SVG}text")]
     for comparison in (line, net):
-        assert f"{comparison.title}, µs a step" in written
+        assert f"{comparison.title}, µs per step" in written
         for row in comparison.rows:
             assert tour.micro(row.measured).removesuffix(" µs") in written and row.name in written
             assert f"{row.name} {tour.micro(row.measured)}" in mine.text

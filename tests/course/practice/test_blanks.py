@@ -139,7 +139,7 @@ def test_left_empty_the_build_is_the_committed_one(name, noted):
 @pytest.mark.parametrize("key", CELLS)
 def test_left_empty_the_courses_own_goes_on_and_says_so(key, run):
     told, function = run(key, CELLS[key])
-    assert told == f"{key[3:]}: not filled in, so the course's own goes on"
+    assert told == f"{key[3:]}: not filled in, so the notebook uses the course's function"
     assert inspect.getsource(function).strip() == blanks.solution(notebook_of(key), key[3:])
     assert function.__module__ == "__main__" and inspect.findsource(function)[0][0].startswith("#| export")
 
@@ -186,7 +186,9 @@ def test_what_is_right_goes_on_and_is_built(key, body, run, monkeypatch):
     source, name = filled(key, body), notebook_of(key)
     told, function = run(key, source)
     bits = "" if key in NO_DIGITS else ", to the last bit"
-    assert re.fullmatch(key[3:] + rf": right{bits} \(\d+ cases\)\. Yours goes on, and into your levels\.", told), told
+    assert re.fullmatch(
+        key[3:] + rf": right{bits} \(\d+ cases\)\. The notebook and your `levels` use it from here on\.", told
+    ), told
     assert inspect.getsource(function) in source + "\n" and f"{key}" in progress.load()["exercises"]
     notebook = build.from_text(build.ROOT, name)
     for cell in notebook.cells:
@@ -202,10 +204,12 @@ def test_what_is_right_goes_on_and_is_built(key, body, run, monkeypatch):
 def test_what_is_right_with_other_bits_is_told_and_does_not_go_on(key, body, run):
     told, function = run(key, filled(key, body))
     if key == "01-subtract":
-        why = r'Later registers write themselves in other ways, and `arithmetic\("fsub", x, y\)` knows them all\. So'
+        why = r'Later there are other kinds of registers, and `arithmetic\("fsub", x, y\)` works for all of them\. So'
     else:
-        why = r"but rounded in another way\. .*, yours .*\. The course's bits come from .*\. All levels must agree to the last bit, so"
-    assert re.fullmatch(key[3:] + rf": right \(\d+ cases\)[.,] {why} the course's own goes on\.", told), told
+        why = r"but the last bits differ\. .*, yours is .*\. This gives the same bits: .*\. All levels must agree to the last bit, so"
+    assert re.fullmatch(
+        key[3:] + rf": right \(\d+ cases\)[.,] {why} the notebook uses the course's function\.", told
+    ), told
     assert inspect.getsource(function).strip() == blanks.solution(notebook_of(key), key[3:])
 
 
@@ -213,7 +217,9 @@ def test_what_is_right_with_other_bits_is_told_and_does_not_go_on(key, body, run
 def test_what_is_wrong_is_told_by_its_first_case_and_never_enters(key, body, run):
     source, name = filled(key, body), notebook_of(key)
     told, function = run(key, source)
-    assert told.startswith(f"{key[3:]}: not yet. ") and told.endswith(" The course's own goes on.")
+    assert told.startswith(f"{key[3:]}: not yet. ") and told.endswith(
+        " Until then the notebook uses the course's function."
+    )
     assert ANSWERS[key].wrong[body] in told and len(told) < 700
     assert inspect.getsource(function).strip() == blanks.solution(name, key[3:])
     assert blanks.in_place(source, name, key[3:]) == blanks.filled(source, name, key[3:])
@@ -222,19 +228,19 @@ def test_what_is_wrong_is_told_by_its_first_case_and_never_enters(key, body, run
 KEY = "03-unbroadcast"
 HEAD = "#| export autodiff blank unbroadcast\n"
 BROKEN = {  # what may stand in a cell, and what is said
-    "def unbroadcast(dx, shape):\n    while True:\n        pass": "takes more than 2 s: does its loop come to an end?",
+    "def unbroadcast(dx, shape):\n    while True:\n        pass": "takes more than 2 s: does its loop ever end?",
     "def unbroadcast(dx, shape):\n    raise SystemExit": "raises SystemExit",
     "def unbroadcast(dx, shape):\n    return dx.nothing": "raises AttributeError",
-    "def unbroadcast(dx):\n    return dx": "It is unbroadcast(dx), and is called as unbroadcast(dx, shape).",
-    "def unbroadcast(shape, dx):\n    return dx": "It is unbroadcast(shape, dx), and is called as unbroadcast(dx, shape).",
+    "def unbroadcast(dx):\n    return dx": "You wrote unbroadcast(dx), but the course calls unbroadcast(dx, shape).",
+    "def unbroadcast(shape, dx):\n    return dx": "You wrote unbroadcast(shape, dx), but the course calls unbroadcast(dx, shape).",
     "def unbroadcast(dx, shape):\n    return dx[": "line 3 of its cell is no Python yet",
     "def add_up(dx, shape):\n    return dx": "its cell must hold one function called `unbroadcast` and nothing beside it, "
     "and holds `def add_up(dx, shape):`",
     "def unbroadcast(dx, shape):\n    return dx\n\n\nprint(1)": "nothing beside it",
     "unbroadcast = lambda dx, shape: dx": "nothing beside it",
     "": "and holds nothing",
-    "def unbroadcast(dx, shape=1 / 0):\n    return dx": "It is unbroadcast(dx, shape=1 / 0), and is called as",
-    "def unbroadcast(dx: NoSuchName, shape):\n    return dx": "Its cell raises an error",
+    "def unbroadcast(dx, shape=1 / 0):\n    return dx": "You wrote unbroadcast(dx, shape=1 / 0), but the course calls",
+    "def unbroadcast(dx: NoSuchName, shape):\n    return dx": "The cell raises an error",
     "def unbroadcast(dx, shape):\n    return [1.0] * 200_000": "What it gives cannot be compared",
     "def unbroadcast(dx, shape):\n    return unbroadcast(dx, shape)": "raises RecursionError",
 }
@@ -248,7 +254,7 @@ def test_whatever_stands_in_the_cell_the_notebook_goes_on(written, run, monkeypa
     assert inspect.getsource(function).strip() == blanks.solution("03_low_level", "unbroadcast")
 
 
-PRINTED = "\nIn the first case that is tried it prints:\n"
+PRINTED = "\nIn the first case it prints:\n"
 
 
 @pytest.mark.parametrize("body", [ANSWERS[KEY].right[0], "return dx + 1", "return dx.nothing"])
@@ -362,13 +368,13 @@ def fill(root, body, folder="notebooks"):
 
 def test_a_kernel_fills_what_is_empty_and_builds_what_is_right(course):
     told = "".join(outputs(build.read_notebook(course, "01_hardware")))
-    assert "scaled: not filled in, so the course's own goes on\n" in told
+    assert "scaled: not filled in, so the notebook uses the course's function\n" in told
     assert "blanks: yours 0, the course's 1 (scaled)\n" in told
     memory = course / "levels" / "hardware" / "memory.py"
     assert OWN.split("\n\n\n")[1] in memory.read_text(encoding="utf-8")
     for body, said, own in (
         ("return by * x", "right, to the last bit", 1),
-        ("return x", "x = 2, by = 3: 6, yours 2", 0),
+        ("return x", "x = 2, by = 3: expected 6, yours is 2", 0),
     ):
         notebook = fill(course, body)
         build.write_notebook(course, "01_hardware", notebook)

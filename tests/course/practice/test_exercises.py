@@ -88,7 +88,7 @@ def test_stubs_are_blank_and_promise_the_right_number_of_lines(name, capsys):
     for key, (text, code) in cells(name[:2]).items():
         exec(compile(code, key, "exec"), scope)
         lines = exercises.EXERCISES[key].lines
-        assert capsys.readouterr().out == f"{key} still blank: about {lines} lines\n"
+        assert capsys.readouterr().out == f"{key} still blank: a solution takes about {lines} lines\n"
         assert f"bout {lines} lines" in " ".join(text.replace("\n# ", " ").split()), key
         stub = scope[SOLUTIONS[key].__name__]
         assert inspect.signature(stub) == inspect.signature(SOLUTIONS[key])
@@ -130,26 +130,26 @@ HINTS = {  # what the message must say of these
     ("01-2", "the sum has not ended"): "the first loop must end",
     ("01-2", "multiplies by 1/n"): "multiplies by 1/n",
     ("01-2", "right only for two columns"): "leaves 8 of the 16 places of y",
-    ("01-3", "ignores the step"): "does not see the step",
+    ("01-3", "ignores the step"): "ignores the step",
     ("01-4", "one side"): "nudges upwards only",
     ("01-4", "changes the weights"): "changes its argument 2: work on a copy",
-    ("01-5", "a factor of two"): "the loss must still fall",
-    ("01-5", "sum, not mean"): "the loss must grow",
-    ("02-1", "the squares overflow"): "a square was too large",
+    ("01-5", "a factor of two"): "the loss should still fall",
+    ("01-5", "sum, not mean"): "the loss should grow",
+    ("02-1", "the squares overflow"): "a square is too large",
     ("02-1", "ignores the dtype"): "in float32",
-    ("02-2", "the gradient is not reset"): "begin at what lies in out",
+    ("02-2", "the gradient is not reset"): "start at what is in out",
     ("02-2", "off by one"): "the last row is left out",
-    ("02-2", "a transposed copy"): "more, and x has 131,072: is it copied? Read x as it lies",
+    ("02-2", "a transposed copy"): "more, and x has 131,072: is x copied? Read it in place",
     ("02-3", "aligned at the left"): "aligns the shapes at the left",
     ("02-3", "right only for as many axes"): "gives a list of 1, expected a list of 2",
     ("02-4", "reads past the end"): "IndexError",
-    ("02-4", "not reset"): "not set back to 0",
+    ("02-4", "not reset"): "not reset to 0",
     ("02-5", "the instructions without their constants"): "overlooks a constant.",
     ("02-5", "one call deep"): "a function that is called by one that it calls",
     ("02-5", "never found again"): "nothing would ever be found again",
     ("04-1", "a number for each row"): "has variables of shapes (3, 1) to train",
     ("04-1", "nothing to train"): "has no variable to train",
-    ("04-1", "made anew in each call"): "makes its numbers anew",
+    ("04-1", "made anew in each call"): "makes new numbers",
     ("04-1", "ignores the dtype"): "all need the same dtype",
     ("04-2", "wrong at the joint"): "do not meet at 1",
     ("04-2", "sum, not mean"): "it is a sum",
@@ -159,23 +159,23 @@ HINTS = {  # what the message must say of these
     ("04-3", "never still"): "moves where m is 0",
     ("04-3", "divides 0 by 0"): "divides 0 by 0",
     ("04-4", "right on average"): "the mean of the batches' F1",
-    ("04-4", "ignores the weights"): "as often as its weight says",
-    ("04-5", "by its own mean"): "x_test is standardised by itself",
-    ("04-5", "by both tables"): "the test rows take part",
+    ("04-4", "ignores the weights"): "ignores the weights of the rows",
+    ("04-5", "by its own mean"): "it standardises x_test by its own mean and deviation",
+    ("04-5", "by both tables"): "the test rows must not take part",
     ("04-5", "ignores the dtype"): "float64[20, 3], expected float32[20, 3]",
     ("05-1", "the last step's loss"): "the loss of the last step",
     ("05-1", "off by one"): "counts the epochs from 0",
-    ("05-1", "trains on"): "trains on after the bound is reached",
-    ("05-1", "no end"): "goes on when `most` epochs are over",
-    ("05-2", "right only for the first training"): "begin anew in on_train_begin",
+    ("05-1", "trains on"): "continues to train after the bound is reached",
+    ("05-1", "no end"): "continues after `most` epochs",
+    ("05-2", "right only for the first training"): "start again in on_train_begin",
     ("05-2", "the training is changed"): "the training must go on from its own",
-    ("05-2", "right only for two epochs"): "as much as all before it",
+    ("05-2", "right only for two epochs"): "as much as all epochs before it",
     ("05-3", "0 for one row"): "gives 0 for one row only",
     ("05-3", "right only for square output"): "it counts rows",
     ("05-4", "the last rows"): "249 of the 250 have another one 1 further on, about 62 should",
     ("05-4", "every so many"): "250 of the 250 have another one 4 further on",
     ("05-4", "a block"): "not drawn at random from all",
-    ("05-4", "x and y apart"): "parts x from its y",
+    ("05-4", "x and y apart"): "separates x from its y",
     ("05-4", "in both parts"): "comes 2 times",
     ("05-4", "ignores the seed"): "whatever the seed",
 }
@@ -397,7 +397,7 @@ def test_the_time_limit_holds_whatever_it_stops(code, place):
     program = LIMITED.replace("IGNORED", ignored).replace("RUN", run)
     options = {"env": build.environment(build.ROOT), "capture_output": True, "text": True, "timeout": 60}
     done = subprocess.run([sys.executable, "-c", program, code], **options)
-    assert done.stdout == "stubborn(0, 1, 4) takes more than 0.2 s: does its loop come to an end?\n", done.stderr
+    assert done.stdout == "stubborn(0, 1, 4) takes more than 0.2 s: does its loop ever end?\n", done.stderr
     assert not done.stderr
 
 
@@ -462,7 +462,7 @@ def test_a_kernel_must_compile_too():
 def test_a_name_of_the_notebook_is_missing():
     lost = types.FunctionType(hardware.centre.__code__, {}, "centre")
     found = exercises.verdict("01-2", lost)
-    assert found.text == "centre is tried with the notebook's own `pool`: run the cell that defines it"
+    assert found.text == "the check of centre needs the notebook's own `pool`: run the cell that defines it"
 
 
 @pytest.mark.versions
@@ -471,7 +471,7 @@ def test_a_kernel_compiled_by_the_reader_is_one_too():
 
 
 def test_no_such_exercise():
-    with pytest.raises(LookupError, match="no exercise is called '01-99': there are 01-1, 01-2"):
+    with pytest.raises(LookupError, match="there is no exercise '01-99'. The exercises are 01-1, 01-2"):
         exercises.verdict("01-99", len)
 
 

@@ -13,13 +13,13 @@ from solutions import low_level
 
 HINTS = {  # what the message must say of these
     ("03-1", "no unbroadcast"): "db: no_unbroadcast, for x[3, 2], w[2, 4] and b[1, 4], gives float64[3, 4]",
-    ("03-1", "right only for symmetric w"): "it multiplies by w: turn w round",
+    ("03-1", "right only for symmetric w"): "it multiplies by w: transpose w",
     ("03-1", "right only for square w"): "inner sizes 4 and 2 differ",
     ("03-1", "ignores the dtype"): "all need the same dtype",
     ("03-1", "a mean"): "it divides by the rows: that is a mean",
-    ("03-1", "beside the door"): "no tape heard of it",
+    ("03-1", "beside the door"): "so no tape recorded it",
     ("03-2", "right only for one number"): "`if` becomes where(mask, x, y)",
-    ("03-2", "right only for positive errors"): "negative errors are not seen",
+    ("03-2", "right only for positive errors"): "it treats a negative error below -1 as a small one",
     ("03-2", "no gradient beyond 1"): "the gradient of cut_off",
     ("03-3", "the sum of all"): "each row is the sum of all",
     ("03-3", "the parts were not heard"): "while the tape was open",
@@ -35,7 +35,7 @@ HINTS = {  # what the message must say of these
     ("03-5", "all there are"): "some did not go into the target",
     ("03-6", "never reset"): "gradients of earlier steps are still in `grad`",
     ("03-6", "reset for each loss"): "only the last loss of a step counts",
-    ("03-6", "an update for each loss"): "each loss makes an update of its own",
+    ("03-6", "an update for each loss"): "it makes an update for each loss",
     ("03-6", "another name"): "the variables never change",
 }
 

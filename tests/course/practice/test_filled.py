@@ -74,8 +74,8 @@ def test_with_other_answers_all_five_run_and_their_losses_are_the_records(answer
         run(root, name, notebook)
         ours = [key for key in bodies if answer(ANSWERS[f"{name[:2]}-{key}"]) in ANSWERS[f"{name[:2]}-{key}"].right]
         said = "".join(map(printed, notebook.cells))
-        told = re.findall(r"^(\w+): right.*(yours|own) goes on", said, re.MULTILINE | re.IGNORECASE)
-        assert told == [(key, "Yours" if key in ours else "own") for key in bodies], said
+        told = re.findall(r"^(\w+): right.*(your `levels` use it|uses the course's)", said, re.MULTILINE)
+        assert told == [(key, "your `levels` use it" if key in ours else "uses the course's") for key in bodies], said
         assert f"blanks: yours {len(ours)}, the course's {len(bodies) - len(ours)}" in said
         solved = re.findall(r"^(\d\d-\d) (\w+)", said, re.MULTILINE)
         assert solved == [(key, "right") for cell in notebook.cells for key in asked(cell.source)[1:] if key], said

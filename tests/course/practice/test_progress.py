@@ -165,17 +165,17 @@ def test_the_table(reader, capsys):
     assert commands.progress([]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "                predictions                 blanks              exercises",
-        "01_one          1 right of 1, 3 in all      1 done, 1 in all    1 done, 3 in all",
-        "02_two          0 right of 0, 0 in all      0 done, 0 in all    0 done, 0 in all",
-        "together        1 right of 1, 3 in all      1 done, 1 in all    1 done, 3 in all",
+        "01_one          1 right, 0 wrong, 2 open    1 of 1 done         1 of 3 done",
+        "02_two          0 right, 0 wrong, 0 open    0 of 0 done         0 of 0 done",
+        "in all          1 right, 0 wrong, 2 open    1 of 1 done         1 of 3 done",
         "Next: mine/trail/1_one.ipynb, with `python3 -m course lab --trail`.",
-        "Kept in .course/progress.db, on this computer only.",
+        "All this is stored in .course/progress.db, on this computer only.",
     ]
 
 
 def test_the_courses_table_has_a_row_for_each_level():
     lines = progress.table().splitlines()
-    assert [line.split()[0] for line in lines[1:7]] == [*build.names_in(build.ROOT), "together"] and len(lines) == 9
+    assert [line[:16].strip() for line in lines[1:7]] == [*build.names_in(build.ROOT), "in all"] and len(lines) == 9
 
 
 def test_every_notebook_asks_four_questions_or_more_and_none_twice():

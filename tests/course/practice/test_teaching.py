@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from course import figures, reading
+from course import build, figures, reading
 from course.build import ROOT, names_in, text_path
+from course.builder import minutes
 from course.builder.minutes import UNTIMED
 from course.practice import teaching
-from course.setup import commands, environment
+from course.setup import commands, environment, index_page
 from solutions.answers import ANSWERS
 
 READING = "course/reading/prose"
@@ -48,27 +49,79 @@ def test_a_timetable_is_written_anew_and_nothing_else():
             teaching.with_tables(page.replace(part, ""), WEEKS)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", NAMES)
-def test_a_heading_is_read_with_its_minutes(name):
-    """Each section has minutes, but for those that are work to choose from, or done by the last cell."""
-    found = teaching.sections(name)
-    assert len(found) > 8 and not [section.title for section in found if re.search(r"\d min", section.title)]
-    assert all(UNTIMED.fullmatch(each.title) for each in found if not each.minutes)
-    assert found[-1] == teaching.Section("Build", 0, False)
+def test_every_page_gives_a_notebook_the_minutes_of_the_rule(name):
+    taken = round(minutes.total(minutes.sections(build.from_text(ROOT, name).cells, ROOT, name)))
+    run = "run `python -m course.practice.teaching`"
+    assert re.findall(rf"\(notebooks/{name}\.ipynb\).*\| (\d+) \|\n", PAGES["README.md"]) == [str(taken)], run
+    assert f"\n| `{name}` | {taken} |\n" in PAGES["TEACHING.md"], run
+    for page in (index_page.page(ROOT), reading.landing(ROOT)):
+        assert re.findall(rf"{name}\.ipynb\).*\| (\d+) \|\n", page)[:1] == [str(taken)]
+
+
+def test_every_page_gives_the_trail_the_hours_of_the_rule():
+    taken = index_page.trail_takes(ROOT)
+    assert f"\n| the trail, all five | {taken} |\n" in PAGES["TEACHING.md"], "run `python -m course.practice.teaching`"
+    hours = f"about {index_page.hours(taken)}"
+    assert all(hours in " ".join(PAGES[page].split()) for page in ("README.md", f"{READING}/install.md")), hours
+    for page in (index_page.page(ROOT), reading.landing(ROOT)):
+        assert f"## The trail: {index_page.hours(taken)}\n" in page
+
+
+def test_minutes_in_words():
+    found = {taken: index_page.hours(taken) for taken in (30, 50, 90, 110, 142, 160, 185)}
+    assert found == {
+        30: "half an hour",
+        50: "one hour",
+        90: "one and a half hours",
+        110: "two hours",
+        142: "two and a half hours",
+        160: "two and a half hours",
+        185: "three hours",
+    }
+
+
+def test_the_rule_is_told_as_it_is():
+    told = " ".join(PAGES[f"{READING}/contents.md"].split())
+    rule = (
+        f"words / {minutes.WORDS} + new lines of shown code / {minutes.LINES} + other lines of code / {minutes.FOLDED}, "
+        f"plus {minutes.MOVE} for each prediction and for each figure that you move, {minutes.BLANK} for each function "
+        f"that you write, and {minutes.COMPARISON} for each comparison of two levels."
+    )
+    assert rule in told and ("the rule adds a quarter" in told) == (minutes.NEW == {"trail": 1.25})
+    took = "the trail took them 142 minutes, and the five notebooks took 115, 107, 129, 108 and 109."
+    assert took in told and took in " ".join(PAGES["TEACHING.md"].split())
 
 
 def test_a_week_is_a_double_lesson_and_a_day_is_a_day():
     rows = re.findall(r"^\| \*\*\d\*\* `(\w+)` \|.*\| (\d+) \|.*\| (\d+) \|$", teaching.five_weeks(), re.MULTILINE)
     assert [name for name, *_ in rows] == NAMES
     for name, here, home in rows:
-        assert 60 <= int(here) <= 90 and int(here) + int(home) == teaching.TOOK[name], name
+        assert 55 <= int(here) <= 90 and int(here) + int(home) == index_page.counted(ROOT, name), name
     clock = re.findall(r"^\| (\d+):(\d\d) \|", teaching.one_day(), re.MULTILINE)
     times = [60 * int(hour) + int(minute) for hour, minute in clock]
     assert times == sorted(set(times)) and times[0] == 9 * 60 and 16 * 60 <= times[-1] <= 17 * 60
 
 
+def test_a_plan_holds_nothing_optional_and_no_work_to_choose_from():
+    for name in NAMES:
+        assert not [each for each in teaching.for_the_class(name) if each.optional or UNTIMED.fullmatch(each.title)]
+    kept, out = teaching.in_a_day("01_hardware", 500, ("Lanes",))
+    assert out == [] and "Lanes" in [section.title for section in kept]
+
+
+def test_a_lesson_on_gradients_ends_in_time():
+    (last,) = re.findall(
+        r"Take notebook 03 up to \*([^*]+)\*. That fits into one lesson of 90 minutes", PAGES["TEACHING.md"]
+    )
+    found = teaching.for_the_class("03_low_level")
+    until = [section.title for section in found].index(last) + 1
+    assert teaching.in_all(found[:until]) <= teaching.LESSON
+
+
 def test_a_day_cannot_leave_out_what_is_not_there(monkeypatch):
-    monkeypatch.setattr(teaching, "DAY", [("01_hardware", ("Lanes", "Measure your car"))])
+    monkeypatch.setattr(teaching, "DAY", [("01_hardware", 60, ("Lanes", "Measure your car"))])
     with pytest.raises(ValueError, match="Measure your car.*What a step costs"):
         teaching.one_day()
 
@@ -123,6 +176,7 @@ def test_one_picture_can_be_made_anew_by_its_name(monkeypatch, tmp_path):
     (tmp_path / "pictures").mkdir()
     monkeypatch.setattr(teaching, "ROOT", tmp_path)
     monkeypatch.setattr(teaching, "with_tables", lambda page, tables: page)  # there are no notebooks beside these
+    monkeypatch.setattr(teaching, "with_minutes", lambda page: page)
     monkeypatch.setattr(teaching, "PICTURES", {"five_levels": lambda: (b"new", "As of now."), "sliders": None})
     teaching.main(["pictures", "five_levels"])
     assert [path.name for path in tmp_path.glob("pictures/*")] == ["five_levels.png"]

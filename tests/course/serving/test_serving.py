@@ -108,13 +108,13 @@ def test_a_path_may_hold_an_equals_sign(tmp_path):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["nothing"], "nothing is no model: .* there are .*rings"),
-        ([""], "is no model|cannot be a model's name"),
-        (["a/b={small}"], "'a/b' cannot be a model's name in an address; give it one: NAME="),
+        (["nothing"], "nothing is neither a folder that .* The course brings .*rings"),
+        ([""], "is neither a folder|cannot be the name of a model"),
+        (["a/b={small}"], "'a/b' cannot be the name of a model in an address; give it another name: NAME="),
         (["{small}", "{small}"], "two models are called small"),
-        ([__file__], "is no model: it is neither a folder"),
-        (["=rings"], "'' cannot be a model's name"),
-        (["x" * 300], "xxx is no model: it is neither a folder"),
+        ([__file__], "is neither a folder"),
+        (["=rings"], "'' cannot be the name of a model"),
+        (["x" * 300], "xxx is neither a folder"),
     ],
 )
 def test_what_is_no_model_is_told(models, given, told):
@@ -130,7 +130,7 @@ def test_a_file_that_is_no_onnx_is_told(tmp_path):
         assert [file.name for file in tmp_path.iterdir()] == ["bad.onnx"] and "made" not in str(told.value)
     dense(1).export(tmp_path / "bad.onnx")
     (tmp_path / "bad.onnx").write_bytes((tmp_path / "bad.onnx").read_bytes()[:-50])
-    with pytest.raises(serving.ServingError, match="it is no ONNX file, or it was cut off"):
+    with pytest.raises(serving.ServingError, match="it is not an ONNX file, or it is not complete"):
         serving.write_onnx(tmp_path / "bad.onnx", tmp_path / "made.onnx")
 
 
@@ -144,7 +144,8 @@ def test_a_layer_of_ones_own_goes_along_as_a_graph_alone(tmp_path):
     model.build((None, 2), "float32")
     model.save(tmp_path / "own")
     with pytest.raises(
-        serving.ServingError, match=r"no class is called 'Doubled'.*; or export it where that code is, model.export"
+        serving.ServingError,
+        match=r"no class is called 'Doubled'.*; or export it in the program that has this code, with model.export",
     ):
         serving.write_onnx(tmp_path / "own", tmp_path / "made.onnx")
     model.export(tmp_path / "own.onnx")
@@ -537,7 +538,7 @@ def test_a_new_version_is_taken_in_without_a_lost_request(tmp_path):
         load.wait_for(100)
         (tmp_path / "net" / "weights.safetensors").write_bytes(b"broken")
         (line,) = server.refresh()
-        assert line.startswith("net: the version before stays, for ")
+        assert line.startswith("net: the old version stays, because ")
         assert server.refresh() == []
         load.wait_for(100)
         found = load.end()

@@ -67,9 +67,11 @@ def started(project, homeless, tmp_path):
 
 @pytest.mark.timeout(240)
 def test_one_lab_on_a_desk(started, project, monkeypatch, capsys):
-    assert started[0].endswith("cannot be written to: what Jupyter keeps goes to .course/home, in the course's folder.")
+    assert started[0].endswith(
+        "cannot be written to. Jupyter stores its files in .course/home instead, in the course's folder."
+    )
     address, token = re.fullmatch(
-        r"JupyterLab: (http://\S+/)lab/tree/map\.md\?token=(\w+)  \(Ctrl-C, twice, ends it\)", started[-1]
+        r"JupyterLab: (http://\S+/)lab/tree/map\.md\?token=(\w+)  \(press Ctrl-C twice to stop it\)", started[-1]
     ).groups()
     own = [line for line in started[1:-1] if "ipyparallel" not in line]  # which says at each start that it is old
     assert own == [], "nothing but the address"
@@ -93,7 +95,7 @@ def test_one_lab_on_a_desk(started, project, monkeypatch, capsys):
     assert commands.open_lab(["--no-browser"], "trail/1_hardware") == 0
     said = capsys.readouterr().out
     assert (
-        said == f"JupyterLab is open on this folder already: {address}lab/tree/trail/1_hardware.ipynb?token={token}\n"
+        said == f"JupyterLab is already open in this folder: {address}lab/tree/trail/1_hardware.ipynb?token={token}\n"
     )
     assert not handed
 

@@ -129,7 +129,7 @@ def test_what_is_unchanged_is_said_to_be(kept, arguments, capsys):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     before = files(kept)
     assert course(kept, *arguments) == 0
-    assert "unchanged" in capsys.readouterr().out
+    assert "the course's own already. Nothing was done." in capsys.readouterr().out
     assert files(kept) == before and not set_aside(kept)
 
 

@@ -70,7 +70,7 @@ def test_the_state_comes_back_and_the_rest_runs_on(project, name, stop, tell):
     told, opened = resume.main(project)
     assert opened == name and told.startswith(f"You stopped in mine/{name}.ipynb, today at")
     ideas = {"trail/1_hardware": 0, "trail/3_low_level": 2, "04_mid_level": 3}  # of the stopping points up to there
-    assert len(re.findall(r"^  - \S", told, re.MULTILINE)) == ideas[name] and ("What stands:" in told) == bool(
+    assert len(re.findall(r"^  - \S", told, re.MULTILINE)) == ideas[name] and ("What you have so far:" in told) == bool(
         ideas[name]
     )
     end = [k for k, cell in enumerate(notebook.cells) if cell.cell_type == "code"][
@@ -78,10 +78,10 @@ def test_the_state_comes_back_and_the_rest_runs_on(project, name, stop, tell):
     ]  # the last one builds, or takes along
     began = time.perf_counter()
     done, said = run(project, name, at + 1, end)
-    (seconds,) = re.findall(r"Brought back in ([\d.]+) s: \d+ cells, without \d+ that only", said)
+    (seconds,) = re.findall(r"Restored in ([\d.]+) s: \d+ cells ran again, without \d+ that only", said)
     tell("resume: the state comes back", f"{name:<20} {float(seconds):>5.1f} s of {time.perf_counter() - began:.1f} s")
     assert float(seconds) < 20
-    assert "Go on in “" in said and build.title(at + 1, notebook.cells[at].source) in said
+    assert "Continue in the section “" in said and build.title(at + 1, notebook.cells[at].source) in said
     assert not [cell for cell in done.cells if any(o.output_type == "error" for o in cell.get("outputs", []))]
     if name.startswith("trail"):
         assert any("0x1.26b37bd4bf3c0p+3" in printed(cell) for cell in done.cells[at:]), "the record's bits"
@@ -92,7 +92,7 @@ def test_what_was_asked_for_comes_back_once(project):
     name = "trail/2_kernels"
     run(project, name, 0, cell_with(build.read_notebook(project, name, MINE), "def twice"))
     resume.main(project)
-    assert "Brought back" in run(project, name, 10**6, 0)[1]
+    assert "Restored in" in run(project, name, 10**6, 0)[1]
     assert run(project, name, 10**6, 0)[1] == "", "a kernel that is restarted starts as it always does"
 
 
@@ -107,7 +107,7 @@ def test_who_has_come_to_the_end_goes_on_with_the_next(project):
         assert opened == following and "Run its first cell" not in told, name
         next_one = resume.next_step(project)
         if following == name:
-            assert next_one.startswith(f"You have been through mine/{name}.ipynb; ")
+            assert next_one.startswith(f"You have finished mine/{name}.ipynb. ")
         else:
             assert next_one == f"Next: mine/{following}.ipynb, with `python3 -m course resume`."
 
@@ -123,7 +123,7 @@ def test_a_cell_is_found_by_what_it_says_where_its_number_is_another(project):
 def test_a_damaged_note_is_no_note(project, text):
     (project / MINE / stops.STOPPED).write_text(text)
     assert stops.last_stop(project) is None
-    assert resume.main(project) == ("No cell has run on your desk yet: here is the beginning.", "trail/1_hardware")
+    assert resume.main(project) == ("You have not run a cell yet, so the first notebook opens.", "trail/1_hardware")
 
 
 # What runs again.

@@ -234,7 +234,7 @@ def test_the_python_that_is_suggested_runs(copy, called):
     for name in ("python3.1", "python3.4"):
         script(commands / name, "exit 127")
     script(commands / "python3", "echo 3.14")
-    assert_refused(suggested(), "Install one of them")
+    assert_refused(suggested(), "Install one of these versions")
 
 
 def test_missing_ensurepip_is_seen_before_anything_is_made(copy):
@@ -263,7 +263,7 @@ def test_missing_lock(copy):
         ("error: Failed to fetch\n  cause: dns error", "cannot be reached"),
         ("[SSL: CERTIFICATE_VERIFY_FAILED]", "certificate"),
         ("ERROR: No matching distribution found for numba==0.1", "no ready-made build"),
-        ("THESE PACKAGES DO NOT MATCH THE HASHES", "lock names"),
+        ("THESE PACKAGES DO NOT MATCH THE HASHES", "hash in the lock"),
         ("hint: Packages were unavailable because the network was disabled.", "Unset UV_OFFLINE"),
         ("something new", "status 3"),
     ],
@@ -368,7 +368,10 @@ def test_what_the_tests_need_is_added_to_what_is_there(copy):
     assert done.stdout.startswith("Setting up .venv with pip (once; about "), done
     (copy / ".venv/marker").touch()
     done = open_door(copy, "setup")
-    assert done.stdout.startswith("Adding to .venv what the tests need, with pip (once)\n") and "Ready" in done.stdout
+    assert (
+        done.stdout.startswith("Adding the packages of the tests to .venv, with pip (once)\n")
+        and "Ready" in done.stdout
+    )
     assert (copy / ".venv/marker").exists()
 
 

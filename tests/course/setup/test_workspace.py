@@ -124,7 +124,7 @@ def test_a_cell_that_both_changed_is_told(opened):
     news(opened, "KERNELS = {}", "KERNELS = dict()")
     told = workspace.open_desk(opened)
     assert (
-        "  a new cell (`KERNELS = dict()`): you have changed it, too. Yours stays; the course's stands beneath it."
+        "  a new cell (`KERNELS = dict()`): you have changed it, too. Your cell stays, and the course's is beneath it."
         in told
     )
     kinds = [(cell.cell_type, "KERNELS = " in cell.source) for cell in mine(opened).cells]
@@ -140,7 +140,7 @@ def test_a_level_that_cannot_be_built_after_the_news_is_the_courses(opened):
     built.write_text(built.read_text() + "\nMORE = {}\n")
     news(opened, "KERNELS = {}", "KERNELS = {}\nMORE = {}")
     told = workspace.open_desk(opened)
-    assert "It cannot be built as it is, so mine/levels/kernels is the course's own: " in told[1]
+    assert "It cannot be built now, so mine/levels/kernels is the course's own: " in told[1]
     assert "MORE is bound again" in told[1]
     assert any("MORE = {}" in cell.source for cell in mine(opened).cells[3:])
 
