@@ -172,7 +172,7 @@ def apply(op, *inputs, **attrs):
 
 
 # %% [markdown]
-# ## Operators and constants (19 min, optional)
+# ## Operators and constants (18 min, optional)
 #
 # Run these cells and go on, or read how `1.0 - x` finds the door, and which dtype a number gets.
 #
