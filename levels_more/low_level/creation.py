@@ -51,7 +51,8 @@ def range(start, limit=None, delta=1, dtype=None):
     start, limit = (0, start) if limit is None else (start, limit)
     given = {"start": start, "limit": limit, "delta": delta}
     given = {name: n.item() if isinstance(n, Operators) else n for name, n in given.items()}
-    start, limit, delta = bounds = [number(f"range: {name}", n) for name, n in given.items()]
+    bounds = [number(f"range: {name}", n) for name, n in given.items()]
+    start, limit, delta = bounds
     whole = all(isinstance(n, int) for n in bounds)
     count = -((start - limit) // delta) if delta and whole else math.ceil((limit - start) / delta) if delta else 0
     if not delta or count >= 2**31 or whole and max(map(abs, bounds)) >= 2**62:

@@ -6,7 +6,7 @@
 # It needs notebook 01 (the line, and what a device is). It takes apart `device.py`, `memory.py` and `scheduler.py` in
 # `levels_more/hardware/gpu/`. Nothing is exported here.
 #
-# It needs the package greenlet, which `python3 -m course setup` installs.
+# It needs the package greenlet, which `python3 -m course setup` adds.
 
 # %%
 from course import build, figures, tasks

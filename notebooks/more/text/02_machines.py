@@ -7,7 +7,7 @@
 # `more/01_tpu`. It takes apart `gpu_compiler.py`, `gpu.py` and `tpu.py` in `levels_more/kernels/`. Nothing is exported
 # here.
 #
-# It needs the package greenlet, which `python3 -m course setup` installs.
+# It needs the package greenlet, which `python3 -m course setup` adds.
 
 # %%
 from course import build, figures, tasks

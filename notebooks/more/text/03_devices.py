@@ -6,7 +6,7 @@
 # It needs notebook 03 (tensors, the tape, a train step), and for its last section notebook 05. The GPU and the TPU come
 # from `more/01_gpu` and `more/01_tpu`, and their ops from `more/02_machines`. Nothing is exported here.
 #
-# It needs the package greenlet, which `python3 -m course setup` installs.
+# It needs the package greenlet, which `python3 -m course setup` adds.
 
 # %%
 from course import build, figures, tasks
