@@ -86,7 +86,7 @@ class First(Callback):
     """
 
     def __init__(self, model, callbacks):
-        attach(callbacks, model)
+        attach(callbacks, model, None)  # they hear of the `params` when the training begins
         self.pressed, self.error = [], None
         self.model, self.listeners = model, CallbackList(model, callbacks, 0)
         heard = [callback for callback in callbacks if callback.on_train_batch_end]
@@ -117,6 +117,8 @@ class First(Callback):
             spread_state(model)
 
     def on_train_begin(self, logs):
+        for callback in self.listeners.callbacks:
+            callback.params = self.params
         watch, self.error = self.model.training.watch, sys.exc_info()[1]
         if world().size > 1:
             self.pressed, watch.pressed = watch.pressed, []
