@@ -153,16 +153,13 @@ def _described(array):
 
 
 def cache_key(x):
-    """What a trace depends on, of an argument that is no tensor: its type and value. A float's text tells -0.0 and NaN.
-
-    Raises TypeError for what can be no key.
-    """
+    """What a trace depends on, of an argument that is no tensor. Raises TypeError for what can be no key."""
     if type(x).__hash__ is None:
         raise TypeError(f"a {type(x).__name__} is no argument: expected tensors, arrays, variables, numbers or names")
     if isinstance(x, tuple):
         return type(x), *map(cache_key, x)
     if isinstance(x, (float, complex, np.inexact)):
-        return type(x), repr(x)
+        return type(x), repr(x)  # which tells -0.0 and NaN
     alone = type(x).__eq__ is object.__eq__  # equal to itself only; equal ones of others may hold 0.0 and -0.0
     return (type(x), x) if alone else (type(x), x, repr(x))
 
