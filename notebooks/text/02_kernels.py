@@ -90,8 +90,8 @@ print(f"the first call of the numba version, with compiling: {first * 1e3:.0f} m
 # another hash, so it is compiled again.
 #
 # `compile_cpu(function, dtype)` compiles a function for arrays of that dtype, or finds the program that was kept. It
-# comes from `levels/support`, which holds plumbing that no section teaches. ([more/02_cache](more/02_cache.ipynb)
-# explains it.)
+# comes from `levels/support`, which holds helpers that the five main notebooks do not explain.
+# ([more/02_cache](more/02_cache.ipynb) explains this one.)
 
 # %%
 from levels.support.compiled import STANDS, compile_cpu, for_types  # two of them are for later sections
@@ -250,16 +250,18 @@ print(made.spec, "-", made.nbytes, "bytes to move -", out.numpy())
 #         └── there is none ──► the op's planner makes one ── keep ─┘
 # ```
 # Each op has a **planner**, the function that makes its plans. The next section shows how a planner works. To skip
-# it, run its cells and read on at *Plans are kept*. Three of its functions are used later. `plan(op, reads, attrs)`
-# makes the plan for an op on the buffers that it reads. `_key_of(op, reads, attrs)` gives the plan's key.
-# `kernel(op)` is a decorator that enters a kernel into the table.
+# it, run its cells and read on at *Plans are kept*. Four of its functions are used later. `plan(op, reads, attrs)`
+# makes the plan for an op. `reads` are the buffers that it reads, and `attrs` are its attributes, such as `axis=0`.
+# `_key_of(op, reads, attrs)` gives the plan's key. `kernel(op)` is a decorator that enters a kernel into the table.
+# `counted` counts launches.
 #
 # ## How a plan is made (14 min, optional)
 #
-# The class `Plan` holds the three parts of the sketch. Its program is compiled when the plan first runs. One thread
-# compiles it, and other threads wait, because `made` holds the lock `MAKING` of `levels/support`. `run` runs the
-# program on arrays. `start` runs it on buffers: it refuses a wrong `out`, and it counts the launch. `result` does the
-# same with a new buffer for the result.
+# The class `Plan` holds the same three parts as `first_plan`. Its program is compiled when the plan first runs. One
+# thread compiles it, and other threads wait, because `made` holds the lock `MAKING` of `levels/support`. `run` runs
+# the program on arrays. `start` runs it on buffers: it refuses a wrong `out`, and it counts the launch. `result` does
+# the same with a new buffer for the result. (`numbers` names the attributes that are passed to the program. `UPDATES`
+# is explained in the next section.)
 
 
 # %% tags=["hide-input"]
@@ -297,10 +299,11 @@ class Plan:
 
 # %% [markdown]
 # The planner of an op decides the shape of the result and the loop that computes it. Two helpers do the rest.
-# `lowered(function, x)` returns a compiler: when it is called, later, it compiles the function for arrays like `x`.
-# `make` builds a Plan from the result's shape and dtype, the inputs, and such a compiler. Some loops need an array in
-# another shape, for example a matrix as one long row. `views` lists these shapes: first for the result, then for each
-# input. `for_types`, of `levels/support`, looks up once what was compiled for these types, so that no call has to.
+# `lowered(function, x)` compiles nothing yet: it returns a compiler. When this compiler is called, it compiles the
+# function for arrays like `x`. `make` builds a Plan from the result's shape and dtype, the inputs, and such a
+# compiler. Some loops need an array in another shape, for example a matrix as one long row. `views` lists these
+# shapes: first for the result, then for each input. `for_types`, of `levels/support`, finds the machine code for the
+# arrays' types once, so that a launch need not search for it.
 
 # %%
 #| export registry
@@ -397,8 +400,8 @@ def _key_of(op, reads, attrs):
 # %% [markdown]
 # The decorator `kernel(op)` enters a kernel into the table. It also empties `PLANS`, because plans hold the old
 # kernels. Each replacement raises `KERNELS.version` by one, so level 3 can tell that a compiled program is out of
-# date. `KERNELS.first` remembers the original kernels. The second function, `counted`, says how many launches a
-# function makes, and how many bytes they move.
+# date. `KERNELS.first` holds the original kernels. The second function, `counted`, says how many launches a function
+# makes, and how many bytes they move.
 
 
 # %%
@@ -469,7 +472,7 @@ UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 
 
 def launch(op, out, *inputs, **attrs):
-    """Run the kernel of `op`, with its result in the buffer `out` (None: a new one), which an op of UPDATES reads, too.
+    """Run the kernel of `op`; its result is in the buffer `out` (None: a new one). An op of UPDATES also reads `out`.
 
     Raises LookupError for an unknown op, TypeError for wrong dtypes and attributes, ValueError for shapes or `out`.
     """
@@ -554,9 +557,9 @@ for other in ((10, 4), (1, 1), (1, 4)):
     print((10, 4), "and", other, "->", places_of((10, 4), [(10, 4), other]))
 
 # %% [markdown]
-# Two matrices of one shape, or a matrix and a single number, are seen as one row of 40 numbers. The bias needs two
-# loops. `nest` writes the loops around `line`, the line that computes one number. It writes one loop for each letter.
-# Before the loops, each array that is to be seen as one row is replaced by its `flat` view.
+# With an array of its own shape, or with a single number, the matrix is seen as one row of 40 numbers. With the bias
+# it needs two loops. `nest` writes the loops around `line`, the line that computes one number. It writes one loop for
+# each letter. Before the loops, each array that is to be seen as one row is replaced by its `flat` view.
 
 
 # %%
@@ -676,8 +679,8 @@ def _plan_elementwise(op, function, *inputs, shape=None, **numbers):
 
 
 # %% [markdown]
-# `scalar(op)` is a decorator: it makes an op of a scalar function. Each of the op's `numbers` is given with an
-# example. The arguments `gives` and `masks` are for ops of `levels_more`.
+# `scalar(op)` is a decorator: it makes an op of a scalar function. The op's `numbers` are named here, each with an
+# example: `rate=0.1`. The arguments `gives` and `masks` are for ops of `levels_more`.
 
 
 # %%
@@ -725,11 +728,11 @@ STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.f
 # %% [markdown]
 # ## An op in one line (8 min)
 #
-# `scalar("add")` makes an op of a scalar function. The op goes into the table, and its loop is written and compiled
-# when it is first launched on arrays of some shapes. Here are eight ops, one per line. `takes="fi"` means that an op
-# takes floats and integers. `spread` belongs to the gradients of sums and means. `broadcast_to` leaves each number as
-# it is, because the loop around it does the work. `sgd` is the update of gradient descent: it overwrites the weight
-# that it reads.
+# `scalar("add")` makes an op of a scalar function. The op goes into the table at once. Its loop is written and
+# compiled later, by the first launch on arrays of new shapes. Here are eight ops, one per line. `takes="fi"` means
+# that an op takes floats and integers. `spread` belongs to the gradients of sums and means. `broadcast_to` leaves
+# each number as it is, because the loop around it does the work. `sgd` is the update of gradient descent: it
+# overwrites the weight that it reads.
 
 
 # %%
@@ -802,9 +805,9 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #
 # ## Many numbers become one (8 min)
 #
-# A sum is not elementwise: many numbers become one. Its loop begins at a number, `start`, and takes in one more number
-# at a time with a function, `combine`. So an op brings only the number and the function, and `reduce_rows` makes the
-# loop:
+# A sum is not elementwise: many numbers become one. Its loop begins with the number `start`. The function `combine`
+# takes the total so far and the next number, and returns the new total. So an op brings only `start` and `combine`,
+# and `reduce_rows` makes the loop:
 
 # %%
 #| export reduce
@@ -837,8 +840,8 @@ print(out)
 
 # %% [markdown]
 # A sum down the columns needs another loop, in which the sums of neighbouring columns `j` are taken side by side. Any
-# array can be seen as one with three axes `[before, within, after]`. The middle one is the axis that is summed; the
-# others are all axes before it, and all axes after it, each seen as one. So these two loops serve every sum.
+# array can be seen as one with three axes `[before, within, after]`. The middle one is the axis that is summed. All
+# axes before it count as one, and so do all axes after it. So these two loops serve every sum.
 
 
 # %%
@@ -1079,9 +1082,9 @@ checks.predict(
     "Both orders, compiled, in float32 and for 512 x 512: how many times as fast is `ikj`?",
     slider=(1, 100),
     answer=(8, 80),
-    because="Along a row, whole cache lines are used. Also, neighbouring results do not wait for each other, so the "
-    "compiler computes as many at once as the processor has lanes. Down a column it can do neither. How much this saves "
-    "differs from machine to machine.",
+    because="Along a row, `ikj` uses whole cache lines. Also, neighbouring results do not wait for each other, so the "
+    "processor computes one per lane at once. In `ijk`, each step of a sum waits for the step before. How much `ikj` "
+    "saves differs from machine to machine.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -1209,9 +1212,9 @@ print(KERNELS["relu", "cpu"] is mine)
 # Level 5 will train a net with `model.fit`. Inside such a block `fit` runs your relu, because every level above looks
 # its kernels up in this table.
 #
-# The course's own relu is `select(x <= 0.0, 0.0, x)`. `select` also works in notebook 01's programs, which are written
-# before any number is known. The `if` in `mine` needs the number itself, so level 3 cannot write `mine` into such a
-# program. It then runs a step op by op, and says so. The numbers are the same, but the step is slower.
+# The course's own relu is `select(x <= 0.0, 0.0, x)`. `select` also works in notebook 01's programs, which are
+# written before any number is known. The `if` in `mine` needs the number itself, so level 3 cannot write `mine` into
+# such a program. Level 3 then runs the step op by op, and says so. The numbers are the same, but the step is slower.
 #
 # ## The two tasks on this level (17 min)
 #
@@ -1227,9 +1230,9 @@ print("x", task.x.shape, " y", task.y.shape, " batches", task.batches.shape)
 # %% [markdown]
 # ### Model and training
 #
-# A step is now a list of launches. Each works on a whole batch, and `None` means that its result gets a new buffer. The
-# gradients are still written by hand, as on level 1. The part `# backward` follows the forward pass from its end, and
-# multiplies one slope after the other.
+# A step is now a list of launches. Each works on a whole batch, and `None` means that its result gets a new buffer.
+# The gradients are still written by hand, as on level 1. The part `# backward` goes from the loss back to the
+# weights, and multiplies the slopes on the way.
 
 # %%
 #| export tasks
@@ -1324,7 +1327,7 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 #
 # Here is level 1's net, as launches. `dnn_forward` calls `linear_forward` three times, each time followed by relu or
 # sigmoid. `dnn_backward` goes through the layers from the last to the first. Each layer needs a product and a sum for
-# its own gradients, and a product that passes the slope on to the layer before.
+# its own gradients. Each layer but the first needs one more product, which passes the slope on to the layer before.
 
 
 # %%
@@ -1350,8 +1353,8 @@ def dnn_backward(dz, inputs, weights):
 
 
 # %% [markdown]
-# `dnn_classifier`, in the next cell, is built like `linear_regression`. It makes these two calls, with the loss between
-# them. You may skip it. In its loss, `hit` is y·log c and `miss` is (1 − y)·log(1 − c).
+# `dnn_classifier`, in the next cell, is built like `linear_regression`. It calls `dnn_forward` and `dnn_backward`,
+# and computes the loss between them. You may skip it. In its loss, `hit` is y·log c and `miss` is (1 − y)·log(1 − c).
 
 
 # %% tags=["hide-input"]
@@ -1453,7 +1456,7 @@ checks.predict(
 # %% tags=["nbval-ignore-output"]
 one, out = cpu.put(np.ones((1, 1))), cpu.alloc((1, 1), "f8")
 t_launch = timed(lambda: launch("add", out, one, one))
-predicted = launches * t_launch + cpu.roofline(16 * 10, nbytes)
+predicted = launches * t_launch + cpu.roofline(16 * 10, nbytes)  # 16 operations for each of ten rows
 print(f"a launch costs {t_launch * 1e6:.1f} µs")
 compare.cost(linear_regression, task, launches, nbytes, predicted)
 
@@ -1464,10 +1467,10 @@ compare.cost(linear_regression, task, launches, nbytes, predicted)
 compare.by_op(linear_regression, short)
 
 # %% [markdown]
-# We had timed the cheapest launch: it adds one number, into an `out` that is already there. The launches of a step make
-# new buffers, and a product is more work. The rest of the step is Python, and the measuring itself. (*Own work* leaves
-# out the time during which other programs had the core.) Level 3 will first add to this cost and then remove nearly all
-# of it.
+# We had timed the cheapest launch: it adds one number, into an `out` that is already there. The launches of a step
+# make new buffers, and a product is more work. The rest of the step is Python, and the measuring itself. (*Processor
+# time* leaves out the time during which other programs had the core.) Level 3 will first add to this cost and then
+# remove nearly all of it.
 #
 # ### Side by side with level 1
 #
@@ -1483,7 +1486,7 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # Level 1 keeps its sums in registers. Each kernel of level 2 reads and writes whole buffers.
 #
-# Other frameworks have such a table, too. (From notebook 03 on, their programs run on yours.)
+# Other frameworks have such a table, too. (From notebook 03 on, programs written for them launch your kernels.)
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
@@ -1560,8 +1563,8 @@ exercises.check("02-3", steps_of)
 #
 # - Print the loop that `add` gets for the shapes `(3, 1)` and `(1, 4)`, as under *One scalar function, one loop*.
 #   Which index does each input have?
-# - `jki` loads the most lines in the figure. Write it, and time it on two matrices of 512 x 512. Is its result equal
-#   to the last bit? (In float64 it is. Why?)
+# - `jki` loads the most lines in the figure. Write it, and time it on two matrices of 512 x 512. Its result is equal
+#   to that of `ikj`, to the last bit. Why?
 # - Add an op `"reduce_product"`, in two lines like those of `reduce_sum`. What does it start at? (The product of 1 to
 #   5 is 120.)
 #
