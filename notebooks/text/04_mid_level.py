@@ -66,8 +66,8 @@ for group in ("all", "Adelie", "Chinstrap", "Gentoo"):
 # paradox](https://doi.org/10.1111/j.2517-6161.1951.tb00088.x). If a model has no column for the species, it attributes the effect
 # of the species to the bill. Near the end of this notebook we add the species to the model and look at the sign again.
 #
-# A model is only as good as its columns, and a real model has many columns and many weights. To keep order among them, we
-# build the model from parts, and each part keeps its own weights.
+# A model is only as good as its columns, and a real model has many columns and therefore many weights. To keep the weights in
+# order, we build the model from parts, and each part keeps its own weights.
 #
 # ## A part owns its variables (12 min)
 #
@@ -139,10 +139,10 @@ print(first(line.x[:3]).numpy().ravel(), first.kernel.shape)
 # %% [markdown]
 # That is a layer: the first call builds it, and no other code needs its weights. All weights start at zero, though. Put two such
 # units side by side, and let a third one, the top unit, read their results. Take two gradient steps. What are the weights of the
-# lower two?
+# two lower units?
 #
-# In the first step only the top unit learns. The gradient reaches the lower units multiplied by the top unit's weights, and
-# these are still zero. In the second step the lower units learn too:
+# In the first step only the top unit learns. The gradients of the lower units have the top unit's weights as a factor, and these
+# are still zero. In the second step the lower units learn too:
 
 # %%
 from levels.low_level import GradientTape, nn, reduce_sum
@@ -196,8 +196,8 @@ print(*(f"{w:.3f}" for w in glorot_uniform((2, 4))))
 #
 # ## What all parts share (6 min, optional)
 #
-# The two classes of this section are not about learning. Run the cells, and skip them if you like. The next section begins with
-# what you need to know of them.
+# The two classes of this section are not about learning. Run the cells, and read their code only if you like. The next section
+# begins with what you need to know of them.
 #
 # `Made` remembers the arguments that a part was made with, and `again()` makes another part from them. The helpers come from
 # `levels/support`: `known` looks up a name in a table, `at_least` and `positive` refuse a number out of range, and `flag`
@@ -228,9 +228,9 @@ class Made:
 
 
 # %% [markdown]
-# `_Part` is what every layer is built on. A part has a name and a dtype. Its call goes to `run`. On the first call `build_for`
-# calls `build`, with the dtype of the input. If two threads call a new layer at once, one builds it while the other waits for
-# the lock `MAKING`. A part whose `trainable` is False keeps its variables while a model is trained, and so do all parts inside it.
+# `_Part` is what every layer is built on. A part has a name and a dtype. Calling a part calls its `run`. On the first call
+# `build_for` sets the dtype, and calls `build`. If two threads call a new layer at once, one builds it while the other waits for
+# the lock `MAKING`. If `trainable` of a part is False, training does not change its variables or those of the parts inside it.
 
 
 # %% tags=["hide-input"]
@@ -292,11 +292,11 @@ class _Part(Made, Module):
 
 
 # %% [markdown]
-# ## A layer that builds itself (6 min)
+# ## A layer that builds itself (7 min)
 #
 # Here is the second version of a layer. From its base class `_Part` it has a name, a dtype, and `build_for`, which calls `build`
-# once. Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. In `run` you find
-# the `if not self.built` of `FirstLayer` again.
+# once. Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer
+# goes to `run`. There you find the `if not self.built` of `FirstLayer` again.
 
 
 # %%
@@ -309,7 +309,7 @@ class Layer(_Part):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
         """A new variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
-        self.built = not self.building  # during `build`, more weights may follow
+        self.built = not self.building  # outside `build`, the first weight marks the layer as built
         return Variable(self.starting(initializer, shape), trainable=trainable)
 
     def run(self, x, training=None):
@@ -321,9 +321,10 @@ class Layer(_Part):
 
 
 # %% [markdown]
-# `Dense` is the layer of both tasks. Its `build` makes two variables, and its `call` is one line that uses your `affine`. (`known`
-# finds the activation by its name, and `at_least` checks the number of units.) In Keras it is `tf.keras.layers.Dense(2)`. In PyTorch it is `torch.nn.Linear(4, 2)`, which needs the number of inputs, too, and
-# stores its `weight` as [out, in].
+# `Dense` is the layer of both tasks. Its `build` makes two variables, and its `call` is one line that uses your `affine`.
+# (`known` finds the activation by its name, and `at_least` checks the number of units.) In Keras it is
+# `tf.keras.layers.Dense(2)`. In PyTorch it is `torch.nn.Linear(4, 2)`, which needs the number of inputs, too, and stores its
+# `weight` as [out, in].
 
 
 # %%
@@ -392,8 +393,8 @@ twice
 #
 # ## What is wrong: losses (17 min)
 #
-# A **loss** is one number that says how wrong the predictions are. You write the squared error: for each number of y, take the
-# difference and multiply it by itself. The mean comes later.
+# A **loss** is one number that says how wrong the predictions are. You write the squared error: for each prediction, take its
+# difference from the true value and multiply that by itself. The mean comes later.
 
 # %%
 #| export losses
@@ -446,7 +447,7 @@ class _Checked(Made):
     probabilities = classes = False  # whether both are probabilities; whether y_true holds the numbers of classes
 
     def __init__(self):
-        """Without this method Python would accept any arguments."""
+        """A loss takes no arguments. (`Made` alone would let any pass.)"""
 
     def checked(self, y_true, y_pred):
         """Both as tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""
@@ -514,9 +515,9 @@ except ValueError as error:
 
 # %% [markdown]
 # For a yes-or-no question the loss is the **cross-entropy**: minus the logarithm of the probability that the model gave to the
-# true answer. That probability is p where y is 1, and 1 - p where y is 0. Write both cases in one line, without an `if`: y
-# times one logarithm, plus 1 - y times the other, and a minus in front. For y = 0.5 it should give half of each. Use the `log`
-# that is imported above.
+# true answer. That probability is p where y is 1, and 1 - p where y is 0. Write both cases in one line, without an `if`: y times
+# one logarithm, plus 1 - y times the other, and a minus in front of the sum. For y = 0.5 the line then gives the mean of both
+# cases. Use the `log` that is imported above.
 
 
 # %%
@@ -543,7 +544,7 @@ def cross_entropy(y_true, p):
 print(cross_entropy(np.array([1.0, 0.0, 0.0]), as_tensor(np.array([0.9, 0.9, 0.1]))).numpy().round(4))
 
 # %% [markdown]
-# Right and nearly sure costs little, wrong and nearly sure costs much.
+# An answer that is nearly sure costs little if it is right, and much if it is wrong.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -556,7 +557,7 @@ checks.predict(
 )
 
 # %% [markdown]
-# So p is clipped, a little away from 0 and 1:
+# So p is clipped: it stays between 1e-7 and 1 - 1e-7.
 
 
 # %%
@@ -583,7 +584,7 @@ print(f"loss {float(loss):.4f}, gradient {float(tape.gradient(loss, wrong)):.4f}
 
 # %% [markdown]
 # The loss is finite, but the gradient is 0. Where p is clipped, the loss no longer depends on p. So the model learns nothing from
-# the worst mistake of all. With the option `from_logits` the loss has no such flaw, see `more/04_losses`.
+# the worst mistake of all. In `more/04_losses` an option, `from_logits`, mends this flaw.
 #
 # **A good place to stop.** You have layers, and two losses that say how wrong their predictions are.
 #
@@ -604,7 +605,7 @@ from levels.low_level import constant, exp, sqrt
 # %%
 #| export optimizers blank descend
 def descend(rate, dw, w):
-    """Where w is after one step against its gradient dw, a tensor."""
+    """The value of w after one step against its gradient dw."""
     ...  # 1 line
 
 
@@ -615,7 +616,7 @@ def descend(rate, dw, w):
 #
 # ```python
 # def descend(rate, dw, w):
-#     """Where w is after one step against its gradient dw, a tensor."""
+#     """The value of w after one step against its gradient dw."""
 #     return w - rate * dw
 # ```
 # </details>
@@ -651,25 +652,26 @@ losses = step.over(line.x, line.y, line.batches).numpy()
 print(f"loss {losses[0]:.4f} … {losses[-1]:.4f}, w and b", *(w.numpy().ravel().round(2) for w in model.variables))
 
 # %% [markdown]
-# That is nearly w = (2, -3) and b = 3, the values that the data was made with. Two things are missing:
+# That is nearly w = (2, -3) and b = 3, the values that the data was made with. Two problems remain:
 #
 # - The rate is a number in the code. To change it, you would have to compile the step again.
-# - Many optimizers remember numbers for each variable from step to step. These numbers are called its **slots**.
+# - Many optimizers remember numbers for each variable, and our step has no place for them. Such numbers are called **slots**.
 #
 # So an optimizer owns variables, too: one for the rate, one for the number of steps, and one for each slot.
 #
 # ## How an optimizer keeps its variables (3 min, optional)
 #
-# Run this cell, and skip it if you like. The setter of `learning_rate` assigns a new rate to the variable. `_owned` checks the
-# pairs of gradient and variable. `build` makes the optimizer's variables, among them the slots: for each variable of the model,
-# one slot of zeros per name in `memory`. The rate may also be a **schedule**, a function of the step, see `more/04_optimizers`.
+# Run the cell, and read its code only if you like. The setter of `learning_rate` assigns a new rate to the variable. `_owned`
+# checks the pairs of gradient and variable. `build` makes the optimizer's variables. Among them are the slots: each variable of
+# the model gets one for each name in `memory`. They begin at zero. The rate may also be a **schedule**, a function of the step,
+# see `more/04_optimizers`.
 
 
 # %% tags=["hide-input"]
 #| export optimizers
 # What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
 class _Rated(Made, Module):
-    apart = True  # the optimizer's variables do not belong to a model that keeps the optimizer
+    apart = True  # a model that keeps an optimizer does not list the optimizer's variables
 
     def __init__(self, learning_rate=0.01):
         self.owners = self.rate = None  # owners: a dict whose keys are the variables it was built for
@@ -714,9 +716,9 @@ class _Rated(Made, Module):
 # %% [markdown]
 # ## SGD and Adam (11 min)
 #
-# Here is the update itself. `apply_gradients` takes pairs of gradient and variable. For each pair it asks `update` for the new
-# numbers of the variable and of its slots, and assigns them. (`_owned` checks the pairs, and on the first call it makes the slots:
-# one of zeros per name in `memory`.)
+# Here is the update itself. `apply_gradients` takes pairs of gradient and variable. For each pair it gets the new numbers of the
+# variable and of its slots from `update`, and assigns them. (`_owned` checks the pairs. On the first call it also makes the
+# slots, one for each name in `memory`, all zeros.)
 
 
 # %%
@@ -765,8 +767,8 @@ for rate in (0.1, 0.1, 0.001):
 
 # %% [markdown]
 # **Adam** ([Kingma and Ba, 2015](https://arxiv.org/abs/1412.6980)) remembers two running means: `m` of the gradient, and `v` of
-# its square. At each step such a mean is the share β of its old value plus the share 1 - β of the new number. It begins at 0, so
-# it is too small at first. Here the gradient is always 1:
+# its square. At each step the new mean is β times the old mean plus (1 - β) times the new number. The mean begins at 0, so it is
+# too small at first. Here the gradient is always 1:
 
 # %%
 m, beta = 0.0, 0.9
@@ -776,8 +778,8 @@ for t in (1, 2, 3):
 
 # %% [markdown]
 # After t steps m is too small by the factor 1 - βᵗ, so Adam divides by that factor. Then it divides the mean of the gradient by
-# the root of the mean square. So the gradient of each weight is measured on its own scale. (The code computes βᵗ as
-# exp(t·log β), because t is a variable and `exp` is one of our ops.)
+# the root of the mean square. So each gradient is measured against its own usual size. (The code computes βᵗ as exp(t·log β),
+# because t is a variable and `exp` is one of our ops.)
 
 
 # %%
@@ -785,7 +787,7 @@ for t in (1, 2, 3):
 class Adam(Optimizer):
     """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²; w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
 
-    Kingma and Ba, 2015, Algorithm 1. (Keras adds ε to √v before the correction, which makes it larger at first.)
+    Kingma and Ba, 2015, Algorithm 1. (Keras adds ε to √v before the correction, so its ε counts for more at first.)
     """
 
     memory = "m", "v"
@@ -816,7 +818,8 @@ checks.predict(
     answer="both by nearly 0.001",
     because="""
     After one step `m / (1 - β₁)` is the gradient and `√(v / (1 - β₂))` is its absolute value. So the step is
-    rate · gradient / (|gradient| + ε), and the size of the gradient cancels. Only beside 1e-6 does ε = 1e-7 matter: 1e-6 / (1e-6 + 1e-7) is 0.909.
+    rate · gradient / (|gradient| + ε), and the size of the gradient cancels. Only beside 1e-6 does ε = 1e-7 matter:
+    1e-6 / (1e-6 + 1e-7) is 0.909.
     """,
 )
 
@@ -845,7 +848,7 @@ checks.predict(
     choices=["it falls at once", "it falls, but slowly", "it grows without end"],
     answer="it grows without end",
     because="""
-    A bill is about 17 mm deep, so a small change of its weight moves every prediction far. The first step overshoots the
+    A bill is about 17 mm deep, so a small change of the slope moves every prediction far. The first step overshoots the
     lowest point and ends further from it than it began. The next step is longer still.
     """,
 )
@@ -882,14 +885,15 @@ print(*(f"{loss:.3g}" for loss in losses[:5]), "…", f"{losses[-1]:.3g}")
 
 # %% [markdown]
 # Each step makes the loss about 25 times as large. As a function of one weight, the mean squared error is a parabola. Its slope
-# is the distance d to the lowest point times a number, the **curvature**. Here the curvature is twice the mean of x².
+# is the distance d to the lowest point times a number, the **curvature**. So a step goes rate · curvature · d. Here the curvature
+# is twice the mean of x².
 
 # %%
 curvature = 2 * (millimetres**2).mean()
 print(f"curvature {curvature:.0f}: a step goes {0.01 * curvature:.2f}·d")
 
 # %% [markdown]
-# A step of 5.96·d ends 4.96·d beyond the lowest point. The height of the loss above its minimum goes with the square of the
+# A step of 5.96·d ends 4.96·d beyond the lowest point. The height of the loss above its minimum grows with the square of the
 # distance, so it becomes 4.96² ≈ 25 times as large. Only a step shorter than 2·d ends nearer than it began. That needs a rate
 # below 2/596, about 0.003. The curvature of the bias is only 2, so for the bias alone a rate of nearly 1 would do. But weight and
 # bias share one rate.
@@ -906,9 +910,9 @@ for name, racer in {"SGD(0.5)": SGD(0.5), "Adam(0.5)": Adam(0.5)}.items():
 # %% [markdown]
 # At rate 0.5 a step goes exactly the distance d, so SGD reaches the lowest point after one update. No optimizer is faster.
 #
-# The next figure draws both paths on a map of weight and bias, with marks at the updates 1, 10, 100 and 1,000. In the yellow
-# ellipse the loss is within 1 % of the best one. An optimizer arrives when its path stays inside. **Which one does better?** On
-# raw millimetres, try the rates 0.002, 0.005 and 0.5. Then set `columns` to standardised.
+# The next figure draws the paths of SGD and Adam on a map of weight and bias, with marks at the updates 1, 10, 100 and 1,000. In
+# the yellow ellipse the loss is within 1 % of the best one. An optimizer arrives when its path stays inside. **Which one does
+# better?** On raw millimetres, try the rates 0.002, 0.005 and 0.5. Then set `columns` to standardised.
 
 # %% tags=["hide-input"]
 from course.figures import race, widgets
@@ -977,16 +981,17 @@ recipe = Recipe(lambda: np.arange(6)).shuffle().batch(3)
 print(np.sort(recipe.make().ravel()), recipe.make().shape)
 
 # %% [markdown]
-# Here the recipe made two passes. The first print shows that the first pass holds all six rows. The second print shows two
-# batches of three. The second version, `Dataset`, adds four things: a last batch that may be shorter, the arrays with a `gather`
-# for each batch, a seed that repeats an order, and checks. It is made by `from_tensor_slices` from a tuple of arrays, or by
-# `from_batches` from two arrays and the row numbers of all batches.
+# Here the recipe made two passes. The sorted numbers show that the first pass holds all six rows. The shape shows that the second
+# has two batches of three. The second version, `Dataset`, adds four things: a last batch that may be shorter, the arrays with a
+# `gather` for each batch, a seed that repeats an order, and checks. It is made by `from_tensor_slices` from a tuple of arrays, or
+# by `from_batches` from two arrays and the row numbers of all batches.
 #
 # ## How `Dataset` is written (3 min, optional)
 #
-# Run the cell, and skip it if you like: its `shuffle` and `batch` are recipes around a recipe, as above. The argument
-# `buffer_size` is TensorFlow's, the number of rows that wait to be drawn. Here it must be at least the number of all rows. The
-# seed and the number of the pass fix the order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that).
+# Run the cell, and read its code only if you like: its `shuffle` and `batch` are recipes around a recipe, as above. The argument
+# `buffer_size` comes from TensorFlow, which draws each row at random from a buffer of that many. Here it must be at least the
+# number of all rows. The seed and the number of the pass fix the order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html)
+# guarantees that).
 
 
 # %% tags=["hide-input"]
@@ -1107,9 +1112,9 @@ print(batches.shape, mean.over(*arrays, batches).numpy().tolist() == one_by_one)
 # %% [markdown]
 # ## The surprise, explained (3 min)
 #
-# The line over all penguins did not know the species, because a species is a word and not a number. The numbers 0, 1 and 2 would
-# not do: they would place Chinstraps half-way between Adelies and Gentoos. So each species gets its own column, with 1 in the
-# rows of its birds and 0 in all others:
+# The line over all penguins had no column for the species, because a species is a word and not a number. The numbers 0, 1 and 2
+# would not do: they would place Chinstraps half-way between Adelies and Gentoos. So each species gets its own column, with 1 in
+# the rows of its birds and 0 in all others:
 
 # %%
 names = ["Adelie", "Chinstrap", "Gentoo"]
@@ -1117,9 +1122,9 @@ indicators = (species[:, None] == names).astype(float)
 print(indicators[[0, 200, 300]], *species[[0, 200, 300]])
 
 # %% [markdown]
-# These columns are called **indicators**. A model of bill depth and three indicators has one slope, but for each species its line
-# has its own height. With `run` from the race we train a model without the species and one with it. First we subtract 17 mm, a
-# middling depth, from all depths. Without that, the rate would have to be tiny, as in the race.
+# These columns are called **indicators**. A model of bill depth and three indicators has one slope, but its line has a height of
+# its own for each species. With `run` from the race we train a model without the species and one with it. First we subtract 17
+# mm, a middling depth, from all depths. Without that, the rate would have to be tiny, as in the race.
 
 # %%
 centred, masses = depth[:, None] - 17.0, {}
@@ -1135,8 +1140,8 @@ penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 
 # %% [markdown]
 # The sign has changed. The new slope, 257, lies between the smallest and the largest of the three slopes at the beginning,
-# because the model has only one slope for all species. (The lines of Adelies and Chinstraps nearly coincide.) So a weight also
-# takes in the effect of whatever varies with its column and has no column of its own.
+# because the model has only one slope for all species. (The lines of Adelies and Chinstraps nearly coincide.) An effect without a
+# column of its own goes into the weights of the columns that vary with it.
 #
 # ## The two tasks on this level (11 min)
 #
@@ -1162,7 +1167,7 @@ from levels.support.checks import check_inputs, check_task
 
 
 def _train(layers, loss_of, sgd, data, weights):
-    """Train layers in a row from these starting weights, with one step for each batch of the data."""
+    """Train a chain of layers from these starting weights, with one step for each batch of the data."""
 
     def model(rows):
         for layer in layers:
@@ -1295,7 +1300,7 @@ for level, train in {"3": low_level.tasks.linear_regression, "4": linear_regress
     print(f"{level}       {op_by_op:11.3g} {compiled:10.3g}")
 
 # %% [markdown]
-# An eager step takes longer on level 4, because the calls add to its launches. A compiled step makes none of these calls.
+# An eager step takes longer on level 4, because it makes these calls each time. A compiled step makes none of them.
 #
 # ### Side by side with level 3
 #
@@ -1386,9 +1391,9 @@ exercises.check("04-5", standardised)
 #
 # After this level you work differently with any framework. You print the shapes of `y` and `y_pred` before you trust a loss,
 # because (100,) against (100, 1) broadcasts without an error. You scale the inputs before you change the optimizer, and you
-# compare optimizers at the best rate of each. You check that a new model can learn ten rows by heart before you train it on all.
-# You know that random starting weights are there to make units differ. And you save an optimizer's slots with the weights,
-# because otherwise Adam's running means begin at zero again.
+# compare optimizers at the best rate of each. Before you explain a weight, you ask which columns are missing. You know that
+# random starting weights are there to make units differ. And you save an optimizer's slots with the weights, because otherwise
+# Adam's running means begin at zero again.
 #
 # ## Where to go from here
 #

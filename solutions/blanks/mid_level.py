@@ -18,5 +18,5 @@ def cross_entropy(y_true, p):
 
 
 def descend(rate, dw, w):
-    """Where w is after one step against its gradient dw, a tensor."""
+    """The value of w after one step against its gradient dw."""
     return w - rate * dw
