@@ -108,18 +108,19 @@ print(f"equal losses: {(turned.losses == fit.losses).sum():,} of {len(fit.losses
 print(f"largest relative difference: {abs(turned.losses / fit.losses - 1).max():.0e}")
 
 # %% [markdown]
-# So the `fit` of our class is already exact. What does it lack?
+# So the task is not too simple: another order of the rows changes most of the losses. And yet all five levels agree in every
+# bit, so the `fit` of our class is already exact. What does it lack?
 #
 # - **Speed.** It spends nearly all of its time in Python, and hardly any in the kernels.
 # - **A memory.** It makes 8,000 losses, and returns only the last one.
-# - **Epochs.** It goes through the data once. It cannot repeat that, or stop when the loss is good enough.
+# - **Epochs.** An epoch is one pass through the data. Our `fit` makes only one, and cannot stop at a good loss.
 # - **Callbacks.** Other code cannot follow the training, to stop it or to save the weights.
 # - **Convenience.** Keras takes arrays, and names such as "mse".
 #
 # We write a small piece of code for each of these. Then we put the pieces into one loop, and the loop into a model. You write the
 # part for the epochs, in three blanks.
 #
-# ## The loop, taken apart (32 min)
+# ## The loop, taken apart (33 min)
 #
 # ### Speed: a pass is one call
 #
@@ -161,12 +162,12 @@ print(f"one call: {seconds(function(step).over, *arrays, batches) / 8000 * 1e6:6
 print(f"op by op: {seconds(model.fit, few) / 800 * 1e6:6.1f} µs per step")
 
 # %% [markdown]
-# The bits are the same, all losses are in one array, and a step takes far less than a hundredth of the time.
+# The bits are the same, all losses are in one array, and a step takes less than a hundredth of the time.
 #
 # ### A memory
 #
-# A `History` keeps two things: the loss of each step, and the numbers that sum up each pass through the data. It hands them out as
-# in Keras: `losses` is one array, and `history` has a list for each name.
+# A `History` keeps two things: the loss of each step, and the numbers that sum up each epoch. All losses are in one array,
+# `losses`. The numbers are in `history`, as in Keras: it has a list for each name, such as "loss".
 
 # %%
 #| export loops
@@ -257,7 +258,7 @@ print(epoch_loss(np.array([1.0, 4.0]), [30, 10]))
 # %%
 #| export loops blank run_epochs
 def run_epochs(epochs, tell, one_pass, ended):
-    """For each epoch: tell that it begins, go through the data, tell that it ends with its logs, stop if it ended."""
+    """For each epoch: tell its beginning, go through the data, tell its end and its logs, and stop if `ended` says so."""
     ...  # 6 lines
 
 
@@ -270,7 +271,7 @@ def run_epochs(epochs, tell, one_pass, ended):
 #
 # ```python
 # def run_epochs(epochs, tell, one_pass, ended):
-#     """For each epoch: tell that it begins, go through the data, tell that it ends with its logs, stop if it ended."""
+#     """For each epoch: tell its beginning, go through the data, tell its end and its logs, and stop if `ended` says so."""
 #     for epoch in range(epochs):
 #         tell("on_epoch_begin", epoch)
 #         logs = one_pass()
@@ -292,7 +293,8 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 #
 # Training ends after an epoch if other code has set `model.stop_training`. It also ends when the loss is infinite or not a number
 # (NaN), because the weights are lost then. In that case we raise an error that names the most frequent cure, a lower learning rate.
-# There is one exception: if `stop_training` is set, the training ends without an error, whatever the loss is.
+# There is one exception: if `stop_training` is set, the training ends without an error, whatever the loss is. Your `ended` is
+# also given the model.
 
 
 # %%
@@ -407,7 +409,7 @@ print(f"loss {chosen.one_pass(function(step), forty)['loss']:.6g}")
 # %%
 #| export loops
 def run_training(model, data, epochs, callbacks=(), verbose=0):
-    """Train on a Dataset of batches -> `model.history`, a History, however this ends. verbose=1 prints each epoch."""
+    """Train on a Dataset of batches -> a History. `model.history` keeps it, even after an error. verbose=1 prints epochs."""
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)  # traced once
@@ -442,13 +444,14 @@ run_training(student, forty, 198)
 print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losses[-1]).hex()})")
 
 # %% [markdown]
-# The student saw the same 40 batches 200 times. The task has another order of rows in each epoch, so it ends on another loss.
+# The student saw the same 40 batches 200 times. The task orders the rows anew in each epoch. So its last batch holds other rows,
+# and the last loss is another one.
 #
 # **A good place to stop.** The loop is complete: it trains anything that has a step.
 #
 # ## What a model does with its arguments (11 min, optional)
 #
-# The loop wants a Dataset of batches, but Keras also takes arrays:
+# The loop needs a Dataset of batches, but Keras also takes arrays:
 
 # %%
 try:
@@ -459,7 +462,7 @@ except AttributeError as error:
 # %% [markdown]
 # ### Arrays become batches
 #
-# People have arrays, lists and whole numbers. `prepared` makes tensors from them, in the model's dtype. `dtype_for` finds that
+# Your data may be arrays, lists or whole numbers. `prepared` makes tensors from them, in the model's dtype. `dtype_for` finds that
 # dtype. If the targets are a list of numbers, and the model gives a column, `prepared` makes a column of the targets, as Keras
 # does. And it refuses a NaN, with `check_finite` from `levels/support`.
 
@@ -476,7 +479,7 @@ from levels.support.checks import check_finite
 
 
 def dtype_for(model, x):
-    """The dtype of the model's numbers. A model without any takes that of x if x holds floats, otherwise float32."""
+    """The dtype of the model's variables and layers. If they have none: x's if x holds floats, otherwise float32."""
     found = [getattr(part, "dtype", None) for part in (*model.named((Variable, Layer)).values(), x)]
     return next((dtype for dtype in found if dtype in ("float32", "float64")), np.dtype("float32"))
 
@@ -533,7 +536,8 @@ for wrong in (lambda: Training("adm", "mse"), lambda: batches_of(dense, task.x, 
 # %% [markdown]
 # ### Layers are checked
 #
-# Before its first training, a model checks that each layer inside works in this model. All layers of level 4 do.
+# Before its first training, a model checks that each layer inside works in this model. All layers of level 4 do, but those of the
+# package `levels_more` need a model of `levels_more`.
 
 
 # %%
@@ -557,7 +561,7 @@ class _Whole(Layer):
 
 
 # %% [markdown]
-# ## A model (18 min)
+# ## A model (19 min)
 #
 # We put our student together by hand, and its step works only for the layer `dense`. A **model** brings its own `training` and
 # `train_step`. It is itself a layer, so it owns variables and can be called. We write it in two steps: first a layer that can be
@@ -604,8 +608,8 @@ class Trainable(_Whole):
 
 
 # %% [markdown]
-# A derived class defines the method `call`, which computes the prediction for some rows. Our line has the dense layer itself as its
-# `call`, and so owns the layer's variables. We train it on the same batches as the student:
+# Usually a derived class defines the method `call`, which computes the prediction for some rows. Our line needs no class of its own:
+# we set its `call` to the dense layer. So it owns this layer's variables. We train it on the same batches as the student:
 
 # %%
 dense.set_weights(task.weights)
@@ -616,20 +620,20 @@ run_training(line, forty, 200)
 print(f"last loss {line.history.losses[-1]:.4g} ({float(line.history.losses[-1]).hex()})")
 
 # %% [markdown]
-# This is the student's number, bit by bit.
+# This is the student's number, bit for bit.
 #
 # ### A layer that trains itself
 #
 # `Model` adds four methods to a trainable layer:
 #
 # - `fit` trains. `batches_of` makes batches of its arrays, as the optional section shows. Then `fit` calls `run_training`.
-# - `evaluate` returns the loss on other rows. It makes the same pass, with a step that updates nothing.
+# - `evaluate` returns the mean loss over given rows. It makes the same pass, with a step that updates nothing.
 # - `predict` calls the model, without targets.
-# - `build` makes the variables before there are any numbers. It calls the model on a row that has only a shape.
+# - `build` makes the variables before there is any data. It calls the model on a row that has a shape, but no numbers.
 #
 # `fit` takes these arguments of Keras' `fit`: `x` and `y` (arrays, or a Dataset of batches as `x`), `batch_size`, `epochs`,
-# `verbose` (0 or 1), `callbacks` and `shuffle`. The course's second package, `levels_more`, takes the others too: metrics,
-# `validation_data`, weights for rows, and callbacks for each batch.
+# `verbose` (0 or 1), `callbacks` and `shuffle`. The course's second package, `levels_more`, takes the others too, such
+# as `validation_data` and weights for rows. It also has metrics, and callbacks for each batch.
 
 # %%
 #| export models
@@ -854,8 +858,8 @@ figures.by_heart(by_heart.history.history, patient.best_epoch, patient.patience)
 # weights that it has at *stop*. There is a catch: the held-out penguins chose the epoch, so their loss is no longer a fair test.
 # To report a number, keep a third group of rows that no choice depends on.
 #
-# (The note above comes from level 3. The step has more numbers for each row than its program by rows takes, so the ops are replayed
-# one by one.)
+# (The note above comes from level 3. The step has too many numbers for each row to become one program, so its ops are replayed one
+# by one.)
 
 # %% [markdown]
 # ## The two tasks on this level (12 min)
@@ -1003,7 +1007,8 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # ## The five side by side (8 min)
 #
-# Below, the whole course stands on one screen, with a column for each level: levels 3 to 5 above, 1 and 2 beneath them.
+# A table below shows the whole course on one screen. Each level has a column: levels 3 to 5 in the upper half, 1 and 2 in the
+# lower half.
 #
 # We train each task in eight versions. One is plain Python, `course/reference.py`, which defines the arithmetic of all levels.
 # Level 1 has two versions: float64, one number at a time, and float32 with lanes (SIMD). Level 3 also has two: op by op (eager),
@@ -1038,12 +1043,13 @@ compare.side_by_side(line, net)
 #
 # Seven versions end on the same loss, so it is shown once. **Lines** counts the lines of the task function and of everything that
 # it calls in its module. A **launch** is one call into the level below. In plain Python it does one operation on two numbers. On
-# level 2 it runs one kernel. After compilation it runs the whole training.
+# level 2 it runs one kernel. After compilation it runs the whole training, or
+# on level 5 a large piece of it.
 
 # %% [markdown]
 # ## What this level cost (6 min)
 #
-# The losses are equal, so only the time tells the levels apart.
+# The losses are equal, but the times are not.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -1059,7 +1065,7 @@ checks.predict(
 # %% [markdown]
 # Each time is first predicted with the formula of level 1: launches · time of a launch + max(operations / peak, bytes / bandwidth).
 # The time of a launch is measured on a small launch of the same level. Where one launch does all steps, we measure a training of a
-# single step instead, with tracing and assembling.
+# single step instead. That includes tracing and assembling.
 
 # %% tags=["nbval-ignore-output"]
 tour.five_levels(line)
@@ -1086,9 +1092,9 @@ widgets.explore(
 # %% [markdown]
 # What were equal bits on five levels good for? A test with a tolerance lets small mistakes pass. A test for equality lets none
 # pass. So you can replace any part, and check everything above it again. Results of other frameworks [may differ in their last
-# bits](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html), between releases and between machines. There are three
-# reasons. The operations have another order; the vectors have another width, so that a sum is split in other places; or a [fused
-# multiply-add](https://docs.nvidia.com/cuda/floating-point/index.html) rounds once instead of twice.
+# bits](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html), between releases and between machines. Three
+# causes are common. The operations are done in another order. The vectors have another width, so that sums are split in other
+# places. A [fused multiply-add](https://docs.nvidia.com/cuda/floating-point/index.html) rounds once instead of twice.
 #
 # ## The same in two frameworks (2 min)
 #

@@ -7,7 +7,7 @@ def epoch_loss(losses, rows):
 
 
 def run_epochs(epochs, tell, one_pass, ended):
-    """For each epoch: tell that it begins, go through the data, tell that it ends with its logs, stop if it ended."""
+    """For each epoch: tell its beginning, go through the data, tell its end and its logs, and stop if `ended` says so."""
     for epoch in range(epochs):
         tell("on_epoch_begin", epoch)
         logs = one_pass()
