@@ -86,7 +86,7 @@ def finding(losses, best):
         updates = min(times.values())
         return f"{who} {'arrives' if one else 'arrive'} first, after {updates:,} update{'s' * (updates != 1)}"
     if ends:
-        return f"nobody arrives; {who} {'comes' if one else 'come'} nearest"
+        return f"none of them arrives; {who} {'comes' if one else 'come'} nearest"
     return "all of them diverge"
 
 

@@ -36,7 +36,7 @@ def epoch_loss(losses, rows):
 
 
 def run_epochs(epochs, tell, one_pass, ended):
-    """For each epoch: tell that it begins, go through the data, tell that it ends with its logs, stop if it ended."""
+    """For each epoch: tell its beginning, go through the data, tell its end and its logs, and stop if `ended` says so."""
     for epoch in range(epochs):
         tell("on_epoch_begin", epoch)
         logs = one_pass()
@@ -90,7 +90,7 @@ class Training(Made):
 
 
 def run_training(model, data, epochs, callbacks=(), verbose=0):
-    """Train on a Dataset of batches -> `model.history`, a History, however this ends. verbose=1 prints each epoch."""
+    """Train on a Dataset of batches -> a History. `model.history` keeps it, even after an error. verbose=1 prints epochs."""
     history = model.history = History()
     model.stop_training = False
     step = function(model.train_step)  # traced once

@@ -186,7 +186,7 @@ UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 
 
 def launch(op, out, *inputs, **attrs):
-    """Run the kernel of `op`, with its result in the buffer `out` (None: a new one), which an op of UPDATES reads, too.
+    """Run the kernel of `op`; its result is in the buffer `out` (None: a new one). An op of UPDATES also reads `out`.
 
     Raises LookupError for an unknown op, TypeError for wrong dtypes and attributes, ValueError for shapes or `out`.
     """

@@ -110,7 +110,7 @@ class Layer(_Part):
 
     def add_weight(self, shape, initializer="glorot_uniform", trainable=True, name=None):
         """A new variable of this shape, in the layer's dtype. (Keras' argument `name` is ignored.)"""
-        self.built = not self.building  # during `build`, more weights may follow
+        self.built = not self.building  # outside `build`, the first weight marks the layer as built
         return Variable(self.starting(initializer, shape), trainable=trainable)
 
     def run(self, x, training=None):

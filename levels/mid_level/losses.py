@@ -20,7 +20,7 @@ class _Checked(Made):
     probabilities = classes = False  # whether both are probabilities; whether y_true holds the numbers of classes
 
     def __init__(self):
-        """Without this method Python would accept any arguments."""
+        """A loss takes no arguments. (`Made` alone would let any pass.)"""
 
     def checked(self, y_true, y_pred):
         """Both as tensors. Raises ValueError, see `check`, and TypeError for labels that are not floats."""

@@ -14,13 +14,13 @@ from .layers import Made
 
 
 def descend(rate, dw, w):
-    """Where w is after one step against its gradient dw, a tensor."""
+    """The value of w after one step against its gradient dw."""
     return w - rate * dw
 
 
 # What all optimizers share: the rate (a number, or a function of the step), the slots and the checks. You may skip it.
 class _Rated(Made, Module):
-    apart = True  # the optimizer's variables do not belong to a model that keeps the optimizer
+    apart = True  # a model that keeps an optimizer does not list the optimizer's variables
 
     def __init__(self, learning_rate=0.01):
         self.owners = self.rate = None  # owners: a dict whose keys are the variables it was built for
@@ -88,7 +88,7 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²; w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
 
-    Kingma and Ba, 2015, Algorithm 1. (Keras adds ε to √v before the correction, which makes it larger at first.)
+    Kingma and Ba, 2015, Algorithm 1. (Keras adds ε to √v before the correction, so its ε counts for more at first.)
     """
 
     memory = "m", "v"

@@ -13,7 +13,7 @@ from .optimizers import SGD
 
 
 def _train(layers, loss_of, sgd, data, weights):
-    """Train layers in a row from these starting weights, with one step for each batch of the data."""
+    """Train a chain of layers from these starting weights, with one step for each batch of the data."""
 
     def model(rows):
         for layer in layers:

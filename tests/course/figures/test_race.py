@@ -105,8 +105,8 @@ def test_to_arrive_is_to_stay(case):
 FINDINGS = {
     "b arrives first, after 1 update": dict(a=[9, 9, 1], b=[9, 1, 1], c=[9, 9, 9]),
     "a and c arrive first, after 2 updates": dict(a=[9, 9, 1], b=[9, NAN, NAN], c=[9, 9, 1]),
-    "nobody arrives; c comes nearest": dict(a=[9, 9, 8], b=[9, INF, NAN], c=[9, 9, 3]),
-    "nobody arrives; a and b come nearest": dict(a=[9, 9, 3], b=[9, 9, 3], c=[9, 9, 1e9]),
+    "none of them arrives; c comes nearest": dict(a=[9, 9, 8], b=[9, INF, NAN], c=[9, 9, 3]),
+    "none of them arrives; a and b come nearest": dict(a=[9, 9, 3], b=[9, 9, 3], c=[9, 9, 1e9]),
     "all of them diverge": dict(a=[9, 1e9, NAN], b=[9, NAN, NAN], c=[9, 1e9, 1e9]),
 }
 
@@ -223,7 +223,7 @@ def test_the_race_moves_with_its_sliders():
     (inputs, rate, momentum), (image, line) = box.children[:3], box.children[3:]
     assert isinstance(inputs, SelectionSlider) and isinstance(image, Image) and isinstance(line, HTML)
     assert widgets.spoken(image.tooltip) == line.value
-    assert image.tooltip.startswith("raw, rate 0.002: nobody arrives; momentum 0.9 comes nearest.")
+    assert image.tooltip.startswith("raw, rate 0.002: none of them arrives; momentum 0.9 comes nearest.")
     first = bytes(image.value)
     rate.value = 0.5
     assert (
