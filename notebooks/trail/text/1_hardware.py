@@ -78,7 +78,7 @@ figures.scatter_inputs(task)
 #
 # ### Your turn: the slope
 #
-# Take one row of a batch of n. Its part of the loss is e·e/n. When e grows a little, this part grows 2·e/n times as much: that is
+# Take one point, a row of a batch of n. Its part of the loss is e·e/n. When e grows a little, this part grows 2·e/n times as much: that is
 # the slope `de`. When w1 grows a little, e grows x1 times as much. Slopes along a chain are multiplied (the **chain rule**):
 #
 # ```
@@ -86,15 +86,15 @@ figures.scatter_inputs(task)
 #                            slope of the loss in w1:  x1 · de
 # ```
 #
-# In the same way, the slope in w2 is x2·de. The slope in b is `de` itself. Write `de` as `g * error + g * error`, with g = 1/n.
-# (Dividing by n would round to another last digit now and then, and all five levels must round alike.)
+# In the same way, the slope in w2 is x2·de. The slope in b is `de` itself. Your function gets g = 1/n. Write
+# `de` as `g * error + g * error`. (Dividing by n sometimes rounds to another last digit, and all five levels must round alike.)
 
 
 # %%
 #| blank line_slopes
 def line_slopes(error, row, g):
-    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, one for the bias."""
-    ...  # a list, one number for each number of the row, and `de`
+    """What one row adds to the slopes of the loss, (Σ error·error)·g: a list for the weights, a number for the bias."""
+    ...  # a list, with one number for each number of the row; and `de`
 
 
 # %% [markdown]
@@ -109,8 +109,8 @@ def line_slopes(error, row, g):
 # ```
 # </details>
 #
-# Is it right? Take a row with the inputs 1 and 5 and an error of 2, in a batch of ten. **Nudge** w2 up and down by a millionth, and
-# see how much the row's part of the loss changes:
+# Is it right? Take a row with the inputs 1 and 5 and an error of 2, in a batch of ten. **Nudge** w2 up and down by a millionth, and see how
+# fast the row's part of the loss changes: as the second number of your list says?
 
 
 # %%
@@ -191,9 +191,8 @@ run(x, y)
 print("3·3 + 3 =", y[0])
 
 # %% [markdown]
-# Your own four instructions did that: a load, a product, a sum and a store. The recipe also needs a difference, z - y. LLVM's
-# instruction for it is `fsub`. Write `subtract` with one call of `arithmetic`, as `__add__` and `__mul__` do. (Later there are
-# several kinds of registers, and `arithmetic` will know them all.)
+# Your own four instructions did that. The recipe also needs a difference, z - y. LLVM's instruction for it is `fsub`. Write `subtract` with
+# one call of `arithmetic`, as `__add__` and `__mul__` do.
 
 
 # %%
@@ -213,7 +212,7 @@ def subtract(x, y):
 # ```
 # </details>
 #
-# ## The line, in instructions (17 min)
+# ## The line, in instructions (18 min)
 #
 # The `Assembler` of `levels` writes instructions as you did, and also knows arrays, loops and sums. Our first version only measures the
 # loss of each batch. `a.array` declares an array that the call will hand over. A size such as 2 is fixed; a size with a name is read off
@@ -327,8 +326,8 @@ for line in program.text.split("\n"):
         print(line)
 
 # %% [markdown]
-# The first line is z - y. The others are yours, a pair for each weight and for the bias: the rate times the slope, taken from the
-# weight. The machine will not call `descend`, which has done its work. Now train, in one call:
+# The first line is z - y. The others are yours, a pair for each weight and for the bias: the rate times the slope, and the difference. The
+# machine never calls `descend`. Python called it, to write these lines. Now train, in one call:
 
 # %%
 w, b = map(cpu.put, task.weights)
@@ -339,12 +338,12 @@ print("w", w.numpy().ravel().round(4), " b", b.numpy().ravel().round(4))
 figures.before_and_after(task, losses.numpy(), w.numpy(), b.numpy())
 
 # %% [markdown]
-# The program has found nearly 2, -3 and 3. The loss falls (grey is each batch, blue a mean of fifty), but not to 0, because of the
-# noise in the answers.
+# The program has found nearly 2, -3 and 3. The loss falls (grey is each batch, blue a mean of fifty), but not to 0, because of the noise in
+# the answers. The last loss, 9.209, is that of one batch, and lies above the mean.
 #
 # The brackets show the last loss again, in **hexadecimal**: base 16, with the digits 0 to f, and `p+3` for "times 2³". Here nothing is
-# rounded, and you see every bit. A test with a tolerance lets small mistakes through, and a test for equal bits does not. So every
-# level must end on this number. Does `fit`, on level 5?
+# rounded, and you see every bit. A test with a tolerance lets small mistakes through, and a test for equal bits does not. So every level
+# must end on this number. On level 5, one call trains a model: `fit`. Does it end there, too?
 
 # %%
 from levels.high_level import Sequential
@@ -358,11 +357,11 @@ fit = model.fit(Dataset.from_batches(task.x, task.y, task.batches), verbose=0)
 print(f"last loss {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 
 # %% [markdown]
-# It is the same number, to the last bit. What `fit` does, your instructions do.
+# It does, to the last bit. What `fit` does, your instructions do.
 #
 # You can now derive the slopes of a loss, write a program in machine instructions, and train a model with it.
 #
-# **A good place to stop.** Instructions that you wrote train a line, and end on `fit`'s last bit.
+# **A good place to stop.** Your instructions train the line, and end on `fit`'s last bit.
 #
 # Next: [2 · Kernels](2_kernels.ipynb). The longer notebook of this level is [01_hardware](../01_hardware.ipynb): there you build the
 # assembler, guard the memory and train a net.

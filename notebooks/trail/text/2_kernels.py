@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Trail 2 · Kernels
 #
-# **In this notebook you write a kernel, enter it in a table by its name, and `model.fit` runs on it.**
+# **In this notebook you write a kernel and enter it in a table, and `model.fit` runs on it.**
 #
 # In notebook 1, one program trained **the line**: the model `x1·w1 + x2·w2 + b`, on ten of four hundred points in each step. It can
 # train nothing else. So a framework puts its models together from small programs, and here you see why that is handy and what it costs.
@@ -38,15 +38,14 @@ for n in (1, 1000):
     print(f"numbers: {n:5}   time: {seconds * 1e9:4.0f} ns")
 
 # %% [markdown]
-# It is a thousand times the work, and nowhere near a thousand times the time. Most of a small call is not arithmetic. That matters,
-# because we are going to make many small calls.
+# It is a thousand times the work, and nowhere near a thousand times the time. That matters, because we are going to make many small calls.
 
 # %% [markdown]
 # ## A name and a table (11 min)
 #
 # A **kernel** is a small compiled program that does one operation on whole arrays. You need not write its instructions any more:
-# [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) makes them from a Python loop, with the same LLVM. A framework
-# finds a kernel by the *name* of its operation, the **op**. So it needs a table from names to kernels:
+# [numba](https://numba.readthedocs.io/en/stable/user/5minguide.html) makes them from a Python loop, through LLVM. A framework finds a
+# kernel by the *name* of its operation, the **op**. So it needs a table from names to kernels:
 
 # %%
 from levels.support.compiled import compile_cpu
@@ -93,9 +92,9 @@ def matmul_ijk(out, x, w):
 
 
 # %% [markdown]
-# The inner loop goes down a column of `w`. But memory comes in blocks of neighbours, which stand side by side in a row. So each turn
-# fetches a whole block and uses one number of it. Write the loops in the order i, k, j, with j innermost: then the inner loop goes
-# along the rows of `w` and `out`. Set `out` to 0.0 first, and add to it.
+# The inner loop goes down a column of `w`. But memory is fetched in blocks, and a block holds neighbours of one row. So each turn fetches a
+# whole block and uses one number of it. Write the loops in the order i, k, j, with j innermost: then the inner loop goes along the rows of
+# `w` and `out`. Set `out` to 0.0 first, and add to it.
 
 
 # %%
@@ -172,8 +171,8 @@ losses = [step(numbers) for numbers in task.batches]
 print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex()})")
 
 # %% [markdown]
-# It is the number of notebook 1, to the last bit. Any model can be put together from such names. But what does a step cost? A launch is
-# a small call, and a step needs fourteen of them. Think of the surprise, and guess before you run the next cell.
+# It is the number of notebook 1, to the last bit. Any model can be put together from such names. But what does a step cost? A launch is a
+# small call, and a step needs fourteen of them. How many times as long as in notebook 1 does a step take? Guess first.
 
 # %% tags=["nbval-ignore-output"]
 whole = min(timeit.repeat(lambda: hardware.tasks.linear_regression(*task[:2], *task[4:7]), number=1)) / 8000
@@ -184,13 +183,13 @@ print(f"a step {seconds * 1e6:.0f} µs, and in the one program of notebook 1 {wh
 
 # %% [markdown]
 # The number of launches, times the time of one, explains most of a step. The arithmetic itself takes hardly any of it. In notebook 3 a
-# compiler buys this time back.
+# compiler wins this time back.
 
 # %% [markdown]
 # ## Your kernel, every level follows (3 min)
 #
-# Now use the table. Inside `with use(…)`, your `matmul_ikj` is the kernel of `matmul`. Level 5 need not be told: its `fit` launches
-# `matmul` by name, as all levels do. (`linear_regression` holds the lines with `fit` that you saw at the end of notebook 1.)
+# Now use the table. Inside `with use(…)`, your `matmul_ikj` is the kernel of `matmul`. Level 5 needs no change: its `fit` finds
+# `matmul` by its name. (`linear_regression` holds the lines with `fit` that you saw at the end of notebook 1.)
 
 # %%
 from levels import high_level
@@ -202,15 +201,15 @@ with use("matmul", "cpu", matmul_ikj):
 print(f"last loss {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 
 # %% [markdown]
-# `fit` has trained on your kernel. It ends on the same bits, because you add in the same order. (The message says that it went op by
-# op. Usually `fit` has one program written for the whole step, with the course's own product in it.)
+# `fit` has trained on your kernel. It ends on the same bits, because you add in the same order. (The message says that the ops ran one by
+# one. Usually a compiler writes one program for the whole step, with the course's own product in it.)
 #
 # You can now write a kernel, replace one that a framework uses, and predict what a step costs from the number of its launches.
 #
 # **A good place to stop.** An op is a name, a kernel is a program for it, one table joins them, and a step costs its launches.
 #
 # Next: [3 · Low-level API](3_low_level.ipynb). The longer notebook of this level is [02_kernels](../02_kernels.ipynb): there one loop
-# serves all ops that go number by number, and a net is trained.
+# serves all ops that work number by number, and a net is trained.
 
 # %%
 trail.take_along()

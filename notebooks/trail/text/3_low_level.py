@@ -3,8 +3,8 @@
 #
 # **In this notebook you keep a list of every operation, read it backwards, and so get the gradient of every weight.**
 #
-# In notebook 2, the gradients of **the line**, the model `x1·w1 + x2·w2 + b`, were derived by hand. For a net of many layers nobody
-# wants to do that. A framework does it for you, and here you build the part that does.
+# In notebook 2, the gradients of **the line**, the model `x1·w1 + x2·w2 + b`, were derived by hand. For a model with a thousand weights
+# nobody wants to do that. Here you build the part of a framework that does it for you.
 
 # %% tags=["hide-input"]
 # setup: run me
@@ -127,7 +127,7 @@ def walk(notes, loss, give):
     return gradients
 
 
-written = list(notes)  # a copy, because the walk computes too, and so the tape grows
+written = list(notes)  # a copy: the rules also go through the door, which adds notes
 print("w gets", walk(written, loss, give)[w].buffer.numpy(), "and by hand it is 12.0")
 
 # %% tags=["hide-input"]
@@ -147,7 +147,7 @@ checks.predict(
 # %%
 #| blank hand_on
 def hand_on(gradients, x, share):
-    """Give x its share of a gradient. What x has from other ops already stays: shares are added up."""
+    """Give x its share of a gradient. It is added to the shares that x has from other ops."""
     ...  # 1 to 4 lines
 
 
@@ -172,8 +172,8 @@ print("w gets", walk(written, loss, hand_on)[w].buffer.numpy())
 # %% [markdown]
 # ## The line, by tape (8 min)
 #
-# The `GradientTape` of `levels` does the same for arrays of any shape. A `Variable` is a tensor that can get a new value. Fourteen
-# launches have become the formula itself, and one line for all gradients:
+# The `GradientTape` of `levels` does the same for **tensors**: arrays of any shape that go through the door. A `Variable` is a tensor that
+# can get a new value. Fourteen launches become the formula itself, and one line for all gradients:
 
 # %%
 from levels.low_level import GradientTape, Variable, function, gather, reduce_mean
@@ -200,7 +200,7 @@ ten = gather(x_, task.batches[0]), gather(y_, task.batches[0])
 print(f"op by op: {min(timeit.repeat(lambda: step(*ten), number=50, repeat=10)) / 50 * 1e6:.0f} µs a step")
 
 # %% [markdown]
-# That takes even longer than launches by hand, because every op is also written down and read again. But the door can do more:
+# It takes even longer than launches by hand, because every op is also written down and read again. But the door can do more:
 #
 # ```
 #                     ┌──▶  run:    runs the op, and gives back a tensor
@@ -210,7 +210,7 @@ print(f"op by op: {min(timeit.repeat(lambda: step(*ten), number=50, repeat=10)) 
 #
 # A **symbol** stands for a tensor whose numbers are not known yet, as a `Register` did in notebook 1. `function(step)` calls `step`
 # once, with symbols. So it knows all ops before any of them runs, and writes one program for them, with the assembler of level 1. Its
-# `over` takes a table of row numbers. For each line of the table it picks these rows of x and y and runs a step. All 8,000 steps are
+# `over` takes a table of row numbers. For each line of the table it takes the rows with these numbers and runs a step. All 8,000 steps are
 # one call. How much faster is that?
 
 # %%
@@ -232,9 +232,9 @@ print(f"compiled: {seconds / 8000 * 1e6:.2f} µs a step")
 print(*[line for line in program.program.text.splitlines() if " = f" in line][:6], sep="\n")
 
 # %% [markdown]
-# They are the prediction and the error of a row. In notebook 1 you wrote them by hand, and now the formula is enough.
+# They are the prediction and the error of a row. You wrote them by hand in notebook 1; now the formula is enough.
 #
-# You can now say how a framework finds gradients, write the rule of an op, and tell what a compiled step does differently.
+# You can now say how a framework finds gradients, read the rule of an op, and tell what a compiled step does differently.
 #
 # **A good place to stop.** Every op passes one door, where it is run, written down for the gradients, or written down to be compiled.
 #

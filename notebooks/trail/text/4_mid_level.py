@@ -3,8 +3,8 @@
 #
 # **In this notebook you build a layer, a loss and an optimizer, and with them you train the line and weigh penguins.**
 #
-# In notebook 3 the step had to name each of its weights, `w` and `b`. A net has dozens. So a framework makes models of parts, and each
-# part looks after its own weights.
+# In notebook 3 the step had to name each of its weights, `w` and `b`. A neural network, or **net**, has many more. So a framework makes
+# models of parts, and each part looks after its own weights.
 
 # %% tags=["hide-input"]
 # setup: run me
@@ -17,13 +17,13 @@ figures.you_are_here(4)
 # %% [markdown]
 # ## A surprise to begin with (4 min)
 #
-# Five things cost 2, 2, 2, 2 and 92. A model may say only one number, as its prediction for all five. It is trained until its mean
-# squared error is as small as possible.
+# Five things cost 2, 2, 2, 2 and 92. A model may give only one number, as its prediction for all five. It is trained until its mean squared
+# error is as small as possible.
 
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "Which number does the model say?",
+    "Which number does the model give?",
     choices=["2, which is right for four of the five", "20", "47, halfway between 2 and 92"],
     answer="20",
     because="20 is the mean. A large error counts far more when it is squared, so the model moves towards the 92, although "
@@ -53,7 +53,7 @@ for guess in (2, 20, 47):
 # %%
 #| blank affine
 def affine(x, kernel, bias):
-    """The sums of a layer, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
+    """What a layer computes, [batch, units], from x[batch, inputs], kernel[inputs, units] and bias[1, units]."""
     ...  # 1 line
 
 
@@ -159,8 +159,8 @@ print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex(
 # ## The mass of a penguin (5 min)
 #
 # Here are 270 real penguins ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). What is the mass of a
-# penguin, in kilograms, when we know its bill and its flippers? The measures are **standardised**: each has mean 0 and standard
-# deviation 1, so that their weights can be compared.
+# penguin, in kilograms, when we know how long and how deep its bill is, and how long its flippers are? The measures are **standardised**:
+# each has mean 0 and standard deviation 1, so that their weights can be compared.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -182,9 +182,9 @@ print(f"first loss {losses[0]:.1f}, mean of the last hundred {losses[-100:].mean
 # %% [markdown]
 # The layer took three columns as it took two. A mean squared error of about 0.16 is an error of 0.4 kg or so.
 #
-# You can now build a model of parts, say what each part is for, and train it on data of your own.
+# You can now build a model of parts, say what each part is for, and train it on other data.
 #
-# **A good place to stop.** A part owns its variables: a layer, a loss and an optimizer, and no training loop has to name a weight.
+# **A good place to stop.** A part owns its variables, so no training loop has to name a weight.
 #
 # Next: [5 · High-level API](5_high_level.ipynb). The longer notebook of this level is [04_mid_level](../04_mid_level.ipynb), with other
 # optimizers and a race between them, and with data that arrives in batches.

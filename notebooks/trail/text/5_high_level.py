@@ -3,8 +3,8 @@
 #
 # **In this notebook you write the loop inside `fit`, train a net, and lay all five levels side by side.**
 #
-# Around layer, loss and optimizer, everybody writes the same training loop. So Keras makes it a part of the model, as `fit`, and when you
-# have written it yourself, you know what it does and how to change it.
+# Around layer, loss and optimizer, everybody writes the same training loop. So Keras makes it a part of the model, as `fit`. Once you have
+# written it yourself, you know what it does and how to change it.
 
 # %% tags=["hide-input"]
 # setup: run me
@@ -45,8 +45,7 @@ for level in levels:
     print(f"{level.__name__:17} {taken * 1e6:6.2f} µs a step, last loss {loss:.4g} ({loss.hex()})")
 
 # %% [markdown]
-# They all end on the same bits. Level 2 spends its time on calls from Python. On levels 3 to 5 a compiler turns all steps into
-# instructions like yours, and most of the time here is the compiler's own.
+# They all end on the same bits. On levels 3 to 5, most of the time here is what the compiler takes to write the program.
 
 # %% [markdown]
 # ## The loop (9 min)
@@ -79,10 +78,10 @@ def epoch_loss(losses, rows):
 epoch_loss(np.array([1.0, 4.0]), [30, 10])
 
 # %% [markdown]
-# Now write the loop itself. It runs at most `epochs` epochs. In each one it announces the beginning, goes through the data once,
-# announces the end, and stops if that was enough. Three functions are given:
+# Now write the loop itself. It runs at most `epochs` epochs. In each one it announces the beginning, goes through the data once, announces
+# the end, and stops if `ended` says so. Three functions are given:
 #
-# - `tell("on_epoch_begin", epoch)` and `tell("on_epoch_end", epoch, logs)` announce; epochs are counted from 0.
+# - `tell("on_epoch_begin", epoch)` announces the beginning, and `tell("on_epoch_end", epoch, logs)` the end. Epochs count from 0.
 # - `one_pass()` goes through the data and returns the numbers of this epoch, `logs`, for example {"loss": 7.0}.
 # - `ended(epoch, logs)` says whether this epoch was the last.
 
@@ -90,7 +89,7 @@ epoch_loss(np.array([1.0, 4.0]), [30, 10])
 # %%
 #| blank run_epochs
 def run_epochs(epochs, tell, one_pass, ended):
-    """Up to so many epochs: tell that it begins, go through the data, tell that it ends and with which numbers."""
+    """Run at most `epochs` epochs. Tell when each begins, and when it ends and with which numbers."""
     ...  # 6 lines
 
 
@@ -116,10 +115,10 @@ def run_epochs(epochs, tell, one_pass, ended):
 run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 
 # %% [markdown]
-# ## A model that owns it (6 min)
+# ## A model that owns its loop (6 min)
 #
-# With your loop and the parts of level 4, this is a whole model with `fit`. A **callback** is a function that `fit` tells of every
-# epoch. It may also stop the training.
+# With your loop and the parts of level 4, this is a whole model with `fit`. A **callback** is a function that `fit` calls as `tell`. It may
+# also stop the training.
 
 # %%
 from levels.low_level import GradientTape, constant, function
@@ -171,7 +170,10 @@ model.fit(task.x, task.y, task.batches[:40], 200, listen)
 # ## A net (3 min)
 #
 # With `fit`, a net takes no more code than the line. Now the points lie in two rings, and the answer y is 0 for the inner and 1 for the
-# outer ring. No straight line can part them. Three layers can:
+# outer ring. No straight line can part them. Three layers can.
+#
+# A **relu** keeps a positive number and makes a negative one 0. A **sigmoid** turns any number into a probability p between 0 and 1. The
+# **binary cross-entropy** is the mean of -log p where y is 1, and of -log(1 - p) where y is 0: it costs most to be sure and wrong.
 
 # %%
 from levels.high_level import Sequential
@@ -185,19 +187,16 @@ net.fit(Dataset.from_batches(rings.x, rings.y, rings.batches), verbose=0)
 figures.classifier(rings, high_level.tasks.Fit(net.history.losses, net.get_weights(), net.predict))
 
 # %% [markdown]
-# A **relu** keeps a positive number and makes a negative one 0. A **sigmoid** turns any number into a probability p between 0 and 1. The
-# **binary cross-entropy** is the mean of -log p where y is 1, and of -log(1 - p) where y is 0: it costs most to be sure and wrong.
-#
-# On the left, grey is the loss of each batch, and blue the mean of 200 batches. On the right are points that the net has never seen:
-# blue circles for y = 0, orange triangles for y = 1. The area behind them has the colour of the net's answer. The rings overlap, so
-# even the best circle is wrong for one point in twenty.
+# On the left, grey is the loss of each batch, and blue the mean of 200 batches. On the right are points that the net has never seen: blue
+# circles for y = 0, orange triangles for y = 1. The area behind them has the colour of the net's answer. The rings overlap, so no border
+# can be right for every point.
 
 # %% [markdown]
 # ## The five side by side (8 min)
 #
-# Here are both models on all five levels. The rows are the parts of a step; on level 5 the one call of `fit` does the work of four.
-# Click on *Two rings* to see the net, and **click on the names of two levels to lay these two side by side**. (The slow ones take only
-# the last steps.)
+# Here are both models on all five levels. The rows are the parts of a step. On level 5, the one call of `fit` does four of them. Click on
+# *Two rings* to see the net, and **click on the names of two levels to lay these two side by side**. (The slow levels run only the last
+# steps.)
 
 # %%
 from course import compare
@@ -211,7 +210,7 @@ compare.side_by_side(line, net)
 #
 # **A good place to stop.** The model owns the training loop: `fit` goes down through layers, a tape and kernels to instructions.
 #
-# That was the trail. The five notebooks of the course go the same way more slowly, in about two hours each, and build all of `levels`.
+# That was the trail. The five notebooks of the course go the same way more slowly, in at most 100 minutes each, and build all of `levels`.
 # Begin with [01_hardware](../01_hardware.ipynb), where you find what you wrote on the trail. The longer notebook of this level is
 # [05_high_level](../05_high_level.ipynb).
 
