@@ -131,7 +131,7 @@ from levels.support.storage import CREATED, LockAll, Storage, address_of, pinned
 # %%
 #| export tensors
 class Run:
-    """The interpreter that does at once whatever comes."""
+    """The interpreter that runs each op at once."""
 
     def do(self, op, plan, inputs, attrs):
         """One op, into new memory."""
@@ -148,8 +148,8 @@ class Run:
 
 # %% [markdown]
 # The door itself is called `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x *
-# 2.0`. Then it looks up the plan with your `planned` of level 2, and hands the op to the interpreter that
-# `DOOR.stands` names. Each thread has its own.
+# 2.0`. Then it looks up the plan with your `planned` of level 2, and hands the op to the installed interpreter. This is
+# `DOOR.stands`, and each thread has its own.
 
 
 # %%
@@ -187,7 +187,7 @@ def sides(op):
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
 
-OPERATORS = {}  # "[]" -> function(x, …): what an operator or a method does that is made of several ops
+OPERATORS = {}  # "[]" -> function(x, …): the operators and methods that are made of several ops
 
 
 class Operators(SeveralOps):
@@ -248,8 +248,8 @@ def _placed(array, dtype, device):
 
 
 # %% [markdown]
-# `constant` decides the dtype: an array keeps its own, and Python's floats become float32. To tell them apart in a
-# list of lists, it looks at the first number inside.
+# `constant` decides the dtype: an array keeps its own, and Python's floats become float32. A list may hold either, so
+# `constant` looks at the first number in it.
 
 
 # %%
@@ -295,7 +295,7 @@ def _as_tensors(values):
 
 @functools.lru_cache(maxsize=1024, typed=True)
 def _number(value, name, spec):
-    """A single number as a tensor of that Spec's dtype. One serves every use; the name tells 0.0 and -0.0 apart."""
+    """A single number as a tensor of that Spec's dtype, made only once. The name tells 0.0 and -0.0 apart."""
     if (type(value) is bool) != (spec.dtype == np.bool_) or (type(value) is float and spec.dtype.kind != "f"):
         raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
     return _placed(np.asarray(value), spec.dtype, spec.device)
@@ -347,7 +347,7 @@ def sigmoid(x):
 # %%
 #| export ops
 def gather(x, rows):
-    """Rows of x[n, …] by number -> [*rows.shape, …]. Raises TypeError unless these are int, IndexError outside x."""
+    """These rows of x[n, …]: [*rows.shape, …]. Raises TypeError for numbers that are no int, IndexError outside x."""
     x = as_tensor(x)
     if not isinstance(rows, Operators):
         rows = unmasked(rows)
@@ -393,8 +393,8 @@ def _whole(axis):
 # ## Variables (3 min)
 #
 # A **tensor** is a buffer with operators, and `constant` makes one of numbers. A tensor never changes. What changes
-# in a model is a **variable** (`tf.Variable` · `torch.nn.Parameter`). Its value comes from the interpreter's `read`,
-# and its `assign` calls the interpreter's. Its base class `Storage`, from `levels/support`, holds the tensor that it
+# in a model is a **variable** (`tf.Variable` · `torch.nn.Parameter`). To get or to replace its value, it calls `read`
+# or `assign` of the interpreter. The base class `Storage`, from `levels/support`, holds the tensor that the variable
 # names, and a lock, so that threads can share it.
 
 
@@ -415,7 +415,7 @@ class Variable(Storage, Operators):
         return self.value.numpy()
 
     def assign(self, value):
-        """Name another tensor; results of the old one stay. Raises ValueError unless shape, dtype and device stay."""
+        """Name another tensor; the old one does not change. Raises ValueError unless shape, dtype and device stay."""
         value = value if type(value) is Tensor else as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
@@ -428,8 +428,8 @@ w, b = Variable(np.array(2.0), "w"), Variable(np.array(1.0), "b")
 x * w + b
 
 # %% [markdown]
-# 7 again, now as a tensor. Ops without an operator are functions: `exp(x)` is `apply("exp", x)`. (Indexing and
-# comparisons are in [more ops](more/03_more_ops.ipynb).)
+# 7 again, now as a tensor. Ops without an operator are functions: `exp(x)` is `apply("exp", x)`. (For indexing and
+# comparisons, see [more ops](more/03_more_ops.ipynb).)
 #
 # ## The chain rule, drawn (1 min)
 #
@@ -462,7 +462,7 @@ x * w + b
 
 # %%
 #| export autodiff
-"""The tape: a list of what passed the door, read backwards it gives the gradient."""
+"""The tape lists what passed the door. Read backwards, it gives the gradient."""
 
 
 class _Tape(Run):
@@ -514,7 +514,7 @@ with _Tape() as tape:
 
 # %%
 #| export autodiff
-VJPS = {  # op -> for each input (dy, y, *inputs, **attrs) -> its gradient; None: none
+VJPS = {  # op -> a function per input: (dy, y, *inputs, **attrs) -> its gradient; or None
     "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
     "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
     "multiply": (lambda dy, y, a, b: dy * b, lambda dy, y, a, b: dy * a),
@@ -526,8 +526,8 @@ VJPS = {  # op -> for each input (dy, y, *inputs, **attrs) -> its gradient; None
 }
 
 # %% [markdown]
-# **A good place to stop.** All ops pass one door, a tape has recorded four of them, and each op has its rule for the
-# way back.
+# **A good place to stop.** All ops pass one door, a tape has recorded four of them, and each of the four has its rule
+# for the way back.
 #
 # ## The walk back (11 min)
 #
@@ -569,7 +569,7 @@ checks.predict(
 # %%
 #| export autodiff blank hand_on
 def hand_on(gradients, x, share):
-    """Give the tensor x its share of a gradient. What x has from other ops already stays: shares are added up."""
+    """Give the tensor x its share of a gradient. A share is added to what x has from other ops."""
     ...  # 1 to 4 lines
 
 
@@ -580,7 +580,7 @@ def hand_on(gradients, x, share):
 #
 # ```python
 # def hand_on(gradients, x, share):
-#     """Give the tensor x its share of a gradient. What x has from other ops already stays: shares are added up."""
+#     """Give the tensor x its share of a gradient. A share is added to what x has from other ops."""
 #     gradients[x] = gradients[x] + share if x in gradients else share
 # ```
 # </details>
@@ -594,8 +594,8 @@ print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0
 # only when it has the shares of all ops that used it. Those ops stand after it in the list.
 #
 # **Walk it step by step.** Move `step` to see the gradient that each value has so far, in blue. (`p` is x·w, and `z`
-# is p + b.) `bump` nudges an input by a millionth, and green says how far each value moves, in millionths. At the
-# values where the two meet, the sum of blue times green is how far the loss moves.
+# is p + b.) `bump` nudges an input by a millionth, and green says how far each value moves, in millionths. The last
+# line adds up blue times green where the walk and the bump meet. The sum is how far the loss moves.
 
 # %%
 from course.figures import widgets
@@ -632,7 +632,7 @@ VJPS["add"][1](dy, None, dy, constant(np.zeros((1, 4)))).shape
 # %% [markdown]
 # b was used ten times, so its gradient is the sum of ten shares. The way back through a repetition is a sum:
 #
-# | the result, and `dx` | the input | what was repeated | so |
+# | shape of the result and of `dx` | of the input | what was repeated | so |
 # |---|---|---|---|
 # | (2, 3, 4) | (4,) | two axes that broadcasting put in front | add over these; they go |
 # | (10, 4) | (1, 4) | axis 0, where the input has a 1 | add over it; it stays, as a 1 |
@@ -679,7 +679,7 @@ def unbroadcast(dx, shape):
 # | `y = x @ w` | `dx = dy @ wᵀ` and `dw = xᵀ @ dy`, level 2's backward pass |
 # | `reduce_sum` | each number that was added gets `dy` |
 # | `reduce_mean` | each number gets `dy` divided by their count |
-# | `relu`, `sigmoid` | kernels of level 2, one of them yours |
+# | `relu`, `sigmoid` | level 2's kernels: `relu_grad`, which you wrote, and `sigmoid_grad` |
 #
 # ## The walk that we keep (15 min, optional)
 #
@@ -790,8 +790,8 @@ def quickest_walk(records, target, sources):
 
 # %% [markdown]
 # A **GradientTape** is a tape with a method `gradient`, which is this walk. (`tf.GradientTape` · each tensor's
-# `grad_fn`.) Most of its lines raise an error where the gradient would be wrong without one, such as after a variable
-# was assigned on the way.
+# `grad_fn`.) Most of its lines raise an error where the gradient would be wrong, for example if a variable was
+# assigned while the tape was open.
 
 
 # %%
@@ -839,7 +839,7 @@ dw, db = tape.gradient(loss, [w, b])
 print(f"w gets {float(dw)}, b gets {float(db)}")
 
 # %% [markdown]
-# It is easy to write a wrong rule, and no error tells you. So we check the rules of `@` and `*`. We nudge one number
+# It is easy to write a wrong rule, and no error tells you. So we check the rules of `@` and `*`: we nudge one number
 # of a matrix up and down, and compare the slope with the tape's:
 
 
@@ -873,12 +873,12 @@ print(f"by a wrong tape {by_tape(constant(start)):.6f}")
 VJPS["multiply"] = right
 
 # %% [markdown]
-# It does: the wrong tape is far from the nudge.
+# It does: the two are far apart.
 #
 # ## A train step (5 min)
 #
-# Here is a train step of the line, on the task's data. The forward pass is the formula. The backward pass is one
-# line, and nobody derived it.
+# Here is a train step of the line. The forward pass is the formula. The backward pass is one line, and nobody
+# derived it.
 
 # %%
 task = tasks.linear()
@@ -932,9 +932,10 @@ print(f"µs per step: {t_step:.0f}, level 2 {t_below:.0f}")
 # %% [markdown]
 # ## Written down, not run (4 min)
 #
-# The third interpreter computes nothing. A plan tells the shape of a result before any number is known. So this
-# interpreter writes each op down, and returns a **symbol**, a tensor that has a shape but no numbers. (A tensor with
-# a `source` takes no memory of its own.) In the smallest form:
+# The third interpreter, `Trace`, computes nothing. A plan tells the shape of a result before any number is known. So
+# this interpreter writes each op down, and returns a **symbol**, a tensor that has a shape but no numbers. (A tensor
+# with a `source` takes no memory of its own.) The Specs of a function's arguments are its **signature**. In the
+# smallest form:
 
 
 # %%
@@ -951,7 +952,7 @@ def trace(python, signature):
     DOOR.stands = here = Trace()
     try:
         python(*[Tensor(spec, source=here) for spec in signature])
-    finally:  # also after an error: the next op has to run again
+    finally:  # also after an error, so that later ops run and are not traced
         DOOR.stands = RUN
     return here.nodes
 
@@ -1169,7 +1170,7 @@ before
 # %%
 #| export graph blank needed_by
 def needed_by(nodes, wanted):
-    """Those of the nodes that these wanted ones need, themselves included, in the same order."""
+    """The nodes that are wanted, and all that these need, in the order of the list."""
     ...  # about 5 lines
 
 
@@ -1181,7 +1182,7 @@ def needed_by(nodes, wanted):
 #
 # ```python
 # def needed_by(nodes, wanted):
-#     """Those of the nodes that these wanted ones need, themselves included, in the same order."""
+#     """The nodes that are wanted, and all that these need, in the order of the list."""
 #     needed = set(wanted)
 #     for node in reversed(nodes):
 #         if node in needed:
@@ -1194,7 +1195,7 @@ def needed_by(nodes, wanted):
 # %%
 #| export graph
 def dce(graph):
-    """Dead code elimination: the graph with those nodes only that a result or a new value needs."""
+    """Dead code elimination: the graph with only the nodes that a result or a new value needs."""
     return Graph(needed_by(graph.nodes, [*graph.outputs, *graph.updates.values()]), graph.outputs, graph.updates)
 
 
@@ -1246,8 +1247,8 @@ print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the
 # ## The program by rows (12 min)
 #
 # No row of the batch needs another row. So a step can be a loop over the rows, which also adds up the sums. The
-# update of the variables follows the loop. You wrote that program by hand in notebook 01. Now the graph will write
-# it, with the same assembler.
+# update of the variables follows the loop. You wrote that program by hand in notebook 01. Now we write it from the
+# graph, with the same assembler.
 #
 # Which op belongs where? The plans tell us. We make the plan of each op a second time, for a batch with **one row
 # more**. If the result grows, it has one value per row. If the op reads rows but its result keeps its size, the op is
@@ -1281,7 +1282,7 @@ graph_drawing(smaller, ["rows", "target"], parts)
 # What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
 # up: the loss, and the slopes of `w` and `b`. Purple comes after: the update. The variables are orange.
 #
-# First we run these parts with Python's own floats. `value_of` computes one op for one row. A product is computed by
+# First we run these parts with Python's own floats. `value_of` computes one op for one row. A `matmul` is computed by
 # notebook 01's `dot`, and any other op by its scalar function of notebook 02. (`np.frompyfunc` calls it for each
 # number.)
 
@@ -1332,9 +1333,9 @@ loss = float(step(rows, target))
 print(f"op by op:   loss {loss:.6f}, w {w.numpy()[0, 0]:.6f} {w.numpy()[1, 0]:.6f}, b {b.numpy()[0, 0]:.6f}")
 
 # %% [markdown]
-# Both give the same numbers. Now the step from Python to machine code: `value_of` works with anything that can be
-# added and multiplied. Give it registers in place of floats, and the same lines write instructions. Here are the
-# first two blue ops, x·w and + b:
+# Both give the same numbers. Now to machine code: `value_of` works with anything that can be added and multiplied.
+# Give it registers in place of floats, and the same lines write instructions. Here are the first two blue ops, x·w
+# and + b:
 
 
 # %%
@@ -1355,12 +1356,12 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 #
 # **A good place to stop.** The parts of the step are found, and its ops can write instructions.
 #
-# ## Replay and RowProgram, whole (23 min, optional)
+# ## Replay and RowProgram, whole (24 min, optional)
 #
 # Run these cells and go on, or read the two classes that do the same for any graph.
 #
-# `Replay` is `replayed` with its plans found once. `renamed` makes another tensor of the same numbers. `over` takes
-# many steps.
+# `Replay` does what `replayed` does, but it looks up all plans beforehand. `renamed` makes another tensor of the same
+# numbers. The method `over` runs many steps in one call.
 
 
 # %%
@@ -1387,7 +1388,7 @@ class Replay:
         return [renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
-        """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""
         return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     def __repr__(self):
@@ -1418,8 +1419,8 @@ def _stacked(steps):
 
 
 # %% [markdown]
-# `row_parts` is `parts_of` for any graph. Where a graph does not split by rows, it raises `NoProgram` and says why. A
-# shape that is an attribute, as in `reshape`, grows with the batch, too.
+# `row_parts` is `parts_of` for any graph. Where a graph does not split by rows, it raises `NoProgram` and says why.
+# Some ops, such as `reshape`, have a shape as an attribute. If that shape begins with the batch size, it grows too.
 
 
 # %%
@@ -1432,7 +1433,7 @@ class NoProgram(Exception):
 
 
 def _with_one_more(node, inputs, batch):
-    """The Spec of a node in a batch with one row more, given those of its inputs. NoProgram if it cannot grow so."""
+    """The Spec of a node in a batch with one row more, from its inputs' Specs there. Raises NoProgram if none fits."""
     spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
     if not node.inputs:
         return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
@@ -1479,12 +1480,12 @@ def row_parts(graph, batch):
 # %%
 #| export row_program
 def _each(function, *arrays):
-    """The function of every number of these arrays of values, broadcast."""
+    """Call the function for each number of these arrays, which are broadcast."""
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
 
 
 def as_instructions(node, *values, **numbers):
-    """What the scalar function of an op gives for registers. Raises NoProgram where it asks for a number (`if`)."""
+    """Call an op's scalar function with registers. Raises NoProgram if it needs a number, as for an `if`."""
     try:
         return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
     except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
@@ -1526,8 +1527,8 @@ def _form_of(op):
 
 
 # %% [markdown]
-# The program holds numbers of one float dtype, on a CPU. If you have replaced the kernel of an op, no program is made
-# either, so that your kernel runs.
+# The program holds numbers of one float dtype, on a CPU. If you have replaced the kernel of an op that is not
+# elementwise, such as `matmul`, no program is made either, so that your kernel runs.
 
 
 # %%
@@ -1546,9 +1547,9 @@ def check_fits(graph):
 
 
 # %% [markdown]
-# `_write` is `by_rows` with registers. The names are the same: `compute` computes one part, and the dict of values is
-# called `known`. `place` says where in its array a number of a leaf or a result lies, and `keep` stores results. The
-# last fifteen lines are the two loops.
+# `_write` is `by_rows` with registers. Again `compute` computes one part; the dict `values` is called `known` here.
+# Arguments, variables and results lie in arrays. `place` gives the indices of a number in such an array, and `keep`
+# stores results. The last fifteen lines are the two loops.
 
 # %% tags=["hide-input"]
 #| export row_program
@@ -1557,7 +1558,7 @@ import struct
 
 
 def _write(graph, parts, batch, load, total_of):
-    """The program of any number of steps, and its arrays' owners. Words: steps, rows, batches, results, arrays."""
+    """The program, and its arrays' owners. It takes steps, rows, and the addresses of batches, results and arrays."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
@@ -1645,7 +1646,7 @@ class RowProgram:
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
-        """Run on words of this call alone. Variables are read, and overwritten, where they are pinned."""
+        """Run it. Results and words belong to this call alone; variables are read, and overwritten, in place."""
         outs = [Tensor(spec) for spec in specs]
         given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.locks:
@@ -1658,7 +1659,7 @@ class RowProgram:
         return self.launch(args, self.specs, self.once)
 
     def over(self, args, batches):
-        """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""
         specs = [spec.device.spec((len(batches),), spec.dtype) for spec in self.specs]
         return self.launch(args, specs, (len(batches), len(args[0].data), batches.ctypes.data))
 
@@ -1749,17 +1750,16 @@ eager = Eager
 
 
 # %% [markdown]
-# Three lists can be extended from outside, as the notebooks that continue here do. `PASSES` make a graph smaller.
-# `BACK_ENDS` make a program of it, and the one with the lowest rank is asked first. `GUARDS` say when a program is
-# out of date.
+# Three lists can be extended from outside. (`levels_more` does this.) `PASSES` make a graph smaller. `BACK_ENDS` make
+# a program of it, and the one with the lowest rank is tried first. `GUARDS` say when a program is out of date.
 
 # %%
 #| export functions
 from levels.support.said import say_once
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
-GUARDS = []  # guard(function, graph) -> a function that says whether what was compiled is out of date
-BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
+GUARDS = []  # guard(function, graph) -> a function without arguments: is the program out of date?
+BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank for a graph)
 
 
 def _program_of(graph, batch, over):
@@ -1768,14 +1768,14 @@ def _program_of(graph, batch, over):
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
         try:
             return back_end(graph, batch, over)
-        except NoProgram as why:  # what one cannot build is the next one's
+        except NoProgram as why:  # then the next one is tried
             reasons.setdefault(str(why), f"{back_end.__name__}: {why}")
     return Replay(graph, "; ".join(reasons.values()))
 
 
 # %% [markdown]
 # `_Programs` is the dict of `compiled_once`, behind a lock, so that two threads do not compile the same program
-# twice. A new kernel in `KERNELS`, or a guard that says so, empties the dict.
+# twice. The dict is emptied when a kernel in `KERNELS` is replaced, or when a guard finds a program out of date.
 
 
 # %% tags=["hide-input"]
@@ -1825,7 +1825,7 @@ class _Programs:
         Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
         """
         graph, result, made = trace(self.python, signature)
-        if made:  # once is enough: a layer builds itself on its first call
+        if made:  # on its first call a layer may make variables; the second trace finds them
             graph, result, made = trace(self.python, signature)
         if made:
             raise ValueError("a variable is made in every call of this function; make it once, outside")
@@ -1842,9 +1842,9 @@ class _Programs:
 
 
 # %% [markdown]
-# `Function` adds the two ways to call it. For an argument that is not a tensor, `cache_key` gives what a trace
-# depends on. `row_numbers` refuses a row that does not exist, and `even` sets a shorter last batch apart. All three
-# are from `levels/support`.
+# `Function` adds the two ways to call it. For an argument that is not a tensor, `cache_key` gives its part of the key:
+# its type and its value. `row_numbers` refuses a row that does not exist, and `even` sets a shorter last batch apart.
+# All three are from `levels/support`.
 
 
 # %% tags=["hide-input"]
@@ -1947,7 +1947,10 @@ def _inside(x):
 
 
 class Module:
-    """Owns the variables in its attributes, and in lists, tuples, dicts and modules there; not those with `apart`."""
+    """Owns the variables in its attributes, and in lists, tuples, dicts and modules there.
+
+    A part whose class has an attribute `apart`, such as a metric, is left out.
+    """
 
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""
@@ -2119,13 +2122,13 @@ by_hand = compare.microseconds(hardware.tasks.dnn_classifier, rings, steps=24000
 print(f"µs per step: eager {op_by_op:.0f}, compiled {one_program:.1f}, level 1's by hand {by_hand:.1f}")
 
 # %% [markdown]
-# The compiled step takes about as long as the program of level 1, which was written by hand. The tape and its dicts
-# were used only once, during the trace. (`jax.jit` and `tf.function` with XLA work the same way.)
+# The compiled step takes about as long as level 1's program, written by hand. The tape and its dicts were used only
+# once, during the trace. (`jax.jit` and `tf.function` with XLA work the same way.)
 #
 # ### Side by side with level 2
 #
-# Look at the row *backward*, for the line and for the net: one line replaces all of level 2's. (Behind the levels'
-# names are predicted times. They leave out Python, where an eager step spends most of its time.)
+# Look at the row *backward*, for the line and for the net: one line replaces all of level 2's. (A click on a level's
+# name shows a predicted time. It leaves out Python, where an eager step spends most of its time.)
 
 # %%
 line = compare.measure(task, kernels.tasks.linear_regression, linear_regression, last=1000)
@@ -2209,7 +2212,7 @@ exercises.begin("03-5")
 
 
 def collected(makers, target):
-    """The maker of the target, the makers of its inputs, the makers of theirs, …; the target's comes last."""
+    """The records that made the target, its inputs, their inputs, and so on. The target's own record is the last."""
     found, waiting = {}, [target]
     for tensor in waiting:  # which grows on the way
         if tensor in makers and tensor not in found:
@@ -2234,8 +2237,8 @@ for formula in (lambda u: u * u + u, lambda u: u + u * u):
 # `course.figures.drawing`, shows why: two paths lead from z to u, a short one and a long one.
 #
 # Write a collector that is right for every graph. (About 10 lines. Hint: enter a record only after the makers of all
-# its inputs. A function inside the function can call itself. Keep what you have seen in a set: `in` a list would
-# compare tensors.)
+# its inputs. A function inside the function can call itself. Keep what you have seen in a set, since a search in a
+# list would compare tensors.)
 
 # %%
 from course.practice import exercises

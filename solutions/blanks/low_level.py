@@ -2,7 +2,7 @@
 
 
 def hand_on(gradients, x, share):
-    """Give the tensor x its share of a gradient. What x has from other ops already stays: shares are added up."""
+    """Give the tensor x its share of a gradient. A share is added to what x has from other ops."""
     gradients[x] = gradients[x] + share if x in gradients else share
 
 
@@ -18,7 +18,7 @@ def unbroadcast(dx, shape):
 
 
 def needed_by(nodes, wanted):
-    """Those of the nodes that these wanted ones need, themselves included, in the same order."""
+    """The nodes that are wanted, and all that these need, in the order of the list."""
     needed = set(wanted)
     for node in reversed(nodes):
         if node in needed:
