@@ -10,8 +10,8 @@
 # **Shift+Enter** runs a cell and goes on to the next one. If you see only the first line of a cell, run it like any
 # other.
 #
-# Below is the map. Shorter notebooks branch off from each level, for another day; the last section names those of level
-# 1.
+# Below is the map. Shorter notebooks branch off from each level, for another day; *Where to go from here* names those
+# of level 1.
 
 # %%
 from course import build, figures, tasks  # helpers of the course; `levels` itself is written below
@@ -134,7 +134,7 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # %%
 #| export formulas blank line_slopes
 def line_slopes(error, row, g):
-    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, one for the bias."""
+    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, a number for b."""
     ...  # a list, one number for each number of the row, and `de`
 
 
@@ -145,7 +145,7 @@ def line_slopes(error, row, g):
 #
 # ```python
 # def line_slopes(error, row, g):
-#     """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, one for the bias."""
+#     """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, a number for b."""
 #     de = g * error + g * error
 #     return [value * de for value in row], de
 # ```
@@ -171,8 +171,8 @@ print(f"gradient {slope:.4f}   nudged {(up - down) / 2e-6:.4f}")
 
 # %% [markdown]
 # The formula and the nudge agree. The complete training in plain Python is in `course/reference.py`. It is the course's
-# **arithmetic of record**: every level is compared with its numbers. From the weights printed above, it takes 8,000
-# steps. That is 200 passes through the data, called **epochs**.
+# **arithmetic of record**: every level is compared with its numbers. It begins with the first weights printed above and
+# takes 8,000 steps. That is 200 passes through the data, called **epochs**.
 
 # %%
 from course import reference
@@ -183,8 +183,8 @@ w, b = map(np.array, record_weights)
 print(f"w {w[0, 0]:.4f}, {w[1, 0]:.4f}   b {b[0, 0]:.4f}")
 
 # %% [markdown]
-# The weights are nearly 2, -3 and 3. The loss cannot fall to 0: the mean square of the noise is 2·2 = 4 over all rows,
-# and by chance 9 in the last ten.
+# The weights are nearly 2, -3 and 3. The loss cannot fall to 0: the mean square of the noise is about 2·2 = 4, and by
+# chance 9 in the last batch.
 #
 # Now watch the model learn. On the left is the loss of each batch, in grey, and the mean of fifty batches, in blue. On
 # the right is the prediction for each test row. **R²** is the share of the variation of y that the line explains; 1 is
@@ -367,8 +367,8 @@ z
 #             └────(else)───► after
 # ```
 #
-# `icmp slt` tests whether i < n, and `br` jumps. `phi` chooses a number by the block from which the jump came: 0 after
-# `entry`, `%next` after `body`. The body is whatever you write in a `with` block. Python's `contextmanager` runs our
+# `icmp slt` tests whether i < n, and `br` jumps. `phi` gives a number that depends on where the jump came from: 0 from
+# `entry`, `%next` from `body`. The body is whatever you write in a `with` block. Python's `contextmanager` runs our
 # function up to its `yield`, then the `with` block, and then the rest of the function.
 
 # %%
@@ -486,7 +486,7 @@ except IndexError as error:
 
 # %% [markdown]
 # The mistake is refused, and no memory was touched. The real assembler checks every load and every store in this way.
-# Some sizes are known only when the program is called; then it checks at the call.
+# Sizes that are known only when the program is called are checked at the call.
 
 # %% [markdown]
 # ## The assembler in full (53 min, optional)
@@ -515,7 +515,7 @@ class Spec:
             raise ValueError(f"{device.name}: shape {shape} of {dtype}; expected no negative size, and numbers")
         self.device, self.shape, self.dtype = device, shape, dtype
         self.nbytes = math.prod(shape) * dtype.itemsize
-        self.spec = self  # so that it can be read like a buffer
+        self.spec = self  # some code reads `.spec` of a Spec or of a buffer
 
     def __repr__(self):
         return f"{self.dtype}{list(self.shape)} on {self.device.name}"
@@ -529,7 +529,7 @@ class Spec:
 # %%
 #| export device
 class Buffer:
-    """C-contiguous memory of a device: new, or `data`, its own or a `source`'s. Raises MemoryError if it is full."""
+    """C-contiguous memory: new, or `data`, which may be a `source`'s. Raises MemoryError if the device is full."""
 
     __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, or None
 
@@ -619,7 +619,7 @@ class Device:
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.source is not None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, and its own")
         self.used -= buffer.spec.nbytes
-        # a Spec of its own, because what was looked up by the shared one must not fit a freed buffer
+        # a Spec of its own, so that nothing that was kept for the shared Spec is used with a freed buffer
         buffer.spec = Spec(self, buffer.shape, buffer.dtype)
         buffer.data, buffer.source, buffer.address = None, self, None
 
@@ -649,7 +649,8 @@ class Device:
 
 
 # %% [markdown]
-# `pool()` returns this computer's devices by name. In the core there is one, the CPUs. `levels_more` adds others.
+# `pool()` returns this computer's devices by name. In the core there is one device: the CPUs. `levels_more` adds
+# others.
 
 # %%
 #| export device
@@ -667,7 +668,7 @@ DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool; counts m
 
 
 def pool(**counts):
-    """{"cpu:0": Device}, and what DEVICE_MAKERS add: one of each kind, or as in gpus=2. Raises TypeError, ValueError."""
+    """{"cpu:0": Device} and what DEVICE_MAKERS add: one of each kind, or 2 by gpus=2. Raises TypeError, ValueError."""
     if counts and not DEVICE_MAKERS:
         raise TypeError(f"pool: there are no {', '.join(counts)} here; levels_more.hardware brings others")
     for fill in DEVICE_MAKERS:
@@ -835,7 +836,7 @@ class _Sum:
     def __iadd__(self, term):
         a, old = self.a, self.parts()
         new = (old + term).register
-        if a.lanes > 1:  # only the lanes that count; outside of lanes the first
+        if a.lanes > 1:  # add in the lanes that count; outside of a loop with lanes, in the first
             new = a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new}, {a.kind} {old.register}")
         a.emit(f"store {a.kind} {new}, ptr {self.slot}")
         return self
@@ -851,7 +852,7 @@ class _Sum:
 
 
 # %% [markdown]
-# LLVM writes some operations, such as the square root, as calls of functions. The functions below work on Python's
+# LLVM writes some operations, such as the square root, as calls of functions. `rint` and `sqrt` below work on Python's
 # numbers, too.
 
 
@@ -880,7 +881,8 @@ def sqrt(x):
 # %% [markdown]
 # ### Programs
 #
-# A program knows the names and shapes of its arrays. `_text` puts a frame around its lines.
+# A program knows the names and shapes of its arrays. A call hands over one block of 64-bit `words`: addresses, sizes
+# and numbers. `_text` puts a frame around the lines.
 
 # %%
 #| export program
@@ -956,8 +958,8 @@ class Program:
 # %% [markdown]
 # ### The three classes of the assembler
 #
-# A `Writer` writes lines. `Loops` adds sizes and your loop. An `Assembler` adds arrays, loads and stores. (All three
-# are long, and you may skip them.)
+# A `Writer` writes lines. `Loops` adds sizes and the loop. An `Assembler` adds arrays, loads and stores. (All three are
+# long, and you may skip them.)
 
 # %% tags=["hide-input"]
 #| export assembler
@@ -965,7 +967,7 @@ class Program:
 
 
 class Writer:
-    """The lines of a program, in LLVM's spelling. `lanes`: by default all that there are in float32, and 1 in float64.
+    """The lines of a program, in LLVM's spelling. `lanes`: how many; by default all in float32, else 1.
 
     Raises TypeError and ValueError for what cannot be part of a program."""
 
@@ -1084,7 +1086,7 @@ class Loops(Writer):
         self.emit(f"br label %test{n}", f"after{n}:")
 
     def counters(self, i, end):
-        """The counter in each lane, and the mask of those before the end. The others get row 0, and are not kept."""
+        """The counter in each lane, and the mask of those before the end. The others read row 0 and keep nothing."""
         kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
         each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
         if end.isdigit() and int(end) % self.lanes == 0:
@@ -1249,7 +1251,7 @@ print(here, here.numpy(), cpu.used, "bytes in use on", cpu.name)
 # |---|---|
 # | `a = Assembler("first", "f8")` | a new program, in float64 |
 # | `x = a.array("x", "rows", 2)` | memory with a shape; the call will say how many `"rows"` there are |
-# | `with a.loop("rows") as i:` | your loop, over the rows |
+# | `with a.loop("rows") as i:` | the loop, over the rows |
 # | `a.load(x, i, 0)`, `a.store(v, x, i, 0)` | a number from memory, and back; `flat` finds the place of `x[i, 0]` |
 # | `v * 2.0 + 1.0`, `v - w` | instructions; the minus calls your `subtract` |
 # | `a.assemble()` | the end: a `Program`, which is called with buffers by name |
@@ -1304,8 +1306,8 @@ except ValueError as error:
 # We start with a small piece: the loss of ten rows. Two things are new.
 #
 # - A batch is a list of row numbers. So a row is found in two steps: load its number, then load what is in that row.
-# - The squares must be added up, but a value ends with its turn of the loop. A **sum** is a place in memory that lasts
-#   longer. `a.sum()` starts at 0.0, `+=` adds to it, and `total()` gives the result.
+# - The squares must be added up, but a value lasts only for one turn of the loop. A **sum** is a place in memory that
+#   lasts longer. `a.sum()` starts at 0.0, `+=` adds to it, and `total()` gives the result.
 #
 # (`a.count("batch")` is the size of the batch, as a number to compute with.)
 
@@ -1599,7 +1601,7 @@ print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]
 # %%
 #| export elementary
 _SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
-# integers as wide, bits of fraction, bias of the exponent, the bits of √½
+# an integer of the same width, the bits of the fraction, the bias of the exponent, √½ as bits
 _FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
@@ -1649,7 +1651,7 @@ def _make_exp(bottom, top, ln2, ln2_rest, series):
     def exp(x):
         y = select(x < bottom, bottom, x)  # a NaN stays a NaN
         n = rint(y * 1.4426950408889634)
-        n = select(n < top, n, top)  # also for a NaN, because it is no exponent
+        n = select(n < top, n, top)  # a NaN becomes `top`, too: it is no exponent
         r = (y - n * ln2) - n * ln2_rest
         p = series[0]
         for c in series[1:]:
@@ -1674,7 +1676,7 @@ EXP = {
 #| export elementary
 def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
-    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # in a kernel's dtype
+    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # names: a kernel gives them its dtype
 
     def log(x):
         small = x < tiny
@@ -1747,8 +1749,8 @@ figures.classes(rings)
 
 # %% [markdown]
 # A relu chooses, but a program has no `if`. `select(condition, x, y)` writes an instruction that takes x where the
-# condition holds, and else y. On Python's numbers it chooses at once. So the functions below compute with numbers, and
-# write instructions for values:
+# condition holds, and y elsewhere. On Python's numbers it chooses at once. So the functions below compute with numbers,
+# and write instructions for values:
 
 
 # %%
@@ -1776,8 +1778,8 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 # ### Your turn: back through relu
 #
 # The gradient goes back through the layers, from the last to the first. Let `d[j]` be the slope of the loss at unit j
-# of the next layer. Output k of this layer goes into every one of those units, multiplied by the weights in row k,
-# `w[k]`:
+# of the next layer. Output k of this layer, `h[k]`, goes into each of those units, and unit j multiplies it by
+# `w[k][j]`:
 #
 # ```
 #            ┌─ w[k][0] ─► unit 0, slope d[0]
@@ -1787,7 +1789,7 @@ print(f"the first point: probability {p:.4f}, true answer {answer:.0f}")
 #   slope at h[k]:  d[0]·w[k][0] + d[1]·w[k][1] + d[2]·w[k][2]
 # ```
 #
-# But if relu made the output 0, a tiny change before it changes nothing, so there the slope is 0. Use `select`, and
+# But where relu made the output 0, a tiny change of its input changes nothing, so the slope is 0. Use `select`, and
 # `dot`, which adds in the right order: j = 0 first.
 
 
@@ -1847,8 +1849,8 @@ dz = _slope_at_z(answer, p, _clipped(p), -1.0)
 print(f"slope at z {dz:.4f}   probability minus answer {p - answer:.4f}")
 
 # %% [markdown]
-# The product of the three slopes is `p - y`, as in textbooks. The record multiplies all three, because `p - y` would
-# round differently.
+# For one row, their product is `p - y`, as in textbooks. The record multiplies all three, because `p - y` would round
+# differently.
 #
 # From there the slopes go back through your `through_relu`. The slope for a weight is its input times the slope at its
 # unit:
@@ -1922,7 +1924,7 @@ def dnn_classifier(x, y, weights, batches, learning_rate=0.01):
 # %% tags=["hide-input"]
 # a question: run me
 checks.predict(
-    "24,000 steps of 100 rows make 2.4 million rows, each forward and backward. How long will that take?",
+    "24,000 steps of 100 rows train the net: 2.4 million rows, forward and backward. How long will that take?",
     choices=["about a second, or less", "about ten seconds", "about a minute", "an hour"],
     answer="about a second, or less",
     because="A row takes a few hundred instructions, so all of them take about a billion, and a core runs a few "
@@ -1937,7 +1939,7 @@ ring_fit = dnn_classifier(*rings[:2], *rings[4:7])
 print(f"{time.perf_counter() - start:.2f} s")
 
 # %% [markdown]
-# Plain Python would take minutes, so we compare only 100 steps:
+# Plain Python would take about a minute, so we compare only 100 steps:
 
 # %%
 short = rings._replace(batches=rings.batches[:100])
@@ -1964,13 +1966,13 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 # %% [markdown]
 # ## Three measurements (5 min, optional)
 #
-# The next section uses three numbers about your machine: its peak, its bandwidth and its launch time. They are measured
-# by programs of our own. **Run these cells and go on with the next section.** The notebook
+# The next section uses three numbers about your machine: its peak, its bandwidth and its launch time. Our own programs
+# and NumPy's `max` measure them. **Run these cells and go on with the next section.** The notebook
 # [measuring](more/01_measuring.ipynb) explains them.
 
 # %%
 #| export roofline
-"""Time has a floor: how fast this machine computes, reads and calls, measured by programs of our own."""
+"""Time has a floor: how fast this machine computes, reads and calls, all measured."""
 
 import statistics
 import sys
@@ -1978,7 +1980,7 @@ from timeit import repeat
 
 
 def seconds(run, repeats=7):
-    """The median seconds of `run`: the time of this thread; on Windows, where that clock is coarse, all time."""
+    """The median seconds of `run`: on this thread's clock; on Windows, where it is coarse, on the wall clock."""
     clock = time.perf_counter if sys.platform == "win32" else time.thread_time
     return statistics.median(repeat(run, timer=clock, repeat=repeats, number=1))
 
@@ -1994,7 +1996,7 @@ def _measure_turn(device, sums, turns=200_000):
     a = Assembler("peak", "f4")
     factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
     totals = [a.sum() for _ in range(sums)]
-    with a.loop(a.lanes, a.lanes), a.loop(turns):  # one turn of all lanes, and then many
+    with a.loop(a.lanes, a.lanes), a.loop(turns):  # all lanes at once, many times
         for total in totals:
             total += total.value() * factor  # the numbers stay 0.0: only the time matters
     a.store(sum((total.total() for total in totals), 0.0), out, 0)
@@ -2003,7 +2005,7 @@ def _measure_turn(device, sums, turns=200_000):
 
 
 # %% [markdown]
-# The bandwidth is measured by reading much memory once. The launch time is that of a program that does nothing. (`bind`
+# The bandwidth is measured by reading much memory once. The launch time is that of an almost empty program. (`bind`
 # checks the buffers once, and returns a call without arguments.)
 
 
@@ -2065,8 +2067,8 @@ print(f"predicted   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs per step")
 print(f"measured    {1e6 * compare.step_time(line, task):.4f} µs")
 
 # %% [markdown]
-# The two are of the same size, but need not be equal. These rows come from a cache, which is quicker than memory. And
-# many operations must wait for the result of another one.
+# The two need not be equal. The program can be quicker, because its rows come from a cache, not from memory. It can be
+# slower, because many operations wait for the result of another.
 #
 # Does a larger batch help?
 
@@ -2121,7 +2123,7 @@ widgets.explore(
 #
 # Plain Python counts as level 0. Here are levels 0 and 1, mark by mark. Click on *Two rings* to see the net, and on
 # **"5 more lines"** to see what a line calls. In plain Python, each operation counts as a **launch** that moves three
-# numbers, 24 bytes. (Level 1's times include the checks of the call, so they are longer than above.)
+# numbers, 24 bytes. (Level 1's predicted and measured times include the checks of the call, and are longer than above.)
 
 # %%
 line = compare.measure(task, reference.linear_regression, linear_regression, last=1000)
@@ -2140,11 +2142,11 @@ compare.side_by_side(line, net)
 # | put numbers on one | `with tf.device("GPU:0"):` | `x.to("cuda:0")` | `device.put(x)` |
 # | memory in use | `tf.config.experimental.get_memory_info` | `torch.cuda.memory_allocated()` | `device.used` |
 #
-# **What you can now do differently.** Before you profile a kernel, estimate its cost from its bytes, its operations and
-# its launches, and compare the measurement with the estimate. When two runs differ in the last digits, ask which sum
-# was reordered, fused or split into lanes, before you suspect a bug. When a loop is slow, read the instructions that
-# the compiler wrote for it: are there lanes, and what waits for what? And when you write a gradient by hand, nudge a
-# weight.
+# **What you can now do differently.** Before you profile a program, estimate its cost from its bytes, its operations
+# and its launches, and compare the measurement with the estimate. When two runs differ in the last digits, ask which
+# sum was reordered, fused or split into lanes, before you suspect a bug. When a loop is slow, read the instructions
+# that the compiler wrote for it: are there lanes, and what waits for what? And when you write a gradient by hand, nudge
+# a weight.
 
 # %% [markdown]
 # ## Exercises (45 min, optional)
@@ -2220,8 +2222,8 @@ for rate in (0.0005, 0.02, 0.03, 0.1):
 
 # %% [markdown]
 # No instruction is wrong, so nothing complains: an infinity is a valid float, and so is a NaN. Find the cause in the
-# simplest case. A line with one weight, `prediction = x·w`, has the answer y = 0. Its gradient is the mean of
-# 2·x·(x·w), so a step takes w to `w - rate · 2 · mean(x·x) · w`. By which factor is w multiplied? At which rate does
+# simplest case. Let a line have one weight, `prediction = x·w`, and let every answer y be 0. Its gradient is the mean
+# of 2·x·(x·w), so a step takes w to `w - rate · 2 · mean(x·x) · w`. By which factor is w multiplied? At which rate does
 # that factor reach -1, so that w jumps to and fro for ever? The check trains with a slightly lower rate than yours, and
 # with a slightly higher one. (About 2 lines.)
 
