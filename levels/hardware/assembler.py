@@ -16,7 +16,7 @@ from .values import REAL, Index, Value, _live, _operand, _Sum
 
 
 class Writer:
-    """The lines of a program, in LLVM's spelling. `lanes`: by default all that there are in float32, and 1 in float64.
+    """The lines of a program, in LLVM's spelling. `lanes`: how many; by default all in float32, else 1.
 
     Raises TypeError and ValueError for what cannot be part of a program."""
 
@@ -129,7 +129,7 @@ class Loops(Writer):
         self.emit(f"br label %test{n}", f"after{n}:")
 
     def counters(self, i, end):
-        """The counter in each lane, and the mask of those before the end. The others get row 0, and are not kept."""
+        """The counter in each lane, and the mask of those before the end. The others read row 0 and keep nothing."""
         kind, nth = self.wide("i64"), ", ".join(f"i64 {lane}" for lane in range(self.lanes))
         each = self.write(f"add {kind} {self.spread('i64', i.register)}, <{nth}>")
         if end.isdigit() and int(end) % self.lanes == 0:

@@ -27,7 +27,7 @@ def sqrt(x):
 
 
 _SINGLE, _DOUBLE = np.dtype("f4"), np.dtype("f8")
-# integers as wide, bits of fraction, bias of the exponent, the bits of √½
+# an integer of the same width, the bits of the fraction, the bias of the exponent, √½ as bits
 _FORMAT = {_SINGLE: ("i32", 23, 127, 0x3F3504F3), _DOUBLE: ("i64", 52, 1023, 0x3FE6A09E667F3BCD)}
 
 
@@ -65,7 +65,7 @@ def _make_exp(bottom, top, ln2, ln2_rest, series):
     def exp(x):
         y = select(x < bottom, bottom, x)  # a NaN stays a NaN
         n = rint(y * 1.4426950408889634)
-        n = select(n < top, n, top)  # also for a NaN, because it is no exponent
+        n = select(n < top, n, top)  # a NaN becomes `top`, too: it is no exponent
         r = (y - n * ln2) - n * ln2_rest
         p = series[0]
         for c in series[1:]:
@@ -85,7 +85,7 @@ EXP = {
 
 def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
-    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # in a kernel's dtype
+    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # names: a kernel gives them its dtype
 
     def log(x):
         small = x < tiny

@@ -12,7 +12,7 @@ def dot(p, q):
 
 
 def line_slopes(error, row, g):
-    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, one for the bias."""
+    """What one row adds to the slopes of (Σ error·error)·g, with g = 1/n: a list for the weights, a number for b."""
     de = g * error + g * error
     return [value * de for value in row], de
 

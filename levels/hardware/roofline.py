@@ -1,4 +1,4 @@
-"""Time has a floor: how fast this machine computes, reads and calls, measured by programs of our own."""
+"""Time has a floor: how fast this machine computes, reads and calls, all measured."""
 
 # Built from 01_hardware.ipynb: edit there, then run its last cell.
 
@@ -16,7 +16,7 @@ from .device import MEASURES
 
 
 def seconds(run, repeats=7):
-    """The median seconds of `run`: the time of this thread; on Windows, where that clock is coarse, all time."""
+    """The median seconds of `run`: on this thread's clock; on Windows, where it is coarse, on the wall clock."""
     clock = time.perf_counter if sys.platform == "win32" else time.thread_time
     return statistics.median(repeat(run, timer=clock, repeat=repeats, number=1))
 
@@ -26,7 +26,7 @@ def _measure_turn(device, sums, turns=200_000):
     a = Assembler("peak", "f4")
     factor, out = a.load(a.array("factor", 1), 0), a.array("out", 1)
     totals = [a.sum() for _ in range(sums)]
-    with a.loop(a.lanes, a.lanes), a.loop(turns):  # one turn of all lanes, and then many
+    with a.loop(a.lanes, a.lanes), a.loop(turns):  # all lanes at once, many times
         for total in totals:
             total += total.value() * factor  # the numbers stay 0.0: only the time matters
     a.store(sum((total.total() for total in totals), 0.0), out, 0)

@@ -137,7 +137,7 @@ class _Sum:
     def __iadd__(self, term):
         a, old = self.a, self.parts()
         new = (old + term).register
-        if a.lanes > 1:  # only the lanes that count; outside of lanes the first
+        if a.lanes > 1:  # add in the lanes that count; outside of a loop with lanes, in the first
             new = a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new}, {a.kind} {old.register}")
         a.emit(f"store {a.kind} {new}, ptr {self.slot}")
         return self

@@ -1,4 +1,4 @@
-"""The tape: a list of what passed the door, read backwards it gives the gradient."""
+"""The tape lists what passed the door. Read backwards, it gives the gradient."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
@@ -40,7 +40,7 @@ class _Tape(Run):
         self.below.assign(variable, value)
 
 
-VJPS = {  # op -> for each input (dy, y, *inputs, **attrs) -> its gradient; None: none
+VJPS = {  # op -> a function per input: (dy, y, *inputs, **attrs) -> its gradient; or None
     "add": (lambda dy, y, a, b: dy, lambda dy, y, a, b: dy),
     "subtract": (lambda dy, y, a, b: dy, lambda dy, y, a, b: -dy),
     "multiply": (lambda dy, y, a, b: dy * b, lambda dy, y, a, b: dy * a),
@@ -53,7 +53,7 @@ VJPS = {  # op -> for each input (dy, y, *inputs, **attrs) -> its gradient; None
 
 
 def hand_on(gradients, x, share):
-    """Give the tensor x its share of a gradient. What x has from other ops already stays: shares are added up."""
+    """Give the tensor x its share of a gradient. A share is added to what x has from other ops."""
     gradients[x] = gradients[x] + share if x in gradients else share
 
 

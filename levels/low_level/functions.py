@@ -33,8 +33,8 @@ eager = Eager
 
 
 PASSES = [dce]  # what makes a graph smaller, one after the other
-GUARDS = []  # guard(function, graph) -> a function that says whether what was compiled is out of date
-BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank): least first
+GUARDS = []  # guard(function, graph) -> a function without arguments: is the program out of date?
+BACK_ENDS = [(RowProgram, lambda graph: 1)]  # (what makes a program, its rank for a graph)
 
 
 def _program_of(graph, batch, over):
@@ -43,7 +43,7 @@ def _program_of(graph, batch, over):
     for back_end, _ in sorted(BACK_ENDS, key=lambda entry: entry[1](graph)):
         try:
             return back_end(graph, batch, over)
-        except NoProgram as why:  # what one cannot build is the next one's
+        except NoProgram as why:  # then the next one is tried
             reasons.setdefault(str(why), f"{back_end.__name__}: {why}")
     return Replay(graph, "; ".join(reasons.values()))
 
@@ -93,7 +93,7 @@ class _Programs:
         Raises ValueError if each call makes new variables. With `over`, also if a result is not a single number.
         """
         graph, result, made = trace(self.python, signature)
-        if made:  # once is enough: a layer builds itself on its first call
+        if made:  # on its first call a layer may make variables; the second trace finds them
             graph, result, made = trace(self.python, signature)
         if made:
             raise ValueError("a variable is made in every call of this function; make it once, outside")

@@ -112,7 +112,7 @@ def trace(python, signature):
 
 
 def needed_by(nodes, wanted):
-    """Those of the nodes that these wanted ones need, themselves included, in the same order."""
+    """The nodes that are wanted, and all that these need, in the order of the list."""
     needed = set(wanted)
     for node in reversed(nodes):
         if node in needed:
@@ -121,5 +121,5 @@ def needed_by(nodes, wanted):
 
 
 def dce(graph):
-    """Dead code elimination: the graph with those nodes only that a result or a new value needs."""
+    """Dead code elimination: the graph with only the nodes that a result or a new value needs."""
     return Graph(needed_by(graph.nodes, [*graph.outputs, *graph.updates.values()]), graph.outputs, graph.updates)

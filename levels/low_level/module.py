@@ -16,7 +16,10 @@ def _inside(x):
 
 
 class Module:
-    """Owns the variables in its attributes, and in lists, tuples, dicts and modules there; not those with `apart`."""
+    """Owns the variables in its attributes, and in lists, tuples, dicts and modules there.
+
+    A part whose class has an attribute `apart`, such as a metric, is left out.
+    """
 
     def named(self, kind):
         """{"layers.0.w": part, …}: parts of that class, once each, in order. Raises ValueError for two of one name."""

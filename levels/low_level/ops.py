@@ -25,7 +25,7 @@ def sqrt(x):
 
 
 def gather(x, rows):
-    """Rows of x[n, …] by number -> [*rows.shape, …]. Raises TypeError unless these are int, IndexError outside x."""
+    """These rows of x[n, …]: [*rows.shape, …]. Raises TypeError for numbers that are no int, IndexError outside x."""
     x = as_tensor(x)
     if not isinstance(rows, Operators):
         rows = unmasked(rows)

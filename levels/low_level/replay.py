@@ -33,7 +33,7 @@ class Replay:
         return [renamed(values[node]) for node in self.graph.outputs]
 
     def over(self, args, batches):
-        """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""
         return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     def __repr__(self):

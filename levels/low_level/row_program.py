@@ -21,7 +21,7 @@ class NoProgram(Exception):
 
 
 def _with_one_more(node, inputs, batch):
-    """The Spec of a node in a batch with one row more, given those of its inputs. NoProgram if it cannot grow so."""
+    """The Spec of a node in a batch with one row more, from its inputs' Specs there. Raises NoProgram if none fits."""
     spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
     if not node.inputs:
         return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
@@ -55,12 +55,12 @@ def row_parts(graph, batch):
 
 
 def _each(function, *arrays):
-    """The function of every number of these arrays of values, broadcast."""
+    """Call the function for each number of these arrays, which are broadcast."""
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
 
 
 def as_instructions(node, *values, **numbers):
-    """What the scalar function of an op gives for registers. Raises NoProgram where it asks for a number (`if`)."""
+    """Call an op's scalar function with registers. Raises NoProgram if it needs a number, as for an `if`."""
     try:
         return KERNELS[node.op, node.spec.device.kind](*values, **numbers)
     except (ArithmeticError, AttributeError, TypeError, ValueError) as why:
@@ -108,7 +108,7 @@ def check_fits(graph):
 
 
 def _write(graph, parts, batch, load, total_of):
-    """The program of any number of steps, and its arrays' owners. Words: steps, rows, batches, results, arrays."""
+    """The program, and its arrays' owners. It takes steps, rows, and the addresses of batches, results and arrays."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
@@ -188,7 +188,7 @@ class RowProgram:
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
-        """Run on words of this call alone. Variables are read, and overwritten, where they are pinned."""
+        """Run it. Results and words belong to this call alone; variables are read, and overwritten, in place."""
         outs = [Tensor(spec) for spec in specs]
         given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.locks:
@@ -201,7 +201,7 @@ class RowProgram:
         return self.launch(args, self.specs, self.once)
 
     def over(self, args, batches):
-        """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""
         specs = [spec.device.spec((len(batches),), spec.dtype) for spec in self.specs]
         return self.launch(args, specs, (len(batches), len(args[0].data), batches.ctypes.data))
 

@@ -16,7 +16,7 @@ from levels.support.storage import Storage
 
 
 class Run:
-    """The interpreter that does at once whatever comes."""
+    """The interpreter that runs each op at once."""
 
     def do(self, op, plan, inputs, attrs):
         """One op, into new memory."""
@@ -53,7 +53,7 @@ def sides(op):
     return lambda x, other: apply(op, x, other), lambda x, other: apply(op, other, x)
 
 
-OPERATORS = {}  # "[]" -> function(x, …): what an operator or a method does that is made of several ops
+OPERATORS = {}  # "[]" -> function(x, …): the operators and methods that are made of several ops
 
 
 class Operators(SeveralOps):
@@ -134,7 +134,7 @@ def _as_tensors(values):
 
 @functools.lru_cache(maxsize=1024, typed=True)
 def _number(value, name, spec):
-    """A single number as a tensor of that Spec's dtype. One serves every use; the name tells 0.0 and -0.0 apart."""
+    """A single number as a tensor of that Spec's dtype, made only once. The name tells 0.0 and -0.0 apart."""
     if (type(value) is bool) != (spec.dtype == np.bool_) or (type(value) is float and spec.dtype.kind != "f"):
         raise TypeError(f"{value} beside a tensor of {spec.dtype}: cast one of them")
     return _placed(np.asarray(value), spec.dtype, spec.device)
@@ -155,7 +155,7 @@ class Variable(Storage, Operators):
         return self.value.numpy()
 
     def assign(self, value):
-        """Name another tensor; results of the old one stay. Raises ValueError unless shape, dtype and device stay."""
+        """Name another tensor; the old one does not change. Raises ValueError unless shape, dtype and device stay."""
         value = value if type(value) is Tensor else as_tensor(value, self)
         if value.spec is not self.spec:
             raise ValueError(f"assign: the variable is {self.spec}, the value {value.spec}")
