@@ -67,7 +67,11 @@ class Dense(mid_level.Dense, Layer):
             self.bias = None
             self.kernel = self.add_weight((shape[-1], self.units), self.initializers[0])
         if self.regularizer is not None:
-            self.penalties.append(lambda: self.regularizer(self.kernel))
+            self.penalties.append(self.penalty)  # a method: a copy of this layer has that of its own kernel
+
+    def penalty(self):
+        """What the regularizer makes of the kernel: one number, which is added to the loss."""
+        return self.regularizer(self.kernel)
 
     def call(self, x):
         x = x if x.spec.dtype.kind == "f" else cast(x, self.kernel.dtype)

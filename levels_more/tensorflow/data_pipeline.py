@@ -29,7 +29,7 @@ def _numpy(x):
 class TensorStream(Dataset):
     """A dataset of tensors, or of tuples or dicts of them: its functions take and return tensors."""
 
-    __getattr__ = refusing("a dataset", "tensorflow")
+    __getattr__ = refusing("a dataset", "tensorflow", concatenate="NumPy, before from_tensor_slices, or map")
 
     @classmethod
     def from_tensor_slices(cls, tensors, name=None):
@@ -37,6 +37,16 @@ class TensorStream(Dataset):
         return super().from_tensor_slices(
             map_leaves(tensors, _numpy) if not isinstance(tensors, list) else _numpy(tensors)
         )
+
+    @classmethod
+    def range(cls, *bounds):
+        """The whole numbers that Python's `range` gives for these."""
+        return cls.from_tensor_slices(np.array(range(*bounds)))
+
+    @classmethod
+    def zip(cls, *datasets):
+        """Tuples of an element of each dataset, which may also come in one tuple. Raises TypeError for no datasets."""
+        return super().zip(*(datasets[0] if len(datasets) == 1 and isinstance(datasets[0], tuple) else datasets))
 
     def __iter__(self):
         known_now("a loop over a dataset")
@@ -52,7 +62,7 @@ class TensorStream(Dataset):
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None):
         """So many elements as one; the last may be fewer, or is dropped."""
-        return super().batch(int(batch_size), drop_remainder)
+        return super().batch(batch_size, drop_remainder)
 
     def as_numpy_iterator(self):
         """A new pass over the elements, as NumPy arrays."""

@@ -605,7 +605,7 @@ from levels.low_level import constant, exp, sqrt
 # %%
 #| export optimizers blank descend
 def descend(rate, dw, w):
-    """The value of w after one step against its gradient dw."""
+    """The value of w, a tensor or a number, after one step against its gradient dw."""
     ...  # 1 line
 
 
@@ -616,7 +616,7 @@ def descend(rate, dw, w):
 #
 # ```python
 # def descend(rate, dw, w):
-#     """The value of w after one step against its gradient dw."""
+#     """The value of w, a tensor or a number, after one step against its gradient dw."""
 #     return w - rate * dw
 # ```
 # </details>

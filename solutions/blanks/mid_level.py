@@ -18,5 +18,5 @@ def cross_entropy(y_true, p):
 
 
 def descend(rate, dw, w):
-    """The value of w after one step against its gradient dw."""
+    """The value of w, a tensor or a number, after one step against its gradient dw."""
     return w - rate * dw

@@ -1,6 +1,8 @@
 """A model that leaves the house: saved, loaded elsewhere, refused where it is damaged, and run without `levels`."""
 
+import copy
 import json
+import pickle
 import struct
 import subprocess
 import sys
@@ -147,6 +149,16 @@ def test_a_loaded_model_predicts_and_trains_on_as_if_nothing_had_happened(make, 
     assert fit(model, 2) == fit(loaded, 2)
     same(model, loaded)
     assert loaded.evaluate(X, Y) == model.evaluate(X, Y)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda part: pickle.loads(pickle.dumps(part))], ids=["copy", "pickle"])
+@pytest.mark.parametrize("make", ONE_OUTPUT)
+def test_a_copy_of_a_model_trains_on_as_the_model_does(make, copied):
+    model = trained(make)
+    other = copied(model)
+    assert other.predict(X).tolist() == model.predict(X).tolist()
+    assert fit(model, 2) == fit(other, 2)
+    same(model, other)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda optimizer: type(optimizer).__name__)

@@ -614,3 +614,12 @@ def test_numbers_out_of_a_function_are_tensors_whether_it_is_traced_or_not():
     traced = tf.function(lambda x: (x, 2.5))
     assert untraced(tf.constant(-1.0)).numpy() == 0 and untraced(tf.constant(1.0)).numpy() == 1
     assert traced(tf.constant(1.0))[1].numpy() == 2.5
+
+
+def test_datasets_of_numbers_and_of_a_tuple_of_datasets():
+    pairs = tf.data.Dataset.zip((tf.data.Dataset.range(2), tf.data.Dataset.range(5, 9, 2)))
+    assert [tuple(int(x) for x in pair) for pair in pairs] == [(0, 5), (1, 7)]
+    with pytest.raises(ValueError, match="batch_size is 2.5; expected a whole number"):
+        tf.data.Dataset.range(5).batch(2.5)
+    with pytest.raises(AttributeError, match="no 'concatenate' here; use NumPy, before from_tensor_slices"):
+        tf.data.Dataset.range(5).concatenate(tf.data.Dataset.range(2))
