@@ -127,8 +127,8 @@ print(f"the loss of ten rows, guessing 0.5, 0.5 and 0: {loss_of([0.5, 0.5], 0.0)
 # So one row adds x1·de to the slope for w1, x2·de to the slope for w2, and de to the slope for b, because e grows
 # exactly as b does.
 #
-# Write `de` as `g·e + g·e`, with g = 1/n. (All five levels use this form. The form 2·e/n would sometimes round to
-# another last digit.)
+# Write `de` as `g·e + g·e`, with g = 1/n. (All five levels use this form; 2·e/n would sometimes round to another last
+# digit.)
 
 
 # %%
@@ -221,7 +221,7 @@ define void @program(ptr %x, ptr %y) {
 
 # %% [markdown]
 # `machine_code(text)` lets LLVM turn such a text into bytes for your processor. It returns an object that owns the
-# bytes, and the address at which they begin. It comes from `levels/support`, whose code the notebooks use but do not
+# bytes, and the address at which they begin. The function comes from `levels/support`, whose code the notebooks use but do not
 # explain.
 #
 # NumPy knows the address of an array's numbers, and `ctypes` calls the code at an address:
@@ -313,7 +313,7 @@ y
 # ### Your turn: an instruction
 #
 # Twelve is right. The four zeros are the subject of the next section. Before that we need to subtract, because an error
-# is z - y. LLVM's instruction is called `fsub`. **Write the function that subtracts.** The first cell below begins the
+# is z - y. LLVM's instruction is `fsub`. **Write the function that subtracts.** The first cell below begins the
 # file into which your function goes.
 
 # %%
@@ -367,9 +367,9 @@ z
 #             └────(else)───► after
 # ```
 #
-# `icmp slt` tests whether i < n, and `br` jumps. `phi` gives a number that depends on where the jump came from: 0 from
-# `entry`, `%next` from `body`. The body is whatever you write in a `with` block. Python's `contextmanager` runs our
-# function up to its `yield`, then the `with` block, and then the rest of the function.
+# `icmp slt` tests whether i < n, and `br` jumps. `phi` gives 0 if the jump came from `entry`, and `%next` if it came
+# from `body`. The body is whatever you write in a `with` block. Python's `contextmanager` runs our function up to its
+# `yield`, then the `with` block, and then the rest of the function.
 
 # %%
 from contextlib import contextmanager
@@ -486,7 +486,7 @@ except IndexError as error:
 
 # %% [markdown]
 # The mistake is refused, and no memory was touched. The real assembler checks every load and every store in this way.
-# Sizes that are known only when the program is called are checked at the call.
+# If a size becomes known only at the call, it is checked then.
 
 # %% [markdown]
 # ## The assembler in full (53 min, optional)
@@ -523,13 +523,13 @@ class Spec:
 
 # %% [markdown]
 # A `Buffer` is a Spec and the memory itself. The device counts the bytes in use, so a buffer reports when it is made
-# and when it is deleted. (A second view of the same numbers names its `source`, and is not counted.)
+# and when it is deleted. (A view of another buffer's numbers names that buffer as its `source`, and is not counted.)
 
 
 # %%
 #| export device
 class Buffer:
-    """C-contiguous memory: new, or `data`, which may be a `source`'s. Raises MemoryError if the device is full."""
+    """C-contiguous memory: new, or `data`, perhaps that of a `source`. Raises MemoryError if the device is full."""
 
     __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, or None
 
@@ -619,7 +619,7 @@ class Device:
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.source is not None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, and its own")
         self.used -= buffer.spec.nbytes
-        # a Spec of its own, so that nothing that was kept for the shared Spec is used with a freed buffer
+        # a new Spec: what is kept for the shared Spec must not be used with a freed buffer
         buffer.spec = Spec(self, buffer.shape, buffer.dtype)
         buffer.data, buffer.source, buffer.address = None, self, None
 
@@ -668,7 +668,7 @@ DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool; counts m
 
 
 def pool(**counts):
-    """{"cpu:0": Device} and what DEVICE_MAKERS add: one of each kind, or 2 by gpus=2. Raises TypeError, ValueError."""
+    """{"cpu:0": Device} and what DEVICE_MAKERS add: one of each kind; gpus=2 gives two. Raises TypeError, ValueError."""
     if counts and not DEVICE_MAKERS:
         raise TypeError(f"pool: there are no {', '.join(counts)} here; levels_more.hardware brings others")
     for fill in DEVICE_MAKERS:
@@ -828,7 +828,7 @@ class _Sum:
         return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
 
     def value(self):
-        """What has been added up so far, in each lane. Raises ValueError outside of lanes: there is only a total."""
+        """What has been added up so far, in each lane. Raises ValueError outside of a loop with lanes: use total()."""
         if self.a.lanes > 1 and not self.a.mask:
             raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
         return self.parts()
@@ -1041,7 +1041,7 @@ class Loops(Writer):
         super().__init__(name, dtype, lanes)
         self.words = {}  # the name of a word -> its type
         self.arrays = {}  # the name of an array -> the array
-        self.reaches = []  # (array, axis, size): an index below that size is used there
+        self.reaches = []  # (array, axis, size): on that axis an index goes up to size - 1
 
     def word(self, name, kind):
         """The register of a word that each call hands over: the address of an array (ptr), a size (i64) or a number."""
@@ -1129,7 +1129,7 @@ def _reached(a, array, indices):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
     indices = [a.index(i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
-        if i.extent != size:  # otherwise it counts over this very size
+        if i.extent != size:  # an equal extent counts over this very size
             a.reaches.append((array, axis, i.extent))
             check_reach(a.name, *a.reaches[-1], {})
     return indices
@@ -1271,7 +1271,7 @@ first(x=here, y=out)
 out.numpy()
 
 # %% [markdown]
-# And what does your `flat` do here? These are the lines that a load of `x[i, 2]` writes, in rows of three:
+# What does your `flat` do here? These are the lines that a load of `x[i, 2]` writes, in rows of three:
 
 # %%
 a = Assembler("peek", "f8")
@@ -1328,8 +1328,8 @@ loss_of_a_batch = a.assemble()
 print("\n".join(loss_of_a_batch.text.split("\n")[-18:-13]))
 
 # %% [markdown]
-# The output shows what the end of the loop wrote: your subtraction, a product, and for `+=` a load, an addition and a
-# store. Now we hand over the memory and call it:
+# Here is the end of the loop's body: your subtraction, a product, and for `+=` a load, an addition and a store. Now we
+# hand over the memory and call it:
 
 # %%
 x, y, w, b = map(cpu.put, (task.x, task.y, *task.weights))
@@ -1371,7 +1371,7 @@ def descend(w, slope, learning_rate):
 print(descend(1.0, 2.0, 0.5))
 
 # %% [markdown]
-# Now the whole program for the line. It has two loops, over the steps and over the rows of a batch:
+# Now the whole program for the line. Its two loops go over the steps and over the rows of a batch:
 #
 # 1. The arrays and numbers that the call hands over come first.
 # 2. Each step begins one sum for the loss, and one for each slope.
@@ -1520,7 +1520,7 @@ checks.predict(
     ],
     answer="go through the rows of each batch in the reverse order",
     because="A load or a store moves the 64 bits of a float64 and changes none of them. But each addition rounds its "
-    "result, and in another order other results are rounded.",
+    "result. In another order, the additions have other results to round.",
 )
 
 # %%
@@ -1585,7 +1585,7 @@ single = linear_regression(x, y, start, task.batches, task.learning_rate)
 print(f"last loss in float64 {fit.losses[-1]:.3f}, in float32 {single.losses[-1]:.3f}")
 
 # %% [markdown]
-# The two agree to these three decimals.
+# The two agree to three decimals.
 
 # %% [markdown]
 # ## exp and log (14 min, optional)
@@ -1676,7 +1676,7 @@ EXP = {
 #| export elementary
 def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
-    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # names: a kernel gives them its dtype
+    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # named, so that a kernel can give them its dtype
 
     def log(x):
         small = x < tiny
@@ -1733,7 +1733,7 @@ print(f"{exp(1.0):.10f} {log(exp(1.0)):.10f}")
 # ## A net (16 min)
 #
 # Here are two rings of points, one inside the other. No straight line separates them, but a small deep neural network
-# (DNN) nearly does. It has three **dense layers**. Each consists of several lines side by side, called its **units**:
+# (DNN) nearly does. It has three **dense layers**. Each consists of one or more lines side by side, its **units**:
 #
 # ```
 # row ──► 4 units, relu ──► 8 units, relu ──► 1 unit, sigmoid ──► p
@@ -1849,8 +1849,8 @@ dz = _slope_at_z(answer, p, _clipped(p), -1.0)
 print(f"slope at z {dz:.4f}   probability minus answer {p - answer:.4f}")
 
 # %% [markdown]
-# For one row, their product is `p - y`, as in textbooks. The record multiplies all three, because `p - y` would round
-# differently.
+# For one row, the product of the three slopes is `p - y`, as in textbooks. The record keeps the three factors: `p - y`
+# would round differently.
 #
 # From there the slopes go back through your `through_relu`. The slope for a weight is its input times the slope at its
 # unit:
@@ -1927,7 +1927,7 @@ checks.predict(
     "24,000 steps of 100 rows train the net: 2.4 million rows, forward and backward. How long will that take?",
     choices=["about a second, or less", "about ten seconds", "about a minute", "an hour"],
     answer="about a second, or less",
-    because="A row takes a few hundred instructions, so all of them take about a billion, and a core runs a few "
+    because="A row takes a few hundred instructions, so 2.4 million rows take about a billion, and a core runs a few "
     "billion per second.",
 )
 
@@ -1951,7 +1951,7 @@ print(f"last loss {ring_fit.losses[-1]:.4g} ({ring_fit.losses[-1].hex()})")
 figures.classifier(rings, ring_fit)
 
 # %% [markdown]
-# The net is right on 94.5% of the test points. The rings overlap a little, so even the best circle gets only 95%.
+# The net is right on 94.5% of the test points. The rings overlap, so even the best circle gets only 95%.
 #
 # The same net tells female from male penguins. The rows of the table are the true answers, and the columns are the
 # net's.
@@ -2067,8 +2067,8 @@ print(f"predicted   {1e6 * cpu.roofline(10 * flops, 10 * 32):.4f} µs per step")
 print(f"measured    {1e6 * compare.step_time(line, task):.4f} µs")
 
 # %% [markdown]
-# The two need not be equal. The program can be quicker, because its rows come from a cache, not from memory. It can be
-# slower, because many operations wait for the result of another.
+# The two need not be equal. The program can be quicker, because its rows come from a *cache*, a small memory inside the
+# processor. It can be slower, because many operations wait for the result of another.
 #
 # Does a larger batch help?
 
@@ -2241,8 +2241,8 @@ def highest_rate(x):
 exercises.check("01-5", highest_rate)
 
 # %% [markdown]
-# With two inputs and a bias, each direction has such a highest rate, and the steepest direction has the lowest. That is
-# why inputs are standardised, as those of the penguins are: mean 0 and mean square 1.
+# With two inputs and a bias, w and b can move in three directions. Each has a highest rate, and the steepest has the
+# lowest. That is why inputs are standardised, as those of the penguins are: mean 0 and mean square 1.
 #
 # ### Without a check
 #
