@@ -216,9 +216,9 @@ print(f"launched by name {launched * 1e6:.1f} µs, the program alone {alone * 1e
 
 # %% [markdown]
 # Two things are wrong. First, each launch searches for its program anew, and computes a hash every time. Second,
-# `launch` does not check `out`: with room for only two numbers, the third result would be lost. The op, the shapes and
-# the dtypes alone decide which program runs and which `out` is right. So for each combination of them, one search and
-# one check of the shapes are enough.
+# `launch` does not check `out`: with room for only two numbers, the third result would be lost. The op, the shapes
+# and the dtypes decide which program runs and which `out` is right; the numbers do not. So for each combination of
+# them, one search and one check of the shapes are enough.
 #
 # ## A plan, made once (2 min)
 #
@@ -250,18 +250,18 @@ print(made.spec, "-", made.nbytes, "bytes to move -", out.numpy())
 #         └── there is none ──► the op's planner makes one ── keep ─┘
 # ```
 # Each op has a **planner**, the function that makes its plans. The next section shows how a planner works. To skip
-# it, run its cells and read on at *Plans are kept*. Four of its functions are used later. `plan(op, reads, attrs)`
-# makes the plan for an op. `reads` are the buffers that it reads, and `attrs` are its attributes, such as `axis=0`.
-# `_key_of(op, reads, attrs)` gives the plan's key. `kernel(op)` is a decorator that enters a kernel into the table.
-# `counted` counts launches.
+# it, run its cells and read on at *Plans are kept*. You will meet four of its functions again.
+# `plan(op, reads, attrs)` makes the plan for an op. `reads` are the buffers that it reads, and `attrs` are its
+# attributes, such as `axis=0`. `_key_of(op, reads, attrs)` gives the plan's key. `kernel(op)` is a decorator that
+# enters a kernel into the table. `counted` counts launches.
 #
 # ## How a plan is made (14 min, optional)
 #
-# The class `Plan` holds the same three parts as `first_plan`. Its program is compiled when the plan first runs. One
-# thread compiles it, and other threads wait, because `made` holds the lock `MAKING` of `levels/support`. `run` runs
-# the program on arrays. `start` runs it on buffers: it refuses a wrong `out`, and it counts the launch. `result` does
-# the same with a new buffer for the result. (`numbers` names the attributes that are passed to the program. `UPDATES`
-# is explained in the next section.)
+# A `Plan` holds the same three parts as the plan of `first_plan`. Its program is compiled when the plan first runs.
+# One thread compiles it, and other threads wait, because `made` holds the lock `MAKING` of `levels/support`. `run`
+# runs the program on arrays. `start` runs it on buffers: it refuses a wrong `out`, and it counts the launch. `result`
+# does the same with a new buffer for the result. (`numbers` names the attributes that are passed to the program.
+# `UPDATES` is explained in the next section.)
 
 
 # %% tags=["hide-input"]
@@ -344,9 +344,10 @@ made = plan_twice("twice", twice, three)
 print(made.spec, "-", made.nbytes, "bytes to move")
 
 # %% [markdown]
-# `plan` calls the planner of an op. Before that, it refuses buffers that were freed, and inputs on two devices. (It
-# recognizes a freed buffer by its Spec: freeing gives a buffer a Spec of its own.) The list PLAN_FINISHERS is empty
-# here. A package may add functions to it that replace a plan by a quicker one with the same result.
+# `plan` calls the planner of an op. Before that, it refuses buffers that were freed, and inputs on two devices. (On a
+# device, all live buffers of one shape and dtype share one Spec. A freed buffer gets a Spec of its own, and that is
+# how `plan` recognizes it.) The list PLAN_FINISHERS is empty here. A package may add functions to it that replace a
+# plan by a quicker one with the same result.
 
 
 # %%
@@ -528,8 +529,8 @@ PLANS.clear()
 #         out[i, j] = add(x0[i, j], x1[0, j])
 # ```
 # We call the text in the brackets the *place* of a number. It has one letter per axis, or a 0 where the array is
-# repeated along that axis. If one long row will do, the place is the single letter `i`. `places_of` works the places
-# out from the shapes:
+# repeated along that axis. If one long row will do, the place is the single letter `i`. `places_of` works out the
+# places from the shapes, for the result first and then for each input:
 
 
 # %%
@@ -557,8 +558,8 @@ for other in ((10, 4), (1, 1), (1, 4)):
     print((10, 4), "and", other, "->", places_of((10, 4), [(10, 4), other]))
 
 # %% [markdown]
-# With an array of its own shape, or with a single number, the matrix is seen as one row of 40 numbers. With the bias
-# it needs two loops. `nest` writes the loops around `line`, the line that computes one number. It writes one loop for
+# If the other array has the same shape, or is a single number, the matrix is seen as one row of 40 numbers. The bias
+# needs two loops. `nest` writes the loops around `line`, the line that computes one number. It writes one loop for
 # each letter. Before the loops, each array that is to be seen as one row is replaced by its `flat` view.
 
 
@@ -805,9 +806,9 @@ launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
 #
 # ## Many numbers become one (8 min)
 #
-# A sum is not elementwise: many numbers become one. Its loop begins with the number `start`. The function `combine`
-# takes the total so far and the next number, and returns the new total. So an op brings only `start` and `combine`,
-# and `reduce_rows` makes the loop:
+# The ops so far are **elementwise**: they go number by number. In a sum, many numbers become one. The loop of a sum
+# begins with the number `start`. The function `combine` takes the total so far and the next number, and returns the
+# new total. So an op brings only `start` and `combine`, and `reduce_rows` makes the loop:
 
 # %%
 #| export reduce
@@ -927,8 +928,8 @@ float(launch("reduce_sum", None, cpu.put(np.ones(2**25, "f"))).numpy())
 # ## Means, and another shape (4 min, optional)
 #
 # A mean is the plan of a sum, followed by one division. So the "kernel" of `reduce_mean` is that division. A sum
-# along an axis takes that axis away, and gradients will need it again. So `reshape` gives the same numbers another
-# shape.
+# along an axis takes that axis away, and gradients will need it again. `reshape` can put it back: it gives the same
+# numbers another shape.
 
 
 # %%
@@ -1220,8 +1221,8 @@ print(KERNELS["relu", "cpu"] is mine)
 #
 # ### Data
 #
-# The data are those of level 1: the line, the two rings and the penguins. Each row of the line's `batches`
-# holds the ten row numbers of one step.
+# The data are those of level 1: the line, the two rings and the penguins. For the line, each row of `batches` names
+# the ten data rows of one step.
 
 # %%
 task = tasks.linear()
@@ -1446,8 +1447,8 @@ checks.predict(
     "On level 1 such a step took less than 0.1 µs. How many times as long does it take here?",
     choices=["about 2", "about 30", "several hundred or more"],
     answer="several hundred or more",
-    because="Fourteen launches of one to three microseconds each, with Python between them, take 30 to 50 µs. Level 1 "
-    "makes one call for all 8,000 steps. The arithmetic on the ten rows takes no longer than before.",
+    because="Fourteen launches of a few microseconds each, with Python between them, take tens of microseconds. "
+    "Level 1 makes one call for all 8,000 steps. The arithmetic on the ten rows takes no longer than before.",
 )
 
 # %% [markdown]
@@ -1474,9 +1475,9 @@ compare.by_op(linear_regression, short)
 #
 # ### Side by side with level 1
 #
-# Here are both levels, mark by mark. A click on *Two rings* shows the net. Compare the two in the row *backward*.
-# (Level 2 would take long for all steps. So it runs only the last thousand steps of the line and the last hundred of
-# the net, and level 1 runs those before.)
+# Here are both levels, mark by mark. A click on *Two rings* shows the net. Compare the two in the row *backward*. (To
+# save time, level 2 runs only the last thousand steps of the line and the last hundred of the net. Level 1 runs those
+# before.)
 
 # %%
 line = compare.measure(task, hardware.tasks.linear_regression, linear_regression, last=1000)
@@ -1486,7 +1487,8 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # Level 1 keeps its sums in registers. Each kernel of level 2 reads and writes whole buffers.
 #
-# Other frameworks have such a table, too. (From notebook 03 on, programs written for them launch your kernels.)
+# Other frameworks have such a table, too. (From notebook 03 on, programs written for TensorFlow and PyTorch launch
+# your kernels.)
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
