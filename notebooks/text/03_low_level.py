@@ -45,9 +45,10 @@ checks.predict(
 f(2 + 1e-20j).imag / 1e-20
 
 # %% [markdown]
-# The complex number carried a derivative through `f`, and `f` did not have to know ([Squire and Trapp,
+# The complex number carried a derivative through `f`, and `f` was not changed for it ([Squire and Trapp,
 # 1998](https://doi.org/10.1137/S003614459631241X)). That is the idea of this level: we run the same program on
-# numbers that do a little more. With ours, each operation is written down, and then we read that record backwards.
+# numbers that do a little more. With our numbers, each operation is written down, and then we read that record
+# backwards.
 #
 # Below is a PyTorch program in which nobody derives a gradient. Only its import has been changed, so that it runs on
 # our levels. **In this notebook you build what finds its gradients.** You need not follow the program yet;
@@ -123,9 +124,9 @@ from levels.support.operators import SeveralOps
 from levels.support.storage import CREATED, LockAll, Storage, address_of, pinned_address, renamed
 
 # %% [markdown]
-# The first interpreter runs each op at once. Its `do` is level 2's `launch`, into a new tensor. A model also has
-# **variables**. A variable names one tensor now and another one later. So an interpreter has two more methods. `read`
-# gives the tensor that a variable names now, and `assign` lets it name another one.
+# The first interpreter runs each op at once. Its `do` works like level 2's `launch`, and gives a new tensor. A model
+# also has **variables**. A variable names one tensor now and another one later. So an interpreter has two more
+# methods. `read` gives the tensor that a variable names now, and `assign` lets it name another one.
 
 
 # %%
@@ -148,8 +149,8 @@ class Run:
 
 # %% [markdown]
 # The door itself is called `apply`. It makes tensors of inputs that are not tensors yet, such as the 2.0 in `x *
-# 2.0`. Then it looks up the plan with your `planned` of level 2, and hands the op to the installed interpreter. This is
-# `DOOR.stands`, and each thread has its own.
+# 2.0`. Then it looks up the plan with your `planned` of level 2, and hands the op to the installed interpreter,
+# `DOOR.stands`. Each thread has its own.
 
 
 # %%
@@ -248,8 +249,8 @@ def _placed(array, dtype, device):
 
 
 # %% [markdown]
-# `constant` decides the dtype: an array keeps its own, and Python's floats become float32. A list may hold either, so
-# `constant` looks at the first number in it.
+# `constant` decides the dtype: an array keeps its own, and Python's floats become float32. A list may hold NumPy's
+# numbers or Python's, so `constant` looks at the first one.
 
 
 # %%
@@ -371,7 +372,7 @@ def clip(x, low, high):
 # %%
 #| export ops
 def reduce_sum(x, axis=None, keepdims=False):
-    """The sum over one axis, several neighbours, or all numbers (axis=None), in order from 0.0."""
+    """The sum over one axis, several neighbouring axes, or all numbers (axis=None), in order from 0.0."""
     return apply("reduce_sum", x, axis=_whole(axis), keepdims=keepdims)
 
 
@@ -442,8 +443,8 @@ x * w + b
 # ```
 #
 # If `w` moves by a little, `e` moves 3 times as far. If `e` moves, `l` moves 4 times as far. So `l` moves 3 · 4 = 12
-# times as far as `w`. That is the chain rule: the factors multiply. As code, read from the bottom up (`dz` says how
-# far the loss moves per unit of `z`, and `dl` is 1):
+# times as far as `w`. That is the chain rule: the factors multiply. Here it is as code. The backward lines run from
+# the bottom up. (`dz` says how far the loss moves per unit of `z`, and `dl` is 1.)
 #
 # | forward line | backward line | in numbers |
 # |---|---|---|
@@ -594,8 +595,9 @@ print(f"w gets {float(walk(tape.records, loss, hand_on)[w.value])}, by hand 12.0
 # only when it has the shares of all ops that used it. Those ops stand after it in the list.
 #
 # **Walk it step by step.** Move `step` to see the gradient that each value has so far, in blue. (`p` is x·w, and `z`
-# is p + b.) `bump` nudges an input by a millionth, and green says how far each value moves, in millionths. The last
-# line adds up blue times green where the walk and the bump meet. The sum is how far the loss moves.
+# is p + b.) `bump` nudges an input by a millionth, and green says how far each value moves, in millionths. The walk
+# comes up, and the bump goes down. The last line adds up blue times green where they meet. The sum is how far the
+# loss moves.
 
 # %%
 from course.figures import widgets
@@ -877,8 +879,7 @@ VJPS["multiply"] = right
 #
 # ## A train step (5 min)
 #
-# Here is a train step of the line. The forward pass is the formula. The backward pass is one line, and nobody
-# derived it.
+# In a train step of the line, the forward pass is the formula. The backward pass is one line, and nobody derived it.
 
 # %%
 task = tasks.linear()
@@ -923,11 +924,11 @@ t_below = microseconds(lambda: kernels.tasks.linear_regression(*task[:2], task.w
 print(f"µs per step: {t_step:.0f}, level 2 {t_below:.0f}")
 
 # %% [markdown]
-# Comfort has a price. Here each launch finds new memory, passes the door, is recorded, and is read on the way back.
-# On level 1 the step was one program without any Python. The rest of this notebook turns the step above into such a
-# program.
+# Comfort has a price. Here each op passes the door and finds new memory. The ops of the forward pass are also
+# recorded, and read on the way back. On level 1 the step was one program without any Python. The rest of this
+# notebook turns the step above into such a program.
 #
-# **A good place to stop.** Tensors train a line with gradients that nobody derived, to the last bit, and slowly.
+# **A good place to stop.** Tensors train a line. The losses are level 2's to the last bit, but each step is slow.
 
 # %% [markdown]
 # ## Written down, not run (4 min)
@@ -1056,7 +1057,7 @@ class Trace(Run):
         return Symbol(self, self.nodes[-1])
 
     def node(self, x):
-        """The node of a symbol. A tensor that has numbers is a constant. Raises TypeError for another trace's."""
+        """The node of a symbol. A tensor with numbers is a constant. Raises TypeError for another trace's symbol."""
         x = x if type(x) is Symbol else self.leaf("constant", x)
         if x.trace is not self:
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")
@@ -1242,7 +1243,7 @@ again = hundred(lambda *args: replayed(smaller, *args))
 print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the step's: {again == losses[:100]}")
 
 # %% [markdown]
-# The losses are the same, and `step` itself did not run. But each op is still a launch of its own.
+# The losses are the same, and `step` itself did not run. But each op is still its own launch.
 #
 # ## The program by rows (12 min)
 #
@@ -1298,8 +1299,8 @@ def value_of(node, *inputs):
 
 # %% [markdown]
 # Now the step itself: what comes before, then the loop over the rows, then the update. For each row, all blue ops are
-# computed, and each green op adds a share to its sum. (For the slopes of `w`, the share is the row times its
-# gradient.)
+# computed, and each green op adds a share to its sum. (For the slopes of `w`, the share is the row times the gradient
+# of its error.)
 
 
 # %%
@@ -1558,7 +1559,7 @@ import struct
 
 
 def _write(graph, parts, batch, load, total_of):
-    """The program, and its arrays' owners. It takes steps, rows, and the addresses of batches, results and arrays."""
+    """The program, and what its arrays belong to. It takes two counts, steps and rows, and then addresses of arrays."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
@@ -1646,7 +1647,7 @@ class RowProgram:
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
-        """Run it. Results and words belong to this call alone; variables are read, and overwritten, in place."""
+        """Run it. Results and arguments belong to this call alone; variables are shared, and overwritten in place."""
         outs = [Tensor(spec) for spec in specs]
         given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.locks:
@@ -1670,7 +1671,7 @@ class RowProgram:
 # %% [markdown]
 # ## `function` (5 min)
 #
-# `RowProgram` writes the step as one program. These are the instructions that compute, up to the first running sum:
+# `RowProgram` writes the step as one program. These are its first arithmetic instructions:
 
 # %%
 program = RowProgram(smaller, 10)
@@ -1719,8 +1720,8 @@ for count in (10, 10, 4, 10):
 # - It keeps one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything else that
 #   Python reads, such as the learning rate in a closure, is read while tracing, and then stays. (`tf.function` has
 #   the same rule; [guards](more/03_guards.ipynb) watch for changes.)
-# - Where no program by rows can be written, `Replay` runs the graph op by op. That is slower, so `function` says so
-#   once, and why.
+# - Where no program by rows can be written, `Replay` runs the graph op by op. That is slower, so `function` says
+#   once that it does this, and why.
 # - `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one call.
 # - Inside a tape or a trace it runs as plain Python, so that the tape or the trace sees every op. Inside `with
 #   eager():` it does the same.
