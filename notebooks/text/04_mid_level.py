@@ -137,7 +137,7 @@ first = FirstLayer(1)
 print(first(line.x[:3]).numpy().ravel(), first.kernel.shape)
 
 # %% [markdown]
-# That is a layer: the first call builds it, and no other code needs its weights. All weights start at zero, though. Put two such
+# That is a layer: the first call builds it, and the caller passes no weights. All weights start at zero, though. Put two such
 # units side by side, and let a third one, the top unit, read their results. Take two gradient steps. What are the weights of the
 # two lower units?
 #
@@ -294,7 +294,7 @@ class _Part(Made, Module):
 # %% [markdown]
 # ## A layer that builds itself (7 min)
 #
-# Here is the second version of a layer. From its base class `_Part` it has a name, a dtype, and `build_for`, which calls `build`
+# Here is the second version of a layer. Its base class `_Part` gives it a name, a dtype, and `build_for`, which calls `build`
 # once. Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer
 # goes to `run`. There you find the `if not self.built` of `FirstLayer` again.
 
@@ -322,7 +322,7 @@ class Layer(_Part):
 
 # %% [markdown]
 # `Dense` is the layer of both tasks. Its `build` makes two variables, and its `call` is one line that uses your `affine`.
-# (`known` finds the activation by its name, and `at_least` checks the number of units.) In Keras it is
+# (`known` finds the activation by its name, and `at_least` checks the number of units.) In Keras this layer is
 # `tf.keras.layers.Dense(2)`. In PyTorch it is `torch.nn.Linear(4, 2)`, which needs the number of inputs, too, and stores its
 # `weight` as [out, in].
 
@@ -716,8 +716,8 @@ class _Rated(Made, Module):
 # %% [markdown]
 # ## SGD and Adam (11 min)
 #
-# Here is the update itself. `apply_gradients` takes pairs of gradient and variable. For each pair it gets the new numbers of the
-# variable and of its slots from `update`, and assigns them. (`_owned` checks the pairs. On the first call it also makes the
+# Here is the update itself. `apply_gradients` takes pairs of gradient and variable. For each pair it calls `update`, and assigns
+# the new numbers to the variable and its slots. (`_owned` checks the pairs. On the first call it also makes the
 # slots, one for each name in `memory`, all zeros.)
 
 
@@ -861,7 +861,7 @@ checks.predict(
 
 # %%
 def run(optimizer, x, y, updates=1000):
-    """Fit x @ w + b, from zero, all rows in each step. Returns losses, the path of (w, b) if x has one column, the model."""
+    """Fit x @ w + b, from zero, all rows in each step. Returns losses, path and model; the path is for x of one column."""
     model = Dense(1, kernel_initializer="zeros")
     model(x)
 
@@ -981,17 +981,17 @@ recipe = Recipe(lambda: np.arange(6)).shuffle().batch(3)
 print(np.sort(recipe.make().ravel()), recipe.make().shape)
 
 # %% [markdown]
-# Here the recipe made two passes. The sorted numbers show that the first pass holds all six rows. The shape shows that the second
-# has two batches of three. The second version, `Dataset`, adds four things: a last batch that may be shorter, the arrays with a
-# `gather` for each batch, a seed that repeats an order, and checks. It is made by `from_tensor_slices` from a tuple of arrays, or
-# by `from_batches` from two arrays and the row numbers of all batches.
+# Here the recipe made two passes. The sorted numbers show that the first pass holds all six rows. The shape shows that the
+# second has two batches of three. The second version, `Dataset`, adds four things: a last batch that may be shorter, the arrays
+# that `gather` takes each batch from, a seed that repeats an order, and checks. It is made by `from_tensor_slices` from a tuple
+# of arrays, or by `from_batches` from two arrays and the row numbers of all batches.
 #
 # ## How `Dataset` is written (3 min, optional)
 #
-# Run the cell, and read its code only if you like: its `shuffle` and `batch` are recipes around a recipe, as above. The argument
-# `buffer_size` comes from TensorFlow, which draws each row at random from a buffer of that many. Here it must be at least the
-# number of all rows. The seed and the number of the pass fix the order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html)
-# guarantees that).
+# Run the cell, and read its code only if you like: its `shuffle` and `batch` are recipes around a recipe, as above. The
+# argument `buffer_size` comes from TensorFlow, which draws each row at random from a buffer of that many rows. Here it must be
+# at least the number of all rows. The seed and the number of the pass fix the order ([NEP
+# 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that).
 
 
 # %% tags=["hide-input"]
@@ -1041,7 +1041,7 @@ class Dataset(Made):
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """A batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError, IndexError."""
+        """A batch (x, y) for each step of `batches`, row numbers [steps, batch]. Raises ValueError, IndexError."""
         source = cls.from_tensor_slices((x, y))
         rows = row_numbers("from_batches: batches", batches, len(source))
         return cls("from_batches", lambda: rows, len(rows), source.arrays, True)
@@ -1384,8 +1384,8 @@ exercises.check("04-5", standardised)
 #
 # - An Emperor penguin is none of the three species. What does its row of indicators hold, and what does the model predict for it?
 #   Add a fourth indicator, which is 1 for "unknown". What is its weight after the training, and why?
-# - In `_train`, after the weights are set, set `trainable` of the first layer's kernel to False. Which numbers change now, and how
-#   good is the net?
+# - In `_train`, after the weights are set, set `trainable` of the first layer's kernel to False. Which weights still change, and
+#   how good is the net?
 #
 # ## What you will do differently (1 min)
 #
