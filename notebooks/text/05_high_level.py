@@ -3,7 +3,7 @@
 #
 # **In this notebook the model owns its training loop. We run `fit` first, and then take it apart.**
 #
-# This is the level of `tf.keras.Model`. For PyTorch, the libraries torchkeras and Lightning offer it.
+# This is the level of `tf.keras.Model`. The libraries torchkeras and Lightning add this level to PyTorch.
 
 # %%
 from course import build, compare, figures, tasks
@@ -180,7 +180,7 @@ class History:
     """What happened during `fit`: the `losses` of all steps, and `history`, {name: [one number per epoch]}."""
 
     def __init__(self):
-        self.passes, self.epochs = [], []  # an array of losses per pass; logs per epoch
+        self.passes, self.epochs = [], []  # for each pass an array of losses; for each epoch {name: number}
 
     losses = property(lambda self: np.concatenate(self.passes) if self.passes else np.empty(0))
 
@@ -397,7 +397,7 @@ forty = Dataset.from_batches(task.x, task.y, task.batches[:40])
 print(f"loss {chosen.one_pass(function(step), forty)['loss']:.6g}")
 
 # %% [markdown]
-# Forty batches of ten rows are all 400 rows, so this pass was an epoch.
+# The task has 400 rows. Forty batches of ten show each of them once, so this pass was an epoch.
 #
 # ### The whole loop
 #
@@ -444,10 +444,10 @@ run_training(student, forty, 198)
 print(f"last loss {student.history.losses[-1]:.4g} ({float(student.history.losses[-1]).hex()})")
 
 # %% [markdown]
-# The student saw the same 40 batches 200 times. The task orders the rows anew in each epoch. So its last batch holds other rows,
-# and the last loss is another one.
+# This is not the 9.209 from above. The student saw the same 40 batches 200 times, but the task puts the rows into a new order in
+# each epoch. So the two last batches do not hold the same rows.
 #
-# **A good place to stop.** The loop is complete: it trains anything that has a step.
+# **A good place to stop.** The loop is complete: it trains anything that has a `training` and a `train_step`.
 #
 # ## What a model does with its arguments (11 min, optional)
 #
@@ -479,7 +479,7 @@ from levels.support.checks import check_finite
 
 
 def dtype_for(model, x):
-    """The dtype of the model's variables and layers. If they have none: x's if x holds floats, otherwise float32."""
+    """The dtype of the model's variables and layers. If they have none, that of x if x holds floats, else float32."""
     found = [getattr(part, "dtype", None) for part in (*model.named((Variable, Layer)).values(), x)]
     return next((dtype for dtype in found if dtype in ("float32", "float64")), np.dtype("float32"))
 
@@ -917,7 +917,7 @@ print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 figures.regression(task, fit)
 
 # %% [markdown]
-# On the grey line a prediction is right. The points stay close to it, and what is left is the noise of the data.
+# On the grey line a prediction is right. The points stay close to it, and their distance from it is the noise of the data.
 #
 # ### The second task: a net
 
@@ -1012,8 +1012,8 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # We train each task in eight versions. One is plain Python, `course/reference.py`, which defines the arithmetic of all levels.
 # Level 1 has two versions: float64, one number at a time, and float32 with lanes (SIMD). Level 3 also has two: op by op (eager),
-# and compiled. For the net, plain Python, level 2 and 3 eager do only the last hundred steps, from the weights that level 1 has by
-# then.
+# and compiled. Three versions of the net do only the last hundred steps: plain Python, level 2 and 3 eager. They start from the
+# weights that level 1 has by then.
 
 # %%
 from course import reference
@@ -1043,8 +1043,7 @@ compare.side_by_side(line, net)
 #
 # Seven versions end on the same loss, so it is shown once. **Lines** counts the lines of the task function and of everything that
 # it calls in its module. A **launch** is one call into the level below. In plain Python it does one operation on two numbers. On
-# level 2 it runs one kernel. After compilation it runs the whole training, or
-# on level 5 a large piece of it.
+# level 2 it runs one kernel. After compilation it runs the whole training, or on level 5 a large piece of it.
 
 # %% [markdown]
 # ## What this level cost (6 min)
@@ -1063,7 +1062,7 @@ checks.predict(
 )
 
 # %% [markdown]
-# Each time is first predicted with the formula of level 1: launches · time of a launch + max(operations / peak, bytes / bandwidth).
+# We first predict the times with the formula of level 1: launches · time of a launch + max(operations / peak, bytes / bandwidth).
 # The time of a launch is measured on a small launch of the same level. Where one launch does all steps, we measure a training of a
 # single step instead. That includes tracing and assembling.
 
@@ -1072,9 +1071,9 @@ tour.five_levels(line)
 
 # %% [markdown]
 # From level 1 upwards the time first rises, then falls. On level 2 and in 3 eager we pay for each call from Python, and these
-# calls take nearly all of the time. From 3 compiled on, one program of machine instructions runs all steps. What this takes
-# beyond level 1 is the time to trace one step, a few milliseconds that 8,000 steps share. (The times of the net are in
-# [more/05_cost](more/05_cost.ipynb).)
+# calls take nearly all of the time. From 3 compiled on, one program of machine instructions runs all steps. It takes
+# longer than level 1 because one step is traced first. This takes a few milliseconds, and 8,000 steps share them. (The times of
+# the net are in [more/05_cost](more/05_cost.ipynb).)
 #
 # The last figure shows the course one level at a time. It begins on level 5. **Move the level** down, with the mouse, or with
 # Tab and the arrow keys. The code changes and the time changes, but the losses do not.
