@@ -3,7 +3,7 @@
 #
 # **In this notebook you write machine instructions that train a model, and end on the very number that `model.fit` ends on.**
 #
-# Whatever a framework does, your processor does it with instructions like these. Once you have written some yourself, you know what
+# Whatever a framework does, your processor does it with machine instructions. Once you have written some yourself, you know what
 # every level above has to produce.
 #
 # This is the trail: five notebooks of half an hour each, one for each level of a small framework, `levels`. You need Python and a little
@@ -110,7 +110,7 @@ def line_slopes(error, row, g):
 # </details>
 #
 # Is it right? Take a row with the inputs 1 and 5 and an error of 2, in a batch of ten. **Nudge** w2 up and down by a millionth, and see how
-# fast the row's part of the loss changes: as the second number of your list says?
+# fast the row's part of the loss changes. The second number of your list should say the same:
 
 
 # %%
@@ -127,7 +127,7 @@ print(f"nudging w2  {(part(1e-6) - part(-1e-6)) / 2e-6:.4f}")
 #
 # A processor knows nothing of lists. A program **loads** a number from memory into a **register**, does **arithmetic** between
 # registers, and **stores** a register back to memory. We write Python that writes such a program, line by line. A `Register`
-# *will hold* a number when the program runs. Multiplying two of them multiplies nothing: it writes the instruction that will. (The
+# *will hold* a number when the program runs. `*` between two of them does not multiply yet: it writes an instruction. (The
 # language is [LLVM](https://llvm.org/docs/LangRef.html)'s. A `double` is a number of 64 bits.)
 
 # %%
@@ -247,8 +247,8 @@ def write_program():
 program = write_program()
 
 # %% [markdown]
-# Nothing has been computed yet: Python has only written a program. Put the arrays into the memory of a device, and call the program
-# once for all 8,000 batches:
+# Nothing has been computed yet: Python has only written a program. Put the arrays into the memory of a device, here the CPU. One call runs
+# the program for all 8,000 batches:
 
 # %%
 cpu = hardware.pool()["cpu:0"]

@@ -74,7 +74,7 @@ def launch(op, out, *inputs):
 launch("twice", np.zeros(3), np.arange(3.0))
 
 # %% [markdown]
-# The name was enough. Put another kernel into the table, and everything that launches this op will run it.
+# The name was enough. Put another kernel under this name, and everything that launches this op will run it.
 #
 # ### Your turn: the product
 #
@@ -136,7 +136,7 @@ for order, out in products.items():
 # %% [markdown]
 # ## The line, launch by launch (7 min)
 #
-# `levels` has a table, too, `KERNELS`. Its `launch` makes an array for the result where you pass `None`. One step of the line takes
+# `levels` has a table, too, `KERNELS`. If you pass `None`, its `launch` makes an array for the result. One step of the line takes
 # fourteen launches. The gradients are worked out by hand, as in notebook 1.
 
 # %%
@@ -172,7 +172,7 @@ print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex(
 
 # %% [markdown]
 # It is the number of notebook 1, to the last bit. Any model can be put together from such names. But what does a step cost? A launch is a
-# small call, and a step needs fourteen of them. How many times as long as in notebook 1 does a step take? Guess first.
+# small call, and a step needs fourteen of them. By what factor is a step slower than in notebook 1? Guess first.
 
 # %% tags=["nbval-ignore-output"]
 whole = min(timeit.repeat(lambda: hardware.tasks.linear_regression(*task[:2], *task[4:7]), number=1)) / 8000
@@ -206,7 +206,7 @@ print(f"last loss {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 #
 # You can now write a kernel, replace one that a framework uses, and predict what a step costs from the number of its launches.
 #
-# **A good place to stop.** An op is a name, a kernel is a program for it, one table joins them, and a step costs its launches.
+# **A good place to stop.** An op is a name, a kernel is a program for it, one table joins them, and the launches take most of the time.
 #
 # Next: [3 · Low-level API](3_low_level.ipynb). The longer notebook of this level is [02_kernels](../02_kernels.ipynb): there one loop
 # serves all ops that work number by number, and a net is trained.

@@ -40,7 +40,7 @@ checks.predict(
 f(2 + 1e-20j).imag / 1e-20
 
 # %% [markdown]
-# We called `f` with another *kind* of number, and this number carried the derivative along. `f` itself stayed as it is. Our own kind of
+# We called `f` with another *kind* of number, and this number carried the derivative along. `f` itself stayed as it was. Our own kind of
 # number will write each operation down, and afterwards we read the list backwards.
 
 # %% [markdown]
@@ -173,7 +173,7 @@ print("w gets", walk(written, loss, hand_on)[w].buffer.numpy())
 # ## The line, by tape (8 min)
 #
 # The `GradientTape` of `levels` does the same for **tensors**: arrays of any shape that go through the door. A `Variable` is a tensor that
-# can get a new value. Fourteen launches become the formula itself, and one line for all gradients:
+# can get a new value. The formula and one line for all gradients replace the fourteen launches:
 
 # %%
 from levels.low_level import GradientTape, Variable, function, gather, reduce_mean
@@ -210,7 +210,7 @@ print(f"op by op: {min(timeit.repeat(lambda: step(*ten), number=50, repeat=10)) 
 #
 # A **symbol** stands for a tensor whose numbers are not known yet, as a `Register` did in notebook 1. `function(step)` calls `step`
 # once, with symbols. So it knows all ops before any of them runs, and writes one program for them, with the assembler of level 1. Its
-# `over` takes a table of row numbers. For each line of the table it takes the rows with these numbers and runs a step. All 8,000 steps are
+# `over` takes all data and the row numbers of each batch. For each batch it fetches these rows and runs a step. All 8,000 steps are
 # one call. How much faster is that?
 
 # %%
@@ -239,7 +239,7 @@ print(*[line for line in program.program.text.splitlines() if " = f" in line][:6
 # **A good place to stop.** Every op passes one door, where it is run, written down for the gradients, or written down to be compiled.
 #
 # Next: [4 · Mid-level API](4_mid_level.ipynb). The longer notebook of this level is [03_low_level](../03_low_level.ipynb): there the
-# tape learns about batches, and you follow how a step becomes a program.
+# tape handles batches, and you follow how a step becomes a program.
 
 # %%
 trail.take_along()

@@ -154,13 +154,13 @@ losses = train(layer, line)
 print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex()})")
 
 # %% [markdown]
-# With three parts and three lines of yours you reach the same bits, for the fourth time.
+# With three short functions of yours you reach the same bits, on the fourth level.
 #
 # ## The mass of a penguin (5 min)
 #
 # Here are 270 real penguins ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). What is the mass of a
 # penguin, in kilograms, when we know how long and how deep its bill is, and how long its flippers are? The measures are **standardised**:
-# each has mean 0 and standard deviation 1, so that their weights can be compared.
+# each has mean 0 and standard deviation 1, so that the model's weights can be compared.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -180,7 +180,7 @@ for name, weight in zip(penguins.names, layer.variables[0].numpy().ravel()):
 print(f"first loss {losses[0]:.1f}, mean of the last hundred {losses[-100:].mean():.2f}")
 
 # %% [markdown]
-# The layer took three columns as it took two. A mean squared error of about 0.16 is an error of 0.4 kg or so.
+# The layer took three columns as it took two. The root of a loss of 0.16 is 0.4, so a usual error is 0.4 kg or so.
 #
 # You can now build a model of parts, say what each part is for, and train it on other data.
 #

@@ -17,8 +17,8 @@ figures.you_are_here(5)
 # %% [markdown]
 # ## A surprise to begin with (5 min)
 #
-# You have trained the line in instructions, by launches, with a tape and with a layer. Now all levels do it once more, `fit` as well,
-# and we take the time.
+# You have trained the line in instructions, by launches, with a tape and with a layer. Now all levels do it once more, and we
+# take the time.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -45,7 +45,7 @@ for level in levels:
     print(f"{level.__name__:17} {taken * 1e6:6.2f} µs a step, last loss {loss:.4g} ({loss.hex()})")
 
 # %% [markdown]
-# They all end on the same bits. On levels 3 to 5, most of the time here is what the compiler takes to write the program.
+# They all end on the same bits. On levels 3 to 5, most of this time goes into writing the program.
 
 # %% [markdown]
 # ## The loop (9 min)
@@ -57,7 +57,7 @@ for level in levels:
 # %%
 #| blank epoch_loss
 def epoch_loss(losses, rows):
-    """The mean over all rows: step k had the mean losses[k] over rows[k] rows."""
+    """The mean loss over all rows. Step k took rows[k] rows, and their mean loss is losses[k]."""
     ...  # 1 line
 
 
@@ -117,8 +117,8 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 # %% [markdown]
 # ## A model that owns its loop (6 min)
 #
-# With your loop and the parts of level 4, this is a whole model with `fit`. A **callback** is a function that `fit` calls as `tell`. It may
-# also stop the training.
+# With your loop and the parts of level 4, this is a whole model with `fit`. You hand `fit` a function, the **callback**, and your loop calls
+# it as `tell`. It may also stop the training.
 
 # %%
 from levels.low_level import GradientTape, constant, function
@@ -170,10 +170,11 @@ model.fit(task.x, task.y, task.batches[:40], 200, listen)
 # ## A net (3 min)
 #
 # With `fit`, a net takes no more code than the line. Now the points lie in two rings, and the answer y is 0 for the inner and 1 for the
-# outer ring. No straight line can part them. Three layers can.
+# outer ring. No straight line can separate them. Three layers can.
 #
 # A **relu** keeps a positive number and makes a negative one 0. A **sigmoid** turns any number into a probability p between 0 and 1. The
-# **binary cross-entropy** is the mean of -log p where y is 1, and of -log(1 - p) where y is 0: it costs most to be sure and wrong.
+# **binary cross-entropy** is a mean over the points: a point costs -log p if y is 1, and -log(1 - p) if y is 0. It costs most to be sure
+# and wrong.
 
 # %%
 from levels.high_level import Sequential
@@ -195,8 +196,8 @@ figures.classifier(rings, high_level.tasks.Fit(net.history.losses, net.get_weigh
 # ## The five side by side (8 min)
 #
 # Here are both models on all five levels. The rows are the parts of a step. On level 5, the one call of `fit` does four of them. Click on
-# *Two rings* to see the net, and **click on the names of two levels to lay these two side by side**. (The slow levels run only the last
-# steps.)
+# *Two rings* to see the net, and **click on the names of two levels to lay these two side by side**. (The slow levels take
+# only the last steps. Level 1 has taken those before.)
 
 # %%
 from course import compare
