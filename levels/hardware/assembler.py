@@ -84,7 +84,7 @@ class Loops(Writer):
         super().__init__(name, dtype, lanes)
         self.words = {}  # the name of a word -> its type
         self.arrays = {}  # the name of an array -> the array
-        self.reaches = []  # (array, axis, size): an index below that size is used there
+        self.reaches = []  # (array, axis, size): on that axis an index goes up to size - 1
 
     def word(self, name, kind):
         """The register of a word that each call hands over: the address of an array (ptr), a size (i64) or a number."""
@@ -159,7 +159,7 @@ def _reached(a, array, indices):
         raise IndexError(f"{a.name}: {array} needs {len(array.shape)} indices, got {len(indices)}")
     indices = [a.index(i) for i in indices]
     for axis, (i, size) in enumerate(zip(indices, array.shape)):
-        if i.extent != size:  # otherwise it counts over this very size
+        if i.extent != size:  # an equal extent counts over this very size
             a.reaches.append((array, axis, i.extent))
             check_reach(a.name, *a.reaches[-1], {})
     return indices

@@ -26,7 +26,7 @@ class Spec:
 
 
 class Buffer:
-    """C-contiguous memory: new, or `data`, which may be a `source`'s. Raises MemoryError if the device is full."""
+    """C-contiguous memory: new, or `data`, perhaps that of a `source`. Raises MemoryError if the device is full."""
 
     __slots__ = ("spec", "data", "source", "address")  # the last: where the numbers begin, or None
 
@@ -103,7 +103,7 @@ class Device:
         if not isinstance(buffer, Buffer) or buffer.device is not self or buffer.source is not None:
             raise ValueError(f"{self.name}: cannot free {buffer}: it is not a live buffer of this device, and its own")
         self.used -= buffer.spec.nbytes
-        # a Spec of its own, so that nothing that was kept for the shared Spec is used with a freed buffer
+        # a new Spec: what is kept for the shared Spec must not be used with a freed buffer
         buffer.spec = Spec(self, buffer.shape, buffer.dtype)
         buffer.data, buffer.source, buffer.address = None, self, None
 
@@ -146,7 +146,7 @@ DEVICE_MAKERS = []  # fill(pool, counts): adds other devices to a pool; counts m
 
 
 def pool(**counts):
-    """{"cpu:0": Device} and what DEVICE_MAKERS add: one of each kind, or 2 by gpus=2. Raises TypeError, ValueError."""
+    """{"cpu:0": Device} and what DEVICE_MAKERS add: one of each kind; gpus=2 gives two. Raises TypeError, ValueError."""
     if counts and not DEVICE_MAKERS:
         raise TypeError(f"pool: there are no {', '.join(counts)} here; levels_more.hardware brings others")
     for fill in DEVICE_MAKERS:

@@ -85,7 +85,7 @@ EXP = {
 
 def _make_log(tiny, shift, ln2, ln2_rest, even, odd):
     """log x for one format; numbers below `tiny` are scaled by 2^`shift` first. Scheme and numbers: fdlibm, FreeBSD."""
-    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # names: a kernel gives them its dtype
+    scale, infinity, nan = 2.0**shift, math.inf, math.nan  # named, so that a kernel can give them its dtype
 
     def log(x):
         small = x < tiny

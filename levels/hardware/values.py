@@ -129,7 +129,7 @@ class _Sum:
         return Value(a, a.write(f"load {a.kind}, ptr {self.slot}"))
 
     def value(self):
-        """What has been added up so far, in each lane. Raises ValueError outside of lanes: there is only a total."""
+        """What has been added up so far, in each lane. Raises ValueError outside of a loop with lanes: use total()."""
         if self.a.lanes > 1 and not self.a.mask:
             raise ValueError(f"{self.a.name}: outside of lanes a sum has only a total")
         return self.parts()

@@ -15,7 +15,7 @@ class History:
     """What happened during `fit`: the `losses` of all steps, and `history`, {name: [one number per epoch]}."""
 
     def __init__(self):
-        self.passes, self.epochs = [], []  # an array of losses per pass; logs per epoch
+        self.passes, self.epochs = [], []  # for each pass an array of losses; for each epoch {name: number}
 
     losses = property(lambda self: np.concatenate(self.passes) if self.passes else np.empty(0))
 

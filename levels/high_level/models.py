@@ -15,7 +15,7 @@ from .loops import Training, run_training
 
 
 def dtype_for(model, x):
-    """The dtype of the model's variables and layers. If they have none: x's if x holds floats, otherwise float32."""
+    """The dtype of the model's variables and layers. If they have none, that of x if x holds floats, else float32."""
     found = [getattr(part, "dtype", None) for part in (*model.named((Variable, Layer)).values(), x)]
     return next((dtype for dtype in found if dtype in ("float32", "float64")), np.dtype("float32"))
 

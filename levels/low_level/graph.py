@@ -66,7 +66,7 @@ class Trace(Run):
         return Symbol(self, self.nodes[-1])
 
     def node(self, x):
-        """The node of a symbol. A tensor that has numbers is a constant. Raises TypeError for another trace's."""
+        """The node of a symbol. A tensor with numbers is a constant. Raises TypeError for another trace's symbol."""
         x = x if type(x) is Symbol else self.leaf("constant", x)
         if x.trace is not self:
             raise TypeError(f"{x!r} is of another trace; return what you need from the function")

@@ -108,7 +108,7 @@ def check_fits(graph):
 
 
 def _write(graph, parts, batch, load, total_of):
-    """The program, and its arrays' owners. It takes steps, rows, and the addresses of batches, results and arrays."""
+    """The program, and what its arrays belong to. It takes two counts, steps and rows, and then addresses of arrays."""
     shape = {x: (1, *x.spec.shape[1:]) if parts[x] == "row" else x.spec.shape for x in graph.nodes}
     known = {x: x.attrs["of"].numpy().astype(object) for x in graph.nodes if x.op == "constant"}
     owned = {x.attrs["of"]: x for op in ("input", "variable") for x in graph.nodes if x.op == op} | graph.updates
@@ -188,7 +188,7 @@ class RowProgram:
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
-        """Run it. Results and words belong to this call alone; variables are read, and overwritten, in place."""
+        """Run it. Results and arguments belong to this call alone; variables are shared, and overwritten in place."""
         outs = [Tensor(spec) for spec in specs]
         given = [address_of(x.data) for x in (*outs, *map(args.__getitem__, self.inputs))]
         with self.locks:

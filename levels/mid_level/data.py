@@ -49,7 +49,7 @@ class Dataset(Made):
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """A batch (x, y) for each row of `batches`, row numbers [steps, batch]. Raises ValueError, IndexError."""
+        """A batch (x, y) for each step of `batches`, row numbers [steps, batch]. Raises ValueError, IndexError."""
         source = cls.from_tensor_slices((x, y))
         rows = row_numbers("from_batches: batches", batches, len(source))
         return cls("from_batches", lambda: rows, len(rows), source.arrays, True)

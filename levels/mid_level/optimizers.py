@@ -14,7 +14,7 @@ from .layers import Made
 
 
 def descend(rate, dw, w):
-    """The value of w after one step against its gradient dw."""
+    """The value of w, a tensor or a number, after one step against its gradient dw."""
     return w - rate * dw
 
 
