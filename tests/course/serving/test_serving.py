@@ -558,13 +558,13 @@ def test_the_command_ends_in_order_and_starts_again_under_load(tmp_path, tell):
     load, lines = None, []
     for number in (signal.SIGINT, signal.SIGTERM):
         running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        while "Ctrl-C ends it" not in (line := running.stdout.readline()):
+        while "Ctrl-C stops the server" not in (line := running.stdout.readline()):
             assert line, "it ended"
             lines.append(line)
         load = load or Load(port)
         load.wait_for(100)
         running.send_signal(number)
-        assert "what was asked by then was answered" in running.communicate(timeout=30)[0]
+        assert "Every request until then was answered" in running.communicate(timeout=30)[0]
         assert running.returncode == 0
     found = load.end()
     assert lines[0] == "net: x0 FP32 [rows, 2] -> y0 FP32 [rows, 1]\n"
