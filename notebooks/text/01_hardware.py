@@ -2152,8 +2152,7 @@ compare.side_by_side(line, net)
 # ## Exercises (45 min, optional)
 #
 # Each exercise begins with a stub. Replace its `...`, run the cell, and read what the check says. The check names the
-# first case that fails, what your function returned and what was expected. If it can, it also names the likely mistake.
-# The inputs are drawn at random, so an answer that is right only for some of them does not pass.
+# first case that fails, what your function returned and what was expected.
 # `python3 -m course progress` shows what you have solved.
 #
 # You may start here at any time, without running the notebook above: `begin` takes what is missing from the built

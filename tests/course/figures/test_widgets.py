@@ -113,9 +113,9 @@ def test_what_was_typed_before_enter_counts_even_if_it_arrives_after():
 
 SLIDERS = {
     (0, 10): (3, "Right.</b> Answer: 3"),
-    (0, 10, 3): (4, "Right:</b> the slider comes no nearer. You said 3. Answer: 4"),
+    (0, 10, 3): (4, "Right:</b> no position of the slider is nearer. You said 3. Answer: 4"),
     (1, 1e6): (10**4, "Right.</b> Answer: 10,000"),
-    (2, 1e6): (1234, "Right:</b> the slider comes no nearer. You said 1,"),
+    (2, 1e6): (1234, "Right:</b> no position of the slider is nearer. You said 1,"),
     (-5, -1, 0.1): (-2, "Right.</b> Answer: -2"),
 }
 
@@ -158,7 +158,7 @@ def test_between_two_places_of_a_slider_a_range_has_its_nearest():
     box = predict("how long?", (4.6, 5), "Python.", slider=(0, 10, 3)).box()
     part(box, SelectionSlider).index = 2
     part(box, Button).click()
-    assert "Right:</b> the slider comes no nearer. You said 6. Answer: 4.6 to 5" in revealed(box)
+    assert "Right:</b> no position of the slider is nearer. You said 6. Answer: 4.6 to 5" in revealed(box)
 
 
 @pytest.mark.parametrize("name", build.names_in(build.ROOT))

@@ -54,7 +54,7 @@ def test_every_exercise_is_found():
 @pytest.mark.parametrize("key", SOLUTIONS)
 def test_an_exercise_runs_alone(key, capsys):
     run(CELLS[key][-1])
-    assert re.fullmatch(rf"{key} still blank: about \d+ lines\n", capsys.readouterr().out)
+    assert re.fullmatch(rf"{key} still blank: a solution takes about \d+ lines\n", capsys.readouterr().out)
     run(*CELLS[key][:-1], solved(CELLS[key][-1], SOLUTIONS[key]))
     assert re.search(rf"{key} right: \d+ cases\n\Z", capsys.readouterr().out)
 
@@ -83,7 +83,7 @@ def test_the_notebooks_own_names_stay_and_are_not_mixed_with_others(capsys):
 def test_whoever_ran_half_of_the_notebook_is_told_to_run_the_rest(capsys):
     """No tape of the built level is asked about tensors of the notebook: the verdict on a right solution would be wrong."""
     run("class Tensor:\n    pass", solved(CELLS["03-3"][-1], SOLUTIONS["03-3"]))
-    assert "tried with the notebook's own `reduce_sum`: run the cell that defines it" in capsys.readouterr().out
+    assert "needs the notebook's own `reduce_sum`: run the cell that defines it" in capsys.readouterr().out
 
 
 @pytest.mark.quick
