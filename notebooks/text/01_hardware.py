@@ -1541,8 +1541,8 @@ print(f"the last loss: {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 #
 # **Why does the last bit matter?** A test with a tolerance lets small mistakes pass; a test for equal bits does not. So
 # on all five levels you can swap any part, and one comparison tells whether the result is the same. Where bits differ,
-# there is a cause that one can name. The operations have another order. Or a product and a sum are **fused** into one
-# instruction, which rounds once instead of twice. Or a sum is split into other parts.
+# there is a cause: the operations have another order, a product and a sum are **fused** into one instruction, which
+# rounds once instead of twice, or a sum is split into other parts.
 #
 # The same function works on real data, 342 penguins near Palmer Station, Antarctica
 # ([Gorman, Williams and Fraser, 2014](https://doi.org/10.1371/journal.pone.0090081)). How heavy is a penguin with this
@@ -2145,8 +2145,7 @@ compare.side_by_side(line, net)
 # **What you can now do differently.** Before you profile a program, estimate its cost from its bytes, its operations
 # and its launches, and compare the measurement with the estimate. When two runs differ in the last digits, ask which
 # sum was reordered, fused or split into lanes, before you suspect a bug. When a loop is slow, read the instructions
-# that the compiler wrote for it: are there lanes, and what waits for what? And when you write a gradient by hand, nudge
-# a weight.
+# that the compiler wrote for it.
 
 # %% [markdown]
 # ## Exercises (45 min, optional)

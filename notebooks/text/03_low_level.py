@@ -1923,7 +1923,7 @@ print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.
 # them. (A function with `if x > 0.0:` in it is refused, because no number is known while it is traced. Use `where`
 # instead, from [more ops](more/03_more_ops.ipynb).)
 #
-# **A good place to stop.** `function` turns a step with a tape in it into one program, and keeps it.
+# **A good place to stop.** A `function` turns a step with a tape in it into one program, and keeps it.
 #
 # ## A module finds its variables (4 min, optional)
 #

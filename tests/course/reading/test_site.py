@@ -102,7 +102,7 @@ def test_every_public_name_has_its_place(site):
             if name not in anchors or ours and not place or place and f'href="{place[1]}"' not in anchors[name]:
                 lost.append(name)
             found, led = found + 1, led + bool(place)
-    assert lost == [] and found > 900 and found - led < 60, (found, led)  # the rest is plain code: see `names.entry`
+    assert lost == [] and found > 850 and found - led < 60, (found, led)  # the rest is plain code: see `names.entry`
 
 
 def test_a_module_that_no_notebook_shows_leads_to_what_is_beneath_it_or_above():
@@ -235,7 +235,7 @@ def test_the_first_five_minutes(tab):
 
 def test_a_number_is_predicted(tab):
     page = tab("notebooks/05_high_level")
-    asked = page.locator(".prediction", has_text="An epoch of two steps")
+    asked = page.locator(".prediction", has_text="An epoch has two steps")
     asked.get_by_role("textbox").fill("2.5")
     asked.get_by_role("button", name="Commit").click()
     assert "You said 2.5." in asked.inner_text() and "1.75" in asked.inner_text()
