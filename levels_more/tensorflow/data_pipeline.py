@@ -29,7 +29,7 @@ def _numpy(x):
 class TensorStream(Dataset):
     """A dataset of tensors, or of tuples or dicts of them: its functions take and return tensors."""
 
-    __getattr__ = refusing("a dataset", "tensorflow", concatenate="NumPy, before from_tensor_slices, or map")
+    __getattr__ = refusing("a dataset", "tensorflow")
 
     @classmethod
     def from_tensor_slices(cls, tensors, name=None):

@@ -621,5 +621,5 @@ def test_datasets_of_numbers_and_of_a_tuple_of_datasets():
     assert [tuple(int(x) for x in pair) for pair in pairs] == [(0, 5), (1, 7)]
     with pytest.raises(ValueError, match="batch_size is 2.5; expected a whole number"):
         tf.data.Dataset.range(5).batch(2.5)
-    with pytest.raises(AttributeError, match="no 'concatenate' here; use NumPy, before from_tensor_slices"):
+    with pytest.raises(AttributeError, match="no 'concatenate' here; use tf.concat of the tensors"):
         tf.data.Dataset.range(5).concatenate(tf.data.Dataset.range(2))
