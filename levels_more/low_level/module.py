@@ -4,7 +4,7 @@ import math
 
 from levels import low_level
 from levels.low_level import OPERATORS
-from levels_more.signatures import Arguments
+from levels_more.low_level.signatures import Arguments
 
 
 def assign_add(variable, value):

@@ -7,8 +7,8 @@ from levels.low_level import Symbol, Tensor, apply, as_tensor, clip, log, reduce
 from levels.mid_level import losses
 from levels.support.checks import flag
 from levels_more.low_level.ops import absolute, cast, log_softmax, one_hot, reshape
+from levels_more.low_level.signatures import Arguments
 from levels_more.mid_level.composite_ops import fuses
-from levels_more.signatures import Arguments
 
 
 def weighted(loss, each, sample_weight):

@@ -10,7 +10,7 @@ from levels.mid_level import BinaryCrossentropy, squared_error
 from levels_more import low_level as low
 from levels_more.checks import as_python, sizes
 from levels_more.low_level import nn
-from levels_more.signatures import Options
+from levels_more.low_level.signatures import Options
 from levels_more.torch.functions import FUNCTIONS
 from levels_more.torch.recorded import recorded
 from levels_more.torch.recorded_modules import Module, Parameter

@@ -84,7 +84,7 @@ def test_every_file_of_a_room_can_be_imported(room):
 
 def test_each_file_stands_in_a_room():
     beside = {name.split(".")[1] for name in modules()} - {*house.ROOMS["levels_more"]}
-    assert beside == {"checks", "missing", "moved", "signatures"}
+    assert beside == {"checks", "missing", "moved"}
 
 
 def test_the_map_in_the_page_is_that_of_the_imports():
