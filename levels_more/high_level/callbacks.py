@@ -178,7 +178,7 @@ class LambdaCallback(Callback):
     """Calls functions of yours: on_train_begin(logs), on_epoch_begin(epoch, logs), on_train_batch_end(batch, logs), ….
 
     `logs` are {name: number} of the epoch, or the batch, that ended last. Raises TypeError for what is no function, and
-    for a name that nobody calls.
+    for a name that is never called.
     The loss of a batch is that of its step; Keras tells the mean of the epoch so far.
     """
 

@@ -58,7 +58,7 @@ class Layer(mid_level.Layer, Module):
     holds for the layers inside, too, until the call ends.
     """
 
-    whole = False  # whether its input are whole numbers: NumPy's of any size
+    whole = False  # whether the inputs are whole numbers, of any of NumPy's dtypes for them
 
     hears_training = True
 

@@ -119,7 +119,7 @@ def whole(dtype, generator, *given, low=0, high=None, size=None):
     *bounds, size = (x for x in (*given, high, size) if x is not None)
     start, end = (low, *bounds)[-2:]
     if start >= end:
-        raise ValueError(f"randint: low is {start!r}, high {end!r}; expected low below high, which is not drawn")
+        raise ValueError(f"randint: low is {start!r}, high {end!r}; expected low < high; high itself is not drawn")
     return start + np.floor(drawn("uniform", size, generator).numpy() * (end - start))
 
 

@@ -19,7 +19,7 @@ class Parameter(Tensor):
         return f"Parameter containing:\n{super().__repr__()}"
 
 
-Keys = collections.namedtuple("Keys", "missing_keys unexpected_keys")  # what a state lacked, and what it had too much
+Keys = collections.namedtuple("Keys", "missing_keys unexpected_keys")  # names lacking in a state, and unknown ones
 
 
 class Module(LevelModule):

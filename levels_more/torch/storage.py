@@ -1,6 +1,6 @@
 """A memory that several tensors look at, as in NumPy and PyTorch; and a file that holds tensors and numbers.
 
-Who writes to one of the tensors changes them all.
+A change of one of these tensors is seen in all of them.
 
 A tensor of `levels` never changes. So a tensor that does names one after the other; a view keeps the function that made
 it, and asks it again when the tensor it looks at names another one. Sent through numbers 0, 1, 2, … the same function
