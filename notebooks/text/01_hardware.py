@@ -76,8 +76,8 @@ figures.scatter_inputs(task)
 # z = x1·w1 + x2·w2 + b         the prediction for each row
 # e = z - y                     its error
 # the mean of e·e               the loss of the batch
-# w = w - rate · slope          move each weight a little against its slope (its gradient);
-#                               the learning rate says how far
+# w = w - rate · slope          move each weight a little against its slope
+#                               (its gradient); the learning rate says how far
 # ```
 #
 # We begin with the sum of products that is in `z`. A cell whose first line is `#| export NAME` goes into the file
@@ -2184,7 +2184,7 @@ exercises.check("01-2", centre)
 # after the other:
 #
 # ```
-# slope for w[k, j]  ≈  (loss at w[k, j] + nudge  -  loss at w[k, j] - nudge) / (2 · nudge)
+# slope for w[k, j]  ≈  (loss(w[k, j] + nudge) - loss(w[k, j] - nudge)) / (2 · nudge)
 # ```
 #
 # (About 7 lines. Hint: `np.ndindex(w.shape)` goes through all places. Use a nudge of `1e-6`.)

@@ -203,9 +203,9 @@ print(f"op by op: {min(timeit.repeat(lambda: step(*ten), number=50, repeat=10)) 
 # It takes even longer than launches by hand, because every op is also written down and read again. But the door can do more:
 #
 # ```
-#                     ┌──▶  run:    runs the op, and gives back a tensor
-#   x * w ──▶ door ───┼──▶  tape:   writes the op down, and runs it
-#                     └──▶  trace:  writes the op down, and does not run it; gives back a symbol
+#                   ┌─▶  run:    runs the op, and returns a tensor
+# x * w ──▶ door ───┼─▶  tape:   writes the op down, and runs it
+#                   └─▶  trace:  only writes the op down, and returns a symbol
 # ```
 #
 # A **symbol** stands for a tensor whose numbers are not known yet, as a `Register` did in notebook 1. `function(step)` calls `step`
