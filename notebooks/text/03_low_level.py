@@ -372,7 +372,7 @@ def clip(x, low, high):
 # %%
 #| export ops
 def reduce_sum(x, axis=None, keepdims=False):
-    """The sum over one axis, several neighbouring axes, or all numbers (axis=None), in order from 0.0."""
+    """The sum over one axis, several neighbouring axes, or all numbers (axis=None), added in order from 0.0."""
     return apply("reduce_sum", x, axis=_whole(axis), keepdims=keepdims)
 
 
@@ -393,7 +393,7 @@ def _whole(axis):
 # %% [markdown]
 # ## Variables (3 min)
 #
-# A **tensor** is a buffer with operators, and `constant` makes one of numbers. A tensor never changes. What changes
+# A **tensor** is a buffer with operators. `constant` makes a tensor from numbers. A tensor never changes. What changes
 # in a model is a **variable** (`tf.Variable` · `torch.nn.Parameter`). To get or to replace its value, it calls `read`
 # or `assign` of the interpreter. The base class `Storage`, from `levels/support`, holds the tensor that the variable
 # names, and a lock, so that threads can share it.
@@ -624,7 +624,7 @@ checks.predict(
     choices=["(1, 4), as b", "(10, 4)", "an error from the rule"],
     answer="(10, 4)",
     because="It holds the share of each row, but the shares have not been added up. The rule does not complain. "
-    "`assign` would complain later, when a bias of one row is to become one of ten.",
+    "`assign` would complain later, since a bias of shape (1, 4) has to keep its shape.",
 )
 
 # %%
@@ -935,8 +935,8 @@ print(f"µs per step: {t_step:.0f}, level 2 {t_below:.0f}")
 #
 # The third interpreter, `Trace`, computes nothing. A plan tells the shape of a result before any number is known. So
 # this interpreter writes each op down, and returns a **symbol**, a tensor that has a shape but no numbers. (A tensor
-# with a `source` takes no memory of its own.) The Specs of a function's arguments are its **signature**. In the
-# smallest form:
+# with a `source` takes no memory of its own.) The Specs of a function's arguments are its **signature**. Here is a
+# first `Trace`:
 
 
 # %%
@@ -1165,7 +1165,7 @@ before
 
 # %% [markdown]
 # `needed_by` is **yours**. A node is needed if it is wanted, or if a needed node reads it. In which order must you go
-# through the list, so that going once is enough? (The check: of four ops, one is dead, and three are left.)
+# through the list, so that once is enough? (The check: of four ops, one is dead, and three are left.)
 
 
 # %%
@@ -1247,9 +1247,9 @@ print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the
 #
 # ## The program by rows (12 min)
 #
-# No row of the batch needs another row. So a step can be a loop over the rows, which also adds up the sums. The
-# update of the variables follows the loop. You wrote that program by hand in notebook 01. Now we write it from the
-# graph, with the same assembler.
+# No row of the batch needs another row. So a step can be a loop over the rows, which adds each row's shares to the
+# sums. The update of the variables follows the loop. You wrote that program by hand in notebook 01. Now we write it
+# from the graph, with the same assembler.
 #
 # Which op belongs where? The plans tell us. We make the plan of each op a second time, for a batch with **one row
 # more**. If the result grows, it has one value per row. If the op reads rows but its result keeps its size, the op is
@@ -1413,7 +1413,7 @@ def _check_single(results):
 
 
 def _stacked(steps):
-    """Each of the results, a number in each step, as a tensor of all steps."""
+    """A tensor for each result, with one number per step."""
     for results in steps:
         _check_single(results)
     return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]
@@ -1426,7 +1426,7 @@ def _stacked(steps):
 
 # %%
 #| export row_program
-"""A step that splits into rows, sums over rows and updates is one program: level 1's, written by the graph."""
+"""A step becomes one program, written from its graph: a loop over the rows adds up sums, and the update follows."""
 
 
 class NoProgram(Exception):
@@ -1434,7 +1434,7 @@ class NoProgram(Exception):
 
 
 def _with_one_more(node, inputs, batch):
-    """The Spec of a node in a batch with one row more, from its inputs' Specs there. Raises NoProgram if none fits."""
+    """A node's Spec when the batch has one row more. `inputs`: its inputs' Specs then. NoProgram if none fits."""
     spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
     if not node.inputs:
         return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
@@ -1442,7 +1442,7 @@ def _with_one_more(node, inputs, batch):
         attrs = attrs | {"shape": grown}
     try:
         larger = planned(node.op, inputs, attrs).spec
-    except ValueError as why:  # a shape that is written into the step, say
+    except ValueError as why:  # for example, the step has a shape written into it
         raise NoProgram(f"{node!r} is for {batch} rows alone ({why})") from None
     if larger is not spec and larger.shape != grown:
         raise NoProgram(f"{node!r} grows by more than a row")
@@ -1643,7 +1643,7 @@ class RowProgram:
 
     @staticmethod
     def totals(a, sums):
-        """The total of each of an array of running sums."""
+        """The totals of an array of running sums."""
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):
@@ -1718,8 +1718,8 @@ for count in (10, 10, 4, 10):
 # The `function` that we keep does this for any function (`tf.function` · `torch.compile`):
 #
 # - It keeps one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything else that
-#   Python reads, such as the learning rate in a closure, is read while tracing, and then stays. (`tf.function` has
-#   the same rule; [guards](more/03_guards.ipynb) watch for changes.)
+#   Python reads, such as the learning rate in a closure, is read once, during the trace, and its value is kept.
+#   (`tf.function` has the same rule; [guards](more/03_guards.ipynb) watch for changes.)
 # - Where no program by rows can be written, `Replay` runs the graph op by op. That is slower, so `function` says
 #   once that it does this, and why.
 # - `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one call.
@@ -1851,7 +1851,7 @@ class _Programs:
 # %% tags=["hide-input"]
 #| export functions
 def _packed(outs, result):
-    """A list of tensors as what the traced function returned."""
+    """These tensors in the form that the traced function returned: none, one, a list or a tuple."""
     if result is None:
         return None
     return type(result)(outs) if type(result) in (list, tuple) else outs[0]
@@ -1872,10 +1872,10 @@ class Function(_Programs):
         return _packed(program.run(args), result)
 
     def over(self, *args):
-        """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
+        """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`. An i holds row numbers.
 
-        The last batch may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises
-        ValueError for arrays that differ in their number of rows.
+        The last batch may be shorter. Returns what the function returns, but a tensor of all steps' numbers in place of
+        each number. Raises ValueError for arrays that differ in their number of rows.
         """
         *args, batches = args or [None]
         args = [as_tensor(x) for x in args]
@@ -1923,7 +1923,7 @@ print(f"µs per step: eager {t_step:.0f}, replay {t_replay:.0f}, compiled {one:.
 # them. (A function with `if x > 0.0:` in it is refused, because no number is known while it is traced. Use `where`
 # instead, from [more ops](more/03_more_ops.ipynb).)
 #
-# **A good place to stop.** A `function` turns a step with a tape in it into one program, and keeps it.
+# **A good place to stop.** A `function` turns a train step, with its tape, into one program, and keeps it.
 #
 # ## A module finds its variables (4 min, optional)
 #
@@ -1940,7 +1940,7 @@ import copy
 
 
 def _inside(x):
-    """[(name, part)] of a module, a dict, a list or a tuple, else []. (A copy: a thread may build what x holds.)"""
+    """[(name, part)] of a module, a dict, a list or a tuple, else []. (A copy: other threads may add parts.)"""
     x = vars(x) if isinstance(x, Module) else x
     if isinstance(x, dict):
         return [*x.items()]
@@ -2149,7 +2149,7 @@ framework_programs.beside(task, linear_regression)
 # ## What you will do differently (1 min)
 #
 # A gradient comes from a walk over a record. So if a gradient is missing, you look for what was computed outside the
-# record, such as in NumPy. You check a rule of your own with a nudge. You know that a tape keeps every recorded
+# record, for example in NumPy. You check a rule of your own with a nudge. You know that a tape keeps every recorded
 # tensor in memory until it is read. You expect a `print` to run once per trace, and a new shape to cause a retrace.
 # When a compiled step is slow or wrong, you print its graph before and after the passes.
 #
@@ -2181,10 +2181,10 @@ framework_programs.beside(task, linear_regression)
 #                                                          to b[j]
 # ```
 #
-# If one number goes into many results, its gradient is a sum over all of them: `x[i, k]` goes into every j, and `w[k,
-# j]` into every row i. And `b` may have any shape that can be added to the product: `(1, units)`, `(units,)`, even
-# `()`. (About 3 lines. Hint: `apply("matmul", …, transpose_w=True)`, and `unbroadcast`. The check compares with
-# nudges. Write the rule with tensors: a rule in NumPy would have no gradient of its own.)
+# If one number goes into many results, its gradient is a sum over all of them: `x[i, k]` goes into `y[i, j]` for
+# every j, and `w[k, j]` for every i. And `b` may have any shape that can be added to the product: `(1, units)`,
+# `(units,)`, even `()`. (About 3 lines. Hint: `apply("matmul", …, transpose_w=True)`, and `unbroadcast`. The check
+# compares with nudges. Write the rule with tensors: a rule in NumPy would have no gradient of its own.)
 
 # %%
 from course.practice import exercises
@@ -2248,7 +2248,7 @@ exercises.begin("03-5")
 
 
 def in_order(makers, target):
-    """The records that the target was made from, each once, after those that made its inputs.
+    """The records that the target was made from. Each stands once, after the records that made its inputs.
 
     makers {tensor: the record (op, inputs, attrs, tensor) that made it}; a tensor that no op made is not in it.
     """
