@@ -113,7 +113,7 @@ def squared_error(y_true, y_pred):
 # </details>
 #
 # An **optimizer** says how the weights move. You wrote one for registers, `descend`. Here it works on tensors of any shape, and `w`
-# comes last.
+# comes last. (Frameworks call it SGD, stochastic gradient descent.)
 
 
 # %%
