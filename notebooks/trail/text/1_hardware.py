@@ -6,9 +6,8 @@
 # Whatever a framework does, your processor does it with machine instructions. Once you have written some yourself, you know what
 # every level above has to produce.
 #
-# This is the trail: five notebooks of half an hour each, one for each level of a small framework, `levels`. You need Python and a little
-# NumPy, and should have met a derivative. Some short functions are yours to write. Where you leave one as it is, the course uses its
-# own.
+# This is the trail: five notebooks of half an hour each, one for each level of a small framework, `levels`. You need Python, a little
+# NumPy and the idea of a derivative. Some short functions are yours to write. Where you leave one as it is, the course uses its own.
 #
 # **Shift+Enter** runs a cell and goes on to the next one. Run every cell, from top to bottom.
 
@@ -87,7 +86,7 @@ figures.scatter_inputs(task)
 #                            slope of the loss in w1:  x1 · de
 # ```
 #
-# In the same way, the slope in w2 is x2·de. The slope in b is `de` itself. Your function gets g = 1/n. Write
+# Likewise, the slope in w2 is x2·de. The slope in b is `de` itself. Your function gets g = 1/n. Write
 # `de` as `g * error + g * error`. (Dividing by n sometimes rounds to another last digit, and all five levels must round alike.)
 
 
@@ -152,7 +151,7 @@ def arithmetic(instruction, x, y):
 
 
 # %% [markdown]
-# Three helpers follow. `load` and `store` write their instructions. `run` lets LLVM turn all lines into bytes for this processor,
+# `load` and `store` write their instructions. `run` lets LLVM turn all lines into bytes for this processor,
 # and calls these bytes on arrays.
 
 # %% tags=["hide-input"]
@@ -280,7 +279,7 @@ def descend(w, slope, learning_rate):
 # </details>
 #
 # The second version learns. Three more sums collect the slopes, and then the weights and the bias move. (`a.number` declares a number
-# that the program gets when it is called.)
+# in the same way.)
 
 
 # %%
@@ -362,7 +361,7 @@ print(f"last loss {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 #
 # You can now derive the slopes of a loss, write a program in machine instructions, and train a model with it.
 #
-# **A good place to stop.** Your instructions train the line, and reach the same last loss as `fit`, bit for bit.
+# **A good place to stop.** Your instructions train the line as `fit` does, bit for bit.
 #
 # Next: [2 · Kernels](2_kernels.ipynb). The longer notebook of this level is [01_hardware](../01_hardware.ipynb): there you build the
 # assembler, guard the memory and train a net.

@@ -188,7 +188,7 @@ print(f"a step {seconds * 1e6:.0f} µs, and in the one program of notebook 1 {wh
 # %% [markdown]
 # ## Your kernel, every level follows (3 min)
 #
-# Now use the table. Inside `with use(…)`, your `matmul_ikj` is the kernel of `matmul`. Level 5 needs no change: its `fit` finds
+# Inside `with use(…)`, your `matmul_ikj` is the kernel of `matmul`. Level 5 needs no change: its `fit` finds
 # `matmul` by its name. (`linear_regression` holds the lines with `fit` that you saw at the end of notebook 1.)
 
 # %%

@@ -225,14 +225,14 @@ seconds = min(timeit.repeat(lambda: compiled.over(x_, y_, task.batches), number=
 print(f"compiled: {seconds / 8000 * 1e6:.2f} µs a step")
 
 # %% [markdown]
-# The same bits, in a tiny part of the time. These are the first lines of arithmetic in the program that was written for you:
+# The same bits, in a tiny part of the time. These are the program's first lines of arithmetic:
 
 # %%
 ((program, _),) = compiled.programs.values()
 print(*[line for line in program.program.text.splitlines() if " = f" in line][:6], sep="\n")
 
 # %% [markdown]
-# They are the prediction and the error of a row. You wrote them by hand in notebook 1; now the formula is enough.
+# They are the prediction and the error of a row, which you wrote by hand in notebook 1.
 #
 # You can now say how a framework finds gradients, read the rule of an op, and tell what a compiled step does differently.
 #

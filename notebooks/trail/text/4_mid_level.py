@@ -91,7 +91,7 @@ print(layer(line.x[:3]).numpy().ravel(), [variable.shape for variable in layer.v
 # %% [markdown]
 # ## A loss and an optimizer (11 min)
 #
-# Our loss will be the mean of the squared errors. Write the square for each number: take the difference, and multiply it by itself.
+# Our loss will be the mean of the squared errors. Write the square for each number: the difference times itself.
 
 
 # %%
@@ -154,7 +154,7 @@ losses = train(layer, line)
 print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex()})")
 
 # %% [markdown]
-# With three short functions of yours you reach the same bits, on the fourth level.
+# With three short functions of yours you reach the same bits.
 #
 # ## The mass of a penguin (5 min)
 #
