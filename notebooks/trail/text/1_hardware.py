@@ -1,14 +1,13 @@
 # %% [markdown]
 # # Trail 1 · Hardware
 #
-# **In this notebook you write machine instructions that train a model, and end on the very number that `model.fit` ends on.**
+# **In this notebook you write machine instructions that train a model. Its last loss is that of `model.fit`, bit for bit.**
 #
 # Whatever a framework does, your processor does it with machine instructions. Once you have written some yourself, you know what
 # every level above has to produce.
 #
-# This is the trail: five notebooks of half an hour each, one for each level of a small framework, `levels`. You need Python and a little
-# NumPy, and should have met a derivative. Some short functions are yours to write. Where you leave one as it is, the course uses its
-# own.
+# This is the trail: five notebooks of half an hour each, one for each level of a small framework, `levels`. You need Python, a little
+# NumPy and the idea of a derivative. Some short functions are yours to write. Where you leave one as it is, the course uses its own.
 #
 # **Shift+Enter** runs a cell and goes on to the next one. Run every cell, from top to bottom.
 
@@ -78,22 +77,23 @@ figures.scatter_inputs(task)
 #
 # ### Your turn: the slope
 #
-# Take one point, a row of a batch of n. Its part of the loss is e·e/n. When e grows a little, this part grows 2·e/n times as much: that is
-# the slope `de`. When w1 grows a little, e grows x1 times as much. Slopes along a chain are multiplied (the **chain rule**):
+# Take one point, a row of a batch of n. Its part of the loss is e·e/n. When e grows a little, this part grows 2·e/n times as much as e.
+# That is the slope in e, `de`. When w1 grows a little, e grows x1 times as much. Slopes along a chain are multiplied (the **chain
+# rule**):
 #
 # ```
 # w1 ─── e grows x1 times as much ───► e ─── the loss grows de times as much ───► loss
 #                            slope of the loss in w1:  x1 · de
 # ```
 #
-# In the same way, the slope in w2 is x2·de. The slope in b is `de` itself. Your function gets g = 1/n. Write
+# Likewise, the slope in w2 is x2·de. The slope in b is `de` itself. Your function gets g = 1/n. Write
 # `de` as `g * error + g * error`. (Dividing by n sometimes rounds to another last digit, and all five levels must round alike.)
 
 
 # %%
 #| blank line_slopes
 def line_slopes(error, row, g):
-    """What one row adds to the slopes of the loss, (Σ error·error)·g: a list for the weights, a number for the bias."""
+    """What one row adds to the slopes of (Σ error·error)·g, the loss: a list for the weights, a number for the bias."""
     ...  # a list, with one number for each number of the row; and `de`
 
 
@@ -151,7 +151,7 @@ def arithmetic(instruction, x, y):
 
 
 # %% [markdown]
-# Three helpers follow. `load` and `store` write their instructions. `run` lets LLVM turn all lines into bytes for this processor,
+# `load` and `store` write their instructions. `run` lets LLVM turn all lines into bytes for this processor,
 # and calls these bytes on arrays.
 
 # %% tags=["hide-input"]
@@ -191,7 +191,7 @@ run(x, y)
 print("3·3 + 3 =", y[0])
 
 # %% [markdown]
-# Your own four instructions did that. The recipe also needs a difference, z - y. LLVM's instruction for it is `fsub`. Write `subtract` with
+# These four instructions did that. The recipe also needs a difference, z - y. LLVM's instruction for it is `fsub`. Write `subtract` with
 # one call of `arithmetic`, as `__add__` and `__mul__` do.
 
 
@@ -215,8 +215,8 @@ def subtract(x, y):
 # ## The line, in instructions (18 min)
 #
 # The `Assembler` of `levels` writes instructions as you did, and also knows arrays, loops and sums. Our first version only measures the
-# loss of each batch. `a.array` declares an array that the call will hand over. A size such as 2 is fixed; a size with a name is read off
-# the array.
+# loss of each batch. `a.array` declares an array that the program gets when it is called. A size such as 2 is fixed; a size with a name
+# is read off the array.
 
 # %%
 from levels import hardware
@@ -278,8 +278,8 @@ def descend(w, slope, learning_rate):
 # ```
 # </details>
 #
-# The second version learns. Three more sums collect the slopes, and then the weights and the bias move. (`a.number` is a number that
-# the call hands over.)
+# The second version learns. Three more sums collect the slopes, and then the weights and the bias move. (`a.number` declares a number
+# in the same way.)
 
 
 # %%
@@ -361,7 +361,7 @@ print(f"last loss {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 #
 # You can now derive the slopes of a loss, write a program in machine instructions, and train a model with it.
 #
-# **A good place to stop.** Your instructions train the line, and end on `fit`'s last bit.
+# **A good place to stop.** Your instructions train the line as `fit` does, bit for bit.
 #
 # Next: [2 · Kernels](2_kernels.ipynb). The longer notebook of this level is [01_hardware](../01_hardware.ipynb): there you build the
 # assembler, guard the memory and train a net.

@@ -136,8 +136,8 @@ for order, out in products.items():
 # %% [markdown]
 # ## The line, launch by launch (7 min)
 #
-# `levels` has a table, too, `KERNELS`. If you pass `None`, its `launch` makes an array for the result. One step of the line takes
-# fourteen launches. The gradients are worked out by hand, as in notebook 1.
+# `levels` has a table, too, `KERNELS`. If you pass `None` as `out`, its `launch` makes an array for the result. One step of the line
+# takes fourteen launches. The gradients are worked out by hand, as in notebook 1.
 
 # %%
 from levels import hardware
@@ -161,7 +161,7 @@ def step(numbers):
     de = launch("add", None, ge, ge)
     dw = launch("matmul", None, rows, de, transpose_x=True)
     db = launch("reduce_sum", None, de, axis=0, keepdims=True)
-    # w and b are overwritten
+    # sgd, short for stochastic gradient descent, overwrites w and b
     launch("sgd", w, dw, rate=task.learning_rate)
     launch("sgd", b, db, rate=task.learning_rate)
     return launch("divide", None, total, n).numpy()[0, 0]
@@ -188,7 +188,7 @@ print(f"a step {seconds * 1e6:.0f} µs, and in the one program of notebook 1 {wh
 # %% [markdown]
 # ## Your kernel, every level follows (3 min)
 #
-# Now use the table. Inside `with use(…)`, your `matmul_ikj` is the kernel of `matmul`. Level 5 needs no change: its `fit` finds
+# Inside `with use(…)`, your `matmul_ikj` is the kernel of `matmul`. Level 5 needs no change: its `fit` finds
 # `matmul` by its name. (`linear_regression` holds the lines with `fit` that you saw at the end of notebook 1.)
 
 # %%

@@ -136,7 +136,7 @@ checks.predict(
     "6 is half of 12. Where did the other half go?",
     choices=["the rule of the product forgets a factor 2", "`error` is used twice", "`w` was read too early"],
     answer="`error` is used twice",
-    because="Both factors of `error * error` are `error`. Each of them gives it a share of 2·1 = 2, and the second share "
+    because="Both factors of `error * error` are `error`. So `error` gets a share of 2·1 = 2 twice, and the second share "
     "replaced the first. What is used twice moves the loss twice, so the shares must be added.",
 )
 
@@ -147,7 +147,7 @@ checks.predict(
 # %%
 #| blank hand_on
 def hand_on(gradients, x, share):
-    """Give x its share of a gradient. It is added to the shares that x has from other ops."""
+    """Give x its share of a gradient. It is added to what x already has."""
     ...  # 1 to 4 lines
 
 
@@ -173,7 +173,7 @@ print("w gets", walk(written, loss, hand_on)[w].buffer.numpy())
 # ## The line, by tape (8 min)
 #
 # The `GradientTape` of `levels` does the same for **tensors**: arrays of any shape that go through the door. A `Variable` is a tensor that
-# can get a new value. The formula and one line for all gradients replace the fourteen launches:
+# can get a new value. Instead of fourteen launches, you write the formula, and one line finds all gradients:
 
 # %%
 from levels.low_level import GradientTape, Variable, function, gather, reduce_mean
@@ -208,10 +208,10 @@ print(f"op by op: {min(timeit.repeat(lambda: step(*ten), number=50, repeat=10)) 
 #                   └─▶  trace:  only writes the op down, and returns a symbol
 # ```
 #
-# A **symbol** stands for a tensor whose numbers are not known yet, as a `Register` did in notebook 1. `function(step)` calls `step`
-# once, with symbols. So it knows all ops before any of them runs, and writes one program for them, with the assembler of level 1. Its
-# `over` takes all data and the row numbers of each batch. For each batch it fetches these rows and runs a step. All 8,000 steps are
-# one call. How much faster is that?
+# A **symbol** stands for a tensor whose numbers are not known yet, as a `Register` did in notebook 1. When you first use
+# `function(step)`, it calls `step` once, with symbols. So it knows all ops before any of them runs, and writes one program for them, with
+# the assembler of level 1. Its `over` takes all data and the row numbers of each batch. For each batch it fetches these rows and runs a
+# step. All 8,000 steps are one call. How much faster is that?
 
 # %%
 w.assign(constant(task.weights[0]))
@@ -225,14 +225,14 @@ seconds = min(timeit.repeat(lambda: compiled.over(x_, y_, task.batches), number=
 print(f"compiled: {seconds / 8000 * 1e6:.2f} µs a step")
 
 # %% [markdown]
-# The same bits, in a tiny part of the time. These are the first lines of arithmetic in the program that was written for you:
+# The same bits, in a tiny part of the time. These are the program's first lines of arithmetic:
 
 # %%
 ((program, _),) = compiled.programs.values()
 print(*[line for line in program.program.text.splitlines() if " = f" in line][:6], sep="\n")
 
 # %% [markdown]
-# They are the prediction and the error of a row. You wrote them by hand in notebook 1; now the formula is enough.
+# They are the prediction and the error of a row, which you wrote by hand in notebook 1.
 #
 # You can now say how a framework finds gradients, read the rule of an op, and tell what a compiled step does differently.
 #

@@ -91,7 +91,7 @@ print(layer(line.x[:3]).numpy().ravel(), [variable.shape for variable in layer.v
 # %% [markdown]
 # ## A loss and an optimizer (11 min)
 #
-# Our loss will be the mean of the squared errors. Write the square for each number: take the difference, and multiply it by itself.
+# Our loss will be the mean of the squared errors. Write the square for each number: the difference times itself.
 
 
 # %%
@@ -113,7 +113,7 @@ def squared_error(y_true, y_pred):
 # </details>
 #
 # An **optimizer** says how the weights move. You wrote one for registers, `descend`. Here it works on tensors of any shape, and `w`
-# comes last.
+# comes last. (Frameworks call it SGD, stochastic gradient descent.)
 
 
 # %%
@@ -154,7 +154,7 @@ losses = train(layer, line)
 print(f"first loss {losses[0]:.1f}\nlast loss {losses[-1]:.4g} ({losses[-1].hex()})")
 
 # %% [markdown]
-# With three short functions of yours you reach the same bits, on the fourth level.
+# With three short functions of yours you reach the same bits.
 #
 # ## The mass of a penguin (5 min)
 #

@@ -89,7 +89,7 @@ epoch_loss(np.array([1.0, 4.0]), [30, 10])
 # %%
 #| blank run_epochs
 def run_epochs(epochs, tell, one_pass, ended):
-    """Run at most `epochs` epochs. Tell when each begins, and when it ends and with which numbers."""
+    """Run at most `epochs` epochs. Tell when each begins, and when each ends, with its numbers."""
     ...  # 6 lines
 
 
@@ -118,7 +118,7 @@ run_epochs(9, print, lambda: {"loss": 7.0}, lambda epoch, logs: epoch == 1)
 # ## A model that owns its loop (6 min)
 #
 # With your loop and the parts of level 4, this is a whole model with `fit`. You hand `fit` a function, the **callback**, and your loop calls
-# it as `tell`. It may also stop the training.
+# it as `tell`. The callback may also stop the training.
 
 # %%
 from levels.low_level import GradientTape, constant, function
@@ -196,8 +196,9 @@ figures.classifier(rings, high_level.tasks.Fit(net.history.losses, net.get_weigh
 # ## The five side by side (8 min)
 #
 # Here are both models on all five levels. The rows are the parts of a step. On level 5, the one call of `fit` does four of them. Click on
-# *Two rings* to see the net, and **click on the names of two levels to lay these two side by side**. (The slow levels take
-# only the last steps. Level 1 has taken those before.)
+# *Two rings* to see the net, and **click on the names of two levels to lay these two side by side**. Level 1 computes one
+# number at a time (*scalar*) or several at once (*SIMD*). Level 3 runs op by op (*eager*) or compiled. (What runs op by op takes only the
+# last steps. Level 1 takes the earlier ones.)
 
 # %%
 from course import compare
@@ -207,12 +208,12 @@ net = compare.measure(rings, *(level.tasks.dnn_classifier for level in levels), 
 compare.side_by_side(line, net)
 
 # %% [markdown]
-# You can now train a model with a few lines of `fit`, and say what each level beneath does with them. You have written a piece of each.
+# You can now train a model with `fit`, and say what each level beneath does.
 #
 # **A good place to stop.** The model owns the training loop: `fit` goes down through layers, a tape and kernels to instructions.
 #
-# That was the trail. The five notebooks of the course go the same way more slowly, in at most 100 minutes each, and build all of `levels`.
-# Begin with [01_hardware](../01_hardware.ipynb), where you find what you wrote on the trail. The longer notebook of this level is
+# That was the trail. The five notebooks of the course go the same way, in at most 100 minutes each, and build all of `levels`.
+# Begin with [01_hardware](../01_hardware.ipynb), where you find what you wrote here. The longer notebook of this level is
 # [05_high_level](../05_high_level.ipynb).
 
 # %%
