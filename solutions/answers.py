@@ -3,7 +3,12 @@
 Each is the body of the function, without its first line and its docstring; of a wrong one, with what its message says.
 """
 
+import tomllib
+from pathlib import Path
 from typing import NamedTuple
+
+MOST = Path(__file__).parent / "at_most"
+LEVELS = "hardware", "kernels", "low_level", "mid_level", "high_level"
 
 
 class Answers(NamedTuple):
@@ -640,3 +645,17 @@ return model.stop_training
         },
     ),
 }
+
+
+def at_most() -> dict[str, Answers]:
+    """The answers to what is a blank at the depth *most* only, which stand beside its hints."""
+    found = {}
+    for number, level in enumerate(LEVELS, 1):
+        said = tomllib.loads((MOST / f"{level}.toml").read_text(encoding="utf-8"))
+        for key, each in said.items():
+            wrong = {answer["body"]: answer["says"] for answer in each["wrong"]}
+            found[f"{number:02}-{key}"] = Answers(each["right"], wrong, each.get("other_bits", []))
+    return found
+
+
+ANSWERS |= at_most()

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from course.builder import blanks
 
-MARKER = re.compile(r"#\|\s*export\s+(\w+)(?:\s+blank\s+([A-Za-z]\w*))?\s*")  # room, the key of a blank
-OF_THE_CORE = re.compile(r"#\|\s*blank\s+([A-Za-z]\w*)\s*")  # on the trail: a blank that its core has, too
+KEY = r"[A-Za-z_]\w*(?:\.\w+)?"  # a function's name, or Class.method
+# The room, and the key of a function that a reader writes: always (`blank`), or only at the depth `most`.
+MARKER = re.compile(rf"#\|\s*export\s+(\w+)(?:\s+blank\s+({KEY})|\s+most\s+({KEY}))?\s*")
+OF_THE_CORE = re.compile(rf"#\|\s*blank\s+({KEY})\s*")  # on the trail: a blank that its core has, too
 
 
 class BuildError(Exception):
@@ -25,6 +27,12 @@ def blank_in(source: str) -> str:
         return marker[2] or ""
     marker = OF_THE_CORE.fullmatch(first)
     return marker[1] if marker else ""
+
+
+def most_in(source: str) -> str:
+    """The key of the function in a cell that becomes a blank at the depth `most`, or nothing."""
+    marker = MARKER.fullmatch(source.split("\n")[0])
+    return marker[3] or "" if marker else ""
 
 
 def read_text(path: Path) -> str:
@@ -75,7 +83,7 @@ def read(source: str, notebook: str, number: int) -> Cell:
                 raise cell.error(str(error)) from None
     elif re.search(r"^#\|\s*export\b", cell.source, re.MULTILINE):
         raise cell.error(
-            "`#| export ROOM` stands alone on the first line of a cell (perhaps with `blank KEY` at its end)"
+            "`#| export ROOM` stands alone on the first line of a cell (perhaps with `blank KEY` or `most KEY` at its end)"
         )
     try:
         cell.body = ast.parse(cell.source).body

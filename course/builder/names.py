@@ -8,6 +8,7 @@ from course.builder.cells import BuildError
 
 ROOT = Path(__file__).resolve().parents[2]
 MINE = "mine"  # the reader's folder: see course/setup/workspace.py
+DEPTH = ".course/depth"  # in `mine`: how much the reader writes, "some" or "most": see course/setup/depth.py
 
 
 def names_in(root: Path) -> list[str]:
@@ -28,6 +29,12 @@ def trail_in(root: Path) -> list[str]:
 def all_in(root: Path) -> list[str]:
     """All notebooks: the five, then the trail, then those in `more`."""
     return names_in(root) + trail_in(root) + more_in(root)
+
+
+def depth_in(root: Path) -> str:
+    """How much the reader writes: "some" or "most"."""
+    path = root / MINE / DEPTH
+    return "most" if path.exists() and path.read_text(encoding="utf-8").strip() == "most" else "some"
 
 
 def core_of(name: str) -> str:

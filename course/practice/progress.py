@@ -11,8 +11,8 @@ import sqlite3
 from datetime import date
 from pathlib import Path
 
-from course.builder.cells import blank_in, read_text
-from course.builder.names import all_in, names_in, text_path
+from course.builder.cells import blank_in, most_in, read_text
+from course.builder.names import all_in, depth_in, names_in, text_path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / ".course" / "progress.db"
@@ -61,10 +61,11 @@ def solved(key: str) -> None:
     record("exercises", key, date.today().isoformat())
 
 
-def questions_in(path: Path) -> dict[str, list[str]]:
-    """What a notebook's text asks: its questions, and the keys of its exercises and blanks."""
-    text = read_text(path)
-    keys, number = filter(None, map(blank_in, text.split("\n"))), path.stem.split("_")[0].zfill(2)
+def questions_in(path: Path, depth: str = "some") -> dict[str, list[str]]:
+    """What a notebook's text asks: its questions, and the keys of its exercises and of its blanks at this depth."""
+    text, number = read_text(path), path.stem.split("_")[0].zfill(2)
+    lines = text.split("\n")
+    keys = [key for line in lines if (key := blank_in(line) or most_in(line) * (depth == "most"))]
     found = {"predictions": [], "exercises": [], "blanks": [f"{number}-{key}" for key in keys]}
     kinds = {"checks.predict": "predictions", "exercises.check": "exercises"}
     for node in ast.walk(ast.parse(text)):
@@ -80,7 +81,7 @@ def level_of(name: str) -> str:
 
 def counts(noted: dict, names: list[str]) -> dict[str, str]:
     """What was done of the predictions, blanks and exercises of these notebooks. What two of them ask counts once."""
-    every = [questions_in(text_path(ROOT, name)) for name in names]
+    every = [questions_in(text_path(ROOT, name), depth_in(ROOT)) for name in names]
     questions, blanks, exercises = (
         dict.fromkeys(each for found in every for each in found[kind])
         for kind in ("predictions", "blanks", "exercises")

@@ -6,6 +6,7 @@ It starts with the standard library alone, in the grammar of Python 3.7, as `cou
 import argparse
 
 SECTIONS = "training", "kernels", "start", "growth", "machines", "course"  # of `bench`
+DEPTHS = "some", "most"  # of `lab` and `grade`: how many functions a reader writes
 NOTEBOOK = "a notebook: 02, kernels, 02_kernels, or a path to it"
 
 
@@ -36,6 +37,11 @@ COMMANDS = {  # name: (a line of help, what it takes)
                 "--trail", action="store_true", help="open the trail, the short way through all five levels"
             ),
             argument("--answers", action="store_true", help="show the answers to all predictions, for a projector"),
+            argument(
+                "--write",
+                choices=DEPTHS,
+                help="how many functions you write: some (18, the default) or most (about 40); it stays so",
+            ),
             argument("--no-browser", action="store_true", help="print the address instead of opening it"),
             argument(
                 "--port",
@@ -146,6 +152,9 @@ COMMANDS = {  # name: (a line of help, what it takes)
                 "folder", metavar="FOLDER", help="it holds a folder for each student, or notebooks named after students"
             ),
             argument("--csv", metavar="FILE", help="write a row per student and exercise into this file"),
+            argument(
+                "--write", choices=DEPTHS, default="some", help="which functions were to be written (default: some)"
+            ),
             argument("--seconds", type=float, default=60, help="the time limit of one exercise (default: 60)"),
         ],
     ),
@@ -175,7 +184,7 @@ COMMANDS = {  # name: (a line of help, what it takes)
 
 HANDED_ON = {  # command: (how it is called, what goes to the program that it starts)
     "lab": (
-        "[--trail] [--answers] [--no-browser] [--port NUMBER] [--ip ADDRESS] [-- ARGUMENT ...]",
+        "[--trail] [--answers] [--write some|most] [--no-browser] [--port NUMBER] [--ip ADDRESS] [-- ARGUMENT ...]",
         "Arguments after -- go to JupyterLab unchanged: `-- --help` shows which ones it takes.",
     ),
     "test": (

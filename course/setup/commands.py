@@ -14,19 +14,35 @@ from course.setup.wheelhouse import wheelhouse
 def lab(arguments):
     from course import build
     from course.builder.cells import BuildError
-    from course.setup import warmup, workspace
+    from course.setup import depth, warmup, workspace
 
     if "--answers" in arguments:
         os.environ["COURSE_ANSWERS"] = "1"
     opened = build.trail_in(build.ROOT)[0] if "--trail" in arguments else None
     arguments = [each for each in arguments if each not in ("--answers", "--trail")]
+    arguments, wanted = without_option(arguments, "--write")
     try:
+        if wanted:
+            depth.set_depth(build.ROOT, wanted)
         for line in workspace.open_desk(build.ROOT):
             print(line, flush=True)
     except BuildError as error:
         fail(str(error))
     warmup.begin(build.ROOT)
     return open_lab(arguments, opened)
+
+
+def without_option(arguments, name):
+    """The arguments without this option, and its value, or nothing."""
+    rest, value, waiting = [], "", iter(arguments)
+    for each in waiting:
+        if each == name:
+            value = next(waiting, "")
+        elif each.startswith(name + "="):
+            value = each.partition("=")[2]
+        else:
+            rest.append(each)
+    return rest, value
 
 
 def resume(arguments):

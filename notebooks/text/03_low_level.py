@@ -154,7 +154,7 @@ class Run:
 
 
 # %%
-#| export tensors
+#| export tensors most apply
 class _Door(threading.local):
     stands = Run()  # the interpreter, in each thread
 
@@ -462,7 +462,7 @@ x * w + b
 # value of each variable that was read, for a check later.)
 
 # %%
-#| export autodiff
+#| export autodiff most _Tape.do
 """The tape lists what passed the door. Read backwards, it gives the gradient."""
 
 

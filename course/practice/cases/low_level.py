@@ -293,3 +293,67 @@ def left_of(mine, told, nodes, wanted):
         if now != then:
             raise Wrong(f"{told}: the right nodes, but the list `{name}` that is given has changed: work on a copy")
     return left
+
+
+@cases("03-apply")
+@interpreted()
+def apply(mine, draw):
+    """What the interpreter that stands in the door is given, and what the door gives back; then both tasks."""
+    with mine.placed("apply", "low_level"):
+        from levels.low_level import constant, tensors
+
+        class Told:
+            """An interpreter that tells what it is given, and gives a value of its own."""
+
+            def do(self, op, plan, inputs, attrs):
+                self.told = {
+                    "op": op,
+                    "plan": type(plan).__name__,
+                    "inputs": [type(x).__name__ for x in inputs],
+                    "attrs": dict(attrs),
+                }
+                return "the value"
+
+        x = constant(np.array([[1.0, 2.0]]))
+        for said, op, inputs, attrs in (
+            ("two tensors", "add", (x, x), {}),
+            ("numbers beside a tensor", "multiply", (2.0, x), {}),
+            ("an attribute", "clip", (x,), {"low": 0.0, "high": 1.0}),
+        ):
+            before, tensors.DOOR.stands = tensors.DOOR.stands, Told()
+            try:
+                value = mine.call(said, tensors.apply, op, *inputs, **attrs)
+                told = getattr(tensors.DOOR.stands, "told", "the interpreter in `DOOR.stands` was not asked")
+            finally:
+                tensors.DOOR.stands = before
+            yield (
+                said,
+                {
+                    "it gives": value if isinstance(value, str | None) else describe(value),
+                    "the interpreter is given": told,
+                },
+            )
+    yield "20 steps of both tasks", mine.losses("apply", "low_level")
+
+
+@cases("03-_Tape.do")
+@interpreted()
+def tape_do(mine, draw):
+    """What stands on the tape; then both tasks."""
+    with mine.placed("_Tape.do", "low_level"):
+        from levels.low_level import autodiff, constant
+
+        x, y = (constant(draw.normal(size=(2, 3))) for _ in range(2))
+        with autodiff._Tape() as tape:
+            z = mine.call("x * y", operator.mul, x, y)
+            total = mine.call("x * y - x", operator.sub, z, x)
+        names = {x: "x", y: "y", z: "z"}
+        records = [
+            f"{op}({', '.join(names.get(each) or describe(each) for each in inputs)}), attrs {attrs}"
+            for op, inputs, attrs, _ in tape.records
+        ]
+        yield "x * y - x", {"": total, "records": records, "its results": [record[3].numpy() for record in tape.records]}
+        with autodiff._Tape() as tape:
+            tape.records = None  # as after `gradient`
+            yield "a tape that was read already", mine.call("a tape that was read already", operator.mul, x, y)
+    yield "20 steps of both tasks", mine.losses("_Tape.do", "low_level")

@@ -59,17 +59,24 @@ def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
         course = blanks.filled(source, notebook, key)
     except LookupError as error:
         return f"{key}: {error}"
-    made, name = {}, shell.compile.cache(course)  # so that its source can be shown, as that of a cell
-    exec(compile(course, name, "exec"), shell.user_ns, made)  # its globals are the notebook's
+    name = shell.compile.cache(course)  # so that its source can be shown, as that of a cell
+    own, brought = blanks.made(course, key, shell.user_ns, name)  # its globals are the notebook's
     heard = CapturedOutput()
-    found = verdict(source, notebook, key, shell.user_ns.get(key) if success else None, made[key], heard)
+    found = verdict(source, notebook, key, named_in(shell.user_ns, key) if success else None, own, heard)
     with contextlib.suppress(blanks.Unfit):
         blanks.note(source, notebook, key, found.state == "right")
     if found.state in ("right", "other bits"):
         progress.solved(f"{notebook[:2]}-{key}")
     if found.state != "right":
-        shell.user_ns[key] = made[key]
+        shell.user_ns[brought.__name__] = brought
     return f"{key}: {found.text}" + printed_lines(heard.text)
+
+
+def named_in(names: dict, key: str):
+    """The function among these names, or the method of a class there; None where there is none."""
+    top, _, method = key.partition(".")
+    found = names.get(top)
+    return getattr(found, method, None) if method else found
 
 
 LINES = 10  # of what a function prints: enough to find a mistake, and a loop that prints does not fill the page
@@ -90,13 +97,13 @@ def verdict(source: str, notebook: str, key: str, function, own, heard: Captured
     heard: takes what the reader's function prints.
     """
     try:
-        written = blanks.function_of(source, key)
+        written = blanks.written(source, notebook, key)
     except blanks.Unfit as unfit:
         return not_yet(str(unfit))
     if blanks.is_stub(written):
         return UNTOUCHED
     given = blanks.signature(written)
-    expected = blanks.signature(blanks.function_of(blanks.filled(source, notebook, key), key))
+    expected = blanks.signature(blanks.written(blanks.filled(source, notebook, key), notebook, key))
     if given != expected:
         return not_yet(f"You wrote {given}, but the course calls {expected}")
     if function is None:

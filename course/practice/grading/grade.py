@@ -223,7 +223,13 @@ def main(argv: list[str], root: Path = ROOT) -> int:
                 rows = [Row(student, "", "", "unreadable", text, seed_of(student)) for text in unknown]
                 for name in handed:
                     rows += grade(
-                        student, name, theirs.get(name), keys_of(root, name), options.seconds, root, options.folder
+                        student,
+                        name,
+                        theirs.get(name),
+                        keys_of(root, name, options.write),
+                        options.seconds,
+                        root,
+                        options.folder,
                     )
                 writer.writerows(rows)
                 table.flush()

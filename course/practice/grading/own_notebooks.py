@@ -1,19 +1,18 @@
 """The course's own notebooks, as grading asks for them. What is right in a blank is the built level's own function."""
 
-import ast
 import importlib
 import re
 import shutil
 from pathlib import Path
 
 from course.builder import blanks
-from course.builder.cells import MARKER, blank_in
+from course.builder.cells import MARKER, blank_in, most_in
 from course.builder.names import ROOT, all_in, level_of, names_in, text_path
 from course.practice.cases import CASES
 from course.practice.exercises import EXERCISES
 
 SEEN = "course", "data", "levels", "levels_more", "notebooks/text", "notebooks/more/text"  # by a student's code
-CHECK = re.compile(r"""^exercises\.check\(\s*["'](\d\d-\w+)["']""", re.MULTILINE)
+CHECK = re.compile(r"""^exercises\.check\(\s*["'](\d\d-[\w.]+)["']""", re.MULTILINE)
 CHECKED = """\
 import {room} as _room
 globals().update({{name: value for name, value in vars(_room).items() if not name.startswith("__")}})
@@ -31,8 +30,9 @@ def blanks_in(name: str, code: dict[int, str], keys: list[str]) -> tuple[dict, d
         if key not in keys or key in EXERCISES:
             continue
         try:
-            function = blanks.function_of(source, key[3:])
-            expected = blanks.signature(ast.parse(blanks.solution(name, key[3:])).body[0])
+            function = blanks.written(source, name, key[3:])
+            own = blanks.filled(source, name, key[3:])
+            expected = blanks.signature(blanks.written(own, name, key[3:]))
             given, stub = blanks.signature(function), blanks.is_stub(function)
         except (blanks.Unfit, RecursionError, MemoryError, ValueError) as error:
             found[key] = "not yet", str(error)
@@ -50,7 +50,7 @@ def room_of(key: str) -> str:
     """The room of the built level that holds a blank's function."""
     name = next(name for name in names_in(ROOT) if name.startswith(key[:2]))
     for source in stubs(ROOT, name):
-        if blank_in(source) == key[3:]:
+        if key[3:] in (blank_in(source), most_in(source)):
             return f"levels.{level_of(name)}.{MARKER.match(source)[1]}"
     raise LookupError(f"no blank is called {key}")
 
@@ -59,9 +59,9 @@ def reference_solution(key: str):
     """The course's own function for a blank, with all names of its level at hand."""
     room = room_of(key)
     names = vars(importlib.import_module(room.rpartition(".")[0])) | vars(importlib.import_module(room))
-    made = {}
-    exec(blanks.solution(next(name for name in names_in(ROOT) if name.startswith(key[:2])), key[3:]), names, made)
-    return made[key[3:]]
+    notebook = next(name for name in names_in(ROOT) if name.startswith(key[:2]))
+    source = blanks.course_cell(notebook, key[3:]) or blanks.solution(notebook, key[3:])
+    return blanks.made(source, key[3:], names)[0]
 
 
 def two_digits(name: str) -> str:
@@ -79,10 +79,11 @@ def texts(root: Path) -> dict[str, str]:
     return {Path(name).name: text_path(root, name).read_text(encoding="utf-8") for name in all_in(root)}
 
 
-def keys_of(root: Path, name: str) -> list[str]:
-    """The blanks and the exercises of a notebook."""
+def keys_of(root: Path, name: str, depth: str = "some") -> list[str]:
+    """The blanks, at this depth, and the exercises of a notebook."""
     asked = CHECK.findall(texts(root)[name])
-    held = {f"{two_digits(name)[:2]}-{blank_in(cell)}" for cell in stubs(root, name)}
+    keys = (blank_in(cell) or most_in(cell) * (depth == "most") for cell in stubs(root, name))
+    held = {f"{two_digits(name)[:2]}-{key}" for key in keys}
     return [key for key in CASES if key in held] + [key for key in EXERCISES if key in asked]
 
 

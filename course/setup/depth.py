@@ -1,0 +1,100 @@
+"""How much a reader writes: at the depth *some* the blanks of the notebooks, at *most* about 40 functions.
+
+The course's notebooks hold each of those functions whole, in a cell `#| export ROOM most KEY`. On the desk, at the depth
+*most*, such a cell becomes a blank, with two hints and the solution beneath it. They are made here, from the cell and from
+what `solutions/at_most/LEVEL.toml` says of KEY:
+
+    hints = ["…", "…"]    two hints, in which `code` stands between backticks
+    contract = "…"        what the stub's docstring says after that of the function: shapes, dtypes, what is raised
+    stub = "…"            what the stub says after `...` (otherwise how many lines a solution takes)
+    given = 1             how many statements of the function, after its docstring, the stub still has (otherwise 0)
+"""
+
+import ast
+import html
+import re
+import textwrap
+import tomllib
+from pathlib import Path
+
+from course.builder import blanks
+from course.builder.cells import BuildError, code_lines, most_in
+from course.builder.files import replace
+from course.builder.names import DEPTH, MINE, level_of, names_in
+from course.builder.notebooks import hash_of
+from course.setup.arguments import DEPTHS
+
+HINTS = Path("solutions") / "at_most"
+STUB = {"contract", "given", "stub"}
+DETAILS = "<details><summary>{title}</summary>{text}</details>"
+
+
+def set_depth(root: Path, depth: str) -> None:
+    """Keep how much the reader writes. Raises BuildError for another word."""
+    if depth not in DEPTHS:
+        raise BuildError(f"there is no depth {depth!r}: there are {' and '.join(DEPTHS)}")
+    replace(root, {root / MINE / DEPTH: depth + "\n"})
+
+
+def hints_text(root: Path, name: str) -> str:
+    """What stands beside the functions of a notebook that are blanks at the depth *most*."""
+    path = root / HINTS / f"{level_of(name)}.toml"
+    return path.read_text(encoding="utf-8") if name in names_in(root) and path.exists() else ""
+
+
+def open_blanks(root: Path, name: str, cells: list) -> list:
+    """The cells of a notebook at the depth *most*: a stub in the place of each function, with its hints beneath it.
+
+    Raises BuildError where nothing is said of one of the functions.
+    """
+    said, made = tomllib.loads(hints_text(root, name)), []
+    for cell in cells:
+        key = most_in(cell.source) if cell.cell_type == "code" else ""
+        if key and key not in said:
+            raise BuildError(f"{HINTS.as_posix()}/{level_of(name)}.toml says nothing of {key}: it needs two hints")
+        made.append(cell)
+        if key:
+            made.append(hints(cell.source, key, said[key]["hints"]))
+            cell.source = stub(cell.source, key, **{k: said[key][k] for k in STUB & said[key].keys()})
+    return made
+
+
+def stub(source: str, key: str, contract: str = "", given: int = 0, stub: str = "") -> str:
+    """The cell of a function as a blank: its first line, its docstring, what is given, and `...`."""
+    function = blanks.function_of(source, key, blanks.names_in(ast.parse(source).body))
+    lines, indent, said = source.split("\n"), " " * function.body[0].col_offset, ast.get_docstring(function)
+    first = function.body[0].lineno - 1  # of the body, its docstring included
+    begin = function.body[0].end_lineno if said else first
+    head = [*lines[first:begin]]
+    if contract:
+        head = textwrap.indent(docstring(said, contract), indent).split("\n")
+    body = function.body[said is not None :]
+    end = body[given - 1].end_lineno if given else begin
+    if not stub:
+        count = code_lines(textwrap.dedent("\n".join(lines[end : function.end_lineno])))
+        stub = f"about {count} lines" if count > 1 else "1 line"
+    marker = re.sub(r"\bmost\b", "blank", lines[0])
+    kept = [marker, *lines[1:first], *head, *lines[begin:end]]
+    return "\n".join([*kept, f"{indent}...  # {stub}", *lines[function.end_lineno :]])
+
+
+def docstring(said: str | None, contract: str) -> str:
+    """A docstring that says what the function's own says, and its contract."""
+    paragraphs = [*filter(None, [said]), *contract.strip().split("\n\n")]
+    wrapped = [textwrap.fill(each, 110, break_long_words=False) if "\n" not in each else each for each in paragraphs]
+    text = "\n\n".join(wrapped)
+    return f'"""{text}\n"""' if "\n" in text else f'"""{text}"""'
+
+
+def hints(source: str, key: str, texts: list[str]):
+    """The Markdown cell beneath a blank: two hints and the solution, each folded."""
+    import nbformat
+
+    function = blanks.function_of(source, key, blanks.names_in(ast.parse(source).body))
+    own = textwrap.dedent("\n".join(source.split("\n")[function.lineno - 1 : function.end_lineno]))
+    first, second = (re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False)) for text in texts)
+    folded = {"Hint": first, "Second hint": second, "Solution": f"\n\n```python\n{own}\n```\n"}
+    text = "\n".join(DETAILS.format(title=title, text=text) for title, text in folded.items())
+    cell = nbformat.v4.new_markdown_cell(text)
+    cell.id = hash_of("hints", key)[:8]
+    return cell
