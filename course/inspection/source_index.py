@@ -159,9 +159,11 @@ def first_line(statement):
 
 
 def names_of(statement):
-    """What a statement gives a name to: a function, a class, variables, or an op, as in `scalar("subtract")(…)`."""
+    """What a statement gives a name to: a function, a class, variables, or an op, as `scalar("add")(…)` does."""
     if hasattr(statement, "name"):
-        return [statement.name]
+        marks = [ast.unparse(each) for each in getattr(statement, "decorator_list", ())]
+        ops = [op for mark in marks for op in re.findall(r"^scalar\('(\w+)'", mark)]
+        return [*dict.fromkeys([*ops, statement.name])]
     if isinstance(statement, ast.Expr):
         called = getattr(statement.value, "func", ast.Pass())
         return [node.value for node in ast.walk(called) if isinstance(node, ast.Constant)][:1]

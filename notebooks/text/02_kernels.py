@@ -729,11 +729,9 @@ STANDS[exponent] = lambda dtype: lambda x: dtype.type(math.frexp(x)[1] - (math.f
 # %% [markdown]
 # ## An op in one line (8 min)
 #
-# `scalar("add")` makes an op of a scalar function. The op goes into the table at once. Its loop is written and
-# compiled later, by the first launch on arrays of new shapes. Here are eight ops, one per line. `takes="fi"` means
-# that an op takes floats and integers. `spread` belongs to the gradients of sums and means. `broadcast_to` leaves
-# each number as it is, because the loop around it does the work. `sgd` is the update of gradient descent: it
-# overwrites the weight that it reads.
+# `scalar("add")` makes an op of a scalar function and puts it into the table. Its loop is written and compiled later,
+# by the first launch on arrays of new shapes. Here are eight ops. `takes="fi"` means floats and integers. `spread`
+# belongs to the gradients of sums and means.
 
 
 # %%
@@ -744,8 +742,13 @@ scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # each x gets its share of dy
-scalar("broadcast_to", takes="fi")(lambda x: x)
-scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
+scalar("broadcast_to", takes="fi")(lambda x: x)  # the loop around it does the work
+
+
+@scalar("sgd", updates=True, rate=0.1)
+def _sgd(w, dw, rate):  # the update of gradient descent: the result overwrites w
+    return w - rate * dw
+
 
 # %%
 print(launch("add", None, three, cpu.put(np.full(1, 10.0))).numpy())
@@ -777,8 +780,8 @@ def relu_grad(dy, y):
 # ```
 # </details>
 #
-# The next cell adds relu and its gradient. It also adds sigmoid, which turns any number into a probability, and clip,
-# which keeps a probability away from 0 and 1, where a log would be infinite:
+# The next cell adds relu and its gradient. Sigmoid turns any number into a probability, and clip keeps a probability
+# away from 0 and 1, where a log would be infinite:
 
 
 # %%
@@ -791,8 +794,12 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-# dy where x lies strictly between low and high, else 0
-scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
+
+
+@scalar("clip_grad", low=-0.5, high=0.5)
+def _clip_grad(dy, x, low, high):  # dy where x lies strictly between low and high, else 0
+    return select(low < x, select(x < high, dy, 0.0), 0.0)
+
 
 # %%
 launch("relu", None, cpu.put(np.array([-2.0, 3.0, np.nan]))).numpy()
@@ -880,7 +887,6 @@ print(columns)
 #| export reduce
 KINDS["cpu"].loops = reduce_rows, reduce_columns
 QUICKER = {}  # a loop -> another one that gives the same bits, sooner
-REDUCTIONS = {"reduce_sum": 0.0}  # op -> the number that its loops start at
 
 
 def reduced(op, shape, axis):
@@ -915,6 +921,7 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
 
 
 kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
+REDUCTIONS = {"reduce_sum": 0.0}  # op -> the number that its loops start at
 
 # %% [markdown]
 # Here are the 2²⁵ ones again:
@@ -958,7 +965,8 @@ def plan_reshape(op, function, x, shape=()):
 
 
 kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
-kernel("reshape", planner=plan_reshape)(lambda x: x)
+kernel("reshape")(lambda x: x)
+PLANNERS["reshape"] = plan_reshape
 
 # %%
 print(launch("reduce_mean", None, three).numpy(), launch("reshape", None, three, shape=(3, 1)).shape)
@@ -1123,7 +1131,8 @@ def _plan_matmul(op, function, x, w, transpose_x=False, transpose_w=False):
     return make(op, (m, n), dtype, [x, w], lower)
 
 
-kernel("matmul", planner=_plan_matmul)(matmul_ikj)
+kernel("matmul")(matmul_ikj)
+PLANNERS["matmul"] = _plan_matmul
 
 # %%
 try:
@@ -1537,9 +1546,9 @@ exercises.check("02-1", hypotenuse)
 # number lies. Where the array is repeated, the next number is the same one again: a step of 0.
 #
 # ```
-# shape          (3, 1)          (4,)          (2, 1, 4)
-# common      (2, 3, 4)       (3, 4)        (2, 3, 4)
-# steps       [0, 1, 0]       [0, 1]        [4, 0, 1]
+# shape          (3, 1)         (4,)     (2, 1, 4)
+# common      (2, 3, 4)       (3, 4)     (2, 3, 4)
+# steps       [0, 1, 0]       [0, 1]     [4, 0, 1]
 # ```
 #
 # (About 6 lines. Hint: begin at the last axis; shapes are aligned at the right.)

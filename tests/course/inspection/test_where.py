@@ -54,6 +54,7 @@ def read_once():
         ("torch.nn.BatchNorm1d", "BatchNormalization", "levels_more", "mid_level/layers"),
         ("VJPS", "VJPS", "low_level", "autodiff"),
         ("subtract", "subtract", "kernels", "elementwise"),
+        ("sgd", "sgd", "kernels", "elementwise"),
     ],
 )
 def test_a_name_of_ours_or_of_others_is_found(asked, name, level, room):
