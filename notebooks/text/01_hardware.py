@@ -1529,7 +1529,7 @@ print("losses equal:", fit.losses.tolist() == record)
 print("weights equal:", [v.tolist() for v in fit.weights] == record_weights)
 
 reverse = linear_regression(task.x, task.y, task.weights, task.batches[:, ::-1], task.learning_rate)
-print("rows reversed:", np.sum(reverse.losses != fit.losses), "of 8,000 losses differ")
+print(f"rows reversed: {np.sum(reverse.losses != fit.losses):,} of 8,000 losses differ")
 print(f"the last loss: {fit.losses[-1]:.4g} ({fit.losses[-1].hex()})")
 
 # %% [markdown]

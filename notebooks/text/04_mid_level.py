@@ -915,6 +915,7 @@ for name, racer in {"SGD(0.5)": SGD(0.5), "Adam(0.5)": Adam(0.5)}.items():
 # better?** On raw millimetres, try the rates 0.002, 0.005 and 0.5. Then set `columns` to standardised.
 
 # %% tags=["hide-input"]
+# the race, with two sliders: run me
 from course.figures import race, widgets
 
 RATES = [m * 10**-k for k in (4, 3, 2, 1) for m in (1, 2, 5)] + [1]

@@ -820,7 +820,7 @@ waiting.model = SimpleNamespace(stop_training=False)
 waiting.on_train_begin()
 for epoch, loss in enumerate([5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8]):
     waiting.on_epoch_end(epoch, {"val_loss": loss})
-    print(epoch + 1, loss, waiting.best)
+    print(f"epoch {epoch + 1}: loss {loss}, best {waiting.best}")
     if waiting.model.stop_training:
         break
 
