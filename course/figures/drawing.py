@@ -10,6 +10,7 @@ CONSTANT, VARIABLE, OP = "#D3E6F4", "#FBE0AC", "#F4F4F4"  # fills: tints of the 
 PHASES = {"forward": OP, "backward": "#CBE9DD", "update": "#F3D9E8"}  # and of its green and purple
 PARTS = {"before": OP, "row": CONSTANT, "sum": PHASES["backward"], "after": PHASES["update"]}
 FONT, CHARACTER, LINE, PAD = 12, 7.4, 16, 6  # px: a letter's height, its width or more, a line, the room around lines
+LETTER = 5.6  # px: the width of a letter of a label
 
 
 class Drawing:
@@ -161,7 +162,7 @@ def svg(boxes, links, labels, text):
     widths = [max(44, CHARACTER * max(map(len, lines)) + 2 * PAD) for lines, _ in boxes]
     layer = layers(widths, links)
     x, ways = across(widths, links, layer)
-    sides = {k: -1 if first_way(k, links, ways) > x[k] else 1 for k, _ in labels}  # a label stands where no arrow goes
+    sides = {k: freer_side(k, label, x, layer, links, ways) for k, label in labels}
     reach = [at + side * width / 2 for at, width in zip(x, widths, strict=True) for side in (-1, 1)]
     reach += [at for way in ways for at in way]
     reach += [x[k] + sides[k] * (5 + CHARACTER * len(label)) for k, label in labels]
@@ -182,8 +183,10 @@ def svg(boxes, links, labels, text):
         yield from arrow(way, tops[layer[a] : layer[b] + 1], bottoms[layer[a] : layer[b] + 1])
     for k, label in labels:
         anchor, place = "start" if sides[k] > 0 else "end", (x[k] + 5 * sides[k], bottoms[layer[k]] + 15)
-        look = f'font-size="{FONT - 1}" text-anchor="{anchor}" fill="#555" stroke="white" stroke-width="4"'
-        yield words(*place, label, look + ' paint-order="stroke"')
+        width = LETTER * len(label)
+        left = place[0] - (width if anchor == "end" else 0)  # no arrow runs through the letters
+        yield f'<rect x="{px(left)}" y="{px(place[1] - 9)}" width="{px(width)}" height="12" fill="white"/>'
+        yield words(*place, label, f'font-size="{FONT - 1}" text-anchor="{anchor}" fill="#555"')
     for (texts, fill), at, width, row in zip(boxes, x, widths, layer, strict=True):
         place = f'x="{px(at - width / 2)}" y="{tops[row]}" width="{px(width)}" height="{heights[row]}"'
         yield f'<rect class="box" {place} rx="6" fill="{fill}" stroke="#777"/>'
@@ -197,10 +200,17 @@ def words(x, y, text, look):
     return f'<text x="{px(x)}" y="{px(y)}" {look}>{escape(text)}</text>'
 
 
-def first_way(box, links, ways):
-    """The mean x to which the arrows of a box go first."""
-    stops = [way[1] for (a, _), way in zip(links, ways, strict=True) if a == box]
-    return sum(stops) / len(stops)
+def freer_side(box, label, x, layer, links, ways):
+    """On which side of its arrow a box's label stands, 1: the right one. Fewer arrows run there; if as many, the mean of
+    the box's own goes to the other side."""
+    row, stops = layer[box], [way[1] for (a, _), way in zip(links, ways, strict=True) if a == box]
+    passing = [way[row - layer[a] :][:2] for (a, b), way in zip(links, ways, strict=True) if layer[a] <= row < layer[b]]
+
+    def crowd(side):
+        places = [[side * (a + (b - a) * down - x[box]) for down in (0.1, 0.35, 0.55)] for a, b in passing]
+        return sum(any(5 < place < 5 + LETTER * len(label) for place in each) for each in places)
+
+    return min((-1, 1), key=lambda side: (crowd(side), side * (sum(stops) / len(stops) - x[box])))
 
 
 def px(number):

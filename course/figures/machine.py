@@ -52,10 +52,11 @@ def many(figure, machines, fixed, grown):
             name, (machines[-1], speeds[-1]), xytext=(8, up), textcoords="offset points", va="center", color=ink(hue)
         )
     best = max(range(len(machines)), key=lambda k: lines["the same batch"][2][k])
-    axes.set_xticks(machines, map(str, machines))
+    axes.set_xticks(machines, [f"{n:,}" for n in machines])
     axes.set_xticks([], minor=True)
     plain(axes.yaxis)
     axes.set(xlabel="machines", ylabel="rows per second (one machine: 1)")
+    axes.set_ylim(top=3 * max(map(max, (speeds for *_, speeds in lines.values()))))  # room for "ideal" under the title
     axes.set_title(f"with the same batch, more than {machines[best]} machines are slower again")
     finding = f"{machines[best]} machines are the quickest of the numbers drawn"
     return f"With the same batch, {finding}. With a larger batch, more machines still help."

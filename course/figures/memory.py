@@ -209,7 +209,9 @@ def ladder(figure, shares):
     values = [100 * share for share in shares.values()]
     axes.plot(values, names, "o", color=DATA)
     for name, value in zip(names, values, strict=True):
-        axes.annotate(f"{short(value)} %", (value, name), xytext=(8, 0), textcoords="offset points", va="center")
+        axes.annotate(
+            f"{short(value)} %", (value, name), xytext=(8, 0), textcoords="offset points", va="center", bbox=BLANK
+        )
     axes.axvline(100, color=GREY, linewidth=1)
     axes.set(xscale="log", xlabel="% of one core's peak (the line)", xlim=(0.5 * min(values), 400))
     axes.invert_yaxis()

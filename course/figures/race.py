@@ -80,11 +80,14 @@ def finding(losses, best):
     times = {name: updates for name, updates in times.items() if updates is not None}
     ends = {name: loss[-1] for name, loss in losses.items() if loss[-1] < best * FAR}
     scores = times or ends
-    leaders = [name for name, score in scores.items() if score == min(scores.values())]
+    told = scores if times else {name: result(losses[name], best) for name in ends}  # equal is what is shown as equal
+    leaders = [name for name in scores if told[name] == told[min(scores, key=scores.get)]]
     who, one = " and ".join(leaders), len(leaders) == 1
     if times:
         updates = min(times.values())
         return f"{who} {'arrives' if one else 'arrive'} first, after {updates:,} update{'s' * (updates != 1)}"
+    if len(leaders) == len(losses) > 1 and ends:
+        return f"none of them arrives; {'both' if len(losses) == 2 else 'all'} end equally near"
     if ends:
         return f"none of them arrives; {who} {'comes' if one else 'come'} nearest"
     return "all of them diverge"

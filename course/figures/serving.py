@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.figures import BLANK, ink, styled
+from course.figures import BLANK, ink, plain, styled
 
 
 @styled(height=3.2)
@@ -15,6 +15,7 @@ def latencies(figure, seconds, alone):
     axes.axvline(1e3 * alone, color="#D55E00", linewidth=2.5)
     axes.set_xscale("log")
     axes.set_xlim(0.5e3 * alone, 1.5 * times.max())
+    plain(axes.xaxis)
     top = axes.get_ylim()[1]
     words = {
         "the model alone:": (1e3 * alone, "#D55E00", 0.9),

@@ -99,6 +99,7 @@ def timeline(figure, instructions, rows):
     last = max(end for _, _, end, _ in instructions)
     names = ["weights slide in", "rows enter,\nsums leave", "activation", "write"]
     axes.set(ylim=(4, -0.2), xlim=(0, last * 1.01), xlabel="cycles", yticks=np.arange(4) + 0.4, yticklabels=names)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     starts = [start for unit, start, _, _ in instructions if unit == "array"]
     how = "without a gap" if max(np.diff(starts), default=0) <= rows else "with gaps"
     finding = f"{len(starts)} tiles follow each other {how}: {last:,} cycles in all"

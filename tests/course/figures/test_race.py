@@ -107,6 +107,7 @@ FINDINGS = {
     "a and c arrive first, after 2 updates": dict(a=[9, 9, 1], b=[9, NAN, NAN], c=[9, 9, 1]),
     "none of them arrives; c comes nearest": dict(a=[9, 9, 8], b=[9, INF, NAN], c=[9, 9, 3]),
     "none of them arrives; a and b come nearest": dict(a=[9, 9, 3], b=[9, 9, 3], c=[9, 9, 1e9]),
+    "none of them arrives; all end equally near": dict(a=[9, 9, 3], b=[9, 9, 3.001], c=[9, 9, 2.999]),
     "all of them diverge": dict(a=[9, 1e9, NAN], b=[9, NAN, NAN], c=[9, 1e9, 1e9]),
 }
 
