@@ -14,6 +14,7 @@ from course.figures.tour import hue, micro
 from course.setup import files
 
 WIDTH, HEIGHT, PITCH = 900, 640, 25  # px: of the card, and from row to row
+SHOWN = 840  # px: its width in a notebook; JupyterLab has room for no more in a window of 1280
 GREY = "#666666"  # dark enough to be read when small
 
 
@@ -93,7 +94,7 @@ def four_numbers(device, stairs):
 def svg(parts, text):
     """A picture with a name and a description for readers who cannot see it."""
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
-    head += f' width="{WIDTH}" style="max-width: 100%; height: auto"'
+    head += f' width="{SHOWN}" style="max-width: 100%; height: auto"'
     look = 'role="img" aria-labelledby="card-title card-text" font-family="system-ui, sans-serif"'
     told = f'<title id="card-title">My machine</title><desc id="card-text">{escape(text)}</desc>'
     return "\n".join([f"{head} {look}>", told, box(0, 0, WIDTH, HEIGHT, "white"), *parts, "</svg>"])
