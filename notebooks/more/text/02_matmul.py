@@ -122,7 +122,7 @@ def tile(out, x, w, i, j, rows=16, width=8):
 page.source(micro_kernel.tile_shape)
 
 # %% tags=["nbval-ignore-output"]
-print(f"{TILE_ROWS} rows of {TILE_VECTORS} vectors of {VECTOR_BYTES} bytes")
+print(f"rows: {TILE_ROWS}, vectors in a row: {TILE_VECTORS}, bytes in a vector: {VECTOR_BYTES}")
 
 # %% [markdown]
 # A loop in Python cannot say "keep these in registers". So we write this one piece in instructions of the compiler, as
@@ -248,7 +248,7 @@ def sum_of(numbers):
 
 
 for parts in (1, 2, 3, 4):
-    print(parts, "parts:", sum_of([sum_of(part) for part in np.array_split(x, parts)]).hex())
+    print(f"parts: {parts}  ", sum_of([sum_of(part) for part in np.array_split(x, parts)]).hex())
 
 # %% [markdown]
 # So if a program divides a sum among its threads, its answer on your laptop differs from its answer on a server with

@@ -115,7 +115,7 @@ for one_pass in (dce, passes.cse, passes.constant_fold):
 graph_drawing(graph, ["rows", "target"])
 
 # %% [markdown]
-# Grey ops run forward to the loss, green ops run back, and purple is the update. There was nothing to fold, because
+# Grey ops run forward to the loss, green ops run back, and pink is the update. There was nothing to fold, because
 # each elementwise op depends on rows or on weights. The resulting weights are the same, bit for bit, since no pass
 # changes the order of a sum.
 #

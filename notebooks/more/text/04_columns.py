@@ -272,9 +272,9 @@ for told, columns in {"nothing": [], "island": words[1:], "species": words[:1], 
 # |---|---|---|
 # | `numeric_column` | None, NaN: an error, or `default_value` | words: an error |
 # | `bucketized_column` | as its numeric column | |
-# | `…_with_vocabulary_list` | None, NaN, "", "NA", -1: id -1 | `default_value` (-1), or one of `num_oov_buckets` |
-# | `…_with_identity` | the same | an error, or `default_value` |
-# | `…_with_hash_bucket` | the same | never: every text and every whole number has an id |
+# | `categorical_column_with_vocabulary_list` | None, NaN, "", "NA", -1: id -1 | `default_value` (-1), or one of `num_oov_buckets` |
+# | `categorical_column_with_identity` | the same | an error, or `default_value` |
+# | `categorical_column_with_hash_bucket` | the same | never: every text and every whole number has an id |
 # | `crossed_column` | -1 where one of its keys is missing | as its keys |
 #
 # The effect of a number need not be a straight line. A bucketized column cuts the numbers into ranges, and each range

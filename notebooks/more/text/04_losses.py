@@ -116,7 +116,7 @@ print(f"{float(SparseCategoricalCrossentropy()(classes, chances)):.4f}", -np.log
 # The core has three names. The table of `levels_more.mid_level` has more, and it falls back on the core's table:
 
 # %%
-print(known("loss", LOSSES, "mae"), *LOSSES, sep="\n")
+print(known("loss", LOSSES, "mae").__name__, *LOSSES, sep="\n")
 
 # %% [markdown]
 # ## Exercises (10 min)

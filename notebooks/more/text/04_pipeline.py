@@ -222,7 +222,7 @@ page.source(Dataset.map, Dataset.repeat)
 # A thread that reads far ahead would use much memory. So it stops as soon as `buffer_size` elements are ready:
 
 # %%
-slow = Dataset.from_tensor_slices(np.arange(100_000.0)).batch(1000).map(lambda x: x + 1.0).prefetch(2)
+slow = Dataset.from_tensor_slices(np.arange(100_000.0)).batch(1000).map(np.sqrt).prefetch(2)
 figures.pipeline(slow, next(iter(slow)))
 
 # %% [markdown]

@@ -518,8 +518,8 @@ machine.many(machines_then, lambda n: step_time(n, 0.1, **network), lambda n: st
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
 # | start | `TF_CONFIG` in the environment of each machine | `torchrun --nproc-per-node 4 train.py` | `mpiexec -n 4 python train.py` |
-# | the model | made inside `MultiWorkerMirroredStrategy().scope()` | `DistributedDataParallel(model)` | `DistributedDataParallel(model)` |
-# | a collective | `tf.distribute.get_replica_context().all_reduce` | `torch.distributed.all_reduce` | `all_reduce` |
+# | the model | made in a `MultiWorkerMirroredStrategy` | `DistributedDataParallel` | `DistributedDataParallel` |
+# | a collective | `ReplicaContext.all_reduce` | `torch.distributed.all_reduce` | `all_reduce` |
 # | a share of the data | `dataset.shard(n, i)` | `DistributedSampler` | `dataset.shard(n, i)`; `fit` needs none |
 # | the same bits for any number of ranks | no | no | float64: by gathered rows |
 
