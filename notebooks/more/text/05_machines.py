@@ -69,7 +69,10 @@ import ipyparallel
 def start(count):
     """Start so many ranks. Return their cluster, and a view of all of them."""
     cluster = ipyparallel.Cluster(engines="mpi", n=count, log_level=logging.ERROR)
-    return cluster, cluster.start_and_connect_sync()[:]
+    cluster.start_cluster_sync()
+    client = cluster.connect_client_sync()
+    client.wait_for_engines(count, timeout=60, interactive=False)  # without a bar of its progress
+    return cluster, client[:]
 
 
 # %% tags=["nbval-ignore-output"]
