@@ -36,6 +36,7 @@ from levels_more.hardware.gpu.scheduler import count_traffic
 # ([NVIDIA, H100 data sheet](https://www.nvidia.com/en-us/data-center/h100/)).
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "A GPU reads 3.35 TB/s. Suppose a load takes half a microsecond. How many loads of one float32 must be under way "
     "at any time to keep the memory busy?",
@@ -80,6 +81,7 @@ launch_kernel(add_vectors, 4, 32, ones, steps_up, total)
 print(total[:3], "...", total[-3:])
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Four blocks of 32 are 128 threads for 100 elements. Suppose we leave out `if i < out.size`. Which thread makes "
     "the first mistake?",
@@ -143,6 +145,7 @@ for met in count_traffic(gather_every, 1, 32, source, one_warp, 1):
     print(f"{met.accesses} accesses, {met.transactions} transaction: {met.array} in {met.line}")
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "When neighbouring threads read neighbouring float32 numbers, a warp needs one transaction. How many does it need "
     "when each thread reads 32 elements further than the one before, as down a column of a matrix with 32 columns?",
@@ -217,6 +220,7 @@ widgets.explore(
 # **A good place to stop.** A block adds up its numbers, with a barrier between the steps. *What if no thread waits?*
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "We remove the barrier inside the loop. The simulator runs thread 0 to its end, then thread 1, and so on. What "
     "comes out?",
@@ -298,6 +302,7 @@ def matmul_tiled(a, b, out):
 
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Two 32 × 32 matrices, tiles of 16 × 16. How many times fewer loads from device memory does the tiled kernel need?",
     choices=[2, 4, 16, 256],

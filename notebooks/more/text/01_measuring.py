@@ -43,6 +43,7 @@ page.source(seconds)
 page.source(benchmark.chase_program, measure_latency)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Each load waits for the one before. How many times as long does a load take when the chain fills 256 MiB instead "
     "of 4 KiB?",
@@ -68,6 +69,7 @@ figures.staircase(sizes, [measure_latency(cpu, size) * 1e9 for size in sizes], f
 # sixteen or only one.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "A matrix of 8192 × 8192 float32 numbers is stored row after row. We add it up row by row, then column by column. "
     "How many times as long does the second way take?",
@@ -118,6 +120,7 @@ figures.bandwidths(sizes, [measure_reading(cpu, size) for size in sizes], figure
 page.source(roofline._measure_turn)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "We compare one sum with twelve independent sums, all of the same instruction. How many times as many operations "
     "per second do the twelve make?",

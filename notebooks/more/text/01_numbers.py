@@ -51,6 +51,7 @@ for n in (1, 1e8):
 # lose something, and how much is lost depends on the order of the operations.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "In float32: what are (10⁸ + 1) - 10⁸ and (10⁸ - 10⁸) + 1?",
     choices=["1 and 1", "0 and 1", "1 and 0", "0 and 0"],

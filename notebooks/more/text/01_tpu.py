@@ -75,6 +75,7 @@ widgets.explore(
 # row.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Four rows of x go through an array of 3 x 4. How many cycles pass from the first x that enters to the last sum "
     "that leaves?",
@@ -108,6 +109,7 @@ print("equal to x @ w:", bool((systolic(flow_x, flow_w) == flow_x @ flow_w).all(
 # numbers with eight significant bits has at most sixteen, which float32 holds exactly. Only the additions round.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "What is 1 + 2⁻⁹ in bfloat16?",
     choices=["1 + 2⁻⁹", "1 + 2⁻⁷", "1 + 2⁻⁸", "1"],
@@ -223,6 +225,7 @@ print(f"largest error {np.abs(product - tall_x @ tall_w).max():.2f}, of numbers 
 # One tile takes m + 2·128 - 2 cycles from the first x to the last sum. 254 of them only fill and drain the array.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Ten rows go through a full tile of 128 x 128 weights. What share of the work that the cells could do in this "
     "time is useful?",
@@ -364,6 +367,7 @@ print(
 # does not.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "A weight is 2, and the learning rate times its gradient is 0.003. What is 2 - 0.003 if weights are kept in bfloat16?",
     choices=["1.997", "1.9921875", "2", "1.984375"],

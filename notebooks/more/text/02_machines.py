@@ -105,6 +105,7 @@ numbers = np.arange(12, dtype="f4").reshape(3, 4)
 print([launch("reduce_sum", None, gpu.put(numbers), axis=axis).numpy().tolist() for axis in (0, 1)])
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "A block sums a row of 4,096 float32 numbers. We make the block smaller: 256, 32, then 4 threads. Does the sum "
     "change?",
@@ -189,6 +190,7 @@ KERNELS
 # so we run 40 steps of the line and 4 of the net.)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Three devices train the linear regression for 40 steps in float32. How many digits of the losses will the GPU share with "
     "the CPU, and how many the TPU?",

@@ -52,6 +52,7 @@ def matmul_python(out, x, w):
 
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The second rung is the same three loops, compiled. The third swaps the two inner loops, so that the innermost "
     "one runs along a row. How many times as fast is the third rung, in float32 and for 512 x 512?",
@@ -230,6 +231,7 @@ for threads in (1, numba.config.NUMBA_NUM_THREADS):
 # adds up one part, and the parts are added at the end.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "We add a million numbers in one part, in two, in three and in four parts. How many different results do we get?",
     choices=["one", "two", "four"],

@@ -86,6 +86,7 @@ def train_on(names, x, y, weights, batches, rate):
 
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "We run the same 20 steps on one GPU, and then split over two. Are the 20 losses equal to the last bit?",
     "no, but two runs on two GPUs are",

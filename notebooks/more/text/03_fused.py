@@ -97,6 +97,7 @@ except Exception as why:
 page.source(fused_loops.loop_of, fused_loops.units_of)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Matrix products and sums stay alone. Into how many units do the ops of our layer fall?",
     choices=["about as many as there are ops", "about half as many", "one"],
@@ -212,6 +213,7 @@ for program in (Replay(graph), backend.FusedProgram(graph, 32, over=True)):
 print("losses equal:", losses[0] == losses[1])
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Replayed, a step takes about 35 microseconds. How long does it take as a list of programs, with many steps in "
     "one call?",
@@ -284,6 +286,7 @@ page.source(small_ops.product_program)
 page.source(small_ops.caller)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The next cell calls what numba has compiled for `a + b`, with three arrays of 100 numbers. Then it calls a "
     "program that does the same. How long does the call of the program take?",

@@ -23,6 +23,7 @@ figures.you_are_here(3)
 # ## A rate that changes (6 min)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "A compiled step reads a global `rate = 0.1`. Then we set `rate = 0.2` and call it again. Which rate does it use?",
     choices=["0.1: the graph holds a constant", "0.2", "an error"],

@@ -81,6 +81,7 @@ print(concat([x[:, ::-1], x[:1]]), where(x > 2.0, x, 0.0), sep="\n")
 page.source(indexing._without_dots, indexing.slice_of)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "x has the shape (4, 3, 2). What is the shape of x[..., None, 0]?",
     choices=["(4, 3, 1)", "(4, 3, 2, 1)", "(1, 3, 2)"],

@@ -51,6 +51,7 @@ before
 page.source(passes.rebuilt, passes.cse)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "`rows @ w - target` appears twice in the program, as two ops each time. How many ops does `cse` save?",
     choices=["one: the product", "two: the product and the difference", "none: they are other nodes"],

@@ -26,6 +26,7 @@ figures.you_are_here(3)
 # the walk back. From its records we get the second derivative.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "y = x³ at x = 3. What is the gradient of the gradient?",
     choices=["27", "18", "an error: gradients cannot be differentiated"],

@@ -60,6 +60,7 @@ print(f"dw {float(dw)}, db {float(db)}, from {len(records)} records")
 # The gradient is 12, as in notebook 03 by hand. So the idea works. What is wrong with it?
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The tape stays open for 100 more predictions `x * w + b`, whose gradients are not needed. How many records does "
     "it hold then?",
@@ -182,6 +183,7 @@ error = x * w + b - y
 print("w.grad", float(w.grad), " b.grad", float(b.grad), " x.grad", x.grad, " x * y keeps", len((x * y).records))
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The same loss is computed again, and `backward` is called again. What is `w.grad` now?",
     24,
@@ -297,6 +299,7 @@ except RuntimeError as error:
 # ## Two tensors, one memory (3 min)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "`a` holds four zeros, and `b = a.view(2, 2)` is a view of it. Then `b[0, 0] = 7.0` is set. What does `a` hold?",
     choices=["four zeros: a tensor never changes", "a 7 and three zeros", "an error"],

@@ -140,6 +140,7 @@ print(species, species.ids({"species": ["Gentoo", "Adelie", "Gentoo"]}), sep="\n
 # the row's own category, 0 for the others.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The vocabulary holds three species. Now comes a bird of a fourth, an Emperor. What will its row hold?",
     choices=["nothing: it is an error", "a 1 for one of the three species", "three zeros", "three times 1/3"],
@@ -228,6 +229,7 @@ penguins.one_line_or_three(birds["bill_depth_mm"], birds["body_mass_g"], birds["
 # model scores 1, and a model that always predicts the mean scores 0.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Added to the measures alone, the island improves the predictions. Will it still help a model that has the species?",
     choices=["yes, about as much", "yes, but half as much", "hardly, or not at all"],

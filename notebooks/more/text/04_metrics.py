@@ -44,6 +44,7 @@ from levels_more.mid_level.metrics import (
 # The accuracy has to be computed from batches, and the last batch is often shorter than the others.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "101 rows come in batches of 100. In the first batch 90 rows are right; in the second, the only row is wrong. A progress bar "
     "shows the mean of the two accuracies. How far is that from the accuracy over all rows?",

@@ -60,6 +60,7 @@ def through(size):
 print(*through(20))
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The same twenty numbers pass through `shuffle(buffer_size=1)`. In which order do they come out?",
     choices=["thoroughly shuffled", "neighbours may swap places", "as they came"],
@@ -161,6 +162,7 @@ print(*repeated(lambda: cached(lambda: multiples, kept), range(2)))
 page.source(prefetched)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "There are eight batches. Reading one takes 4 ms and training on it 6 ms, which makes 80 ms one after another. How long does it "
     "take with `prefetch(2)`?",

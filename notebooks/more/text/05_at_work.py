@@ -85,6 +85,7 @@ answer = ask(points)
 print(np.round(answer["outputs"][0]["data"], 4), "by version", answer["model_version"])
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The answer came as text, such as `0.006958275329437158`. We read it as float64. Does it equal the number that `onnxruntime` computed?",
     "to the last bit",
@@ -135,6 +136,7 @@ try_to_ask(np.ones((2_000_000, 2)))
 # `onnxruntime` needs a few microseconds for a row. Now eight clients send 2,000 questions in all, with one row each.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Without a server the model answers more than 100,000 rows per second, one by one. How many does the server answer for eight clients?",
     "a few thousand at most",
@@ -256,6 +258,7 @@ print("ended with status", server.stop())
 # warning. So we first copy the rings' numbers into a float32 net.)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Both nets are stored in eight bits instead of 32. How do their size and speed change?",
     "the small net becomes larger and slower, the large one 4 times smaller and quicker",

@@ -94,6 +94,7 @@ page.source(EarlyStopping)
 # choose.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The losses of eight epochs are 5, 4, 3, 3.5, 2.9, 3.2, 3.1, 2.8. With `patience=2`, how many epochs are run?",
     7,
@@ -288,6 +289,7 @@ exercises.check("05-2", Averaged)
 # `validation_split` holds out a fifth of the table.
 
 # %% tags=["hide-input"]
+# a question: run me
 from course.practice import checks
 
 checks.predict(

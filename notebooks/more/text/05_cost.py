@@ -42,6 +42,7 @@ net_on_all = [reference.dnn_classifier, *(level.tasks.dnn_classifier for level i
 # level 3 sends every op, we install an interpreter that does what the usual one does and also takes the time.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Run op by op, a step of the line takes 17 launches on level 3. How many does the same step take in `fit`, op by op?",
     choices=["17", "18", "about 50: each level adds its own"],
@@ -141,6 +142,7 @@ except LookupError as error:
 # compiled away makes training several times quicker. In `fit`, only our loop over a few calls is left.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Now take a large net, 784-512-512-10, in batches of 256. A step of our compiled epoch takes 4,100 µs. How long does a step of "
     "JAX take? For the rings it took more than twice as long as ours.",
@@ -197,6 +199,7 @@ side_by_side.on_paper("side_by_side.html", line, net).name
 # trainings. Both fit on one card.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "A friend runs this course on another computer, and you compare your cards. What is the same on both?",
     choices=["nothing", "the times, up to a factor", "the losses, to the last bit"],

@@ -141,6 +141,7 @@ for rank, dw in enumerate(ranks.apply_sync(by_hand)):
     print("rank", rank, *map(float.hex, dw.ravel().tolist()))
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Now one process computes with all ten rows at once, in float64. Does it get the same gradient?",
     choices=["yes, in every bit", "yes, except for the last digits", "no, half of it"],
@@ -233,6 +234,7 @@ for rank, weights in enumerate(ranks["weights"]):
     print("rank", rank, digest(weights))
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "One process, without MPI, trains the same net on the same batches. Which of its weights differ?",
     choices=["none", "a few, in their last bits", "all, in their last bits"],
@@ -318,6 +320,7 @@ def step_time(ranks, work, nbytes, latency, bandwidth):
 
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "A step of the rings' net takes a few µs in one process, and its 61 weights are 244 bytes. How long does the step take on two ranks?",
     choices=["half as long", "as long", "several times as long"],

@@ -99,6 +99,7 @@ page.source(OnnxWriter)
 page.source(onnx_graph, info)
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Our net has three layers: Dense(4, relu), Dense(8, relu), Dense(1, sigmoid). How many nodes does its ONNX graph have?",
     9,
@@ -198,6 +199,7 @@ _, forward, *_ = TEMPLATE.read_text(encoding="utf-8").split("function ")
 print("function " + forward.rsplit("}", 1)[0] + "}")
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "`levels` and the browser compute the outputs of all units for the same point. Which outputs may differ?",
     choices=["none", "only the last one, the probability", "all, in their last digits"],

@@ -65,6 +65,7 @@ present = pickle.dumps(Gift())
 del Gift
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "We read it with `pickle.loads(present)`, on a computer where no class `Gift` is defined. What happens?",
     "a line is printed",

@@ -129,6 +129,7 @@ folds = StratifiedKFold(5, shuffle=True, random_state=1)
 print(measures[0], sexes[0])
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "A net with hidden layers of 4 and 8 relus gets these raw measures. For what share of the penguins is its answer right?",
     "0.5",

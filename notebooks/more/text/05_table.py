@@ -64,6 +64,7 @@ x, y = table[names], (table["species"] == "Chinstrap").astype(int)
 print(f"{y.sum()} of {len(y)} are Chinstraps")
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "A model has learned nothing. It says of each penguin that it is not a Chinstrap. How often is it right?",
     choices=["20 % of the time", "50 %", "80 %"],
@@ -156,6 +157,7 @@ show("plain", plain)
 # birds too many. `class_weight` lets us say so: a row of class 1 counts as four rows.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "The weighted model finds more of the Chinstraps. How does the share of right answers change?",
     choices=["it rises, too", "it stays the same", "it falls"],

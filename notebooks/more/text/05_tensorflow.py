@@ -98,6 +98,7 @@ def square(x):
 
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "`square` is called with 1.0, 2.0 and 3.0, each a `tf.constant`. How many times does its `print` run?",
     1,
@@ -168,6 +169,7 @@ for name, (weight, bias) in parts.items():
 # rate, whatever the gradient. The ε in √v + ε is there only to avoid a division by 0.
 
 # %% tags=["hide-input"]
+# a question: run me
 checks.predict(
     "Take one step of Adam with the rate 0.01 and a gradient of 1e-7. PyTorch moves the weight by 0.0091. How far does Keras move it?",
     choices=["0.0091, too", "0.005", "0.0003"],
