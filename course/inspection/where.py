@@ -74,7 +74,7 @@ class Found:
         return "\n".join(lines + [f"      {op:14} {place.lines}" for op, place in self.ops.items()])
 
     def _repr_html_(self):
-        rows = [f"<b>{html.escape(self.title)}</b>"]
+        rows = [f"<div><b>{html.escape(self.title)}</b></div>"]
         for place in self.shown:
             source = f"<pre style='font-size:11px;background:none'>{html.escape(place.source)}</pre>"
             rows.append(

@@ -184,7 +184,9 @@ class Xray:
 def defined(row):
     """The file and the section of what a row is about."""
     place = row.place
-    return f"{place.file.removeprefix('levels/')}, {place.part or place.title}" if place else "your own code"
+    if not place:
+        return "your own code"
+    return ", ".join(filter(None, [place.file.removeprefix("levels/"), place.part or place.title]))
 
 
 def unfolded(row, whole):
