@@ -33,6 +33,7 @@ NO_DIGITS = {
     "05-run_epochs",
     "05-ended",
 }  # right or wrong, and nothing to round
+UNTRAINED = {"05-Model.evaluate"}  # what a training can do without
 WRONG = [(key, body) for key, answers in ANSWERS.items() for body in answers.wrong]
 
 
@@ -162,7 +163,7 @@ for name in ("linear_regression", "dnn_classifier"):
 """
 
 
-@pytest.mark.parametrize("key", CELLS)
+@pytest.mark.parametrize("key", [key for key in CELLS if key not in UNTRAINED])
 def test_without_it_a_task_no_longer_trains(key, tmp_path):
     shutil.copytree(build.ROOT / "levels", tmp_path / "levels")
     path = tmp_path.joinpath(*room_of(key).split(".")).with_suffix(".py")
