@@ -8,7 +8,7 @@ from course.builder.cells import BuildError
 
 ROOT = Path(__file__).resolve().parents[2]
 MINE = "mine"  # the reader's folder: see course/setup/workspace.py
-DEPTH = ".course/depth"  # in `mine`: how much the reader writes, "some" or "most": see course/setup/depth.py
+DESK = ".course/desk"  # in `mine`: `most` where the reader writes most functions, `class` where solutions are hidden
 
 
 def names_in(root: Path) -> list[str]:
@@ -31,10 +31,15 @@ def all_in(root: Path) -> list[str]:
     return names_in(root) + trail_in(root) + more_in(root)
 
 
+def desk_words(root: Path) -> set[str]:
+    """What was chosen for the desk (`course.setup.depth`)."""
+    path = root / MINE / DESK
+    return set(path.read_text(encoding="utf-8").split()) if path.exists() else set()
+
+
 def depth_in(root: Path) -> str:
     """How much the reader writes: "some" or "most"."""
-    path = root / MINE / DEPTH
-    return "most" if path.exists() and path.read_text(encoding="utf-8").strip() == "most" else "some"
+    return "most" if "most" in desk_words(root) else "some"
 
 
 def core_of(name: str) -> str:

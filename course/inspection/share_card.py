@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from course.builder import session
 from course.figures import DATA, HUES, binary, farthest, host_caches, short
 from course.figures.tour import hue, micro
 from course.setup import files
@@ -55,6 +56,9 @@ def machine_card(device, stairs, *comparisons):
     numbers = four_numbers(device, stairs)
     digits, host = fingerprint(*comparisons), f"{platform.system()} on {platform.machine()}, one core"
     losses = f"{len(answer(comparisons)):,} losses in float64, sha256"
+    written = session.yours()  # on the reader's desk: how many functions are the reader's
+    if written:
+        host = f"{host}; functions: {written}"
     told = [f"{number} {unit} ({what})" for number, unit, what in numbers]
     for comparison in comparisons:
         steps = (f"{row.name} {micro(row.measured)}" for row in comparison.rows)

@@ -42,6 +42,13 @@ COMMANDS = {  # name: (a line of help, what it takes)
                 choices=DEPTHS,
                 help="how many functions you write: some (18, the default) or most (about 40); it stays so",
             ),
+            argument(
+                "--class",
+                action="store_true",
+                dest="hidden",
+                help="for a class: without the solutions beneath the functions (--no-class brings them back)",
+            ),
+            argument("--no-class", action="store_true", help=argparse.SUPPRESS),
             argument("--no-browser", action="store_true", help="print the address instead of opening it"),
             argument(
                 "--port",
@@ -184,7 +191,7 @@ COMMANDS = {  # name: (a line of help, what it takes)
 
 HANDED_ON = {  # command: (how it is called, what goes to the program that it starts)
     "lab": (
-        "[--trail] [--answers] [--write some|most] [--no-browser] [--port NUMBER] [--ip ADDRESS] [-- ARGUMENT ...]",
+        "[--trail] [--answers] [--write some|most] [--class] [--no-browser] [--port NUMBER] [--ip ADDRESS] [-- ARGUMENT ...]",
         "Arguments after -- go to JupyterLab unchanged: `-- --help` shows which ones it takes.",
     ),
     "test": (

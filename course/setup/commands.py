@@ -19,11 +19,11 @@ def lab(arguments):
     if "--answers" in arguments:
         os.environ["COURSE_ANSWERS"] = "1"
     opened = build.trail_in(build.ROOT)[0] if "--trail" in arguments else None
-    arguments = [each for each in arguments if each not in ("--answers", "--trail")]
-    arguments, wanted = without_option(arguments, "--write")
+    hidden = True if "--class" in arguments else False if "--no-class" in arguments else None
+    own = "--answers", "--trail", "--class", "--no-class"
+    arguments, written = without_option([each for each in arguments if each not in own], "--write")
     try:
-        if wanted:
-            depth.set_depth(build.ROOT, wanted)
+        depth.choose(build.ROOT, written, hidden)
         for line in workspace.open_desk(build.ROOT):
             print(line, flush=True)
     except BuildError as error:

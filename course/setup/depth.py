@@ -1,4 +1,5 @@
-"""How much a reader writes: at the depth *some* the blanks of the notebooks, at *most* about 40 functions.
+"""How much a reader writes: at the depth *some* the blanks of the notebooks, at *most* about 40 functions. For a class,
+the solutions beneath them can be hidden.
 
 The course's notebooks hold each of those functions whole, in a cell `#| export ROOM most KEY`. On the desk, at the depth
 *most*, such a cell becomes a blank, with two hints and the solution beneath it. They are made here, from the cell and from
@@ -20,20 +21,47 @@ from pathlib import Path
 from course.builder import blanks
 from course.builder.cells import BuildError, code_lines, most_in
 from course.builder.files import replace
-from course.builder.names import DEPTH, MINE, level_of, names_in
+from course.builder.names import DESK, MINE, depth_in, desk_words, level_of, names_in
 from course.builder.notebooks import hash_of
 from course.setup.arguments import DEPTHS
 
 HINTS = Path("solutions") / "at_most"
 STUB = {"contract", "given", "stub"}
 DETAILS = "<details><summary>{title}</summary>{text}</details>"
+SOLUTION = re.compile(r"<details><summary>Solution</summary>.*?</details>\n?", re.DOTALL)
 
 
-def set_depth(root: Path, depth: str) -> None:
-    """Keep how much the reader writes. Raises BuildError for another word."""
-    if depth not in DEPTHS:
-        raise BuildError(f"there is no depth {depth!r}: there are {' and '.join(DEPTHS)}")
-    replace(root, {root / MINE / DEPTH: depth + "\n"})
+def choose(root: Path, depth: str = "", hidden: bool | None = None) -> None:
+    """Keep how much the reader writes, and whether solutions are hidden; what is not given stays as it is.
+
+    Raises BuildError for another depth.
+    """
+    words = desk_words(root)
+    if depth:
+        if depth not in DEPTHS:
+            raise BuildError(f"there is no depth {depth!r}: there are {' and '.join(DEPTHS)}")
+        words = (words - {*DEPTHS}) | {depth}
+    if hidden is not None:
+        words = (words - {"class"}) | ({"class"} if hidden else set())
+    if words != desk_words(root):
+        replace(root, {root / MINE / DESK: " ".join(sorted(words)) + "\n"})
+
+
+def on_the_desk(root: Path, name: str, cells: list) -> list:
+    """The cells of a notebook as this desk has them."""
+    if depth_in(root) == "most":
+        cells = open_blanks(root, name, cells)
+    if "class" in desk_words(root):
+        for cell in cells:
+            if cell.cell_type == "markdown":
+                cell.source = SOLUTION.sub("", cell.source).rstrip()
+    return cells
+
+
+def decided_by(root: Path, name: str) -> str:
+    """What decides how the cells of a notebook stand on this desk, besides its text."""
+    beside = "most" + hints_text(root, name) if depth_in(root) == "most" else ""
+    return beside + "class" * ("class" in desk_words(root))
 
 
 def hints_text(root: Path, name: str) -> str:

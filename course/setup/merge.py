@@ -42,7 +42,7 @@ def merge(base: list, mine: list, course: list) -> tuple[list, list[str]]:
             merged.append(new)
         else:
             merged.append(renamed(mine[m], new))
-            if not (same(old, new) or same(mine[m], new) or key_of(mine[m])):
+            if not (same(old, new) or same(mine[m], new) or key_of(merged[-1])):
                 merged += beneath(new)
                 disputed.append(title(0, new.source))
         places[m] = len(merged) - 1
@@ -96,9 +96,15 @@ def successor(base: list, course: list, pairs: dict[int, int], b: int) -> None:
 
 
 def renamed(cell, new):
-    """The reader's cell under the id of the course's, by which it is known again the next time."""
+    """The reader's cell under the id of the course's, by which it is known again the next time.
+
+    A function that the reader has changed is a blank now if the course's cell has become one.
+    """
     cell = copy.deepcopy(cell)
     cell["id"] = new["id"]
+    first, newline, rest = cell.source.partition("\n")
+    if re.sub(r"\bmost\b", "blank", first) == new.source.partition("\n")[0]:
+        cell.source = new.source.partition("\n")[0] + newline + rest
     return cell
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from course.builder.cells import MARKER, BuildError
 from course.builder.export import LEVELS, export
 from course.builder.files import replace, support_in
-from course.builder.names import MINE, all_in, depth_in, level_of, names_in, text_path
+from course.builder.names import MINE, all_in, level_of, names_in, text_path
 from course.builder.notebooks import from_text, read_notebook
 from course.setup import backup, depth, index_page, lab
 from course.setup.merge import content, merge
@@ -131,8 +131,7 @@ def merged(root: Path, name: str, mine, today, level: dict) -> tuple[dict[str, s
 def course_copy(root: Path, name: str):
     """A notebook as the course has it today, at the depth of the desk, not executed. It knows its text."""
     notebook = from_text(root, name)
-    if depth_in(root) == "most":
-        notebook.cells = depth.open_blanks(root, name, notebook.cells)
+    notebook.cells = depth.on_the_desk(root, name, notebook.cells)
     notebook.metadata["course"] = {"text": stamp_of(root, name)}
     return notebook
 
@@ -167,10 +166,9 @@ def as_json(notebook) -> str:
 
 
 def stamp_of(root: Path, name: str) -> str:
-    """What decides a copy on the desk: the notebook's text and, at the depth *most*, what makes blanks of it."""
+    """What decides a copy on the desk: the notebook's text, and what was chosen for the desk."""
     text = text_path(root, name).read_bytes().replace(b"\r\n", b"\n")
-    beside = depth.hints_text(root, name) if depth_in(root) == "most" else ""
-    return hashlib.sha256(text + beside.encode()).hexdigest()
+    return hashlib.sha256(text + depth.decided_by(root, name).encode()).hexdigest()
 
 
 def stamp_in(path: Path) -> str:

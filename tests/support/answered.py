@@ -6,6 +6,7 @@ import re
 import textwrap
 
 from course import build
+from course.builder import blanks
 from solutions import hardware, high_level, kernels, low_level, mid_level
 from solutions.answers import ANSWERS
 
@@ -21,12 +22,20 @@ def asked(source):
     return build.blank_in(source), exercise[1] if exercise else ""
 
 
+def with_body(name, source, body):
+    """The cell of a blank whose function has this body, behind its docstring."""
+    function = blanks.written(source, build.core_of(name), build.blank_in(source))
+    kept = function.body[: ast.get_docstring(function) is not None]
+    head = kept[0].end_lineno if kept else function.body[0].lineno - 1
+    lines, indent = source.split("\n"), " " * function.body[0].col_offset
+    return "\n".join([*lines[:head], textwrap.indent(body.strip("\n"), indent), *lines[function.end_lineno :]])
+
+
 def answered(name, source):
     """A cell with the course's answer in it."""
     blank, exercise = asked(source)
     if blank:
-        body = ANSWERS[f"{build.core_of(name)[:2]}-{blank}"].right[0].strip("\n")
-        return source[: source.rindex("    ...")] + textwrap.indent(body, "    ")
+        return with_body(name, source, ANSWERS[f"{build.core_of(name)[:2]}-{blank}"].right[0])
     if exercise:
         solution = SOLUTIONS[exercise]
         (stub,) = [each for each in ast.parse(source).body if getattr(each, "name", "") == solution.__name__]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from answered import with_body
 from IPython.core.interactiveshell import InteractiveShell
 
 from course import build
@@ -63,12 +64,7 @@ def room_of(key):
 
 def filled(key, body):
     """The cell of a blank with this body."""
-    source = CELLS[key]
-    function = blanks.written(source, notebook_of(key), key[3:])
-    kept = function.body[: ast.get_docstring(function) is not None]
-    head = kept[0].end_lineno if kept else function.body[0].lineno - 1
-    lines, indent = source.split("\n"), " " * function.body[0].col_offset
-    return "\n".join([*lines[:head], textwrap.indent(body.strip("\n"), indent), *lines[function.end_lineno :]])
+    return with_body(notebook_of(key), CELLS[key], body)
 
 
 @pytest.fixture

@@ -1,33 +1,47 @@
-"""All blanks of the five cores filled by other right answers: no cell raises, and the losses are the record's.
+"""The five at the depth *most*, filled by other right answers, by half of them, and by none: no cell raises, and the losses are
+the record's.
 
-The notebooks run at a reader's desk, 01 to 05, each on the levels that the ones before it have just built. One set of answers
-runs always; `--all-answers` runs the others, too, of which one has other bits.
+The notebooks run at a reader's desk, 01 to 05, each on the levels that the ones before it have just built. All answers and a half
+of them run always; `--all-answers` runs the others, too: some with other bits, nothing at all, and four more halves.
 """
 
+import random
 import re
-import textwrap
 
 import nbformat
 import pytest
-from answered import answered, asked
+from answered import answered, asked, with_body
 
 from course import build
 from course.build import MINE
-from course.setup import workspace
+from course.builder import blanks
+from course.setup import depth, workspace
 from solutions.answers import ANSWERS
 
 NAMES = build.names_in(build.ROOT)
 LEVELS = list(map(build.level_of, NAMES))
+
+
+def half(seed):
+    """What a reader may have written who has written about half of it: for each blank an answer, or nothing."""
+    draw = random.Random(seed)
+    return lambda known: draw.choice([known.right[-1], None])
+
+
 SETS = {  # what stands in a blank for which several answers are known
     "second": lambda known: known.right[1],
+    "half, seed 0": half(0),
     "first": lambda known: known.right[0],
     "other bits": lambda known: [*known.other_bits, *known.right][0],
+    "nothing": lambda known: None,
+    **{f"half, seed {seed}": half(seed) for seed in range(1, 5)},
 }
+ALWAYS = 2
 
 
 def pytest_generate_tests(metafunc):
     if "answer" in metafunc.fixturenames:
-        names = list(SETS)[: None if metafunc.config.getoption("--all-answers") else 1]
+        names = list(SETS)[: None if metafunc.config.getoption("--all-answers") else ALWAYS]
         metafunc.parametrize("answer", [SETS[name] for name in names], ids=names)
 
 
@@ -36,14 +50,15 @@ def printed(cell):
 
 
 def filled(root, name, answer):
-    """A notebook of the desk with an answer in each blank, its exercises solved, and the former: {key: its body}."""
+    """A notebook of the desk with an answer in its blanks, its exercises solved, and the former: {key: its body, or None}."""
     notebook, bodies = build.read_notebook(root, name, MINE), {}
     for cell in notebook.cells:
         if cell.cell_type == "code" and asked(cell.source)[1]:
             cell.source = answered(name, cell.source)
         elif cell.cell_type == "code" and (key := build.blank_in(cell.source)):
-            bodies[key] = textwrap.indent(answer(ANSWERS[f"{name[:2]}-{key}"]).strip("\n"), "    ")
-            cell.source = cell.source[: cell.source.rindex("    ...")] + bodies[key]
+            bodies[key] = answer(ANSWERS[f"{name[:2]}-{key}"])
+            if bodies[key] is not None:
+                cell.source = with_body(name, cell.source, bodies[key])
     return notebook, bodies
 
 
@@ -68,20 +83,33 @@ def last_losses(notebook):
 @pytest.mark.timeout(1800)
 def test_with_other_answers_all_five_run_and_their_losses_are_the_records(answer, tmp_path, tell, request):
     root = build.copy_project(build.ROOT, tmp_path.resolve() / "copy", LEVELS)
+    depth.choose(root, "most")
     assert workspace.open_desk(root) == []
     for name in NAMES:
         notebook, bodies = filled(root, name, answer)
         run(root, name, notebook)
-        ours = [key for key in bodies if answer(ANSWERS[f"{name[:2]}-{key}"]) in ANSWERS[f"{name[:2]}-{key}"].right]
+        written = [key for key, body in bodies.items() if body is not None]
+        ours = [key for key in written if bodies[key] in ANSWERS[f"{name[:2]}-{key}"].right]
         said = "".join(map(printed, notebook.cells))
-        told = re.findall(r"^(\w+): right.*(your `levels` use it|uses the course's)", said, re.MULTILINE)
-        assert told == [(key, "your `levels` use it" if key in ours else "uses the course's") for key in bodies], said
+        told = re.findall(r"^([\w.]+): right.*(your `levels` use it|uses the course's)", said, re.MULTILINE)
+        wanted = [(key, "your `levels` use it" if key in ours else "uses the course's") for key in written]
+        assert told == wanted, said
         assert f"blanks: yours {len(ours)}, the course's {len(bodies) - len(ours)}" in said
         solved = re.findall(r"^(\d\d-\d) (\w+)", said, re.MULTILINE)
         assert solved == [(key, "right") for cell in notebook.cells for key in asked(cell.source)[1:] if key], said
         record = last_losses(build.read_notebook(build.ROOT, name))
         assert len(record) == 2 and last_losses(notebook) == record
         level = root / MINE / "levels" / build.level_of(name)
-        built = "".join(path.read_text(encoding="utf-8") for path in level.glob("*.py"))
-        assert [key for key in bodies if bodies[key] in built] == ours
-        tell("notebooks with all blanks filled", f"{request.node.callspec.id:<12} {name:<16} yours {len(ours)}")
+        files = {path.name: path.read_text(encoding="utf-8") for path in level.glob("*.py")}
+        if not written:
+            assert files == {
+                path.name: path.read_text(encoding="utf-8") for path in (root / "levels" / level.name).glob("*.py")
+            }
+        functions = {
+            key: blanks.lines_of(source, blanks.written(source, name, key))
+            for source in (cell.source for cell in notebook.cells if cell.cell_type == "code")
+            if (key := build.blank_in(source)) in written
+        }
+        assert [key for key in written if any(functions[key] in text for text in files.values())] == ours
+        counts = f"yours {len(ours)} of {len(bodies)}"
+        tell("notebooks with all blanks filled", f"{request.node.callspec.id:<12} {name:<16} {counts}")
