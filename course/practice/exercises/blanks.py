@@ -29,6 +29,7 @@ SAME_BITS = {
     "04-squared_error": "one difference that is multiplied by itself",
     "04-cross_entropy": "`-(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))`",
     "05-epoch_loss": "`np.dot(losses, rows)`, divided by `sum(rows)`",
+    "05-Training.one_pass": "`epoch_loss` of the losses and of the number of rows in each batch",
 }
 NEAR = {"float32": 1e-4, "float16": 1e-2}  # how near a result must come, as a share of the largest number in it
 
