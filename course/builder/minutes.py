@@ -13,7 +13,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from course.builder.cells import BuildError, blank_in, code_of, read_text
+from course.builder.blanks import function_of, names_in
+from course.builder.cells import BuildError, blank_in, code_of, most_in, read_text
 from course.builder.files import replace
 from course.builder.names import text_path
 from course.builder.notebooks import from_text
@@ -26,6 +27,7 @@ SHOWS = ("page.source",)  # what shows the source of its arguments
 MOVES = "checks.predict", "widgets.explore"
 COMPARES = "compare.side_by_side"
 FOLDED, MOVE, BLANK, COMPARISON = 20, 1.5, 3, 4  # folded lines a minute; minutes for each
+WRITE, WRITE_LINE = 4, 0.5  # at the depth *most*: minutes for a function more to write, and for each of its lines
 NEW = {"trail": 1.25}  # a notebook's folder -> how much longer its readers take, for whom everything is new
 
 
@@ -42,6 +44,8 @@ class Section(NamedTuple):
     folded: int = 0  # lines of code that are not shown
     comparisons: int = 0
     pace: float = 1.0
+    writes: tuple[str, ...] = ()  # the functions that a reader writes at the depth *most*
+    more: float = 0.0  # the minutes that it takes longer there
 
     @property
     def minutes(self) -> float:
@@ -54,10 +58,15 @@ class Section(NamedTuple):
         return max(1, round(self.minutes))
 
     @property
+    def at_most(self) -> float:
+        """Its minutes at the depth *most*."""
+        return self.minutes + self.more
+
+    @property
     def timed(self) -> bool:
         return not self.optional and not UNTIMED.fullmatch(self.title)
 
-    def with_more(self, **more: int) -> "Section":
+    def with_more(self, **more) -> "Section":
         return self._replace(**{name: getattr(self, name) + count for name, count in more.items()})
 
 
@@ -108,8 +117,9 @@ class Reader:
 
     def counted(self, cell) -> dict[str, int]:
         """What a code cell adds to its section."""
-        if blank_in(cell.source):
-            return {"blanks": 1}
+        if key := blank_in(cell.source):
+            return {"blanks": 1, "writes": (key,)}
+        more = self.written_at_most(cell.source)
         try:
             tree = ast.parse(cell.source)
         except SyntaxError:  # a command of IPython, or a mistake that is shown
@@ -121,8 +131,17 @@ class Reader:
         lines = length(self.new_lines(cell.source, tree))
         shown = sum(self.source(each) for call in calls if ast.unparse(call.func) in SHOWS for each in call.args)
         if "hide-input" in cell.metadata.get("tags", []):
-            return {"moves": moves, "lines": shown, "folded": 0 if moves else lines}
-        return {"moves": moves, "lines": shown + lines, "comparisons": comparisons}
+            return {"moves": moves, "lines": shown, "folded": 0 if moves else lines} | more
+        return {"moves": moves, "lines": shown + lines, "comparisons": comparisons} | more
+
+    def written_at_most(self, source: str) -> dict:
+        """What the function in a cell adds that is a blank at the depth *most*."""
+        key = most_in(source)
+        if not key:
+            return {}
+        function = function_of(source, key, names_in(ast.parse(source).body))
+        count = len(code_of(ast.unparse(function))) - 1
+        return {"writes": (key,), "more": WRITE + WRITE_LINE * count}
 
     def new_lines(self, source: str, tree: ast.Module) -> list[str]:
         """The lines of code in a cell, without those that the version before of a function or class had, too."""

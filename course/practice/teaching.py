@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from course.builder import minutes
-from course.builder.names import names_in
+from course.builder.names import names_in, trail_in
 from course.builder.notebooks import from_text
 from course.setup import index_page
 
@@ -110,9 +110,56 @@ def in_all(sections):
 
 
 def how_long():
-    """A table: the minutes of the trail and of each of the five."""
-    lines = ["| notebooks | minutes |", "|---|--:|", f"| the trail, all five | {index_page.trail_takes(ROOT)} |"]
-    return "\n".join([*lines, *(f"| `{name}` | {index_page.counted(ROOT, name)} |" for name in names_in(ROOT))])
+    """A table: the minutes of the trail and of each of the five, at both depths, and how many functions one writes."""
+    lines = ["| notebooks | minutes | functions to write | minutes at *most* | functions |", "|---|--:|--:|--:|--:|"]
+    lines.append(f"| the trail, all five | {index_page.trail_takes(ROOT)} | {blanks_in(trail_in(ROOT))} | | |")
+    for name in names_in(ROOT):
+        found = for_writers(name)
+        at_most = round(sum(section.at_most for section in found))
+        writes = sum(len(section.writes) for section in found)
+        lines.append(f"| `{name}` | {index_page.counted(ROOT, name)} | {blanks_in([name])} | {at_most} | {writes} |")
+    return "\n".join(lines)
+
+
+def for_writers(name):
+    """What a reader goes through at the depth *most*: optional sections, too, where there is something to write."""
+    found = minutes.sections(from_text(ROOT, name).cells, ROOT, name)
+    return [section for section in found if section.timed or section.writes]
+
+
+def blanks_in(names):
+    """How many functions one writes in these notebooks."""
+    return sum(section.blanks for name in names for section in for_the_class(name))
+
+
+def eight_weeks():
+    """A table: the five at the depth *most*, in eight parts that take about as long as each other."""
+    parts = [(name, section) for name in names_in(ROOT) for section in for_writers(name)]
+    lines = ["| week | from, to | minutes | functions to write |", "|---|---|--:|---|"]
+    for week, part in enumerate(divided(parts, 8, lambda each: each[1].at_most), 1):
+        told = []
+        for name in dict.fromkeys(name for name, _ in part):
+            sections = [section for other, section in part if other == name]
+            titles = [f"*{in_a_table(section.title)}*" if section.title else "the beginning" for section in sections]
+            told.append(f"`{name}`: {titles[0]} to {titles[-1]}" if titles[1:] else f"`{name}`: {titles[0]}")
+        writes = ", ".join(f"`{key}`" for _, section in part for key in section.writes)
+        taken = round(sum(section.at_most for _, section in part))
+        lines.append(f"| {week} | {' · '.join(told)} | {taken} | {writes} |")
+    return "\n".join(lines)
+
+
+def divided(parts, count, weight):
+    """These parts in so many runs, one after the other, of which the heaviest is as light as can be."""
+    limit = max(map(weight, parts))
+    while True:
+        runs = [[]]
+        for part in parts:
+            if runs[-1] and sum(map(weight, runs[-1])) + weight(part) > limit:
+                runs.append([])
+            runs[-1].append(part)
+        if len(runs) <= count:
+            return runs
+        limit += 1
 
 
 def five_weeks():
@@ -175,7 +222,7 @@ def from_the_map(table, up=""):
 
 CONTENTS = "course/reading/prose/contents.md"
 TABLES = {  # on each page
-    "TEACHING.md": {"how long": how_long, "five weeks": five_weeks, "one day": one_day},
+    "TEACHING.md": {"how long": how_long, "five weeks": five_weeks, "eight weeks": eight_weeks, "one day": one_day},
     "README.md": {},  # it has one of its own, in which only the minutes are written
     CONTENTS: {"what branches off": from_the_map("more", "../../../")},
 }

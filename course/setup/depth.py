@@ -108,9 +108,9 @@ def stub(source: str, key: str, contract: str = "", given: int = 0, stub: str = 
 
 def docstring(said: str | None, contract: str) -> str:
     """A docstring that says what the function's own says, and its contract."""
-    paragraphs = [*filter(None, [said]), *contract.strip().split("\n\n")]
+    paragraphs = contract.strip().split("\n\n")
     wrapped = [textwrap.fill(each, 110, break_long_words=False) if "\n" not in each else each for each in paragraphs]
-    text = "\n\n".join(wrapped)
+    text = "\n\n".join(filter(None, [said, *wrapped]))
     return f'"""{text}\n"""' if "\n" in text else f'"""{text}"""'
 
 

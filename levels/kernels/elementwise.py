@@ -16,9 +16,10 @@ from .registry import _NUMBERS, KINDS, UPDATES, kernel, lowered, make, same_dtyp
 
 def places_of(shape, shapes):
     """The places of the result and of each input, as texts. A single letter counts along an array seen as one row."""
+    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))]  # one for each axis
     if all(own == shape or math.prod(own) == 1 for own in shapes):
         return ["i", *("i" if own == shape else "0" for own in shapes)]
-    letters, places = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))], []
+    places = []
     for own in (shape, *shapes):
         left = len(shape) - len(own)  # axes that this array lacks: shapes are aligned at the right
         axes = zip(letters[left:], own, shape[left:])

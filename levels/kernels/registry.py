@@ -131,6 +131,7 @@ def plan(op, inputs, attrs):
     return made
 
 
+UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
 
 
@@ -180,9 +181,6 @@ def planned(op, reads, attrs):
     """The plan for this op on these buffers: the one made before, or a new one."""
     key = _key_of(op, reads, attrs)
     return PLANS.get(key) or PLANS.setdefault(key, plan(op, reads, attrs))
-
-
-UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 
 
 def launch(op, out, *inputs, **attrs):

@@ -11,6 +11,16 @@ from levels.support.checks import flag
 from .registry import kernel, lowered, make, same_dtype
 
 
+def gather(out, x, rows):
+    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x does not have."""
+    for i in range(rows.size):
+        row = rows[i]  # read once: the compiler cannot know that the loop below does not change it
+        if not 0 <= row < x.shape[0]:
+            raise IndexError("gather: a row number is out of range")
+        for j in range(x.shape[1]):
+            out[i, j] = x[row, j]
+
+
 def _plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
@@ -22,15 +32,7 @@ def _plan_gather(op, function, x, rows):
     return made
 
 
-@kernel("gather", planner=_plan_gather)
-def gather(out, x, rows):
-    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x does not have."""
-    for i in range(rows.size):
-        row = rows[i]  # read once: the compiler cannot know that the loop below does not change it
-        if not 0 <= row < x.shape[0]:
-            raise IndexError("gather: a row number is out of range")
-        for j in range(x.shape[1]):
-            out[i, j] = x[row, j]
+kernel("gather", planner=_plan_gather)(gather)
 
 
 def matmul_ikj(out, x, w):

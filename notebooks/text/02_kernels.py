@@ -380,6 +380,7 @@ def plan(op, inputs, attrs):
 #| export registry
 from levels.hardware import Buffer
 
+UPDATES = set()  # ops that overwrite their first input, such as "sgd"
 _NUMBERS = set()  # ops whose attributes are numbers for the kernel, such as a rate: one plan serves all
 
 
@@ -468,10 +469,7 @@ def planned(op, reads, attrs):
 
 
 # %%
-#| export registry
-UPDATES = set()  # ops that overwrite their first input, such as "sgd"
-
-
+#| export registry most launch
 def launch(op, out, *inputs, **attrs):
     """Run the kernel of `op`; its result is in the buffer `out` (None: a new one). An op of UPDATES also reads `out`.
 
@@ -534,7 +532,7 @@ PLANS.clear()
 
 
 # %%
-#| export elementwise
+#| export elementwise most places_of
 """Elementwise ops: one scalar function each, and the loop that Python writes around it."""
 
 import inspect
@@ -543,9 +541,10 @@ import math
 
 def places_of(shape, shapes):
     """The places of the result and of each input, as texts. A single letter counts along an array seen as one row."""
+    letters = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))]  # one for each axis
     if all(own == shape or math.prod(own) == 1 for own in shapes):
         return ["i", *("i" if own == shape else "0" for own in shapes)]
-    letters, places = [*"ijkl", *(f"i{n}" for n in range(4, len(shape)))], []
+    places = []
     for own in (shape, *shapes):
         left = len(shape) - len(own)  # axes that this array lacks: shapes are aligned at the right
         axes = zip(letters[left:], own, shape[left:])
@@ -583,7 +582,7 @@ print("\n".join(nest({"out": "i", "x0": "i", "x1": "0"}, "out[i] = add(x0[i], x1
 
 
 # %%
-#| export elementwise
+#| export elementwise most loop_source
 def loop_source(name, places, numbers=(), around=nest):
     """The text of a loop that calls the scalar function `name` once for each number of the result."""
     places = dict(zip(["out", *(f"x{k}" for k in range(len(places) - 1))], places))
@@ -853,7 +852,7 @@ print(out)
 
 
 # %%
-#| export reduce
+#| export reduce most reduce_columns
 def reduce_columns(combine, start):
     """The loop out[i, j] = combine(… combine(start, x[i, 0, j]) …, x[i, last, j]), neighbours j side by side."""
 
@@ -975,15 +974,27 @@ print(launch("reduce_mean", None, three).numpy(), launch("reshape", None, three,
 # ## Rows by number (3 min)
 #
 # A batch consists of rows of the data, picked by their numbers. A wrong number must not read memory outside the
-# array, so the kernel checks each one. Its planner, in the next cell, sees any array as a matrix. It counts the bytes
-# itself, because only the picked rows of `x` are read.
+# array, so the kernel checks each one. Its planner, in the cell after it, sees any array as a matrix. It counts the
+# bytes itself, because only the picked rows of `x` are read.
+
+
+# %%
+#| export whole most gather
+"""Kernels on whole arrays: rows picked by number, and the matrix product."""
+
+
+def gather(out, x, rows):
+    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x does not have."""
+    for i in range(rows.size):
+        row = rows[i]  # read once: the compiler cannot know that the loop below does not change it
+        if not 0 <= row < x.shape[0]:
+            raise IndexError("gather: a row number is out of range")
+        for j in range(x.shape[1]):
+            out[i, j] = x[row, j]
 
 
 # %% tags=["hide-input"]
 #| export whole
-"""Kernels on whole arrays: rows picked by number, and the matrix product."""
-
-
 def _plan_gather(op, function, x, rows):
     """out[i, …] = x[rows[i], …]"""
     if rows.dtype != np.int64 or len(x.shape) < 1:
@@ -995,18 +1006,7 @@ def _plan_gather(op, function, x, rows):
     return made
 
 
-# %%
-#| export whole
-@kernel("gather", planner=_plan_gather)
-def gather(out, x, rows):
-    """out[i, j] = x[rows[i], j]. Raises IndexError for a row that x does not have."""
-    for i in range(rows.size):
-        row = rows[i]  # read once: the compiler cannot know that the loop below does not change it
-        if not 0 <= row < x.shape[0]:
-            raise IndexError("gather: a row number is out of range")
-        for j in range(x.shape[1]):
-            out[i, j] = x[row, j]
-
+kernel("gather", planner=_plan_gather)(gather)
 
 # %% [markdown]
 # Here we pick three rows by number, row 2 twice:
@@ -1341,7 +1341,7 @@ figures.regression(penguins, linear_regression(*penguins[:2], *penguins[4:7]))
 
 
 # %%
-#| export tasks
+#| export tasks most dnn_backward
 def dnn_forward(x, weights):
     """The outputs of the two hidden layers and the probability: [n, 4], [n, 8], [n, 1]."""
     w1, b1, w2, b2, w3, b3 = weights

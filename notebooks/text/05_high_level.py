@@ -361,7 +361,7 @@ class Callback:
 # history, and returns the numbers of the epoch.
 
 # %%
-#| export loops
+#| export loops most Training.one_pass
 from levels.mid_level import LOSSES, OPTIMIZERS, Made
 from levels.support.checks import known
 
@@ -407,7 +407,7 @@ print(f"loss {chosen.one_pass(function(step), forty)['loss']:.6g}")
 
 
 # %%
-#| export loops
+#| export loops most run_training
 def run_training(model, data, epochs, callbacks=(), verbose=0):
     """Train on a Dataset of batches -> a History. `model.history` keeps it, even after an error. verbose=1 prints epochs."""
     history = model.history = History()
@@ -574,7 +574,7 @@ class _Whole(Layer):
 
 
 # %%
-#| export models
+#| export models most Trainable.train_step
 class Trainable(_Whole):
     """A layer that can be trained: `compile` chooses how, and `train_step` does one step."""
 
@@ -636,7 +636,7 @@ print(f"last loss {line.history.losses[-1]:.4g} ({float(line.history.losses[-1])
 # as `validation_data` and weights for rows. It also has metrics, and callbacks for each batch.
 
 # %%
-#| export models
+#| export models most Model.evaluate
 from levels.support.checks import at_least, flag
 
 
@@ -678,7 +678,7 @@ class Model(Trainable):
 
 
 # %%
-#| export models
+#| export models most Sequential.call
 class Sequential(Model):
     """Layers in a row, each called on the output of the one before. Raises TypeError for anything but layers."""
 

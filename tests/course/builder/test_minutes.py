@@ -113,7 +113,7 @@ def test_folded_code_counts_a_third_and_a_folded_question_in_full():
     for cell in (hidden, asked):
         cell.metadata["tags"] = ["hide-input"]
     (_, found) = minutes.sections([*notebook("## Title (3 min)"), hidden, asked], build.ROOT)
-    assert found[3:] == (0, 0, 1, 0, 2, 0, 1.0) and found.minutes == 2 / 20 + 1.5
+    assert found[3:10] == (0, 0, 1, 0, 2, 0, 1.0) and found.minutes == 2 / 20 + 1.5
     assert section("A \n<details><summary>Hint</summary>so many words</details>\nB").words == 2
 
 

@@ -23,6 +23,7 @@ NAMED = (
     "CONTRIBUTING.md",
     *(f"{READING}/{name}.md" for name in ("install", "contents", "beside")),
 )
+EXPORTED = r"^#\| export \w+ (?:blank|most) (\S+)"  # the key of a function to write
 PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in NAMED}
 WEEKS = teaching.TABLES["TEACHING.md"]
 NAMES = names_in(ROOT)
@@ -55,14 +56,14 @@ def test_every_page_gives_a_notebook_the_minutes_of_the_rule(name):
     taken = round(minutes.total(minutes.sections(build.from_text(ROOT, name).cells, ROOT, name)))
     run = "run `python -m course.practice.teaching`"
     assert re.findall(rf"\(notebooks/{name}\.ipynb\).*\| (\d+) \|\n", PAGES["README.md"]) == [str(taken)], run
-    assert f"\n| `{name}` | {taken} |\n" in PAGES["TEACHING.md"], run
+    assert f"\n| `{name}` | {taken} | " in PAGES["TEACHING.md"], run
     for page in (index_page.page(ROOT), reading.landing(ROOT)):
         assert re.findall(rf"{name}\.ipynb\).*\| (\d+) \|\n", page)[:1] == [str(taken)]
 
 
 def test_every_page_gives_the_trail_the_hours_of_the_rule():
     taken = index_page.trail_takes(ROOT)
-    assert f"\n| the trail, all five | {taken} |\n" in PAGES["TEACHING.md"], "run `python -m course.practice.teaching`"
+    assert f"\n| the trail, all five | {taken} | " in PAGES["TEACHING.md"], "run `python -m course.practice.teaching`"
     hours = f"about {index_page.hours(taken)}"
     assert all(hours in " ".join(PAGES[page].split()) for page in ("README.md", f"{READING}/install.md")), hours
     for page in (index_page.page(ROOT), reading.landing(ROOT)):
@@ -102,6 +103,23 @@ def test_a_week_is_a_double_lesson_and_a_day_is_a_day():
     clock = re.findall(r"^\| (\d+):(\d\d) \|", teaching.one_day(), re.MULTILINE)
     times = [60 * int(hour) + int(minute) for hour, minute in clock]
     assert times == sorted(set(times)) and times[0] == 9 * 60 and 16 * 60 <= times[-1] <= 17 * 60
+
+
+def test_in_eight_weeks_everything_is_written_and_no_week_is_much_longer():
+    rows = re.findall(r"^\| (\d) \|.*\| (\d+) \| (.*) \|$", teaching.eight_weeks(), re.MULTILINE)
+    assert [week for week, *_ in rows] == list("12345678")
+    written = [key for *_, keys in rows for key in re.findall(r"`([\w.]+)`", keys)]
+    asked = [
+        key for name in NAMES for key in re.findall(EXPORTED, text_path(ROOT, name).read_text(encoding="utf-8"), re.M)
+    ]
+    assert written == asked
+    taken = [int(minutes) for _, minutes, _ in rows]
+    assert max(taken) <= 1.3 * sum(taken) / 8
+
+
+def test_parts_are_divided_so_that_the_heaviest_is_light():
+    assert teaching.divided([3, 1, 1, 3, 2, 2], 3, lambda part: part) == [[3, 1], [1, 3], [2, 2]]
+    assert teaching.divided([5], 3, lambda part: part) == [[5]]
 
 
 def test_a_plan_holds_nothing_optional_and_no_work_to_choose_from():
