@@ -1006,7 +1006,8 @@ def _plan_gather(op, function, x, rows):
     return made
 
 
-kernel("gather", planner=_plan_gather)(gather)
+kernel("gather")(gather)
+PLANNERS["gather"] = _plan_gather
 
 # %% [markdown]
 # Here we pick three rows by number, row 2 twice:
