@@ -1281,7 +1281,7 @@ graph_drawing(smaller, ["rows", "target"], parts)
 
 # %% [markdown]
 # What is blue has rows: the arguments, the prediction, the error, its square, its gradient. What is green adds them
-# up: the loss, and the slopes of `w` and `b`. Purple comes after: the update. The variables are orange.
+# up: the loss, and the slopes of `w` and `b`. Pink comes after: the update. The variables are orange.
 #
 # First we run these parts with Python's own floats. `value_of` computes one op for one row. A `matmul` is computed by
 # notebook 01's `dot`, and any other op by its scalar function of notebook 02. (`np.frompyfunc` calls it for each
@@ -2139,7 +2139,7 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# Here is the line in three spellings. The formula is the same, while `MODEL`, `BACKWARD` and `UPDATE` differ.
+# Here is the line in three spellings. The formula is the same, while `model`, `backward` and `update` differ.
 # (TensorFlow and PyTorch ran it for 200 steps; their losses are stored.)
 
 # %%
