@@ -132,11 +132,12 @@ def filled(source: str, notebook: str, key: str) -> str:
 
 
 def made(source: str, key: str, names: dict, file: str = "<course>"):
-    """The function of a cell, made anew among these names, and the function or class that brings it."""
+    """The function of a cell, made anew among these names, and {name: it, or the class that brings it}."""
     found = {}
     exec(compile(source, file, "exec"), names, found)
     top, _, method = key.partition(".")
-    return getattr(found[top], method) if method else found[top], found[top]
+    brought = {name: each for name, each in found.items() if each is found[top]}  # `function = Function`, too
+    return getattr(found[top], method) if method else found[top], brought
 
 
 # Which of the two counts.

@@ -68,7 +68,7 @@ def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
     if found.state in ("right", "other bits"):
         progress.solved(f"{notebook[:2]}-{key}")
     if found.state != "right":
-        shell.user_ns[brought.__name__] = brought
+        shell.user_ns.update(brought)
     return f"{key}: {found.text}" + printed_lines(heard.text)
 
 
