@@ -1,5 +1,6 @@
 """What the checks of notebook 03 ask."""
 
+import functools
 import operator
 from contextlib import contextmanager
 
@@ -27,6 +28,17 @@ def interpreted():
         KINDS["cpu"].compiler = compiler
         PLANS.clear()
         PLANS.update(plans)
+
+
+def all_interpreted(cases_of):
+    """Decorate the cases of a blank: kernels run as Python from the first case to the last."""
+
+    @functools.wraps(cases_of)
+    def cases_in_python(mine, draw):
+        with interpreted():
+            yield from cases_of(mine, draw)
+
+    return cases_in_python
 
 
 def numbers(mine, said, result):
@@ -220,7 +232,7 @@ def tape_of(mine):
 
 
 @cases("03-unbroadcast")
-@interpreted()
+@all_interpreted
 def unbroadcast(mine, draw):
     """A gradient as large as the result, and the shape of an input that was repeated."""
     shapes = (
@@ -245,7 +257,7 @@ def unbroadcast(mine, draw):
 
 
 @cases("03-hand_on")
-@interpreted()
+@all_interpreted
 def hand_on(mine, draw):
     """What x has after some shares, and what another tensor keeps."""
     constant = mine["constant"]
@@ -306,7 +318,7 @@ def left_of(mine, told, nodes, wanted):
 
 
 @cases("03-apply")
-@interpreted()
+@all_interpreted
 def apply(mine, draw):
     """What the interpreter that stands in the door is given, and what the door gives back; then both tasks."""
     with mine.placed("apply", "low_level"):
@@ -343,11 +355,12 @@ def apply(mine, draw):
                     "the interpreter is given": told,
                 },
             )
-    yield "20 steps of both tasks", mine.losses("apply", "low_level")
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("apply", "low_level", 3)
 
 
 @cases("03-_Tape.do")
-@interpreted()
+@all_interpreted
 def tape_do(mine, draw):
     """What stands on the tape; then both tasks."""
     with mine.placed("_Tape.do", "low_level"):
@@ -369,7 +382,12 @@ def tape_do(mine, draw):
         with autodiff._Tape() as tape:
             tape.records = None  # as after `gradient`
             yield "a tape that was read already", mine.call("a tape that was read already", operator.mul, x, y)
-    yield "20 steps of both tasks", mine.losses("_Tape.do", "low_level")
+        with autodiff._Tape() as outer, autodiff._Tape() as inner:
+            mine.call("x * y, a tape inside another one", operator.mul, x, y)
+        told = {"the inner tape": len(inner.records), "the outer tape": len(outer.records)}
+        yield "x * y, a tape inside another one: records", told
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("_Tape.do", "low_level", 3)
 
 
 # At the depth *most*.
@@ -381,7 +399,7 @@ def name_of(value, names):
 
 
 @cases("03-_matmul_back_w")
-@interpreted()
+@all_interpreted
 def matmul_back_w(mine, draw):
     """The gradient of w for each way to read x and w, from drawn numbers."""
     constant = mine["constant"]
@@ -413,7 +431,7 @@ def matmul_back_w(mine, draw):
 
 
 @cases("03-made_from")
-@interpreted()
+@all_interpreted
 def made_from(mine, draw):
     """The names of what was made from the sources, on small tapes and on a long one."""
     line = ("p", "x", "w"), ("z", "p", "b"), ("e", "z", "y"), ("l", "e", "e")
@@ -452,7 +470,7 @@ def made_of(mine, told, rows, sources):
 
 
 @cases("03-walk_back")
-@interpreted()
+@all_interpreted
 def walk_back(mine, draw):
     """The gradients of formulas, and how many ops the walk runs; what has no rule; then both tasks."""
     total, mean, rules = mine["reduce_sum"], mine["reduce_mean"], mine["VJPS"]
@@ -492,7 +510,7 @@ def walk_back(mine, draw):
                 "w",
                 "b",
             ),
-            "the mean over one axis": (lambda x, w, b: total(mean(x @ w, axis=0) * b), ten, "x", "b"),
+            "the sum of the squared means over axis 1": (means(total, mean), ten, "w"),
             "clip between -1 and 1": (lambda w: mine["clip"](w * w, -1.0, 1.0), {"w": [0.5, 2.0]}, "w"),
             "a target of three numbers": (lambda w: w * w * w, {"w": [1.0, -0.0, np.inf]}, "w"),
             "w / x / w": (lambda w, x: w / x / w, {"w": draw.normal(size=3), "x": draw.normal(size=3)}, "x", "w"),
@@ -523,12 +541,23 @@ def walk_back(mine, draw):
         yield said, mine.call(said, refused, tape.records, y, [w])
     finally:
         rules |= kept
-    yield "20 steps of both tasks", mine.losses("walk_back", "low_level")
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("walk_back", "low_level", 3)
 
 
 def squared(x, w, b, y):
     error = x * w + b - y
     return error * error
+
+
+def means(total, mean):
+    """A formula with an attribute that its rule needs."""
+
+    def formula(x, w, b):
+        each = mean(x @ w, axis=1)
+        return total(each * each)
+
+    return formula
 
 
 def beside_exp(exp):
@@ -543,7 +572,7 @@ def beside_exp(exp):
 
 
 @cases("03-Trace.leaf")
-@interpreted()
+@all_interpreted
 def trace_leaf(mine, draw):
     """The leaves that a trace notes; then both tasks."""
     constant, variable, kind = mine["constant"], mine["Variable"], mine.inside("Trace")
@@ -552,6 +581,10 @@ def trace_leaf(mine, draw):
     names = {"w": w, "b": b, "c": c, "d": d}
 
     def told(here):
+        for node in here.nodes:  # a program would write to a variable as much as its leaf is said to hold
+            of = node.attrs.get("of")
+            if getattr(of, "spec", node.spec) is not node.spec:
+                raise Wrong(f"a leaf that stands for {name_of(of, names)} is {node.spec}, expected {of.spec}")
         return ", ".join(f"{node.op} {name_of(node.attrs.get('of'), names)}" for node in here.nodes) or "none"
 
     for said, reads in {
@@ -583,7 +616,8 @@ def trace_leaf(mine, draw):
     said, here = "c is assigned to w, and then w is read for the first time", kind()
     here.assign(w, c)
     yield said, {"it gives": name_of(mine.call(said, here.read, w), {"c": c}), "the leaves": told(here)}
-    yield "20 steps of both tasks", mine.losses("Trace.leaf", "low_level")
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("Trace.leaf", "low_level", 3)
 
 
 def numbered(here):
@@ -592,7 +626,7 @@ def numbered(here):
 
 
 @cases("03-trace")
-@interpreted()
+@all_interpreted
 def trace(mine, draw):
     """What a traced function's graph computes; who stands in the door afterwards; then both tasks."""
     constant, variable, door = mine["constant"], mine["Variable"], mine["DOOR"]
@@ -652,7 +686,8 @@ def trace(mine, draw):
     said = "Python raises an error"
     found = mine.call(said, trial)
     yield said, {"": found, "who stood in the door stands there again": door.stands is before}
-    yield "20 steps of both tasks", mine.losses("trace", "low_level")
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("trace", "low_level", 3)
 
 
 def traced(mine, said, python, x, *more):
@@ -669,14 +704,15 @@ def traced(mine, said, python, x, *more):
     known = computed(said, graph, [x, *more], mine["apply"])
     return {
         "the results": [float(known[node].numpy()) for node in graph.outputs],
-        "the new values": ", ".join(f"{v.name} {float(known[node].numpy()):g}" for v, node in graph.updates.items()),
+        "the new values": ", ".join(f"{v.name} {float(known[node].numpy()):g}" for v, node in graph.updates.items())
+        or "none",
         "what Python returned": describe(returned),
         "the variables that Python made": ", ".join(v.name for v in made) or "none",
     }
 
 
 @cases("03-Replay.run")
-@interpreted()
+@all_interpreted
 def replay_run(mine, draw):
     """What a graph gives, and what its variables are then; its lock; then five steps of a line."""
     constant, variable, trace = mine["constant"], mine["Variable"], mine["trace"]
@@ -725,6 +761,16 @@ def replay_run(mine, draw):
                 "the lock is held afterwards": replay.lock.locked(),
             },
         )
+    replay, _ = listening(mine, trace(lambda x, y: x + y, (x.spec, y.spec))[0])
+
+    def trial():
+        try:
+            replay.run([x])
+        except IndexError:
+            return "raises IndexError"
+
+    said = "x + y, but y is missing among the arguments"
+    yield said, {"": mine.call(said, trial), "the lock is held afterwards": replay.lock.locked()}
     rows, target = constant(draw.normal(size=(4, 2))), constant(draw.normal(size=(4, 1)))
     weights = variable(draw.normal(size=(2, 1)), "weights")
 
@@ -754,12 +800,35 @@ def listening(mine, graph):
             held.append(replay.lock.locked())
             return self.plan.result(*how)
 
+    class Lock:
+        """A lock that says so where an ordinary one would wait for ever."""
+
+        taken = False
+
+        def acquire(self, *_):
+            if self.taken:
+                raise Wrong(f"{mine.said}: the lock is taken again, and was never freed: write `with self.lock:`")
+            self.taken = True
+
+        def release(self):
+            self.taken = False
+
+        def locked(self):
+            return self.taken
+
+        def __enter__(self):
+            self.acquire()
+
+        def __exit__(self, *_):
+            self.release()
+
     replay.plans = [(node, Plan(plan)) for node, plan in replay.plans]
+    replay.lock = Lock()
     return replay, held
 
 
 @cases("03-row_parts")
-@interpreted()
+@all_interpreted
 def row_parts(mine, draw):
     """Where each node of a graph belongs, or NoProgram."""
     variable, total, mean = mine["Variable"], mine["reduce_sum"], mine["reduce_mean"]
@@ -808,7 +877,7 @@ def row_parts(mine, draw):
 
 
 def parts_told(mine, said, graph, batch):
-    """`x0 row, w before, matmul row, reduce_mean sum`, as the function has it; or that it raises NoProgram."""
+    """{a node: its part}, as the function has it, and whether it raises NoProgram."""
 
     def trial():
         try:
@@ -818,14 +887,16 @@ def parts_told(mine, said, graph, batch):
 
     parts = mine.call(said, trial)
     if isinstance(parts, str):
-        return parts
+        return {"outcome": parts}
     if not isinstance(parts, dict):
         raise Wrong(f"{said}: expected a dict {{node: part}}, yours is {describe(parts)}")
-    return ", ".join(f"{leaf_name(node) or node.op} {parts.get(node, 'has no part')}" for node in graph.nodes)
+    names = [f"node {k}, {leaf_name(node) or node.op}" for k, node in enumerate(graph.nodes)]
+    told = [parts.get(node, "no part") for node in graph.nodes]
+    return {"outcome": "parts"} | dict(zip(names, told, strict=True))
 
 
 @cases("03-Function.__call__")
-@interpreted()
+@all_interpreted
 def function_call(mine, draw):
     """What calls of a function give, and how often Python ran; inside a tape and a trace; then five steps of a line."""
     with mine.placed("Function.__call__", "low_level"), programs_told(mine):
@@ -846,9 +917,9 @@ def function_call(mine, draw):
             return results, len(runs)
 
         def numbers_told(said, result):
-            """A tensor as its numbers, a list or a tuple of them, and None as they are."""
+            """A tensor as its numbers; a list or a tuple of them as a text; None as it is."""
             if isinstance(result, list | tuple):
-                return [type(result).__name__, *(numbers_told(said, each) for each in result)]
+                return repr(type(result)(numbers_told(said, each) for each in result))
             if result is not None and not hasattr(result, "numpy"):
                 raise Wrong(f"{said} gives {describe(result)}, expected what Python returned: a tensor, here")
             return result if result is None else result.numpy().tolist()
@@ -905,9 +976,10 @@ def function_call(mine, draw):
 def programs_told(mine):
     """The built level's functions run their graphs op by op, and say so where a program is run on other arguments.
 
-    A program that is compiled would read the memory behind the numbers that it is given.
+    A program that is compiled would read and write the memory behind the numbers that it is given.
     """
-    from levels.low_level import DOOR, RUN, apply, functions
+    from levels.low_level import DOOR, RUN, apply, functions, gather
+    from levels.low_level.replay import _stacked
 
     class Program:
         """A back end that tells what it is given."""
@@ -926,10 +998,15 @@ def programs_told(mine):
                 known = computed(mine.said, self.graph, args, apply)
                 results = [apply("multiply", known[node], 1.0) for node in self.graph.outputs]
                 for variable, node in self.graph.updates.items():
-                    variable.replace(known[node])
+                    if node.spec is not variable.spec:
+                        raise Wrong(f"{mine.said}: a variable {variable.spec} gets a new value {node.spec}")
+                    variable.replace(known[node].newest() if hasattr(known[node], "newest") else known[node])
                 return results
             finally:
                 DOOR.stands = before
+
+        def over(self, args, batches):
+            return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
 
     before = functions.BACK_ENDS[:]
     functions.BACK_ENDS[:] = [(Program, lambda graph: 1)]
