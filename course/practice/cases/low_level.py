@@ -462,7 +462,7 @@ def made_of(mine, told, rows, sources):
     given = [names[x] for x in sources]
     before = [*map(id, given)]
     found = mine.call(told, mine.function, given, records)
-    if not isinstance(found, set | frozenset | dict):
+    if not isinstance(found, set | frozenset):
         raise Wrong(f"{told}: expected a set of tensors, yours is {describe(found)}")
     if before != [*map(id, given)]:
         raise Wrong(f"{told}: the list of sources that is given has changed: work on a set of your own")
