@@ -82,6 +82,7 @@ def open_blanks(root: Path, name: str, cells: list) -> list:
             raise BuildError(f"{HINTS.as_posix()}/{level_of(name)}.toml says nothing of {key}: it needs two hints")
         made.append(cell)
         if key:
+            cell.metadata = {}  # it is shown, even where the course's own is folded
             made.append(hints(cell.source, key, said[key]["hints"]))
             cell.source = stub(cell.source, key, **{k: said[key][k] for k in STUB & said[key].keys()})
     return made

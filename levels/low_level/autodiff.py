@@ -106,6 +106,14 @@ def made_from(sources, records):
     return made
 
 
+def _gradients_of(sources, gradients):
+    """The gradients of the sources. Raises ValueError for one that has none."""
+    for k, source in enumerate(sources):
+        if source not in gradients:
+            raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
+    return [gradients[source] for source in sources]
+
+
 def walk_back(records, target, sources):
     """The gradients, from the last record to the first. LookupError for no rule, ValueError for unused sources."""
     needed, one = made_from(sources, records), as_tensor(1.0, target)
@@ -119,10 +127,7 @@ def walk_back(records, target, sources):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
             if dx is not None:
                 hand_on(gradients, x, dx if dx.spec is x.spec else unbroadcast(dx, x.spec.shape))
-    for k, source in enumerate(sources):
-        if source not in gradients:
-            raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
-    return [gradients[source] for source in sources]
+    return _gradients_of(sources, gradients)
 
 
 WALKS = []  # walk(records, target, sources): the same gradients, sooner; None where it knows no way

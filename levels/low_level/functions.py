@@ -110,7 +110,7 @@ class _Programs:
 
 
 def _packed(outs, result):
-    """A list of tensors as what the traced function returned."""
+    """These tensors in the form that the traced function returned: none, one, a list or a tuple."""
     if result is None:
         return None
     return type(result)(outs) if type(result) in (list, tuple) else outs[0]
@@ -131,10 +131,10 @@ class Function(_Programs):
         return _packed(program.run(args), result)
 
     def over(self, *args):
-        """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`, arrays of row numbers.
+        """over(x, y, …, batches): a step on the rows x[i], y[i], … for each i of `batches`. An i holds row numbers.
 
-        The last batch may be shorter. Returns what the function returns, each number as a tensor of all steps. Raises
-        ValueError for arrays that differ in their number of rows.
+        The last batch may be shorter. Returns what the function returns, but a tensor of all steps' numbers in place of
+        each number. Raises ValueError for arrays that differ in their number of rows.
         """
         *args, batches = args or [None]
         args = [as_tensor(x) for x in args]

@@ -8,7 +8,7 @@ from .tensors import Variable, as_tensor
 
 
 def _inside(x):
-    """[(name, part)] of a module, a dict, a list or a tuple, else []. (A copy: a thread may build what x holds.)"""
+    """[(name, part)] of a module, a dict, a list or a tuple, else []. (A copy: other threads may add parts.)"""
     x = vars(x) if isinstance(x, Module) else x
     if isinstance(x, dict):
         return [*x.items()]

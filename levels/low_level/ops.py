@@ -43,7 +43,7 @@ def clip(x, low, high):
 
 
 def reduce_sum(x, axis=None, keepdims=False):
-    """The sum over one axis, several neighbouring axes, or all numbers (axis=None), in order from 0.0."""
+    """The sum over one axis, several neighbouring axes, or all numbers (axis=None), added in order from 0.0."""
     return apply("reduce_sum", x, axis=_whole(axis), keepdims=keepdims)
 
 

@@ -48,7 +48,7 @@ def _check_single(results):
 
 
 def _stacked(steps):
-    """Each of the results, a number in each step, as a tensor of all steps."""
+    """A tensor for each result, with one number per step."""
     for results in steps:
         _check_single(results)
     return [constant(np.array([x.numpy().reshape(()) for x in results])) for results in zip(*steps)]

@@ -1,4 +1,4 @@
-"""A step that splits into rows, sums over rows and updates is one program: level 1's, written by the graph."""
+"""A step becomes one program, written from its graph: a loop over the rows adds up sums, and the update follows."""
 
 # Built from 03_low_level.ipynb: edit there, then run its last cell.
 
@@ -21,7 +21,7 @@ class NoProgram(Exception):
 
 
 def _with_one_more(node, inputs, batch):
-    """The Spec of a node in a batch with one row more, from its inputs' Specs there. Raises NoProgram if none fits."""
+    """A node's Spec when the batch has one row more. `inputs`: its inputs' Specs then. NoProgram if none fits."""
     spec, attrs, grown = node.spec, node.attrs, (batch + 1, *node.spec.shape[1:])
     if not node.inputs:
         return spec.device.spec(grown, spec.dtype) if (node.op, *spec.shape[:1]) == ("input", batch) else spec
@@ -29,7 +29,7 @@ def _with_one_more(node, inputs, batch):
         attrs = attrs | {"shape": grown}
     try:
         larger = planned(node.op, inputs, attrs).spec
-    except ValueError as why:  # a shape that is written into the step, say
+    except ValueError as why:  # for example, the step has a shape written into it
         raise NoProgram(f"{node!r} is for {batch} rows alone ({why})") from None
     if larger is not spec and larger.shape != grown:
         raise NoProgram(f"{node!r} grows by more than a row")
@@ -184,7 +184,7 @@ class RowProgram:
 
     @staticmethod
     def totals(a, sums):
-        """The total of each of an array of running sums."""
+        """The totals of an array of running sums."""
         return _each(lambda one: one.total(), sums)
 
     def launch(self, args, specs, sizes):

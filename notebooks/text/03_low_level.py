@@ -688,11 +688,11 @@ def unbroadcast(dx, shape):
 # Run these cells and go on, or read the missing rules and the class `GradientTape`.
 #
 # `_spread_back` is the rule of both reductions. If an axis went away, it comes back as an axis of size 1. Then `dy`
-# is repeated.
+# is repeated. A product can read each matrix as it is or transposed. So each of its two rules has two cases.
 
 
 # %%
-#| export autodiff
+#| export autodiff most _matmul_back_w
 def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     """The reverse of reducing x to y: every number of x gets the dy of its sum, divided by a count."""
     if axis is not None and not keepdims:  # the axes that went come back, as 1
@@ -701,12 +701,6 @@ def _spread_back(dy, y, x, count=1.0, axis=None, keepdims=False):
     return apply("spread", dy, x, count=count)
 
 
-# %% [markdown]
-# A product can read each matrix as it is or transposed. So each of its two rules has two cases.
-
-
-# %%
-#| export autodiff
 def _matmul_back_x(dy, y, x, w, transpose_x=False, transpose_w=False):
     if transpose_x:
         return apply("matmul", w, dy, transpose_x=transpose_w, transpose_w=True)
@@ -719,6 +713,11 @@ def _matmul_back_w(dy, y, x, w, transpose_x=False, transpose_w=False):
     return apply("matmul", x, dy, transpose_x=not transpose_x)
 
 
+# %% [markdown]
+# Each rule gets its row in the table:
+
+# %%
+#| export autodiff
 VJPS["relu"] = (lambda dy, y, x: apply("relu_grad", dy, y),)
 VJPS["sigmoid"] = (lambda dy, y, x: apply("sigmoid_grad", dy, y),)
 VJPS["sqrt"] = (lambda dy, y, x: dy / (2.0 * y),)
@@ -735,7 +734,7 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 
 # %%
-#| export autodiff
+#| export autodiff most made_from
 def made_from(sources, records):
     """These tensors, and all that were made from them."""
     made = set(sources)
@@ -752,7 +751,15 @@ def made_from(sources, records):
 
 
 # %%
-#| export autodiff
+#| export autodiff most walk_back
+def _gradients_of(sources, gradients):
+    """The gradients of the sources. Raises ValueError for one that has none."""
+    for k, source in enumerate(sources):
+        if source not in gradients:
+            raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
+    return [gradients[source] for source in sources]
+
+
 def walk_back(records, target, sources):
     """The gradients, from the last record to the first. LookupError for no rule, ValueError for unused sources."""
     needed, one = made_from(sources, records), as_tensor(1.0, target)
@@ -766,10 +773,7 @@ def walk_back(records, target, sources):
             dx = vjp(gradients[y], y, *inputs, **attrs) if vjp and x in needed else None
             if dx is not None:
                 hand_on(gradients, x, dx if dx.spec is x.spec else unbroadcast(dx, x.spec.shape))
-    for k, source in enumerate(sources):
-        if source not in gradients:
-            raise ValueError(f"gradient: source {k} was not used on the way to the target while the tape was open")
-    return [gradients[source] for source in sources]
+    return _gradients_of(sources, gradients)
 
 
 # %% [markdown]
@@ -1029,7 +1033,7 @@ x0, x0.node
 
 
 # %%
-#| export graph
+#| export graph most Trace.leaf
 class Trace(Run):
     """The interpreter that writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
 
@@ -1089,7 +1093,7 @@ class Graph:
 
 
 # %%
-#| export graph
+#| export graph most trace
 def _results_of(given):
     """The tensors that a function returns: none, one, or those of a list or a tuple. Raises TypeError for others."""
     if given is None:
@@ -1366,7 +1370,7 @@ print(*[line for line in asm.assemble().text.splitlines() if "fmul" in line or "
 
 
 # %%
-#| export replay
+#| export replay most Replay.run
 """The easiest back end: the graph is run again, op by op."""
 
 
@@ -1454,7 +1458,7 @@ def _with_one_more(node, inputs, batch):
 
 
 # %%
-#| export row_program
+#| export row_program most row_parts
 def row_parts(graph, batch):
     """{node: "row" if it has rows, "sum" if it adds rows up, "after" if it needs such a sum, else "before"}
 
@@ -1849,7 +1853,7 @@ class _Programs:
 
 
 # %% tags=["hide-input"]
-#| export functions
+#| export functions most Function.__call__
 def _packed(outs, result):
     """These tensors in the form that the traced function returned: none, one, a list or a tuple."""
     if result is None:

@@ -1,21 +1,26 @@
 """What the checks of notebook 03 ask."""
 
+import functools
 import operator
 from contextlib import contextmanager
 
 import numpy as np
 
-from course.inspection.graphs import listed
+from course.inspection.graphs import leaf_name, listed
 from course.practice.cases import Wrong, cases, question
 from course.practice.cases.plain_data import describe
 
 
 @contextmanager
 def interpreted():
-    """Kernels run as Python: a few numbers in many shapes are done before a compiler has begun."""
+    """Kernels run as Python: a few numbers in many shapes are done before a compiler has begun.
+
+    And a kernel that is given arrays of a wrong shape raises an IndexError, and writes nowhere else.
+    """
     from levels.kernels import KINDS, PLANNERS, PLANS
 
     plans, compiler = dict(PLANS), KINDS["cpu"].compiler
+    PLANS.clear()
     others = {key: PLANNERS.pop(key) for key in [*PLANNERS] if key[1:] == ("cpu",)}  # of levels_more: they compile
     KINDS["cpu"].compiler = lambda function, *_: function
     try:
@@ -25,6 +30,17 @@ def interpreted():
         PLANNERS.update(others)
         PLANS.clear()
         PLANS.update(plans)
+
+
+def all_interpreted(cases_of):
+    """Decorate the cases of a blank: kernels run as Python from the first case to the last."""
+
+    @functools.wraps(cases_of)
+    def cases_in_python(mine, draw):
+        with interpreted():
+            yield from cases_of(mine, draw)
+
+    return cases_in_python
 
 
 def numbers(mine, said, result):
@@ -76,6 +92,12 @@ def function_traced(mine, said, x):
 
 def values_of(said, graph, inputs, apply):
     """What the outputs of a graph are, op by op, for these inputs."""
+    known = computed(said, graph, inputs, apply)
+    return [known[node].numpy() for node in graph.outputs]
+
+
+def computed(said, graph, inputs, apply):
+    """{node: its tensor, or the variable that it is} for these inputs of a graph, op by op."""
     known = {node: node.attrs["of"] for node in graph.nodes if node.op in ("variable", "constant")}
     known |= {node: inputs[node.attrs["of"]] for node in graph.nodes if node.op == "input"}
     for node in graph.nodes:
@@ -83,7 +105,7 @@ def values_of(said, graph, inputs, apply):
             raise Wrong(f"{said} has `{node!r}`, which reads a node that is not in the list before it")
         if node.inputs:
             known[node] = apply(node.op, *(known[x] for x in node.inputs), **node.attrs)
-    return [known[node].numpy() for node in graph.outputs]
+    return known
 
 
 @question
@@ -212,7 +234,7 @@ def tape_of(mine):
 
 
 @cases("03-unbroadcast")
-@interpreted()
+@all_interpreted
 def unbroadcast(mine, draw):
     """A gradient as large as the result, and the shape of an input that was repeated."""
     shapes = (
@@ -237,7 +259,7 @@ def unbroadcast(mine, draw):
 
 
 @cases("03-hand_on")
-@interpreted()
+@all_interpreted
 def hand_on(mine, draw):
     """What x has after some shares, and what another tensor keeps."""
     constant = mine["constant"]
@@ -298,7 +320,7 @@ def left_of(mine, told, nodes, wanted):
 
 
 @cases("03-apply")
-@interpreted()
+@all_interpreted
 def apply(mine, draw):
     """What the interpreter that stands in the door is given, and what the door gives back; then both tasks."""
     with mine.placed("apply", "low_level"):
@@ -335,11 +357,12 @@ def apply(mine, draw):
                     "the interpreter is given": told,
                 },
             )
-    yield "20 steps of both tasks", mine.losses("apply", "low_level")
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("apply", "low_level", 3)
 
 
 @cases("03-_Tape.do")
-@interpreted()
+@all_interpreted
 def tape_do(mine, draw):
     """What stands on the tape; then both tasks."""
     with mine.placed("_Tape.do", "low_level"):
@@ -361,4 +384,635 @@ def tape_do(mine, draw):
         with autodiff._Tape() as tape:
             tape.records = None  # as after `gradient`
             yield "a tape that was read already", mine.call("a tape that was read already", operator.mul, x, y)
-    yield "20 steps of both tasks", mine.losses("_Tape.do", "low_level")
+        with autodiff._Tape() as outer, autodiff._Tape() as inner:
+            mine.call("x * y, a tape inside another one", operator.mul, x, y)
+        told = {"the inner tape": len(inner.records), "the outer tape": len(outer.records)}
+        yield "x * y, a tape inside another one: records", told
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("_Tape.do", "low_level", 3)
+
+
+# At the depth *most*.
+
+
+def name_of(value, names):
+    """What one of these values is called; what any other is."""
+    return next((name for name, each in names.items() if each is value), describe(value))
+
+
+@cases("03-_matmul_back_w")
+@all_interpreted
+def matmul_back_w(mine, draw):
+    """The gradient of w for each way to read x and w, from drawn numbers."""
+    constant = mine["constant"]
+
+    def result(said, dy, x, w, **how):
+        dy, x, w = (constant(np.array(each), each.dtype) for each in (dy, x, w))
+        y = mine["apply"]("matmul", x, w, **how)
+        with tape_of(mine) as tape:
+            found = mine.call(said, mine.function, dy, y, x, w, **how)
+        heard(tape, said, found, dy, x, w)
+        return found
+
+    small = np.array([[1.0]]), np.array([[2.0, 3.0]]), np.array([[5.0], [7.0]])
+    said = "y = x @ w, x = [[2, 3]], dy = [[1]]"
+    yield said, result(said, *small)
+    for rows, inner, units in ((4, 3, 2), (1, 5, 1), (2, 1, 3)):
+        for dtype in ("f8", "f4"):
+            for transpose_x in (False, True):
+                for transpose_w in (False, True):
+                    shape_x = (inner, rows) if transpose_x else (rows, inner)
+                    shape_w = (units, inner) if transpose_w else (inner, units)
+                    x, w, dy = (draw.normal(size=s).astype(dtype) for s in (shape_x, shape_w, (rows, units)))
+                    x.flat[0], dy.flat[-1] = -0.0, 0.0
+                    of = "transposed" if transpose_x else "as it is", "transposed" if transpose_w else "as it is"
+                    said = f"x of shape {shape_x}, read {of[0]}, and w of shape {shape_w}, read {of[1]}, {dtype}"
+                    yield said, result(said, dy, x, w, transpose_x=transpose_x, transpose_w=transpose_w)
+    x, w, dy = np.array([[np.inf, 1.0], [2.0, np.nan]]), np.ones((2, 1)), np.array([[1.0], [-1.0]])
+    yield "an x that holds inf and NaN", result("an x that holds inf and NaN", dy, x, w)
+
+
+@cases("03-made_from")
+@all_interpreted
+def made_from(mine, draw):
+    """The names of what was made from the sources, on small tapes and on a long one."""
+    line = ("p", "x", "w"), ("z", "p", "b"), ("e", "z", "y"), ("l", "e", "e")
+    tapes = (
+        ("z = x * w + b", line[:2], ["w"]),
+        ("z = x * w + b", line[:2], ["b"]),
+        ("l = (x * w + b - y)²", line, ["w", "b"]),
+        ("l = (x * w + b - y)²", line, ["z"]),
+        ("l = (x * w + b - y)²", line, ["y", "x"]),
+        ("l = (x * w + b - y)² and d = x + x, which nobody reads", (*line, ("d", "x", "x")), ["x"]),
+        ("l = (x * w + b - y)² and d = x + x, which nobody reads", (*line, ("d", "x", "x")), ["b"]),
+        ("l = (x * w + b - y)²", line, []),
+        ("no op", (), ["w", "b"]),
+    )
+    for formula, rows, sources in tapes:
+        told = f"{formula}, from {' and '.join(sources) or 'no source'}"
+        found, names = made_of(mine, told, rows, sources)
+        yield told, " ".join(sorted(name_of(x, names) for x in found))
+    rows = [("t0", "w", "w"), *((f"t{k}", f"t{k - 1}", "x") for k in range(1, 2000))]
+    told = "2,000 ops, each of the one before it and x, from w: how many tensors are made from it, itself included"
+    yield told, len(made_of(mine, told, rows, ["w"])[0])
+
+
+def made_of(mine, told, rows, sources):
+    """The set that the function gives, and {name: tensor}. Each row is the result of an op and its two inputs."""
+    names = {name: mine["constant"](1.0, "f8") for row in (*rows, sources) for name in row}
+    records = [("multiply", [names[x] for x in inputs], {}, names[y]) for y, *inputs in rows]
+    given = [names[x] for x in sources]
+    before = [*map(id, given)]
+    found = mine.call(told, mine.function, given, records)
+    if not isinstance(found, set | frozenset):
+        raise Wrong(f"{told}: expected a set of tensors, yours is {describe(found)}")
+    if before != [*map(id, given)]:
+        raise Wrong(f"{told}: the list of sources that is given has changed: work on a set of your own")
+    return found, names
+
+
+@cases("03-walk_back")
+@all_interpreted
+def walk_back(mine, draw):
+    """The gradients of formulas, and how many ops the walk runs; what has no rule; then both tasks."""
+    total, mean, rules = mine["reduce_sum"], mine["reduce_mean"], mine["VJPS"]
+
+    def gradients(said, formula, given, *sources, dtype="f8"):
+        """{name: gradient} of the formula at the tensors of those names, and the number of ops that the walk runs."""
+        tensors = {name: mine["constant"](np.array(value, dtype), dtype) for name, value in given.items()}
+        with tape_of(mine) as tape:
+            target = formula(**tensors)
+        records, wanted = tape.records, [tensors[name] for name in sources]
+        with tape_of(mine) as walk:
+            found = mine.call(said, mine.function, records, target, wanted)
+        if not isinstance(found, list | tuple):
+            raise Wrong(f"{said} gives {describe(found)}, expected a list with a gradient for each source")
+        if len(found) != len(sources):
+            raise Wrong(f"{said} gives {describe(found)}, expected {len(sources)} gradients")
+        return dict(zip(sources, found, strict=True)) | {"ops of the walk": len(walk.records)}
+
+    def cases_of(formulas):
+        for said, (formula, given, *sources) in formulas.items():
+            said = f"{said}, in {' and '.join(sources)}"
+            yield said, gradients(said, formula, given, *sources)
+
+    line = {"x": 3.0, "w": 2.0, "b": 1.0, "y": 5.0}
+    ten = {"x": draw.normal(size=(10, 4)), "w": draw.normal(size=(4, 2)), "b": draw.normal(size=(1, 2))}
+    yield from cases_of(
+        {
+            "e * e, e = 2": (lambda e: e * e, {"e": 2.0}, "e"),
+            "e * e of e = x * w + b - y, x = 3, w = 2, b = 1, y = 5": (squared, line, "w", "b"),
+            "e * e of e = x * w + b - y ": (squared, line, "x"),
+            "u * u + u of u = w * 2": (lambda w: (w * 2.0) * (w * 2.0) + w * 2.0, {"w": 3.0}, "w"),
+            "u + u * u, u used three times": (lambda u: u + u * u, {"u": draw.normal()}, "u"),
+            "w * x, beside exp(w) that nobody reads": (beside_exp(mine["exp"]), {"w": 3.0, "x": 2.0}, "w"),
+            "x + b of ten rows, the b of shape (1, 2) shared by all": (
+                lambda x, w, b: total(x @ w + b),
+                ten,
+                "w",
+                "b",
+            ),
+            "the sum of the squared means over axis 1": (means(total, mean), ten, "w"),
+            "clip between -1 and 1": (lambda w: mine["clip"](w * w, -1.0, 1.0), {"w": [0.5, 2.0]}, "w"),
+            "a target of three numbers": (lambda w: w * w * w, {"w": [1.0, -0.0, np.inf]}, "w"),
+            "w / x / w": (lambda w, x: w / x / w, {"w": draw.normal(size=3), "x": draw.normal(size=3)}, "x", "w"),
+        }
+    )
+    said = "ten rows in float32, in w and b"
+    yield said, gradients(said, lambda x, w, b: mean((x @ w + b) * (x @ w)), ten, "w", "b", dtype="f4")
+
+    kept = {op: rules[op] for op in ("exp", "multiply")}
+    try:
+        rules["multiply"] = None, kept["multiply"][1]
+        said = "a * w of a = w + 1, where the rule for the first factor is None, in w"
+        yield said, gradients(said, lambda w: (w + 1.0) * w, {"w": 3.0}, "w")
+        rules["multiply"] = kept["multiply"]
+        del rules["exp"]
+        said = "w * x, beside exp(w) that nobody reads, where exp has no rule, in w"
+        yield said, gradients(said, beside_exp(mine["exp"]), {"w": 3.0, "x": 2.0}, "w")
+
+        def refused(*arguments):
+            try:
+                mine.function(*arguments)
+            except LookupError as error:
+                return f"raises {type(error).__name__}" + ", which names exp" * ("exp" in str(error))
+
+        said, w = "exp(w) * w, where exp has no rule", mine["constant"](3.0, "f8")
+        with tape_of(mine) as tape:
+            y = mine["exp"](w) * w
+        yield said, mine.call(said, refused, tape.records, y, [w])
+    finally:
+        rules |= kept
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("walk_back", "low_level", 3)
+
+
+def squared(x, w, b, y):
+    error = x * w + b - y
+    return error * error
+
+
+def means(total, mean):
+    """A formula with an attribute that its rule needs."""
+
+    def formula(x, w, b):
+        each = mean(x @ w, axis=1)
+        return total(each * each)
+
+    return formula
+
+
+def beside_exp(exp):
+    """A formula with an op whose result nobody reads."""
+
+    def formula(w, x):
+        y = w * x
+        exp(w)
+        return y
+
+    return formula
+
+
+@cases("03-Trace.leaf")
+@all_interpreted
+def trace_leaf(mine, draw):
+    """The leaves that a trace notes; then both tasks."""
+    constant, variable, kind = mine["constant"], mine["Variable"], mine.inside("Trace")
+    w, b = variable(np.array(2.0), "w"), variable(np.array(2.0), "b")
+    c, d = constant(2.0, "f8"), constant(2.0, "f8")
+    names = {"w": w, "b": b, "c": c, "d": d}
+
+    def told(here):
+        for node in here.nodes:  # a program would write to a variable as much as its leaf is said to hold
+            of = node.attrs.get("of")
+            if getattr(of, "spec", node.spec) is not node.spec:
+                raise Wrong(f"a leaf that stands for {name_of(of, names)} is {node.spec}, expected {of.spec}")
+        return ", ".join(f"{node.op} {name_of(node.attrs.get('of'), names)}" for node in here.nodes) or "none"
+
+    for said, reads in {
+        "w is read": [w],
+        "w is read twice": [w, w],
+        "w and b are read, whose numbers are equal": [w, b, w],
+        "the tensor c is read twice": [c, c],
+        "c, w, d, w and c are read": [c, w, d, w, c],
+    }.items():
+        here = kind()
+        found = [
+            mine.call(said, here.read, x) if isinstance(x, variable) else mine.call(said, here.leaf, "constant", x)
+            for x in reads
+        ]
+        first = {id(x): symbol for x, symbol in reversed([*zip(reads, found, strict=True)])}
+        yield (
+            said,
+            {
+                "it gives": describe(found[0]),
+                "the leaves": told(here),
+                "the symbols": " ".join(name_of(getattr(x, "node", None), dict(numbered(here))) for x in found),
+                "each time the same symbol": all(first[id(x)] is each for x, each in zip(reads, found, strict=True)),
+            },
+        )
+    said, here = "w is read, the tensor c is assigned to w, and w is read again", kind()
+    mine.call(said, here.read, w)
+    here.assign(w, c)
+    yield said, {"it gives": name_of(mine.call(said, here.read, w), {"c": c}), "the leaves": told(here)}
+    said, here = "c is assigned to w, and then w is read for the first time", kind()
+    here.assign(w, c)
+    yield said, {"it gives": name_of(mine.call(said, here.read, w), {"c": c}), "the leaves": told(here)}
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("Trace.leaf", "low_level", 3)
+
+
+def numbered(here):
+    """[("leaf 0", node), …] of a trace."""
+    return [(f"leaf {k}", node) for k, node in enumerate(here.nodes)]
+
+
+@cases("03-trace")
+@all_interpreted
+def trace(mine, draw):
+    """What a traced function's graph computes; who stands in the door afterwards; then both tasks."""
+    constant, variable, door = mine["constant"], mine["Variable"], mine["DOOR"]
+    w, b = variable(np.array(3.0), "w"), variable(np.array(1.0), "b")
+    c, ten = constant(10.0, "f8"), np.array(10.0)
+
+    def assigning(*values, result=lambda x: w):
+        def python(x):
+            for value in values:
+                w.assign(value(x))
+            return result(x)
+
+        return python
+
+    def making(x):
+        made = variable(ten, "made here")
+        return x * made
+
+    def swapping(x):
+        before = w.value
+        w.assign(b)
+        b.assign(before)
+        return x
+
+    for said, python, *more in (
+        ("x + x, x = 2", lambda x: x + x),
+        ("x * w + b, w = 3, b = 1", lambda x: x * w + b),
+        ("x * w and x - w in a tuple", lambda x: (x * w, x - w)),
+        ("a list of one result", lambda x: [x * x]),
+        ("nothing is returned", lambda x: None),
+        ("w is assigned x * w, and returned", assigning(lambda x: x * w)),
+        ("w is assigned twice", assigning(lambda x: x * w, lambda x: w + x)),
+        ("w is assigned the number 10.0", assigning(lambda x: ten, result=lambda x: x)),
+        ("w is assigned what it is", assigning(lambda x: w)),
+        ("w and b are exchanged", swapping),
+        ("x * 4.0, with 4.0 as the second argument", lambda x, by: x * by, 4.0),
+        ("a tensor from outside is returned", lambda x: c),
+        ("Python makes a variable", making),
+    ):
+        yield said, traced(mine, said, python, constant(2.0, "f8"), *more)
+    before = door.stands
+    with mine["GradientTape"]() as tape:
+        said = "x + x, while a tape is open"
+        mine.call(said, mine.function, lambda x: x + x, [c.spec])
+        yield said, {"the tape stands in the door again": door.stands is tape, "ops on the tape": len(tape.records)}
+    door.stands = before
+
+    def wrong(x):
+        raise KeyError("in Python")
+
+    def trial():
+        try:
+            mine.function(wrong, [c.spec])
+        except KeyError:
+            return "raises KeyError"
+
+    said = "Python raises an error"
+    found = mine.call(said, trial)
+    yield said, {"": found, "who stood in the door stands there again": door.stands is before}
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("trace", "low_level", 3)
+
+
+def traced(mine, said, python, x, *more):
+    """What the graph of a function computes for x, and what else `trace` tells of it."""
+    result = mine.call(said, mine.function, python, (x.spec, *more))
+    if not isinstance(result, tuple | list) or len(result) != 3:
+        raise Wrong(f"{said} gives {describe(result)}, expected a graph, what Python returned, and a list of variables")
+    graph, returned, made = result
+    if not isinstance(graph, mine["Graph"]):
+        raise Wrong(f"{said} gives {describe(graph)} first, expected a Graph")
+    for node in (*graph.outputs, *graph.updates.values()):
+        if not isinstance(node, mine["Node"]):
+            raise Wrong(f"{said}: {describe(node)} stands among the results and new values, expected nodes")
+    known = computed(said, graph, [x, *more], mine["apply"])
+    return {
+        "the results": [float(known[node].numpy()) for node in graph.outputs],
+        "the new values": ", ".join(f"{v.name} {float(known[node].numpy()):g}" for v, node in graph.updates.items())
+        or "none",
+        "what Python returned": describe(returned),
+        "the variables that Python made": ", ".join(v.name for v in made) or "none",
+    }
+
+
+@cases("03-Replay.run")
+@all_interpreted
+def replay_run(mine, draw):
+    """What a graph gives, and what its variables are then; its lock; then five steps of a line."""
+    constant, variable, trace = mine["constant"], mine["Variable"], mine["trace"]
+    x, y = constant(2.0, "f8"), constant(5.0, "f8")
+    w, b = variable(np.array(3.0), "w"), variable(np.array(1.0), "b")
+
+    def swapping(x, y):
+        before = w.value
+        w.assign(b)
+        b.assign(before)
+        return w + x
+
+    def adding(x, y):
+        w.assign(w + x)
+        return w * y
+
+    for said, python in {
+        "x + x, x = 2, y = 5": lambda x, y: x + x,
+        "y alone is read": lambda x, y: y * y,
+        "x * w + b, w = 3, b = 1": lambda x, y: x * w + b,
+        "x * w and x - y in a tuple": lambda x, y: (x * w, x - y),
+        "nothing is returned": lambda x, y: None,
+        "1.0 - x": lambda x, y: 1.0 - x,
+        "clip(x * y, 0.0, 7.0)": lambda x, y: mine["clip"](x * y, 0.0, 7.0),
+        "w becomes w + x, and w * y is returned": adding,
+        "w and b are exchanged": swapping,
+        "x itself is returned": lambda x, y: x,
+    }.items():
+        w.assign(np.array(3.0))
+        b.assign(np.array(1.0))
+        replay, held = listening(mine, mine["dce"](trace(python, (x.spec, y.spec))[0]))
+        with mine["GradientTape"]() as tape:
+            results = mine.call(said, replay.run, [x, y])
+        if not isinstance(results, list | tuple):
+            raise Wrong(f"{said} gives {describe(results)}, expected a list of tensors")
+        again = mine.call(said + ", a second time", replay.run, [x, y])
+        yield (
+            said,
+            {
+                "": [numbers(mine, said, each) for each in results],
+                "a second time": [numbers(mine, said, each) for each in again],
+                "w and b then": [float(w.numpy()), float(b.numpy())],
+                "results that are the argument x itself": sum(each is x for each in results),
+                "ops that passed the door": len(tape.records),
+                "the lock is held while an op runs": all(held),
+                "the lock is held afterwards": replay.lock.locked(),
+            },
+        )
+    replay, _ = listening(mine, trace(lambda x, y: x + y, (x.spec, y.spec))[0])
+
+    def trial():
+        try:
+            replay.run([x])
+        except IndexError:
+            return "raises IndexError"
+
+    said = "x + y, but y is missing among the arguments"
+    yield said, {"": mine.call(said, trial), "the lock is held afterwards": replay.lock.locked()}
+    rows, target = constant(draw.normal(size=(4, 2))), constant(draw.normal(size=(4, 1)))
+    weights = variable(draw.normal(size=(2, 1)), "weights")
+
+    def step(rows, target):
+        with mine["GradientTape"]() as tape:
+            error = rows @ weights - target
+            loss = mine["reduce_mean"](error * error)
+        weights.assign(weights - 0.1 * tape.gradient(loss, weights))
+        return loss
+
+    said, (replay, _) = "five steps of a line", listening(mine, trace(step, (rows.spec, target.spec))[0])
+    losses = [mine.call(said, replay.run, [rows, target])[0] for _ in range(5)]
+    yield said, {"the losses": [*map(float, losses)], "the weights": weights}
+
+
+def listening(mine, graph):
+    """A Replay of this graph with the reader's `run`, and a list that tells of each op whether the lock is held."""
+    replay, held = mine.inside("Replay")(graph), []
+
+    class Plan:
+        """A plan that looks at the lock when it runs."""
+
+        def __init__(self, plan):
+            self.plan, self.spec = plan, plan.spec
+
+        def result(self, *how):
+            held.append(replay.lock.locked())
+            return self.plan.result(*how)
+
+    class Lock:
+        """A lock that says so where an ordinary one would wait for ever."""
+
+        taken = False
+
+        def acquire(self, *_):
+            if self.taken:
+                raise Wrong(f"{mine.said}: the lock is taken again, and was never freed: write `with self.lock:`")
+            self.taken = True
+
+        def release(self):
+            self.taken = False
+
+        def locked(self):
+            return self.taken
+
+        def __enter__(self):
+            self.acquire()
+
+        def __exit__(self, *_):
+            self.release()
+
+    replay.plans = [(node, Plan(plan)) for node, plan in replay.plans]
+    replay.lock = Lock()
+    return replay, held
+
+
+@cases("03-row_parts")
+@all_interpreted
+def row_parts(mine, draw):
+    """Where each node of a graph belongs, or NoProgram."""
+    variable, total, mean = mine["Variable"], mine["reduce_sum"], mine["reduce_mean"]
+    w, b, v = (variable(draw.normal(size=shape), name) for name, shape in (("w", (2, 1)), ("b", (1, 1)), ("v", (2, 3))))
+
+    def step(x0, x1):
+        with mine["GradientTape"]() as tape:
+            error = x0 @ w + b - x1
+            loss = mean(error * error)
+        dw, db = tape.gradient(loss, [w, b])
+        w.assign(w - 0.1 * dw)
+        b.assign(b - 0.1 * db)
+        return loss
+
+    def net(x0, x1):
+        with mine["GradientTape"]() as tape:
+            hidden = mine["apply"]("relu", x0 @ v)
+            p = mine["apply"]("sigmoid", total(hidden, axis=1, keepdims=True) * b)
+            loss = -mean(x1 * mine["log"](mine["clip"](p, 0.1, 0.9)))
+        dv, db = tape.gradient(loss, [v, b])
+        v.assign(v - 0.1 * dv)
+        b.assign(b - 0.1 * db)
+        return loss
+
+    programs = {
+        "mean(x0 @ w)": lambda x0, x1: mean(x0 @ w),
+        "x0 @ (w * 2.0) + b": lambda x0, x1: x0 @ (w * 2.0) + b,
+        "sum(x0 @ w) * 2.0 - b": lambda x0, x1: total(x0 @ w) * 2.0 - b,
+        "((sum(x0 @ w) * 2.0) * 2.0) * b": lambda x0, x1: total(x0 @ w) * 2.0 * 2.0 * b,
+        "x0 alone": lambda x0, x1: x0,
+        "b * b alone": lambda x0, x1: b * b,
+        "sum(x1) + mean(x0)": lambda x0, x1: total(x1) + mean(x0),
+        "a train step of the line": step,
+        "a train step of a net": net,
+        "x1 - mean(x1)": lambda x0, x1: x1 - mean(x1),
+        "x1 * (mean(x1) + 1.0)": lambda x0, x1: x1 * (mean(x1) + 1.0),
+        "sum(x1 * (mean(x1) * 2.0 + 1.0))": lambda x0, x1: total(x1 * (mean(x1) * 2.0 + 1.0)),
+        "x0 transposed @ x0": lambda x0, x1: mine["apply"]("matmul", x0, x0, transpose_x=True),
+        "x0 @ x0 transposed": lambda x0, x1: mine["apply"]("matmul", x0, x0, transpose_w=True),
+    }
+    for rows in (4, 1):
+        for program, python in programs.items():
+            said = f"{program}, {'one row' if rows == 1 else f'{rows} rows'}"
+            x0, x1 = (mine["constant"](np.zeros((rows, size))) for size in (2, 1))
+            yield said, parts_told(mine, said, mine["trace"](python, (x0.spec, x1.spec))[0], rows)
+
+
+def parts_told(mine, said, graph, batch):
+    """{a node: its part}, as the function has it, and whether it raises NoProgram."""
+
+    def trial():
+        try:
+            return mine.function(graph, batch)
+        except mine["NoProgram"]:
+            return "raises NoProgram"
+
+    parts = mine.call(said, trial)
+    if isinstance(parts, str):
+        return {"outcome": parts}
+    if not isinstance(parts, dict):
+        raise Wrong(f"{said}: expected a dict {{node: part}}, yours is {describe(parts)}")
+    names = [f"node {k}, {leaf_name(node) or node.op}" for k, node in enumerate(graph.nodes)]
+    told = [parts.get(node, "no part") for node in graph.nodes]
+    return {"outcome": "parts"} | dict(zip(names, told, strict=True))
+
+
+@cases("03-Function.__call__")
+@all_interpreted
+def function_call(mine, draw):
+    """What calls of a function give, and how often Python ran; inside a tape and a trace; then five steps of a line."""
+    with mine.placed("Function.__call__", "low_level"), programs_told(mine):
+        from levels.low_level import GradientTape, Variable, apply, constant, eager, function, reduce_mean, trace
+
+        def calls(said, python, *arguments):
+            """What the function gives for each of these arguments, and how often Python ran."""
+            runs, results = [], []
+
+            def counted(*args):
+                runs.append(len(args))
+                return python(*args)
+
+            one = function(counted)
+            for args in arguments:
+                result = mine.call(said, one, *args)
+                results.append(numbers_told(said, result))
+            return results, len(runs)
+
+        def numbers_told(said, result):
+            """A tensor as its numbers; a list or a tuple of them as a text; None as it is."""
+            if isinstance(result, list | tuple):
+                return repr(type(result)(numbers_told(said, each) for each in result))
+            if result is not None and not hasattr(result, "numpy"):
+                raise Wrong(f"{said} gives {describe(result)}, expected what Python returned: a tensor, here")
+            return result if result is None else result.numpy().tolist()
+
+        two, three = constant(2.0, "f8"), constant(3.0, "f8")
+        x = [constant(draw.normal(size=(rows, 2))) for rows in (10, 10, 4, 10)]
+        w = Variable(np.array(3.0))
+
+        def doubled(x):
+            return x + x
+
+        for said, python, arguments in (
+            ("x + x for x = 2, 3, 2", doubled, [(two,), (three,), (two,)]),
+            ("x + x for 10 rows, 10, 4 and 10", doubled, [(each,) for each in x]),
+            ("x + x in float64, float32 and float64", doubled, [(two,), (constant(2.0, "f4"),), (three,)]),
+            ("x + x for NumPy arrays", doubled, [(np.array(2.0),), (np.array(3.0),)]),
+            ("x + x for a tensor, and for a variable that holds 3", doubled, [(two,), (w,)]),
+            ("x * by for by = 2.0, 3.0, 2.0", lambda x, by: x * by, [(two, 2.0), (two, 3.0), (three, 2.0)]),
+            ("how for how = 1, True", lambda x, how: x if how is True else x + x, [(two, 1), (two, True)]),
+            ("x and y exchanged", lambda x, y: x - y, [(two, three), (three, two)]),
+            ("nothing is returned", lambda x: None, [(two,), (three,)]),
+            ("a tuple is returned", lambda x: (x + x, x * x), [(two,), (three,)]),
+            ("a list of one is returned", lambda x: [x * x], [(two,), (three,)]),
+        ):
+            results, count = calls(said, python, *arguments)
+            yield said, {f"call {k + 1}": each for k, each in enumerate(results)} | {"times that Python ran": count}
+
+        once = function(doubled)
+        said = "x + x, before and inside an open tape"
+        mine.call(said, once, two)
+        with GradientTape() as tape:
+            y = mine.call(said, once, two)
+        yield said, {"": y, "ops on the tape": " ".join(op for op, *_ in tape.records) or "none"}
+        said = "f(x) * 2.0 with f(x) = x + x, traced"
+        graph, _, _ = mine.call(said, trace, lambda x: apply("multiply", once(x), 2.0), (two.spec,))
+        yield said, ", ".join(node.op for node in graph.nodes if node.inputs)
+        with eager():
+            results, count = calls("inside `with eager():`", doubled, (two,), (three,))
+        yield "inside `with eager():`, two calls", {"": results, "times that Python ran": count}
+
+        weights = Variable(draw.normal(size=(2, 1)))
+
+        def step(x):
+            with GradientTape() as tape:
+                loss = reduce_mean((x @ weights - 1.0) * (x @ weights - 1.0))
+            weights.assign(weights - 0.1 * tape.gradient(loss, weights))
+            return loss
+
+        losses, count = calls("four steps of a line", step, *((each,) for each in x))
+        yield "four steps of a line", {"losses": losses, "times that Python ran": count, "weights": weights}
+
+
+@contextmanager
+def programs_told(mine):
+    """The built level's functions run their graphs op by op, and say so where a program is run on other arguments.
+
+    A program that is compiled would read and write the memory behind the numbers that it is given.
+    """
+    from levels.low_level import DOOR, RUN, apply, functions, gather
+    from levels.low_level.replay import _stacked
+
+    class Program:
+        """A back end that tells what it is given."""
+
+        def __init__(self, graph, batch, over):
+            self.graph = graph
+
+        def run(self, args):
+            for node in self.graph.nodes:
+                given = args[node.attrs["of"]] if node.op == "input" else node
+                if getattr(given, "spec", None) is not node.spec or not hasattr(given, "spec"):
+                    told = getattr(given, "spec", None) or describe(given)
+                    raise Wrong(f"{mine.said}: the program that was made for {node.spec} is run on {told}")
+            before, DOOR.stands = DOOR.stands, RUN
+            try:
+                known = computed(mine.said, self.graph, args, apply)
+                results = [apply("multiply", known[node], 1.0) for node in self.graph.outputs]
+                for variable, node in self.graph.updates.items():
+                    if node.spec is not variable.spec:
+                        raise Wrong(f"{mine.said}: a variable {variable.spec} gets a new value {node.spec}")
+                    variable.replace(known[node].newest() if hasattr(known[node], "newest") else known[node])
+                return results
+            finally:
+                DOOR.stands = before
+
+        def over(self, args, batches):
+            return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
+
+    before = functions.BACK_ENDS[:]
+    functions.BACK_ENDS[:] = [(Program, lambda graph: 1)]
+    try:
+        yield
+    finally:
+        functions.BACK_ENDS[:] = before

@@ -3,7 +3,7 @@
 import numpy as np
 
 from course.practice.cases import Wrong, cases, question
-from course.practice.cases.low_level import interpreted
+from course.practice.cases.low_level import all_interpreted, interpreted
 from course.practice.cases.plain_data import describe
 
 
@@ -118,7 +118,7 @@ def check_slopes(mine, said, **arrays):
 
 
 @cases("04-affine")
-@interpreted()
+@all_interpreted
 def affine(mine, draw):
     """On arrays, which tell by hand, and on tensors."""
     x, kernel = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
@@ -134,7 +134,7 @@ def affine(mine, draw):
 
 
 @cases("04-squared_error")
-@interpreted()
+@all_interpreted
 def squared_error(mine, draw):
     yield mine.on("truth [1, 2], guess [1.5, 4]", np.array([1.0, 2.0]), np.array([1.5, 4.0]))
     for shape in ((3, 1), (2, 4)):
@@ -143,7 +143,7 @@ def squared_error(mine, draw):
 
 
 @cases("04-cross_entropy")
-@interpreted()
+@all_interpreted
 def cross_entropy(mine, draw):
     for y in (1.0, 0.0):
         yield mine.on(f"truth {y:g}, p = 0.9", constant([[y]]), constant([[0.9]]))
@@ -154,7 +154,7 @@ def cross_entropy(mine, draw):
 
 
 @cases("04-descend")
-@interpreted()
+@all_interpreted
 def descend(mine, draw):
     yield mine.on(rate=0.5, dw=2.0, w=1.0)
     yield mine.on(rate=0.1, dw=-2.0, w=1.0)
