@@ -117,8 +117,12 @@ scalar("multiply", takes="fi")(lambda x, y: x * y)
 scalar("divide")(lambda x, y: x / y)
 scalar("negative", takes="fi")(lambda x: -x)
 scalar("spread", count=3.0)(lambda dy, x, count: dy / count)  # each x gets its share of dy
-scalar("broadcast_to", takes="fi")(lambda x: x)
-scalar("sgd", updates=True, rate=0.1)(lambda w, dw, rate: w - rate * dw)
+scalar("broadcast_to", takes="fi")(lambda x: x)  # the loop around it does the work
+
+
+@scalar("sgd", updates=True, rate=0.1)
+def _sgd(w, dw, rate):  # the update of gradient descent: the result overwrites w
+    return w - rate * dw
 
 
 def relu_grad(dy, y):
@@ -134,5 +138,8 @@ scalar("exp")(lambda x: exp(x))
 scalar("log")(lambda x: log(x))
 scalar("sqrt")(lambda x: sqrt(x))
 scalar("clip", low=-0.5, high=0.5)(lambda x, low, high: select(x < low, low, select(x > high, high, x)))
-# dy where x lies strictly between low and high, else 0
-scalar("clip_grad", low=-0.5, high=0.5)(lambda dy, x, low, high: select(low < x, select(x < high, dy, 0.0), 0.0))
+
+
+@scalar("clip_grad", low=-0.5, high=0.5)
+def _clip_grad(dy, x, low, high):  # dy where x lies strictly between low and high, else 0
+    return select(low < x, select(x < high, dy, 0.0), 0.0)

@@ -10,7 +10,7 @@ import numpy as np
 from levels.support.checks import flag
 
 from .elementwise import _plan_elementwise, element_loop
-from .registry import KINDS, kernel, kernel_of, lowered, make, same_dtype
+from .registry import KINDS, PLANNERS, kernel, kernel_of, lowered, make, same_dtype
 
 
 def reduce_rows(combine, start):
@@ -41,7 +41,6 @@ def reduce_columns(combine, start):
 
 KINDS["cpu"].loops = reduce_rows, reduce_columns
 QUICKER = {}  # a loop -> another one that gives the same bits, sooner
-REDUCTIONS = {"reduce_sum": 0.0}  # op -> the number that its loops start at
 
 
 def reduced(op, shape, axis):
@@ -76,6 +75,7 @@ def _plan_reduce(op, function, x, axis=None, keepdims=False):
 
 
 kernel("reduce_sum", planner=_plan_reduce)(lambda total, x: total + x)
+REDUCTIONS = {"reduce_sum": 0.0}  # op -> the number that its loops start at
 
 
 def _plan_mean(op, function, x, axis=None, keepdims=False):
@@ -102,4 +102,5 @@ def plan_reshape(op, function, x, shape=()):
 
 
 kernel("reduce_mean", planner=_plan_mean)(lambda total, count: total / count)
-kernel("reshape", planner=plan_reshape)(lambda x: x)
+kernel("reshape")(lambda x: x)
+PLANNERS["reshape"] = plan_reshape

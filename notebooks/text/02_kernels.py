@@ -979,7 +979,7 @@ print(launch("reduce_mean", None, three).numpy(), launch("reshape", None, three,
 
 
 # %%
-#| export whole most gather
+#| export whole
 """Kernels on whole arrays: rows picked by number, and the matrix product."""
 
 

@@ -734,7 +734,7 @@ VJPS["matmul"] = _matmul_back_x, _matmul_back_w
 
 
 # %%
-#| export autodiff most made_from
+#| export autodiff
 def made_from(sources, records):
     """These tensors, and all that were made from them."""
     made = set(sources)
@@ -1033,7 +1033,7 @@ x0, x0.node
 
 
 # %%
-#| export graph most Trace.leaf
+#| export graph
 class Trace(Run):
     """The interpreter that writes each op down as a node. `known`: {a variable or a constant: its symbol}."""
 
@@ -1458,7 +1458,7 @@ def _with_one_more(node, inputs, batch):
 
 
 # %%
-#| export row_program most row_parts
+#| export row_program
 def row_parts(graph, batch):
     """{node: "row" if it has rows, "sum" if it adds rows up, "after" if it needs such a sum, else "before"}
 

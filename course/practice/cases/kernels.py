@@ -422,36 +422,6 @@ class WithoutBounds(np.ndarray):
             return np.full(self.shape[len(key) if isinstance(key, tuple) else 1 :], 99.0, self.dtype)[()]
 
 
-@cases("02-gather")
-def gather(mine, draw):
-    """`out` after the kernel, or what it raises, as Python and compiled; then both tasks."""
-    x = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
-    for rows in ([2, 0, 2], []):
-        yield gathered(mine, f"of x = [[0, 1], [2, 3], [4, 5]] the rows {rows}", x, rows)
-    for rows in ([-1], [3], [1, 7], [0, -3]):
-        out, memory = np.full((len(rows), 2), 7.0), x.view(WithoutBounds)
-        said = f"of x = [[0, 1], [2, 3], [4, 5]] the rows {rows}"
-        yield raised(mine, said, mine.function, out, memory, np.array(rows))
-    hard = np.array([[np.nan, -0.0, np.inf], [1e-45, -np.inf, 0.1]], "f4")
-    yield gathered(mine, f"of x = {hard.tolist()} in float32 the rows [1, 0]", hard, [1, 0])
-    for size, width in ((5, 1), (20, 3), (4, 0)):
-        rows = draw.integers(size, size=8)
-        told = f"of an x of shape {(size, width)} the rows {rows.tolist()}"
-        yield gathered(mine, told, draw.normal(size=(size, width)), rows)
-    said, out = "compiled: of x = [[0, 1], [2, 3], [4, 5]] the rows [2, 0, 2]", np.full((3, 2), 7.0)
-    compiled(mine, said, mine.function, out, x, np.array([2, 0, 2]))
-    yield said, out
-    from levels.kernels import KERNELS
-
-    own = KERNELS["gather", "cpu"]
-    try:
-        KERNELS["gather", "cpu"] = mine.function
-        with as_python():
-            yield "20 steps of both tasks", mine.losses("gather", "kernels")
-    finally:
-        KERNELS["gather", "cpu"] = own
-
-
 def gathered(mine, said, x, rows):
     """(the case, `out` after the kernel)"""
     out = np.full((len(rows), x.shape[1]), 7.0, x.dtype)

@@ -432,31 +432,6 @@ def matmul_back_w(mine, draw):
     yield "an x that holds inf and NaN", result("an x that holds inf and NaN", dy, x, w)
 
 
-@cases("03-made_from")
-@all_interpreted
-def made_from(mine, draw):
-    """The names of what was made from the sources, on small tapes and on a long one."""
-    line = ("p", "x", "w"), ("z", "p", "b"), ("e", "z", "y"), ("l", "e", "e")
-    tapes = (
-        ("z = x * w + b", line[:2], ["w"]),
-        ("z = x * w + b", line[:2], ["b"]),
-        ("l = (x * w + b - y)²", line, ["w", "b"]),
-        ("l = (x * w + b - y)²", line, ["z"]),
-        ("l = (x * w + b - y)²", line, ["y", "x"]),
-        ("l = (x * w + b - y)² and d = x + x, which nobody reads", (*line, ("d", "x", "x")), ["x"]),
-        ("l = (x * w + b - y)² and d = x + x, which nobody reads", (*line, ("d", "x", "x")), ["b"]),
-        ("l = (x * w + b - y)²", line, []),
-        ("no op", (), ["w", "b"]),
-    )
-    for formula, rows, sources in tapes:
-        told = f"{formula}, from {' and '.join(sources) or 'no source'}"
-        found, names = made_of(mine, told, rows, sources)
-        yield told, " ".join(sorted(name_of(x, names) for x in found))
-    rows = [("t0", "w", "w"), *((f"t{k}", f"t{k - 1}", "x") for k in range(1, 2000))]
-    told = "2,000 ops, each of the one before it and x, from w: how many tensors are made from it, itself included"
-    yield told, len(made_of(mine, told, rows, ["w"])[0])
-
-
 def made_of(mine, told, rows, sources):
     """The set that the function gives, and {name: tensor}. Each row is the result of an op and its two inputs."""
     names = {name: mine["constant"](1.0, "f8") for row in (*rows, sources) for name in row}
@@ -571,55 +546,6 @@ def beside_exp(exp):
         return y
 
     return formula
-
-
-@cases("03-Trace.leaf")
-@all_interpreted
-def trace_leaf(mine, draw):
-    """The leaves that a trace notes; then both tasks."""
-    constant, variable, kind = mine["constant"], mine["Variable"], mine.inside("Trace")
-    w, b = variable(np.array(2.0), "w"), variable(np.array(2.0), "b")
-    c, d = constant(2.0, "f8"), constant(2.0, "f8")
-    names = {"w": w, "b": b, "c": c, "d": d}
-
-    def told(here):
-        for node in here.nodes:  # a program would write to a variable as much as its leaf is said to hold
-            of = node.attrs.get("of")
-            if getattr(of, "spec", node.spec) is not node.spec:
-                raise Wrong(f"a leaf that stands for {name_of(of, names)} is {node.spec}, expected {of.spec}")
-        return ", ".join(f"{node.op} {name_of(node.attrs.get('of'), names)}" for node in here.nodes) or "none"
-
-    for said, reads in {
-        "w is read": [w],
-        "w is read twice": [w, w],
-        "w and b are read, whose numbers are equal": [w, b, w],
-        "the tensor c is read twice": [c, c],
-        "c, w, d, w and c are read": [c, w, d, w, c],
-    }.items():
-        here = kind()
-        found = [
-            mine.call(said, here.read, x) if isinstance(x, variable) else mine.call(said, here.leaf, "constant", x)
-            for x in reads
-        ]
-        first = {id(x): symbol for x, symbol in reversed([*zip(reads, found, strict=True)])}
-        yield (
-            said,
-            {
-                "it gives": describe(found[0]),
-                "the leaves": told(here),
-                "the symbols": " ".join(name_of(getattr(x, "node", None), dict(numbered(here))) for x in found),
-                "each time the same symbol": all(first[id(x)] is each for x, each in zip(reads, found, strict=True)),
-            },
-        )
-    said, here = "w is read, the tensor c is assigned to w, and w is read again", kind()
-    mine.call(said, here.read, w)
-    here.assign(w, c)
-    yield said, {"it gives": name_of(mine.call(said, here.read, w), {"c": c}), "the leaves": told(here)}
-    said, here = "c is assigned to w, and then w is read for the first time", kind()
-    here.assign(w, c)
-    yield said, {"it gives": name_of(mine.call(said, here.read, w), {"c": c}), "the leaves": told(here)}
-    with programs_told(mine):
-        yield "3 steps of both tasks", mine.losses("Trace.leaf", "low_level", 3)
 
 
 def numbered(here):
@@ -827,55 +753,6 @@ def listening(mine, graph):
     replay.plans = [(node, Plan(plan)) for node, plan in replay.plans]
     replay.lock = Lock()
     return replay, held
-
-
-@cases("03-row_parts")
-@all_interpreted
-def row_parts(mine, draw):
-    """Where each node of a graph belongs, or NoProgram."""
-    variable, total, mean = mine["Variable"], mine["reduce_sum"], mine["reduce_mean"]
-    w, b, v = (variable(draw.normal(size=shape), name) for name, shape in (("w", (2, 1)), ("b", (1, 1)), ("v", (2, 3))))
-
-    def step(x0, x1):
-        with mine["GradientTape"]() as tape:
-            error = x0 @ w + b - x1
-            loss = mean(error * error)
-        dw, db = tape.gradient(loss, [w, b])
-        w.assign(w - 0.1 * dw)
-        b.assign(b - 0.1 * db)
-        return loss
-
-    def net(x0, x1):
-        with mine["GradientTape"]() as tape:
-            hidden = mine["apply"]("relu", x0 @ v)
-            p = mine["apply"]("sigmoid", total(hidden, axis=1, keepdims=True) * b)
-            loss = -mean(x1 * mine["log"](mine["clip"](p, 0.1, 0.9)))
-        dv, db = tape.gradient(loss, [v, b])
-        v.assign(v - 0.1 * dv)
-        b.assign(b - 0.1 * db)
-        return loss
-
-    programs = {
-        "mean(x0 @ w)": lambda x0, x1: mean(x0 @ w),
-        "x0 @ (w * 2.0) + b": lambda x0, x1: x0 @ (w * 2.0) + b,
-        "sum(x0 @ w) * 2.0 - b": lambda x0, x1: total(x0 @ w) * 2.0 - b,
-        "((sum(x0 @ w) * 2.0) * 2.0) * b": lambda x0, x1: total(x0 @ w) * 2.0 * 2.0 * b,
-        "x0 alone": lambda x0, x1: x0,
-        "b * b alone": lambda x0, x1: b * b,
-        "sum(x1) + mean(x0)": lambda x0, x1: total(x1) + mean(x0),
-        "a train step of the line": step,
-        "a train step of a net": net,
-        "x1 - mean(x1)": lambda x0, x1: x1 - mean(x1),
-        "x1 * (mean(x1) + 1.0)": lambda x0, x1: x1 * (mean(x1) + 1.0),
-        "sum(x1 * (mean(x1) * 2.0 + 1.0))": lambda x0, x1: total(x1 * (mean(x1) * 2.0 + 1.0)),
-        "x0 transposed @ x0": lambda x0, x1: mine["apply"]("matmul", x0, x0, transpose_x=True),
-        "x0 @ x0 transposed": lambda x0, x1: mine["apply"]("matmul", x0, x0, transpose_w=True),
-    }
-    for rows in (4, 1):
-        for program, python in programs.items():
-            said = f"{program}, {'one row' if rows == 1 else f'{rows} rows'}"
-            x0, x1 = (mine["constant"](np.zeros((rows, size))) for size in (2, 1))
-            yield said, parts_told(mine, said, mine["trace"](python, (x0.spec, x1.spec))[0], rows)
 
 
 def parts_told(mine, said, graph, batch):

@@ -31,8 +31,6 @@ NO_DIGITS = {
     "01-flat",
     "02-planned",
     "03-needed_by",
-    "03-made_from",
-    "03-row_parts",
     "05-run_epochs",
     "05-ended",
 }  # right or wrong, and nothing to round
