@@ -412,23 +412,6 @@ def reduced(mine, said, combine, start, x):
     return said, out
 
 
-class WithoutBounds(np.ndarray):
-    """An array as a compiled kernel sees it: past its end lie other numbers, and nothing is raised."""
-
-    def __getitem__(self, key):
-        try:
-            return super().__getitem__(key)
-        except IndexError:
-            return np.full(self.shape[len(key) if isinstance(key, tuple) else 1 :], 99.0, self.dtype)[()]
-
-
-def gathered(mine, said, x, rows):
-    """(the case, `out` after the kernel)"""
-    out = np.full((len(rows), x.shape[1]), 7.0, x.dtype)
-    mine.call(said, mine.function, out, x, np.array(rows, np.int64))
-    return said, out
-
-
 @cases("02-dnn_backward")
 def dnn_backward(mine, draw):
     """The six gradients, and the launches that they take, on the built level; then the tasks."""

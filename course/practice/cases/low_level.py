@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from course.inspection.graphs import leaf_name, listed
+from course.inspection.graphs import listed
 from course.practice.cases import Wrong, cases, question
 from course.practice.cases.plain_data import describe
 
@@ -395,11 +395,6 @@ def tape_do(mine, draw):
 # At the depth *most*.
 
 
-def name_of(value, names):
-    """What one of these values is called; what any other is."""
-    return next((name for name, each in names.items() if each is value), describe(value))
-
-
 @cases("03-_matmul_back_w")
 @all_interpreted
 def matmul_back_w(mine, draw):
@@ -430,20 +425,6 @@ def matmul_back_w(mine, draw):
                     yield said, result(said, dy, x, w, transpose_x=transpose_x, transpose_w=transpose_w)
     x, w, dy = np.array([[np.inf, 1.0], [2.0, np.nan]]), np.ones((2, 1)), np.array([[1.0], [-1.0]])
     yield "an x that holds inf and NaN", result("an x that holds inf and NaN", dy, x, w)
-
-
-def made_of(mine, told, rows, sources):
-    """The set that the function gives, and {name: tensor}. Each row is the result of an op and its two inputs."""
-    names = {name: mine["constant"](1.0, "f8") for row in (*rows, sources) for name in row}
-    records = [("multiply", [names[x] for x in inputs], {}, names[y]) for y, *inputs in rows]
-    given = [names[x] for x in sources]
-    before = [*map(id, given)]
-    found = mine.call(told, mine.function, given, records)
-    if not isinstance(found, set | frozenset):
-        raise Wrong(f"{told}: expected a set of tensors, yours is {describe(found)}")
-    if before != [*map(id, given)]:
-        raise Wrong(f"{told}: the list of sources that is given has changed: work on a set of your own")
-    return found, names
 
 
 @cases("03-walk_back")
@@ -546,11 +527,6 @@ def beside_exp(exp):
         return y
 
     return formula
-
-
-def numbered(here):
-    """[("leaf 0", node), …] of a trace."""
-    return [(f"leaf {k}", node) for k, node in enumerate(here.nodes)]
 
 
 @cases("03-trace")
@@ -753,25 +729,6 @@ def listening(mine, graph):
     replay.plans = [(node, Plan(plan)) for node, plan in replay.plans]
     replay.lock = Lock()
     return replay, held
-
-
-def parts_told(mine, said, graph, batch):
-    """{a node: its part}, as the function has it, and whether it raises NoProgram."""
-
-    def trial():
-        try:
-            return mine.function(graph, batch)
-        except mine["NoProgram"]:
-            return "raises NoProgram"
-
-    parts = mine.call(said, trial)
-    if isinstance(parts, str):
-        return {"outcome": parts}
-    if not isinstance(parts, dict):
-        raise Wrong(f"{said}: expected a dict {{node: part}}, yours is {describe(parts)}")
-    names = [f"node {k}, {leaf_name(node) or node.op}" for k, node in enumerate(graph.nodes)]
-    told = [parts.get(node, "no part") for node in graph.nodes]
-    return {"outcome": "parts"} | dict(zip(names, told, strict=True))
 
 
 @cases("03-Function.__call__")
