@@ -315,10 +315,15 @@ def check_access(said, line, kinds):
         raise Wrong(f"{said}: `{line}` touches a {kind}, but {kinds[at]} is the type of what is there")
 
 
+# How numbers lie in the programs of the cases: (dtype, lanes, in words).
+LAYOUTS = ("f8", 1, ""), ("f4", 1, ", in float32"), ("f4", 4, ", in 4 lanes")
+
+
 def ran(mine, said, a, write, **given):
     """What `y` holds after a program ran: write(a, x=…, y=…) writes it. An array of whole numbers holds rows of x."""
     from levels.hardware import pool
 
+    given = {name: array if array.dtype.kind == "i" else array.astype(a.dtype) for name, array in given.items()}
     rows = {name: len(given["x"]) if array.dtype.kind == "i" else None for name, array in given.items()}
     arrays = {name: a.array(name, *array.shape, rows_of=rows[name]) for name, array in given.items()}
     mine.call(said, write, a, **arrays)
@@ -326,6 +331,16 @@ def ran(mine, said, a, write, **given):
     held = {name: pool()["cpu:0"].put(array) for name, array in given.items()}
     mine.call(said, program, **held)
     return held["y"].numpy()
+
+
+def in_a_loop(body):
+    """write(a, …) of a program with body(a, i, …) in a loop over the rows of y, in all lanes."""
+
+    def write(a, y, **arrays):
+        with a.loop(y.shape[0], a.lanes) as i:
+            body(a, i, y=y, **arrays)
+
+    return write
 
 
 def refused(mine, said, kind, function, *arguments):
@@ -344,100 +359,87 @@ def refused(mine, said, kind, function, *arguments):
 @cases("01-_Loads.load")
 def load(mine, draw):
     """What a program copies that loads; what a load refuses; both tasks."""
-    numbers, picked = np.arange(1.0, 7.0).reshape(3, 2), np.array([2, 0, 0, 5, 1, 2, 4])
+
+    def one_column(a, i, x, y):
+        a.store(a.load(x, i, 1), y, i)
+
+    def one_place(a, i, x, y):
+        a.store(a.load(x, 2, 0), y, i)
+
+    def a_line(a, i, x, y):
+        a.store(a.load(x, i), y, i)
+
+    def picked(a, i, x, p, y):
+        a.store(a.load(x, a.load(p, i), 1), y, i)
+
+    x, rows = draw.normal(size=(6, 2)), np.array([2, 0, 0, 5, 1, 2, 4])
     with guarded(mine) as hardware:
         with mine.placed("_Loads.load", "hardware"):
-            three = "y[i] = x[i, 1], for the rows [1, 2], [3, 4] and [5, 6] of x"
-            yield three, copied(mine, hardware, three, "f8", 1, lambda a, i, x: a.load(x, i, 1), x=numbers)
-            x, line = draw.normal(size=(6, 2)), draw.normal(size=6)
-            for said, value, given in (
-                ("y[i] = x[2, 0]", lambda a, i, x: a.load(x, 2, 0), dict(x=x)),
-                ("y[i] = x[i]", lambda a, i, x: a.load(x, i), dict(x=line)),
-                ("y[i] = x[p[i], 1], where p holds row numbers", picked_row, dict(x=x, p=picked)),
+            told, a = "y[i] = x[i, 1], for the rows [1, 2] and [3, 4] of x", hardware.Assembler("program", "f8")
+            yield told, ran(mine, told, a, in_a_loop(one_column), x=np.array([[1.0, 2.0], [3.0, 4.0]]), y=np.zeros(2))
+            for said, body, given in (
+                ("y[i] = x[2, 0]", one_place, dict(x=x)),
+                ("y[i] = x[i]", a_line, dict(x=x[:, 0])),
+                ("y[i] = x[i, 1]", one_column, dict(x=x)),
+                ("y[i] = x[p[i], 1], where p holds row numbers", picked, dict(x=x, p=rows)),
             ):
-                for dtype, lanes, where in (("f8", 1, ""), ("f4", 1, ", in float32"), ("f4", 4, ", in 4 lanes")):
-                    yield said + where, copied(mine, hardware, said + where, dtype, lanes, value, **given)
+                for dtype, lanes, layout in LAYOUTS:
+                    told, a = said + layout, hardware.Assembler("program", dtype, lanes)
+                    yield told, ran(mine, told, a, in_a_loop(body), **given, y=np.zeros(len([*given.values()][-1])))
             a = hardware.Assembler("program", "f8")
-            said, x = "x[0, 2], of rows of two numbers", a.array("x", 3, 2)
-            yield said, refused(mine, said, IndexError, a.load, x, 0, 2)
+            x, nine = a.array("x", 3, 2), a.array("p", 3, rows_of=9)
+            told = "x[0, 2], of rows of two numbers"
+            yield told, refused(mine, told, IndexError, a.load, x, 0, 2)
+            told = "x[p[0], 1], where p holds row numbers below 9, and x has 3 rows"
+            yield told, refused(mine, told, IndexError, lambda: a.load(x, a.load(nine, 0), 1))
         yield "20 steps of both tasks", mine.losses("_Loads.load", "hardware")
-
-
-def picked_row(a, i, x, p):
-    return a.load(x, a.load(p, i), 1)
-
-
-def copied(mine, hardware, said, dtype, lanes, value, **given):
-    """y, where a program stored value(a, i, x=…) into each y[i]."""
-    n = len(next(reversed(given.values())))
-
-    def write(a, y, **arrays):
-        with a.loop(n, lanes) as i:
-            a.store(value(a, i, **arrays), y, i)
-
-    given = {name: x if x.dtype.kind == "i" else x.astype(dtype) for name, x in given.items()}
-    return ran(mine, said, hardware.Assembler("program", dtype, lanes), write, **given, y=np.full(n, np.nan, dtype))
 
 
 @cases("01-Assembler.store")
 def store(mine, draw):
     """What a program stores, and where; what a store refuses; both tasks."""
+
+    def one_column(a, i, x, y):
+        a.store(a.load(x, i), y, i, 1)
+
+    def a_line(a, i, x, y):
+        a.store(a.load(x, i), y, i)
+
+    def a_number(a, i, x, y):
+        a.store(2.5, y, i)
+
+    def a_total(a, x, y):
+        total = a.sum()
+        with a.loop(x.shape[0], a.lanes) as i:
+            total += a.load(x, i)
+        a.store(total.total(), y, 2)
+
+    x = draw.normal(size=6)
     with guarded(mine) as hardware:
         with mine.placed("Assembler.store", "hardware"):
-            two = "y[i, 1] = x[i], for x = [3, 5], where y is filled with 0"
-            yield two, stored(mine, hardware, two, "f8", 1, column, x=np.array([3.0, 5.0]), y=np.zeros((2, 2)))
-            x = draw.normal(size=6)
-            for said, write, width in (
-                ("y[i, 1] = x[i]", column, (2,)),
-                ("y[i] = x[i]", lambda a, i, x, y: a.store(a.load(x, i), y, i), ()),
-                ("y[i] = 2.5", lambda a, i, x, y: a.store(2.5, y, i), ()),
+            told, a = "y[i, 1] = x[i], for x = [3, 5], where y is full of zeros", hardware.Assembler("program", "f8")
+            yield told, ran(mine, told, a, in_a_loop(one_column), x=np.array([3.0, 5.0]), y=np.zeros((2, 2)))
+            for said, write, y in (
+                ("y[i] = x[i]", in_a_loop(a_line), np.zeros(6)),
+                ("y[i] = 2.5", in_a_loop(a_number), np.zeros(6)),
+                ("y[i, 1] = x[i]", in_a_loop(one_column), np.zeros((6, 2))),
+                ("y[2] = the sum of x, behind the loop", a_total, np.zeros(3)),
             ):
-                for dtype, lanes, where in (("f8", 1, ""), ("f4", 1, ", in float32"), ("f4", 4, ", in 4 lanes")):
-                    y = np.zeros((6, *width), dtype)
-                    yield (
-                        said + where,
-                        stored(mine, hardware, said + where, dtype, lanes, write, x=x.astype(dtype), y=y),
-                    )
-            for lanes in (1, 4):
-                said, given = (
-                    f"the sum of x, stored into y[2] after the loop, {lanes} in a turn",
-                    dict(x=x.astype("f4")),
-                )
-                a = hardware.Assembler("program", "f4", lanes)
-                yield said, ran(mine, said, a, total_of, **given, y=np.zeros(3, "f4"))
+                for dtype, lanes, layout in LAYOUTS:
+                    told, a = said + layout, hardware.Assembler("program", dtype, lanes)
+                    yield told, ran(mine, told, a, write, x=x, y=y)
             a = hardware.Assembler("program", "f8")
             rows, y = a.array("p", 3, rows_of=9), a.array("y", 3, 2)
             with a.loop(3) as i:
                 inside = a.load(y, i, 0)
-            for said, kind, *given in (
+            for told, kind, *given in (
                 ("y[0, 2] = 1.0, of rows of two numbers", IndexError, 1.0, y, 0, 2),
                 ("p[0] = 1.0, where p holds row numbers", TypeError, 1.0, rows, 0),
                 ("y[0, 0] = a value of a loop that has ended", ValueError, inside, y, 0, 0),
-                ("y[0, 0] = an index", TypeError, i, y, 0, 0),
+                ("y[0, 0] = an index", TypeError, a.index(1), y, 0, 0),
             ):
-                yield said, refused(mine, said, kind, a.store, *given)
+                yield told, refused(mine, told, kind, a.store, *given)
         yield "20 steps of both tasks", mine.losses("Assembler.store", "hardware")
-
-
-def column(a, i, x, y):
-    a.store(a.load(x, i), y, i, 1)
-
-
-def total_of(a, x, y):
-    total = a.sum()
-    with a.loop(x.shape[0], a.lanes) as i:
-        total += a.load(x, i)
-    a.store(total.total(), y, 2)
-
-
-def stored(mine, hardware, said, dtype, lanes, body, x, y):
-    """y, after a program with body(a, i, x, y) in its loop."""
-
-    def write(a, x, y):
-        with a.loop(x.shape[0], lanes) as i:
-            body(a, i, x, y)
-
-    return ran(mine, said, hardware.Assembler("program", dtype, lanes), write, x=x, y=y)
 
 
 @cases("01-_Sum.__iadd__")
@@ -494,14 +496,14 @@ def added(mine, draw):
                 ("total += 1.0, in a loop to 6", of_ones, np.zeros(6)),
                 ("total += 1.0 and total += 0.25, without a loop", of_numbers, np.zeros(1)),
             ):
-                for dtype, lanes, where in (("f8", 1, ""), ("f4", 4, ", in float32 with 4 lanes")):
-                    a = hardware.Assembler("program", dtype, lanes)
-                    yield said + where, ran(mine, said + where, a, write, x=x.astype(dtype), y=np.zeros(2, dtype))
+                for dtype, lanes, layout in LAYOUTS:
+                    told, a = said + layout, hardware.Assembler("program", dtype, lanes)
+                    yield told, ran(mine, told, a, write, x=x, y=np.zeros(2))
             a = hardware.Assembler("program", "f8")
             with a.loop(3):
                 total = a.sum()
-            said = "a sum of a loop that has ended"
-            yield said, refused(mine, said, ValueError, operator.iadd, total, 1.0)
+            told = "a sum of a loop that has ended"
+            yield told, refused(mine, told, ValueError, operator.iadd, total, 1.0)
         yield "20 steps of both tasks", mine.losses("_Sum.__iadd__", "hardware")
 
 
@@ -517,10 +519,11 @@ def loop_lines(mine, draw):
         before, after = both
         return [*before, *body, *after]
 
-    rows, inner = "%word.rows", loop(["turn %i3 %i8"], 8, "3")
+    rows, three = "%word.rows", loop(["turn %i0"], 0, "3")
+    inner = loop(["turn %i3 %i8"], 8, "3")
     deep = loop(loop(loop(["turn %i1 %i2 %i3"], 3, "2"), 2, "2"), 1, "2")
     for said, lines, known, expected in (
-        ("a loop to 3", loop(["turn %i0"], 0, "3"), {}, ["0", "1", "2"]),
+        ("a loop to 3", three, {}, ["0", "1", "2"]),
         ("a loop to %word.rows, which is 2", loop(["turn %i5"], 5, rows), {rows: 2}, ["0", "1"]),
         ("a loop to %word.rows, which is 0", loop(["turn %i5"], 5, rows), {rows: 0}, []),
         ("a loop to 10 in steps of 4", loop(["turn %i17"], 17, "10", 4), {}, ["0", "4", "8"]),

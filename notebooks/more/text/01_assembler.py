@@ -37,7 +37,7 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (12 min)
+# ## Lanes (11 min)
 #
 # A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. A single number, such as a
 # learning rate, must therefore be repeated in every lane. `spread` does that. LLVM needs two instructions for it: one
