@@ -106,6 +106,26 @@ class Loops(Writer):
             raise TypeError(f"{self.name}: {i!r} is no index; expected a whole number below 2^31 or a loop's counter")
         return Index(self, str(int(i)), int(i) + 1)
 
+    def array(self, name, *shape, rows_of=None):
+        """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
+        if str(name) in self.words or not shape:
+            raise ValueError(f"{self.name}: array {name!r} needs a shape, and a name of its own")
+        for size in shape if rows_of is None else (*shape, rows_of):
+            self.size(size)
+        self.word(name, "ptr")
+        self.arrays[name] = _Array(name, shape, "i64" if rows_of else self.real, rows_of)
+        return self.arrays[name]
+
+    def number(self, name):
+        """A number that each call hands over, such as a learning rate."""
+        return Value(self, self.spread(self.real, self.word(name, self.real)))
+
+    def count(self, what):
+        """A size, or an index, as a number to compute with."""
+        index = self.index(what) if isinstance(what, Index) else Index(self, self.size(what), what)
+        each = index.each or self.spread("i64", index.register)
+        return Value(self, self.write(f"sitofp {self.wide('i64')} {each} to {self.kind}"))
+
     @contextmanager
     def loop(self, extent, lanes=1):
         """Write a loop over [0, extent), `lanes` rows per turn: 1, or as many as `self.lanes`."""
@@ -113,9 +133,8 @@ class Loops(Writer):
         if self.scope is None or type(lanes) is not int or lanes not in (1, most):
             raise ValueError(f"{self.name}: {lanes!r} at once; expected {'1' if most == 1 else f'1 or {most}'}")
         end, n = self.size(extent), len(self.lines)
-        self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
-        self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
-        self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
+        before, after = _loop_lines(n, end, lanes)
+        self.emit(*before)
         self.scopes.append((self, n))
         i = Index(self, f"%i{n}", extent)
         if lanes > 1:
@@ -125,8 +144,7 @@ class Loops(Writer):
             raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
         if lanes > 1:
             self.mask = None
-        self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
-        self.emit(f"br label %test{n}", f"after{n}:")
+        self.emit(*after)
 
     def counters(self, i, end):
         """The counter in each lane, and the mask of those before the end. The others read row 0 and keep nothing."""
@@ -136,6 +154,16 @@ class Loops(Writer):
             return each, self.constant("i1", "true")  # a mask of all lanes costs nothing
         mask = self.write(f"icmp slt {kind} {each}, {self.spread('i64', end)}")
         return self.write(f"select {self.wide('i1')} {mask}, {kind} {each}, {kind} zeroinitializer"), mask
+
+
+def _loop_lines(n, end, step):
+    """The lines of the loop with number n before its body, and those after it: %i{n} counts from 0 to below `end`."""
+    before = [f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:"]
+    before += [f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}"]
+    before += [f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:"]
+    after = [f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {step}"]
+    after += [f"br label %test{n}", f"after{n}:"]
+    return before, after
 
 
 class _Whole:
@@ -185,44 +213,48 @@ def _place_of(a, array, indices):
     return at, "side by side" if last.each else ""
 
 
-class Assembler(Loops):
-    """Writes one program: arrays, and what moves between them and registers. A loop may take a row in each lane.
+def _load_lanes(a, array, address, how):
+    """What `load` gives with lanes: a number for each of them."""
+    rows, kind = array.rows_of, a.wide(array.kind)
+    if not how:  # one number for all
+        one = a.write(f"load {array.kind}, ptr {address}")
+        return Index(a, one, rows) if rows else Value(a, a.spread(array.kind, one))
+    name, at, mask = "load", "ptr", a.mask
+    if how == "apart":  # without a mask, which is quicker: a lane past the end reads row 0, which exists
+        name, at, mask = "gather", a.wide("ptr"), a.constant("i1", "true")
+    lanes = f"{at} {address}, {a.wide('i1')} {mask}, {kind} zeroinitializer"
+    each = a.write(f"call {kind} @llvm.masked.{name}({lanes})")
+    return Index(a, None, rows, each) if rows else Value(a, each)
 
-    Raises TypeError and ValueError for what cannot be part of a program."""
 
-    def array(self, name, *shape, rows_of=None):
-        """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
-        if str(name) in self.words or not shape:
-            raise ValueError(f"{self.name}: array {name!r} needs a shape, and a name of its own")
-        for size in shape if rows_of is None else (*shape, rows_of):
-            self.size(size)
-        self.word(name, "ptr")
-        self.arrays[name] = _Array(name, shape, "i64" if rows_of else self.real, rows_of)
-        return self.arrays[name]
-
-    def number(self, name):
-        """A number that each call hands over, such as a learning rate."""
-        return Value(self, self.spread(self.real, self.word(name, self.real)))
-
-    def count(self, what):
-        """A size, or an index, as a number to compute with."""
-        index = self.index(what) if isinstance(what, Index) else Index(self, self.size(what), what)
-        each = index.each or self.spread("i64", index.register)
-        return Value(self, self.write(f"sitofp {self.wide('i64')} {each} to {self.kind}"))
+class _Loads(Loops):
+    """Loops, and loads from arrays."""
 
     def load(self, array, *indices):
         """The value array[indices]. A row number becomes an index into the arrays whose rows it counts."""
         address, how = _place_of(self, array, indices)
-        rows, kind = array.rows_of, self.wide(array.kind)
-        if not how:
-            one = self.write(f"load {array.kind}, ptr {address}")
-            return Index(self, one, rows) if rows else Value(self, self.spread(array.kind, one))
-        name, at, mask = "load", "ptr", self.mask
-        if how == "apart":  # without a mask, which is quicker: a lane past the end reads row 0, which exists
-            name, at, mask = "gather", self.wide("ptr"), self.constant("i1", "true")
-        lanes = f"{at} {address}, {self.wide('i1')} {mask}, {kind} zeroinitializer"
-        each = self.write(f"call {kind} @llvm.masked.{name}({lanes})")
-        return Index(self, None, rows, each) if rows else Value(self, each)
+        if self.lanes > 1:
+            return _load_lanes(self, array, address, how)
+        register = self.write(f"load {array.kind}, ptr {address}")
+        return Index(self, register, array.rows_of) if array.rows_of else Value(self, register)
+
+
+def _store_lanes(a, register, array, address, how):
+    """What `store` does with lanes: store a number from each lane that counts."""
+    if how:
+        name, at = ("scatter", a.wide("ptr")) if how == "apart" else ("store", "ptr")
+        mask = f"{a.wide('i1')} {a.mask}"
+        return a.emit(f"call void @llvm.masked.{name}({a.kind} {register}, {at} {address}, {mask})")
+    if a.mask:
+        raise TypeError(f"{a.name}: {array} has one place there, each lane a number; store a total after them")
+    one = a.write(f"extractelement {a.kind} {register}, i32 0")
+    a.emit(f"store {a.real} {one}, ptr {address}")
+
+
+class Assembler(_Loads):
+    """Writes one program: arrays, and what moves between them and registers. A loop may take a row in each lane.
+
+    Raises TypeError and ValueError for what cannot be part of a program."""
 
     def store(self, value, array, *indices):
         """Store a value into array[indices]. Row numbers are only read."""
@@ -230,14 +262,9 @@ class Assembler(Loops):
         register = _operand(self, value)
         if array.rows_of:
             raise TypeError(f"{self.name}: {array} holds row numbers, which a program only reads")
-        if how:
-            name, at = ("scatter", self.wide("ptr")) if how == "apart" else ("store", "ptr")
-            mask = f"{self.wide('i1')} {self.mask}"
-            return self.emit(f"call void @llvm.masked.{name}({self.kind} {register}, {at} {address}, {mask})")
-        if self.mask:
-            raise TypeError(f"{self.name}: {array} has one place there, each lane a number; store a total after them")
-        one = register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
-        self.emit(f"store {self.real} {one}, ptr {address}")
+        if self.lanes > 1:
+            return _store_lanes(self, register, array, address, how)
+        self.emit(f"store {self.real} {register}, ptr {address}")
 
     def sum(self):
         """A running sum, which starts at 0.0."""

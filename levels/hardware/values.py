@@ -117,6 +117,13 @@ def select(condition, x, y):
     return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))
 
 
+def _masked(a, new, old):
+    """The register of `new` in the lanes that count, of `old` in the others. Outside of lanes the first one counts."""
+    if a.lanes == 1:
+        return new.register
+    return a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new.register}, {a.kind} {old.register}")
+
+
 class _Sum:
     """A running sum in memory. With lanes, each lane has a part of it, and `total()` adds the parts."""
 
@@ -135,11 +142,10 @@ class _Sum:
         return self.parts()
 
     def __iadd__(self, term):
-        a, old = self.a, self.parts()
-        new = (old + term).register
-        if a.lanes > 1:  # add in the lanes that count; outside of a loop with lanes, in the first
-            new = a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new}, {a.kind} {old.register}")
-        a.emit(f"store {a.kind} {new}, ptr {self.slot}")
+        """Write instructions that add a term to the sum, in the lanes that count. Gives back the sum itself."""
+        old = self.parts()
+        new = _masked(self.a, old + term, old)
+        self.a.emit(f"store {self.a.kind} {new}, ptr {self.slot}")
         return self
 
     def total(self):

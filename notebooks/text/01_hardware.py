@@ -84,7 +84,7 @@ figures.scatter_inputs(task)
 # `levels/hardware/NAME.py`, which all higher levels use. The last cell of this notebook writes these files.
 
 # %%
-#| export formulas
+#| export formulas most dot
 """Formulas of the course's arithmetic. Each is written once, for Python's floats and for programs."""
 
 
@@ -489,7 +489,7 @@ except IndexError as error:
 # If a size becomes known only at the call, it is checked then.
 
 # %% [markdown]
-# ## The assembler in full (53 min, optional)
+# ## The assembler in full (61 min, optional)
 #
 # This section builds the real assembler. Its idea is the one that you have seen: each call *writes* lines. Most of its
 # code checks the arguments of a call. **Run these cells and go on with the next section.** You need not read them now.
@@ -809,13 +809,21 @@ def select(condition, x, y):
     return Value(a, a.write(f"select {a.wide('i1')} {condition.register}, {numbers}"))
 
 
+def _masked(a, new, old):
+    """The register of `new` in the lanes that count, of `old` in the others. Outside of lanes the first one counts."""
+    if a.lanes == 1:
+        return new.register
+    return a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new.register}, {a.kind} {old.register}")
+
+
 # %% [markdown]
-# A value ends with its turn of the loop, so a running sum needs a place in memory. `total()` gives what has been added
-# up. The lines about lanes belong to the section *Lanes*.
+# A value ends with its turn of the loop, so a running sum needs a place in memory, its `slot`. To add to it is to load
+# what is there, add the term and store the result. `total()` gives what has been added up. The lines about lanes, and
+# `_masked`, belong to the section *Lanes*.
 
 
 # %%
-#| export values
+#| export values most _Sum.__iadd__
 class _Sum:
     """A running sum in memory. With lanes, each lane has a part of it, and `total()` adds the parts."""
 
@@ -834,11 +842,10 @@ class _Sum:
         return self.parts()
 
     def __iadd__(self, term):
-        a, old = self.a, self.parts()
-        new = (old + term).register
-        if a.lanes > 1:  # add in the lanes that count; outside of a loop with lanes, in the first
-            new = a.write(f"select {a.wide('i1')} {a.mask or a.first}, {a.kind} {new}, {a.kind} {old.register}")
-        a.emit(f"store {a.kind} {new}, ptr {self.slot}")
+        """Write instructions that add a term to the sum, in the lanes that count. Gives back the sum itself."""
+        old = self.parts()
+        new = _masked(self.a, old + term, old)
+        self.a.emit(f"store {self.a.kind} {new}, ptr {self.slot}")
         return self
 
     def total(self):
@@ -956,10 +963,10 @@ class Program:
 
 
 # %% [markdown]
-# ### The three classes of the assembler
+# ### The classes of the assembler
 #
-# A `Writer` writes lines. `Loops` adds sizes and the loop. An `Assembler` adds arrays, loads and stores. (All three are
-# long, and you may skip them.)
+# A `Writer` writes lines. `Loops` adds the loop, and what each call hands over: sizes, numbers and arrays. Last, an
+# `Assembler` adds loads and stores. (The first two are long, and you may skip them.)
 
 # %% tags=["hide-input"]
 #| export assembler
@@ -1028,12 +1035,6 @@ class Writer:
         return self.scopes[-1]
 
 
-# %% [markdown]
-# In `Loops`, `loop` writes the blocks and jumps of the section *A loop*. `word` names what each call hands over.
-
-
-# %% tags=["hide-input"]
-#| export assembler
 class Loops(Writer):
     """A Writer with loops, and with what each call hands over: sizes, numbers, arrays. Raises TypeError, ValueError."""
 
@@ -1063,6 +1064,26 @@ class Loops(Writer):
             raise TypeError(f"{self.name}: {i!r} is no index; expected a whole number below 2^31 or a loop's counter")
         return Index(self, str(int(i)), int(i) + 1)
 
+    def array(self, name, *shape, rows_of=None):
+        """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
+        if str(name) in self.words or not shape:
+            raise ValueError(f"{self.name}: array {name!r} needs a shape, and a name of its own")
+        for size in shape if rows_of is None else (*shape, rows_of):
+            self.size(size)
+        self.word(name, "ptr")
+        self.arrays[name] = _Array(name, shape, "i64" if rows_of else self.real, rows_of)
+        return self.arrays[name]
+
+    def number(self, name):
+        """A number that each call hands over, such as a learning rate."""
+        return Value(self, self.spread(self.real, self.word(name, self.real)))
+
+    def count(self, what):
+        """A size, or an index, as a number to compute with."""
+        index = self.index(what) if isinstance(what, Index) else Index(self, self.size(what), what)
+        each = index.each or self.spread("i64", index.register)
+        return Value(self, self.write(f"sitofp {self.wide('i64')} {each} to {self.kind}"))
+
     @contextmanager
     def loop(self, extent, lanes=1):
         """Write a loop over [0, extent), `lanes` rows per turn: 1, or as many as `self.lanes`."""
@@ -1070,9 +1091,8 @@ class Loops(Writer):
         if self.scope is None or type(lanes) is not int or lanes not in (1, most):
             raise ValueError(f"{self.name}: {lanes!r} at once; expected {'1' if most == 1 else f'1 or {most}'}")
         end, n = self.size(extent), len(self.lines)
-        self.emit(f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:")
-        self.emit(f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}")
-        self.emit(f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:")
+        before, after = _loop_lines(n, end, lanes)
+        self.emit(*before)
         self.scopes.append((self, n))
         i = Index(self, f"%i{n}", extent)
         if lanes > 1:
@@ -1082,8 +1102,7 @@ class Loops(Writer):
             raise ValueError(f"{self.name}: loops end in the reverse order of their beginnings")
         if lanes > 1:
             self.mask = None
-        self.emit(f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {lanes}")
-        self.emit(f"br label %test{n}", f"after{n}:")
+        self.emit(*after)
 
     def counters(self, i, end):
         """The counter in each lane, and the mask of those before the end. The others read row 0 and keep nothing."""
@@ -1096,8 +1115,34 @@ class Loops(Writer):
 
 
 # %% [markdown]
+# The blocks and jumps are those of the section *A loop*, and their names get a number, because a program may have many
+# loops. One thing is new. `phi` must name the block that a jump comes from, and with loops inside of loops that is no
+# longer `entry` or `body`: after an inner loop, the jump back comes from that loop's `after`. So each loop has two
+# blocks more, which only jump on. Its `test` is always reached from `before`, and from `again`:
+#
+# ```
+# … ──► before ──► test ──(i < end)──► body … ──► again ──► back to test, with i + step
+#                    │
+#                    └────(else)───► after
+# ```
+
+
+# %%
+#| export assembler most _loop_lines
+def _loop_lines(n, end, step):
+    """The lines of the loop with number n before its body, and those after it: %i{n} counts from 0 to below `end`."""
+    before = [f"br label %before{n}", f"before{n}:", f"br label %test{n}", f"test{n}:"]
+    before += [f"%i{n} = phi i64 [0, %before{n}], [%next{n}, %again{n}]", f"%more{n} = icmp slt i64 %i{n}, {end}"]
+    before += [f"br i1 %more{n}, label %body{n}, label %after{n}", f"body{n}:"]
+    after = [f"br label %again{n}", f"again{n}:", f"%next{n} = add i64 %i{n}, {step}"]
+    after += [f"br label %test{n}", f"after{n}:"]
+    return before, after
+
+
+# %% [markdown]
 # The place of `x[i, k]` comes from your `flat`. So that `flat` can write instructions, it is called with whole numbers
-# in registers, whose `*` and `+` write `mul` and `add`.
+# in registers, whose `*` and `+` write `mul` and `add`. `_reached` is the check of *Buffers that know their end*. A size
+# that is known only at the call is noted in `reaches`.
 
 
 # %%
@@ -1115,12 +1160,6 @@ class _Whole:
         return _Whole(self.a, self.a.write(f"mul {self.kind} {self.register}, {other.register}"), self.kind)
 
 
-# %% [markdown]
-# `_reached` is the check of *Buffers that know their end*. A size that is known only at the call is noted in `reaches`.
-
-
-# %%
-#| export assembler
 def _reached(a, array, indices):
     """The indices of an array, each checked now, or noted for the check at the call."""
     if not isinstance(array, _Array) or a.arrays.get(array.name) is not array:
@@ -1162,50 +1201,62 @@ def _place_of(a, array, indices):
 
 
 # %% [markdown]
-# Last come the loads and stores. With lanes, LLVM needs a different instruction for numbers that lie side by side and
-# for numbers that lie apart.
+# What a load gives is a `Value`. If the array holds row numbers, it is an `Index` instead: it stays below the number of
+# rows, which stands in `rows_of`. With lanes, LLVM needs a different instruction for numbers that lie side by side and
+# for numbers that lie apart, and `_load_lanes` writes it.
 
 
-# %% tags=["hide-input"]
-#| export assembler
-class Assembler(Loops):
-    """Writes one program: arrays, and what moves between them and registers. A loop may take a row in each lane.
+# %%
+#| export assembler most _Loads.load
+def _load_lanes(a, array, address, how):
+    """What `load` gives with lanes: a number for each of them."""
+    rows, kind = array.rows_of, a.wide(array.kind)
+    if not how:  # one number for all
+        one = a.write(f"load {array.kind}, ptr {address}")
+        return Index(a, one, rows) if rows else Value(a, a.spread(array.kind, one))
+    name, at, mask = "load", "ptr", a.mask
+    if how == "apart":  # without a mask, which is quicker: a lane past the end reads row 0, which exists
+        name, at, mask = "gather", a.wide("ptr"), a.constant("i1", "true")
+    lanes = f"{at} {address}, {a.wide('i1')} {mask}, {kind} zeroinitializer"
+    each = a.write(f"call {kind} @llvm.masked.{name}({lanes})")
+    return Index(a, None, rows, each) if rows else Value(a, each)
 
-    Raises TypeError and ValueError for what cannot be part of a program."""
 
-    def array(self, name, *shape, rows_of=None):
-        """An array that each call hands over. `rows_of`: it holds row numbers of the arrays of that size."""
-        if str(name) in self.words or not shape:
-            raise ValueError(f"{self.name}: array {name!r} needs a shape, and a name of its own")
-        for size in shape if rows_of is None else (*shape, rows_of):
-            self.size(size)
-        self.word(name, "ptr")
-        self.arrays[name] = _Array(name, shape, "i64" if rows_of else self.real, rows_of)
-        return self.arrays[name]
-
-    def number(self, name):
-        """A number that each call hands over, such as a learning rate."""
-        return Value(self, self.spread(self.real, self.word(name, self.real)))
-
-    def count(self, what):
-        """A size, or an index, as a number to compute with."""
-        index = self.index(what) if isinstance(what, Index) else Index(self, self.size(what), what)
-        each = index.each or self.spread("i64", index.register)
-        return Value(self, self.write(f"sitofp {self.wide('i64')} {each} to {self.kind}"))
+class _Loads(Loops):
+    """Loops, and loads from arrays."""
 
     def load(self, array, *indices):
         """The value array[indices]. A row number becomes an index into the arrays whose rows it counts."""
         address, how = _place_of(self, array, indices)
-        rows, kind = array.rows_of, self.wide(array.kind)
-        if not how:
-            one = self.write(f"load {array.kind}, ptr {address}")
-            return Index(self, one, rows) if rows else Value(self, self.spread(array.kind, one))
-        name, at, mask = "load", "ptr", self.mask
-        if how == "apart":  # without a mask, which is quicker: a lane past the end reads row 0, which exists
-            name, at, mask = "gather", self.wide("ptr"), self.constant("i1", "true")
-        lanes = f"{at} {address}, {self.wide('i1')} {mask}, {kind} zeroinitializer"
-        each = self.write(f"call {kind} @llvm.masked.{name}({lanes})")
-        return Index(self, None, rows, each) if rows else Value(self, each)
+        if self.lanes > 1:
+            return _load_lanes(self, array, address, how)
+        register = self.write(f"load {array.kind}, ptr {address}")
+        return Index(self, register, array.rows_of) if array.rows_of else Value(self, register)
+
+
+# %% [markdown]
+# A store gives nothing, and sets no register. It refuses arrays of row numbers, which were checked before the program
+# runs and must stay as they are.
+
+
+# %%
+#| export assembler most Assembler.store
+def _store_lanes(a, register, array, address, how):
+    """What `store` does with lanes: store a number from each lane that counts."""
+    if how:
+        name, at = ("scatter", a.wide("ptr")) if how == "apart" else ("store", "ptr")
+        mask = f"{a.wide('i1')} {a.mask}"
+        return a.emit(f"call void @llvm.masked.{name}({a.kind} {register}, {at} {address}, {mask})")
+    if a.mask:
+        raise TypeError(f"{a.name}: {array} has one place there, each lane a number; store a total after them")
+    one = a.write(f"extractelement {a.kind} {register}, i32 0")
+    a.emit(f"store {a.real} {one}, ptr {address}")
+
+
+class Assembler(_Loads):
+    """Writes one program: arrays, and what moves between them and registers. A loop may take a row in each lane.
+
+    Raises TypeError and ValueError for what cannot be part of a program."""
 
     def store(self, value, array, *indices):
         """Store a value into array[indices]. Row numbers are only read."""
@@ -1213,14 +1264,9 @@ class Assembler(Loops):
         register = _operand(self, value)
         if array.rows_of:
             raise TypeError(f"{self.name}: {array} holds row numbers, which a program only reads")
-        if how:
-            name, at = ("scatter", self.wide("ptr")) if how == "apart" else ("store", "ptr")
-            mask = f"{self.wide('i1')} {self.mask}"
-            return self.emit(f"call void @llvm.masked.{name}({self.kind} {register}, {at} {address}, {mask})")
-        if self.mask:
-            raise TypeError(f"{self.name}: {array} has one place there, each lane a number; store a total after them")
-        one = register if self.lanes == 1 else self.write(f"extractelement {self.kind} {register}, i32 0")
-        self.emit(f"store {self.real} {one}, ptr {address}")
+        if self.lanes > 1:
+            return _store_lanes(self, register, array, address, how)
+        self.emit(f"store {self.real} {register}, ptr {address}")
 
     def sum(self):
         """A running sum, which starts at 0.0."""
@@ -1831,7 +1877,7 @@ print(through_relu([10.0], [1.0, 0.0], [[3.0], [5.0]]))
 
 
 # %%
-#| export tasks
+#| export tasks most _slope_at_z
 def _clipped(p):
     """A probability at least 1e-7 away from 0 and 1, where a logarithm would be infinite."""
     return select(p < 1e-7, 1e-7, select(p > 1.0 - 1e-7, 1.0 - 1e-7, p))

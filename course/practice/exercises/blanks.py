@@ -20,8 +20,10 @@ from course.practice.exercises.judge import equal
 
 # {key of a blank: what gives the bits of the course's own}, for each blank that can be right with others
 SAME_BITS = {
+    "01-dot": "a total that starts at 0.0 and adds one product at a time, in order",
     "01-line_slopes": "`g * error + g * error` for `de`, and an input times `de` for a weight",
     "01-through_relu": "`dot(d, row)`, and 0.0 where relu gave 0.0",
+    "01-_slope_at_z": "the table's rows as they stand, and `dp * p * (1.0 - p)` from left to right",
     "02-relu_grad": "`select(y <= 0.0, 0.0, dy)`, because -0.0 and 0.0 have different bits",
     "02-matmul_ikj": "a sum that starts at 0.0 and adds one product at a time, with k ascending",
     "03-hand_on": "keeping the first share as it is, because 0.0 + -0.0 is 0.0",

@@ -12,7 +12,7 @@ import numpy as np
 
 from course import build, figures
 from course.figures import page
-from levels.hardware import values
+from levels.hardware import assembler, values
 from levels.support import cache, calls, machine
 from levels_more.hardware import Assembler, Loops, Program, Writer, dot, named, pool
 
@@ -37,7 +37,7 @@ print(v + 1.0)
 print("\n".join(a.lines))
 
 # %% [markdown]
-# ## Lanes (12 min)
+# ## Lanes (11 min)
 #
 # A program with lanes keeps all its numbers in registers of another type: `<4 x float>`. A single number, such as a
 # learning rate, must therefore be repeated in every lane. `spread` does that. LLVM needs two instructions for it: one
@@ -69,7 +69,7 @@ page.source(Loops.loop, Loops.counters)
 # per lane. It needs no mask, since a lane past the end reads row 0, which always exists.
 
 # %%
-page.source(Assembler.load)
+page.source(assembler._load_lanes)
 
 # %% [markdown]
 # ## What is checked at a call (10 min)
