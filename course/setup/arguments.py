@@ -40,7 +40,7 @@ COMMANDS = {  # name: (a line of help, what it takes)
             argument(
                 "--write",
                 choices=DEPTHS,
-                help="how many functions you write: some (18, the default) or most (about 40); it stays so",
+                help="how many functions you write: some (18, the default) or most (46); it stays so",
             ),
             argument(
                 "--class",

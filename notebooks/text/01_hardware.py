@@ -80,8 +80,9 @@ figures.scatter_inputs(task)
 #                               (its gradient); the learning rate says how far
 # ```
 #
-# We begin with the sum of products that is in `z`. A cell whose first line is `#| export NAME` goes into the file
-# `levels/hardware/NAME.py`, which all higher levels use. The last cell of this notebook writes these files.
+# We begin with the sum of products in `z`. A cell whose first line is `#| export NAME` goes into the file
+# `levels/hardware/NAME.py`, for all higher levels. (`lab --write most` leaves what is marked `most` to you.) The last
+# cell writes these files.
 
 # %%
 #| export formulas most dot

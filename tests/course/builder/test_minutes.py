@@ -100,7 +100,7 @@ def test_words_lines_questions_figures_and_blanks_are_counted():
         "widgets.explore(f)",
         "#| export room blank f\ndef f():\n    ...",
     )
-    assert found[3:] == (9, 5, 2, 1, 0, 0, 1.0)
+    assert found[3:10] == (9, 5, 2, 1, 0, 0, 1.0) and found.writes == ("f",)
     assert found.minutes == 9 / 150 + 5 / 6 + 2 * 1.5 + 3 and found.rounded == 7
 
 
