@@ -80,9 +80,9 @@ figures.scatter_inputs(task)
 #                               (its gradient); the learning rate says how far
 # ```
 #
-# We begin with the sum of products in `z`. A cell whose first line is `#| export NAME` goes into the file
-# `levels/hardware/NAME.py`, for all higher levels. (`lab --write most` leaves what is marked `most` to you.) The last
-# cell writes these files.
+# We begin with the sum of products in `z`. A cell whose first line is `#| export NAME` goes into
+# `levels/hardware/NAME.py`, for all higher levels. (`lab --write most`: you write what is marked `most`.) The last
+# cell writes these.
 
 # %%
 #| export formulas most dot
