@@ -43,6 +43,7 @@ def main(level: str) -> None:
         "course.practice.exercises", "All that is left of them here: `begin` and `check`."
     )
     importlib.import_module(f"course.practice.cases.{level}")  # which enters its questions
+    importlib.import_module("course.practice.cases.at_most")
     shell = Shell.instance()
     shell.run_cell(f"from levels.{level} import *\nfrom course.practice import exercises")
     for line in requests:

@@ -1,0 +1,10 @@
+"""The cases of what a reader writes at the depth *most* only."""
+
+from course.practice.cases.at_most import (  # noqa: F401 (their cases)
+    compiled,
+    hardware,
+    high_level,
+    kernels,
+    low_level,
+    mid_level,
+)

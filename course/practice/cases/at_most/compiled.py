@@ -1,0 +1,332 @@
+"""The cases of what a reader writes in notebook 03 at the depth *most*, from the trace to the compiled call."""
+
+from contextlib import contextmanager
+
+import numpy as np
+
+from course.practice.cases import Wrong, cases
+from course.practice.cases.low_level import all_interpreted, computed, numbers
+from course.practice.cases.plain_data import describe
+
+
+@cases("03-trace")
+@all_interpreted
+def trace(mine, draw):
+    """What a traced function's graph computes; who stands in the door afterwards; then both tasks."""
+    constant, variable, door = mine["constant"], mine["Variable"], mine["DOOR"]
+    w, b = variable(np.array(3.0), "w"), variable(np.array(1.0), "b")
+    c, ten = constant(10.0, "f8"), np.array(10.0)
+
+    def assigning(*values, result=lambda x: w):
+        def python(x):
+            for value in values:
+                w.assign(value(x))
+            return result(x)
+
+        return python
+
+    def making(x):
+        made = variable(ten, "made here")
+        return x * made
+
+    def swapping(x):
+        before = w.value
+        w.assign(b)
+        b.assign(before)
+        return x
+
+    for said, python, *more in (
+        ("x + x, x = 2", lambda x: x + x),
+        ("x * w + b, w = 3, b = 1", lambda x: x * w + b),
+        ("x * w and x - w in a tuple", lambda x: (x * w, x - w)),
+        ("a list of one result", lambda x: [x * x]),
+        ("nothing is returned", lambda x: None),
+        ("w is assigned x * w, and returned", assigning(lambda x: x * w)),
+        ("w is assigned twice", assigning(lambda x: x * w, lambda x: w + x)),
+        ("w is assigned the number 10.0", assigning(lambda x: ten, result=lambda x: x)),
+        ("w is assigned what it is", assigning(lambda x: w)),
+        ("w and b are exchanged", swapping),
+        ("x * 4.0, with 4.0 as the second argument", lambda x, by: x * by, 4.0),
+        ("a tensor from outside is returned", lambda x: c),
+        ("Python makes a variable", making),
+    ):
+        yield said, traced(mine, said, python, constant(2.0, "f8"), *more)
+    before = door.stands
+    with mine["GradientTape"]() as tape:
+        said = "x + x, while a tape is open"
+        mine.call(said, mine.function, lambda x: x + x, [c.spec])
+        yield said, {"the tape stands in the door again": door.stands is tape, "ops on the tape": len(tape.records)}
+    door.stands = before
+
+    def wrong(x):
+        raise KeyError("in Python")
+
+    def trial():
+        try:
+            mine.function(wrong, [c.spec])
+        except KeyError:
+            return "raises KeyError"
+
+    said = "Python raises an error"
+    found = mine.call(said, trial)
+    yield said, {"": found, "who stood in the door stands there again": door.stands is before}
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("trace", "low_level", 3)
+
+
+def traced(mine, said, python, x, *more):
+    """What the graph of a function computes for x, and what else `trace` tells of it."""
+    result = mine.call(said, mine.function, python, (x.spec, *more))
+    if not isinstance(result, tuple | list) or len(result) != 3:
+        raise Wrong(f"{said} gives {describe(result)}, expected a graph, what Python returned, and a list of variables")
+    graph, returned, made = result
+    if not isinstance(graph, mine["Graph"]):
+        raise Wrong(f"{said} gives {describe(graph)} first, expected a Graph")
+    for node in (*graph.outputs, *graph.updates.values()):
+        if not isinstance(node, mine["Node"]):
+            raise Wrong(f"{said}: {describe(node)} stands among the results and new values, expected nodes")
+    known = computed(said, graph, [x, *more], mine["apply"])
+    return {
+        "the results": [float(known[node].numpy()) for node in graph.outputs],
+        "the new values": ", ".join(f"{v.name} {float(known[node].numpy()):g}" for v, node in graph.updates.items())
+        or "none",
+        "what Python returned": describe(returned),
+        "the variables that Python made": ", ".join(v.name for v in made) or "none",
+    }
+
+
+@cases("03-Replay.run")
+@all_interpreted
+def replay_run(mine, draw):
+    """What a graph gives, and what its variables are then; its lock; then five steps of a line."""
+    constant, variable, trace = mine["constant"], mine["Variable"], mine["trace"]
+    x, y = constant(2.0, "f8"), constant(5.0, "f8")
+    w, b = variable(np.array(3.0), "w"), variable(np.array(1.0), "b")
+
+    def swapping(x, y):
+        before = w.value
+        w.assign(b)
+        b.assign(before)
+        return w + x
+
+    def adding(x, y):
+        w.assign(w + x)
+        return w * y
+
+    for said, python in {
+        "x + x, x = 2, y = 5": lambda x, y: x + x,
+        "y alone is read": lambda x, y: y * y,
+        "x * w + b, w = 3, b = 1": lambda x, y: x * w + b,
+        "x * w and x - y in a tuple": lambda x, y: (x * w, x - y),
+        "nothing is returned": lambda x, y: None,
+        "1.0 - x": lambda x, y: 1.0 - x,
+        "clip(x * y, 0.0, 7.0)": lambda x, y: mine["clip"](x * y, 0.0, 7.0),
+        "w becomes w + x, and w * y is returned": adding,
+        "w and b are exchanged": swapping,
+        "x itself is returned": lambda x, y: x,
+    }.items():
+        w.assign(np.array(3.0))
+        b.assign(np.array(1.0))
+        replay, held = listening(mine, mine["dce"](trace(python, (x.spec, y.spec))[0]))
+        with mine["GradientTape"]() as tape:
+            results = mine.call(said, replay.run, [x, y])
+        if not isinstance(results, list | tuple):
+            raise Wrong(f"{said} gives {describe(results)}, expected a list of tensors")
+        again = mine.call(said + ", a second time", replay.run, [x, y])
+        yield (
+            said,
+            {
+                "": [numbers(mine, said, each) for each in results],
+                "a second time": [numbers(mine, said, each) for each in again],
+                "w and b then": [float(w.numpy()), float(b.numpy())],
+                "results that are the argument x itself": sum(each is x for each in results),
+                "ops that passed the door": len(tape.records),
+                "the lock is held while an op runs": all(held),
+                "the lock is held afterwards": replay.lock.locked(),
+            },
+        )
+    replay, _ = listening(mine, trace(lambda x, y: x + y, (x.spec, y.spec))[0])
+
+    def trial():
+        try:
+            replay.run([x])
+        except IndexError:
+            return "raises IndexError"
+
+    said = "x + y, but y is missing among the arguments"
+    yield said, {"": mine.call(said, trial), "the lock is held afterwards": replay.lock.locked()}
+    rows, target = constant(draw.normal(size=(4, 2))), constant(draw.normal(size=(4, 1)))
+    weights = variable(draw.normal(size=(2, 1)), "weights")
+
+    def step(rows, target):
+        with mine["GradientTape"]() as tape:
+            error = rows @ weights - target
+            loss = mine["reduce_mean"](error * error)
+        weights.assign(weights - 0.1 * tape.gradient(loss, weights))
+        return loss
+
+    said, (replay, _) = "five steps of a line", listening(mine, trace(step, (rows.spec, target.spec))[0])
+    losses = [mine.call(said, replay.run, [rows, target])[0] for _ in range(5)]
+    yield said, {"the losses": [*map(float, losses)], "the weights": weights}
+
+
+def listening(mine, graph):
+    """A Replay of this graph with the reader's `run`, and a list that tells of each op whether the lock is held."""
+    replay, held = mine.inside("Replay")(graph), []
+
+    class Plan:
+        """A plan that looks at the lock when it runs."""
+
+        def __init__(self, plan):
+            self.plan, self.spec = plan, plan.spec
+
+        def result(self, *how):
+            held.append(replay.lock.locked())
+            return self.plan.result(*how)
+
+    class Lock:
+        """A lock that says so where an ordinary one would wait for ever."""
+
+        taken = False
+
+        def acquire(self, *_):
+            if self.taken:
+                raise Wrong(f"{mine.said}: the lock is taken again, and was never freed: write `with self.lock:`")
+            self.taken = True
+
+        def release(self):
+            self.taken = False
+
+        def locked(self):
+            return self.taken
+
+        def __enter__(self):
+            self.acquire()
+
+        def __exit__(self, *_):
+            self.release()
+
+    replay.plans = [(node, Plan(plan)) for node, plan in replay.plans]
+    replay.lock = Lock()
+    return replay, held
+
+
+@cases("03-Function.__call__")
+@all_interpreted
+def function_call(mine, draw):
+    """What calls of a function give, and how often Python ran; inside a tape and a trace; then five steps of a line."""
+    with mine.placed("Function.__call__", "low_level"), programs_told(mine):
+        from levels.low_level import GradientTape, Variable, apply, constant, eager, function, reduce_mean, trace
+
+        def calls(said, python, *arguments):
+            """What the function gives for each of these arguments, and how often Python ran."""
+            runs, results = [], []
+
+            def counted(*args):
+                runs.append(len(args))
+                return python(*args)
+
+            one = function(counted)
+            for args in arguments:
+                result = mine.call(said, one, *args)
+                results.append(numbers_told(said, result))
+            return results, len(runs)
+
+        def numbers_told(said, result):
+            """A tensor as its numbers; a list or a tuple of them as a text; None as it is."""
+            if isinstance(result, list | tuple):
+                return repr(type(result)(numbers_told(said, each) for each in result))
+            if result is not None and not hasattr(result, "numpy"):
+                raise Wrong(f"{said} gives {describe(result)}, expected what Python returned: a tensor, here")
+            return result if result is None else result.numpy().tolist()
+
+        two, three = constant(2.0, "f8"), constant(3.0, "f8")
+        x = [constant(draw.normal(size=(rows, 2))) for rows in (10, 10, 4, 10)]
+        w = Variable(np.array(3.0))
+
+        def doubled(x):
+            return x + x
+
+        for said, python, arguments in (
+            ("x + x for x = 2, 3, 2", doubled, [(two,), (three,), (two,)]),
+            ("x + x for 10 rows, 10, 4 and 10", doubled, [(each,) for each in x]),
+            ("x + x in float64, float32 and float64", doubled, [(two,), (constant(2.0, "f4"),), (three,)]),
+            ("x + x for NumPy arrays", doubled, [(np.array(2.0),), (np.array(3.0),)]),
+            ("x + x for a tensor, and for a variable that holds 3", doubled, [(two,), (w,)]),
+            ("x * by for by = 2.0, 3.0, 2.0", lambda x, by: x * by, [(two, 2.0), (two, 3.0), (three, 2.0)]),
+            ("how for how = 1, True", lambda x, how: x if how is True else x + x, [(two, 1), (two, True)]),
+            ("x and y exchanged", lambda x, y: x - y, [(two, three), (three, two)]),
+            ("nothing is returned", lambda x: None, [(two,), (three,)]),
+            ("a tuple is returned", lambda x: (x + x, x * x), [(two,), (three,)]),
+            ("a list of one is returned", lambda x: [x * x], [(two,), (three,)]),
+        ):
+            results, count = calls(said, python, *arguments)
+            yield said, {f"call {k + 1}": each for k, each in enumerate(results)} | {"times that Python ran": count}
+
+        once = function(doubled)
+        said = "x + x, before and inside an open tape"
+        mine.call(said, once, two)
+        with GradientTape() as tape:
+            y = mine.call(said, once, two)
+        yield said, {"": y, "ops on the tape": " ".join(op for op, *_ in tape.records) or "none"}
+        said = "f(x) * 2.0 with f(x) = x + x, traced"
+        graph, _, _ = mine.call(said, trace, lambda x: apply("multiply", once(x), 2.0), (two.spec,))
+        yield said, ", ".join(node.op for node in graph.nodes if node.inputs)
+        with eager():
+            results, count = calls("inside `with eager():`", doubled, (two,), (three,))
+        yield "inside `with eager():`, two calls", {"": results, "times that Python ran": count}
+
+        weights = Variable(draw.normal(size=(2, 1)))
+
+        def step(x):
+            with GradientTape() as tape:
+                loss = reduce_mean((x @ weights - 1.0) * (x @ weights - 1.0))
+            weights.assign(weights - 0.1 * tape.gradient(loss, weights))
+            return loss
+
+        losses, count = calls("four steps of a line", step, *((each,) for each in x))
+        yield "four steps of a line", {"losses": losses, "times that Python ran": count, "weights": weights}
+
+
+@contextmanager
+def programs_told(mine):
+    """The built level's functions run their graphs op by op, and say so where a program is run on other arguments.
+
+    A program that is compiled would read and write the memory behind the numbers that it is given.
+    """
+    from levels.low_level import DOOR, RUN, apply, functions, gather
+    from levels.low_level.replay import _stacked
+
+    class Program:
+        """A back end that tells what it is given."""
+
+        def __init__(self, graph, batch, over):
+            self.graph = graph
+
+        def run(self, args):
+            for node in self.graph.nodes:
+                given = args[node.attrs["of"]] if node.op == "input" else node
+                if getattr(given, "spec", None) is not node.spec or not hasattr(given, "spec"):
+                    told = getattr(given, "spec", None) or describe(given)
+                    raise Wrong(f"{mine.said}: the program that was made for {node.spec} is run on {told}")
+            before, DOOR.stands = DOOR.stands, RUN
+            try:
+                known = computed(mine.said, self.graph, args, apply)
+                results = [apply("multiply", known[node], 1.0) for node in self.graph.outputs]
+                for variable, node in self.graph.updates.items():
+                    if node.spec is not variable.spec:
+                        raise Wrong(f"{mine.said}: a variable {variable.spec} gets a new value {node.spec}")
+                    variable.replace(known[node].newest() if hasattr(known[node], "newest") else known[node])
+                return results
+            finally:
+                DOOR.stands = before
+
+        def over(self, args, batches):
+            return _stacked([self.run([gather(x, rows) for x in args]) for rows in batches])
+
+    before = functions.BACK_ENDS[:]
+    functions.BACK_ENDS[:] = [(Program, lambda graph: 1)]
+    try:
+        yield
+    finally:
+        functions.BACK_ENDS[:] = before

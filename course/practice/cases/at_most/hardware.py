@@ -1,0 +1,239 @@
+"""The cases of what a reader writes in notebook 01 at the depth *most*."""
+
+import operator
+
+import numpy as np
+
+from course.practice.cases import Wrong, cases
+from course.practice.cases.at_most.programs import LAYOUTS, Paper, guarded, in_a_loop, ran, refused
+from course.practice.cases.hardware import Register, number_of
+from course.practice.cases.plain_data import describe
+
+
+@cases("01-dot")
+def dot(mine, draw):
+    """On floats, where the order counts, and on registers."""
+    yield mine.on(p=[1.0, 2.0], q=[3.0, 5.0])
+    yield mine.on(p=[1.5], q=[-2.0])
+    yield mine.on("two empty lists", [], [])
+    yield mine.on("two tuples", (1.0, 3.0, 5.0), (2.0, 4.0, 6.0))
+    yield mine.on(p=[-0.0], q=[1.0])
+    for p, q in draw.normal(size=(4, 2, 30)).tolist():
+        yield mine.on("two lists of 30 numbers", p, q)
+    yield mine.on("p = [1e16, 1.0, -1e16], q = [1.0, 1.0, 1.0]", [1e16, 1.0, -1e16], [1.0, 1.0, 1.0])
+    yield mine.on("p = [inf, 1.0], q = [0.0, 1.0]", [np.inf, 1.0], [0.0, 1.0])
+    numbers = draw.normal(size=3).tolist()
+    for said, q in (("on registers", [*map(Register, numbers)]), ("on registers and numbers", numbers)):
+        said, total = mine.on(said, [Register(0.3), Register(1.3), Register(-2.0)], q)
+        yield said, number_of(total)
+
+
+@cases("01-_slope_at_z")
+def slope_at_z(mine, draw):
+    """On floats; in a program, where no `if` can choose; in both tasks."""
+    low, high = 1e-7, 1.0 - 1e-7
+    yield mine.on(target=1.0, p=0.5, c=0.5, g=-1.0)
+    yield mine.on(target=0.0, p=0.75, c=0.75, g=-1.0)
+    rows = [(float(k % 2), p, p, -1.0 / (1 + 7 * k)) for k, p in enumerate(draw.uniform(size=20).tolist())]
+    rows += [(1.0, 1e-9, low, -0.1), (0.0, 1.0 - 1e-9, high, -0.1), (1.0, low, low, -0.1), (0.0, high, high, -0.1)]
+    for target, p, c, g in rows:
+        said = "p is clipped" if c in (low, high) else "p is not clipped"
+        yield mine.on(f"{said}: target = {target:g}, p = {p}, c = {c}, g = {g:.4g}", target, p, c, g)
+    cpu, a = mine["pool"]()["cpu:0"], mine["Assembler"]("slope", "f8")
+    x, y = a.array("x", "rows", 4), a.array("y", "rows", 1)
+    said = "in a program"
+    with a.loop("rows") as r:
+        result = mine.call(said, mine.function, *(a.load(x, r, k) for k in range(4)))
+        mine.call(said, a.store, result, y, r, 0)
+    program = mine.call(said, a.assemble)
+    x, y = cpu.put(np.array(rows)), cpu.put(np.full((len(rows), 1), np.nan))
+    mine.call(said, program, x=x, y=y)
+    yield said, y
+    with guarded(mine):
+        yield "20 steps of both tasks", mine.losses("_slope_at_z", "hardware")
+
+
+# Functions that write programs. No machine runs what they wrote before it is known which memory that touches.
+
+
+@cases("01-_Loads.load")
+def load(mine, draw):
+    """What a program copies that loads; what a load refuses; both tasks."""
+
+    def one_column(a, i, x, y):
+        a.store(a.load(x, i, 1), y, i)
+
+    def one_place(a, i, x, y):
+        a.store(a.load(x, 2, 0), y, i)
+
+    def a_line(a, i, x, y):
+        a.store(a.load(x, i), y, i)
+
+    def picked(a, i, x, p, y):
+        a.store(a.load(x, a.load(p, i), 1), y, i)
+
+    x, rows = draw.normal(size=(6, 2)), np.array([2, 0, 0, 5, 1, 2, 4])
+    with guarded(mine) as hardware:
+        with mine.placed("_Loads.load", "hardware"):
+            told, a = "y[i] = x[i, 1], for the rows [1, 2] and [3, 4] of x", hardware.Assembler("program", "f8")
+            yield told, ran(mine, told, a, in_a_loop(one_column), x=np.array([[1.0, 2.0], [3.0, 4.0]]), y=np.zeros(2))
+            for said, body, given in (
+                ("y[i] = x[2, 0]", one_place, dict(x=x)),
+                ("y[i] = x[i]", a_line, dict(x=x[:, 0])),
+                ("y[i] = x[i, 1]", one_column, dict(x=x)),
+                ("y[i] = x[p[i], 1], where p holds row numbers", picked, dict(x=x, p=rows)),
+            ):
+                for dtype, lanes, layout in LAYOUTS:
+                    told, a = said + layout, hardware.Assembler("program", dtype, lanes)
+                    yield told, ran(mine, told, a, in_a_loop(body), **given, y=np.zeros(len([*given.values()][-1])))
+            a = hardware.Assembler("program", "f8")
+            x, nine = a.array("x", 3, 2), a.array("p", 3, rows_of=9)
+            told = "x[0, 2], of rows of two numbers"
+            yield told, refused(mine, told, IndexError, a.load, x, 0, 2)
+            told = "x[p[0], 1], where p holds row numbers below 9, and x has 3 rows"
+            yield told, refused(mine, told, IndexError, lambda: a.load(x, a.load(nine, 0), 1))
+        yield "20 steps of both tasks", mine.losses("_Loads.load", "hardware")
+
+
+@cases("01-Assembler.store")
+def store(mine, draw):
+    """What a program stores, and where; what a store refuses; both tasks."""
+
+    def one_column(a, i, x, y):
+        a.store(a.load(x, i), y, i, 1)
+
+    def a_line(a, i, x, y):
+        a.store(a.load(x, i), y, i)
+
+    def a_number(a, i, x, y):
+        a.store(2.5, y, i)
+
+    def a_total(a, x, y):
+        total = a.sum()
+        with a.loop(x.shape[0], a.lanes) as i:
+            total += a.load(x, i)
+        a.store(total.total(), y, 2)
+
+    x = draw.normal(size=6)
+    with guarded(mine) as hardware:
+        with mine.placed("Assembler.store", "hardware"):
+            told, a = "y[i, 1] = x[i], for x = [3, 5], where y is full of zeros", hardware.Assembler("program", "f8")
+            yield told, ran(mine, told, a, in_a_loop(one_column), x=np.array([3.0, 5.0]), y=np.zeros((2, 2)))
+            for said, write, y in (
+                ("y[i] = x[i]", in_a_loop(a_line), np.zeros(6)),
+                ("y[i] = 2.5", in_a_loop(a_number), np.zeros(6)),
+                ("y[i, 1] = x[i]", in_a_loop(one_column), np.zeros((6, 2))),
+                ("y[2] = the sum of x, behind the loop", a_total, np.zeros(3)),
+            ):
+                for dtype, lanes, layout in LAYOUTS:
+                    told, a = said + layout, hardware.Assembler("program", dtype, lanes)
+                    yield told, ran(mine, told, a, write, x=x, y=y)
+            a = hardware.Assembler("program", "f8")
+            rows, y = a.array("p", 3, rows_of=9), a.array("y", 3, 2)
+            with a.loop(3) as i:
+                inside = a.load(y, i, 0)
+            for told, kind, *given in (
+                ("y[0, 2] = 1.0, of rows of two numbers", IndexError, 1.0, y, 0, 2),
+                ("p[0] = 1.0, where p holds row numbers", TypeError, 1.0, rows, 0),
+                ("y[0, 0] = a value of a loop that has ended", ValueError, inside, y, 0, 0),
+                ("y[0, 0] = an index", TypeError, a.index(1), y, 0, 0),
+            ):
+                yield told, refused(mine, told, kind, a.store, *given)
+        yield "20 steps of both tasks", mine.losses("Assembler.store", "hardware")
+
+
+@cases("01-_Sum.__iadd__")
+def added(mine, draw):
+    """Totals of small programs; both tasks."""
+
+    def add(total, term, said="total += x[i]"):
+        result = mine.call(said, operator.iadd, total, term)
+        if result is not total:
+            raise Wrong(f"`{said}` makes `total` {describe(result)}: `__iadd__` gives back the sum itself, `self`")
+
+    def of_all(a, x, y):
+        total = a.sum()
+        with a.loop(x.shape[0], a.lanes) as i:
+            add(total, a.load(x, i))
+        a.store(total.total(), y, 0)
+
+    def of_squares_too(a, x, y):
+        total, squares = a.sum(), a.sum()
+        with a.loop(x.shape[0], a.lanes) as i:
+            v = a.load(x, i)
+            add(total, v)
+            add(squares, v * v, "squares += x[i] * x[i]")
+        a.store(total.total(), y, 0)
+        a.store(squares.total(), y, 1)
+
+    def of_each_turn(a, x, y):
+        with a.loop(2) as row:
+            total = a.sum()
+            with a.loop(x.shape[0], a.lanes) as i:
+                add(total, a.load(x, i))
+            a.store(total.total(), y, row)
+
+    def of_ones(a, x, y):
+        total = a.sum()
+        with a.loop(x.shape[0], a.lanes):
+            add(total, 1.0, "total += 1.0")
+        a.store(total.total(), y, 0)
+
+    def of_numbers(a, x, y):
+        total = a.sum()
+        for number in (1.0, 0.25):
+            add(total, number, f"total += {number}")
+        a.store(total.total(), y, 0)
+
+    with guarded(mine) as hardware:
+        with mine.placed("_Sum.__iadd__", "hardware"):
+            for said, write, x in (
+                ("total += x[i], for x = [1, 2, 3]", of_all, np.array([1.0, 2.0, 3.0])),
+                ("total += x[i], for x = [-0.0]", of_all, np.array([-0.0])),
+                ("total += x[i], for 30 numbers", of_all, draw.normal(size=30)),
+                ("two sums in one loop", of_squares_too, draw.normal(size=30)),
+                ("a new sum in each turn of an outer loop", of_each_turn, draw.normal(size=5)),
+                ("total += 1.0, in a loop to 6", of_ones, np.zeros(6)),
+                ("total += 1.0 and total += 0.25, without a loop", of_numbers, np.zeros(1)),
+            ):
+                for dtype, lanes, layout in LAYOUTS:
+                    told, a = said + layout, hardware.Assembler("program", dtype, lanes)
+                    yield told, ran(mine, told, a, write, x=x, y=np.zeros(2))
+            a = hardware.Assembler("program", "f8")
+            with a.loop(3):
+                total = a.sum()
+            told = "a sum of a loop that has ended"
+            yield told, refused(mine, told, ValueError, operator.iadd, total, 1.0)
+        yield "20 steps of both tasks", mine.losses("_Sum.__iadd__", "hardware")
+
+
+@cases("01-_loop_lines")
+def loop_lines(mine, draw):
+    """How often written loops turn, on paper; then both tasks."""
+
+    def loop(body, n, end, step=1):
+        said = f"_loop_lines({n}, {end!r}, {step})"
+        both = mine.call(said, mine.function, n, end, step)
+        if not isinstance(both, tuple | list) or len(both) != 2 or not all(isinstance(each, list) for each in both):
+            raise Wrong(f"{said} gives {describe(both)}; expected two lists: the lines before the body, those after it")
+        before, after = both
+        return [*before, *body, *after]
+
+    rows, three = "%word.rows", loop(["turn %i0"], 0, "3")
+    inner = loop(["turn %i3 %i8"], 8, "3")
+    deep = loop(loop(loop(["turn %i1 %i2 %i3"], 3, "2"), 2, "2"), 1, "2")
+    for said, lines, known, expected in (
+        ("a loop to 3", three, {}, ["0", "1", "2"]),
+        ("a loop to %word.rows, which is 2", loop(["turn %i5"], 5, rows), {rows: 2}, ["0", "1"]),
+        ("a loop to %word.rows, which is 0", loop(["turn %i5"], 5, rows), {rows: 0}, []),
+        ("a loop to 10 in steps of 4", loop(["turn %i17"], 17, "10", 4), {}, ["0", "4", "8"]),
+        ("loops to 2 and to 1", loop(["turn %i0"], 0, "2") + loop(["turn %i9"], 9, "1"), {}, ["0", "1", "0"]),
+        ("a loop to 3 in a loop to 2", loop(inner, 3, "2"), {}, ["0 0", "0 1", "0 2", "1 0", "1 1", "1 2"]),
+        ("three loops to 2, one in another", deep, {}, [f"{k:03b}".replace("", " ").strip() for k in range(8)]),
+    ):
+        turns = Paper(said, lines, known).run()
+        yield f"{said}: the counter in each turn", ", ".join(turns) or "no turn"
+        if turns != expected:
+            return  # a machine would not survive it
+    with guarded(mine):
+        yield "20 steps of both tasks", mine.losses("_loop_lines", "hardware")

@@ -1,0 +1,220 @@
+"""The cases of what a reader writes in notebook 03 at the depth *most*, from the door to the walk."""
+
+import operator
+
+import numpy as np
+
+from course.practice.cases import Wrong, cases
+from course.practice.cases.at_most.compiled import programs_told
+from course.practice.cases.low_level import all_interpreted, heard, tape_of
+from course.practice.cases.plain_data import describe
+
+
+@cases("03-apply")
+@all_interpreted
+def apply(mine, draw):
+    """What the interpreter that stands in the door is given, and what the door gives back; then both tasks."""
+    with mine.placed("apply", "low_level"):
+        from levels.low_level import constant, tensors
+
+        class Told:
+            """An interpreter that tells what it is given, and gives a value of its own."""
+
+            def do(self, op, plan, inputs, attrs):
+                self.told = {
+                    "op": op,
+                    "plan": type(plan).__name__,
+                    "inputs": [type(x).__name__ for x in inputs],
+                    "attrs": dict(attrs),
+                }
+                return "the value"
+
+        x = constant(np.array([[1.0, 2.0]]))
+        for said, op, inputs, attrs in (
+            ("two tensors", "add", (x, x), {}),
+            ("numbers beside a tensor", "multiply", (2.0, x), {}),
+            ("an attribute", "clip", (x,), {"low": 0.0, "high": 1.0}),
+        ):
+            before, tensors.DOOR.stands = tensors.DOOR.stands, Told()
+            try:
+                value = mine.call(said, tensors.apply, op, *inputs, **attrs)
+                told = getattr(tensors.DOOR.stands, "told", "the interpreter in `DOOR.stands` was not asked")
+            finally:
+                tensors.DOOR.stands = before
+            yield (
+                said,
+                {
+                    "it gives": value if isinstance(value, str | None) else describe(value),
+                    "the interpreter is given": told,
+                },
+            )
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("apply", "low_level", 3)
+
+
+@cases("03-_Tape.do")
+@all_interpreted
+def tape_do(mine, draw):
+    """What stands on the tape; then both tasks."""
+    with mine.placed("_Tape.do", "low_level"):
+        from levels.low_level import autodiff, constant
+
+        x, y = (constant(draw.normal(size=(2, 3))) for _ in range(2))
+        with autodiff._Tape() as tape:
+            z = mine.call("x * y", operator.mul, x, y)
+            total = mine.call("x * y - x", operator.sub, z, x)
+        names = {x: "x", y: "y", z: "z"}
+        records = [
+            f"{op}({', '.join(names.get(each) or describe(each) for each in inputs)}), attrs {attrs}"
+            for op, inputs, attrs, _ in tape.records
+        ]
+        yield (
+            "x * y - x",
+            {"": total, "records": records, "its results": [record[3].numpy() for record in tape.records]},
+        )
+        with autodiff._Tape() as tape:
+            tape.records = None  # as after `gradient`
+            yield "a tape that was read already", mine.call("a tape that was read already", operator.mul, x, y)
+        with autodiff._Tape() as outer, autodiff._Tape() as inner:
+            mine.call("x * y, a tape inside another one", operator.mul, x, y)
+        told = {"the inner tape": len(inner.records), "the outer tape": len(outer.records)}
+        yield "x * y, a tape inside another one: records", told
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("_Tape.do", "low_level", 3)
+
+
+# At the depth *most*.
+
+
+@cases("03-_matmul_back_w")
+@all_interpreted
+def matmul_back_w(mine, draw):
+    """The gradient of w for each way to read x and w, from drawn numbers."""
+    constant = mine["constant"]
+
+    def result(said, dy, x, w, **how):
+        dy, x, w = (constant(np.array(each), each.dtype) for each in (dy, x, w))
+        y = mine["apply"]("matmul", x, w, **how)
+        with tape_of(mine) as tape:
+            found = mine.call(said, mine.function, dy, y, x, w, **how)
+        heard(tape, said, found, dy, x, w)
+        return found
+
+    small = np.array([[1.0]]), np.array([[2.0, 3.0]]), np.array([[5.0], [7.0]])
+    said = "y = x @ w, x = [[2, 3]], dy = [[1]]"
+    yield said, result(said, *small)
+    for rows, inner, units in ((4, 3, 2), (1, 5, 1), (2, 1, 3)):
+        for dtype in ("f8", "f4"):
+            for transpose_x in (False, True):
+                for transpose_w in (False, True):
+                    shape_x = (inner, rows) if transpose_x else (rows, inner)
+                    shape_w = (units, inner) if transpose_w else (inner, units)
+                    x, w, dy = (draw.normal(size=s).astype(dtype) for s in (shape_x, shape_w, (rows, units)))
+                    x.flat[0], dy.flat[-1] = -0.0, 0.0
+                    of = "transposed" if transpose_x else "as it is", "transposed" if transpose_w else "as it is"
+                    said = f"x of shape {shape_x}, read {of[0]}, and w of shape {shape_w}, read {of[1]}, {dtype}"
+                    yield said, result(said, dy, x, w, transpose_x=transpose_x, transpose_w=transpose_w)
+    x, w, dy = np.array([[np.inf, 1.0], [2.0, np.nan]]), np.ones((2, 1)), np.array([[1.0], [-1.0]])
+    yield "an x that holds inf and NaN", result("an x that holds inf and NaN", dy, x, w)
+
+
+@cases("03-walk_back")
+@all_interpreted
+def walk_back(mine, draw):
+    """The gradients of formulas, and how many ops the walk runs; what has no rule; then both tasks."""
+    total, mean, rules = mine["reduce_sum"], mine["reduce_mean"], mine["VJPS"]
+
+    def gradients(said, formula, given, *sources, dtype="f8"):
+        """{name: gradient} of the formula at the tensors of those names, and the number of ops that the walk runs."""
+        tensors = {name: mine["constant"](np.array(value, dtype), dtype) for name, value in given.items()}
+        with tape_of(mine) as tape:
+            target = formula(**tensors)
+        records, wanted = tape.records, [tensors[name] for name in sources]
+        with tape_of(mine) as walk:
+            found = mine.call(said, mine.function, records, target, wanted)
+        if not isinstance(found, list | tuple):
+            raise Wrong(f"{said} gives {describe(found)}, expected a list with a gradient for each source")
+        if len(found) != len(sources):
+            raise Wrong(f"{said} gives {describe(found)}, expected {len(sources)} gradients")
+        return dict(zip(sources, found, strict=True)) | {"ops of the walk": len(walk.records)}
+
+    def cases_of(formulas):
+        for said, (formula, given, *sources) in formulas.items():
+            said = f"{said}, in {' and '.join(sources)}"
+            yield said, gradients(said, formula, given, *sources)
+
+    line = {"x": 3.0, "w": 2.0, "b": 1.0, "y": 5.0}
+    ten = {"x": draw.normal(size=(10, 4)), "w": draw.normal(size=(4, 2)), "b": draw.normal(size=(1, 2))}
+    yield from cases_of(
+        {
+            "e * e, e = 2": (lambda e: e * e, {"e": 2.0}, "e"),
+            "e * e of e = x * w + b - y, x = 3, w = 2, b = 1, y = 5": (squared, line, "w", "b"),
+            "e * e of e = x * w + b - y ": (squared, line, "x"),
+            "u * u + u of u = w * 2": (lambda w: (w * 2.0) * (w * 2.0) + w * 2.0, {"w": 3.0}, "w"),
+            "u + u * u, u used three times": (lambda u: u + u * u, {"u": draw.normal()}, "u"),
+            "w * x, beside exp(w) that nobody reads": (beside_exp(mine["exp"]), {"w": 3.0, "x": 2.0}, "w"),
+            "x + b of ten rows, the b of shape (1, 2) shared by all": (
+                lambda x, w, b: total(x @ w + b),
+                ten,
+                "w",
+                "b",
+            ),
+            "the sum of the squared means over axis 1": (means(total, mean), ten, "w"),
+            "clip between -1 and 1": (lambda w: mine["clip"](w * w, -1.0, 1.0), {"w": [0.5, 2.0]}, "w"),
+            "a target of three numbers": (lambda w: w * w * w, {"w": [1.0, -0.0, np.inf]}, "w"),
+            "w / x / w": (lambda w, x: w / x / w, {"w": draw.normal(size=3), "x": draw.normal(size=3)}, "x", "w"),
+        }
+    )
+    said = "ten rows in float32, in w and b"
+    yield said, gradients(said, lambda x, w, b: mean((x @ w + b) * (x @ w)), ten, "w", "b", dtype="f4")
+
+    kept = {op: rules[op] for op in ("exp", "multiply")}
+    try:
+        rules["multiply"] = None, kept["multiply"][1]
+        said = "a * w of a = w + 1, where the rule for the first factor is None, in w"
+        yield said, gradients(said, lambda w: (w + 1.0) * w, {"w": 3.0}, "w")
+        rules["multiply"] = kept["multiply"]
+        del rules["exp"]
+        said = "w * x, beside exp(w) that nobody reads, where exp has no rule, in w"
+        yield said, gradients(said, beside_exp(mine["exp"]), {"w": 3.0, "x": 2.0}, "w")
+
+        def refused(*arguments):
+            try:
+                mine.function(*arguments)
+            except LookupError as error:
+                return f"raises {type(error).__name__}" + ", which names exp" * ("exp" in str(error))
+
+        said, w = "exp(w) * w, where exp has no rule", mine["constant"](3.0, "f8")
+        with tape_of(mine) as tape:
+            y = mine["exp"](w) * w
+        yield said, mine.call(said, refused, tape.records, y, [w])
+    finally:
+        rules |= kept
+    with programs_told(mine):
+        yield "3 steps of both tasks", mine.losses("walk_back", "low_level", 3)
+
+
+def squared(x, w, b, y):
+    error = x * w + b - y
+    return error * error
+
+
+def means(total, mean):
+    """A formula with an attribute that its rule needs."""
+
+    def formula(x, w, b):
+        each = mean(x @ w, axis=1)
+        return total(each * each)
+
+    return formula
+
+
+def beside_exp(exp):
+    """A formula with an op whose result nobody reads."""
+
+    def formula(w, x):
+        y = w * x
+        exp(w)
+        return y
+
+    return formula

@@ -1,0 +1,199 @@
+"""How a program that is in part a reader's is tried: on paper, or with a guard before each load and store."""
+
+import operator
+import re
+from contextlib import contextmanager
+
+from course.practice.cases import Wrong
+from course.practice.cases.plain_data import describe
+
+# a load or a store of one number, or of a slot
+ACCESS = re.compile(r"(?:%\S+ = load|store) (<\d+ x \w+>|\w+)(?: [^,]+)?, ptr (%\S+)")
+
+
+@contextmanager
+def guarded(mine):
+    """While this lasts, the built level writes its programs anew, and none is made that touches what is not its own.
+
+    A program may touch the addresses that `_place_of` gave, each as one number of its array, and the slots of its sums.
+    What lies in lanes is left to the assembler's own functions, where they get what `_place_of` gave. It gives
+    `levels.hardware`. What is tried has to be placed inside of this.
+    """
+    from levels import hardware
+    from levels.hardware import assembler, tasks
+
+    own = {name: getattr(assembler, name) for name in ("_place_of", "_load_lanes", "_store_lanes", "Program")}
+    places, trusted = {}, {}  # of each assembler: {address: (array, how)}, and lines that the course's functions wrote
+
+    def place_of(a, array, indices):
+        begin = len(a.lines)
+        address, how = own["_place_of"](a, array, indices)
+        places.setdefault(a, {})[address] = array, how
+        trusted.setdefault(a, set()).update(a.lines[begin:])
+        return address, how
+
+    def load_lanes(a, array, address, how):
+        return in_lanes("_load_lanes", a, (array, address, how))
+
+    def store_lanes(a, register, array, address, how):
+        return in_lanes("_store_lanes", a, (array, address, how), register)
+
+    def in_lanes(name, a, place, *more):
+        array, address, how = place
+        if places.get(a, {}).get(address) != (array, how):
+            raise Wrong(f"{mine.said}: give `{name}` the array, and the two that `_place_of` gave for it")
+        begin = len(a.lines)
+        value = own[name](a, *more, *place)
+        trusted[a].update(a.lines[begin:])
+        return value
+
+    def program(a):
+        kinds = {at: "" if how == "apart" else array.kind for at, (array, how) in places.get(a, {}).items()}
+        kinds |= {f"%slot{k}": a.kind for k in range(len(a.slots))}
+        for line in a.lines:
+            if "ptr" in line and line not in trusted.get(a, ()):
+                check_access(mine.said, line.strip(), kinds)
+        return own["Program"](a)
+
+    def write_anew():
+        for written in (tasks.line_program, tasks.net_program, tasks._predict_program):
+            written.cache_clear()
+
+    try:
+        write_anew()
+        vars(assembler).update(_place_of=place_of, _load_lanes=load_lanes, _store_lanes=store_lanes, Program=program)
+        yield hardware
+    finally:
+        vars(assembler).update(own)
+        write_anew()
+
+
+def check_access(said, line, kinds):
+    """Raise Wrong for a line that touches other memory than these {address: the kind of number there, or "" in lanes}."""
+    if re.match(r"%\S+ = store", line):
+        raise Wrong(f"{said}: `{line}` is written as if a store set a register; `emit` appends a line as it is")
+    found = ACCESS.fullmatch(line)
+    if not found:
+        raise Wrong(f"{said}: `{line}` is no load and no store of a number, such as `store double %v1, ptr %v0`")
+    kind, at = found.groups()
+    if not kinds.get(at):
+        what = "several places, one for each lane" if at in kinds else "neither what `_place_of` gave nor a sum's slot"
+        raise Wrong(f"{said}: `{line}` touches {at}, which is {what}")
+    if kind != kinds[at]:
+        raise Wrong(f"{said}: `{line}` touches a {kind}, but {kinds[at]} is the type of what is there")
+
+
+# How numbers lie in the programs of the cases: (dtype, lanes, in words).
+LAYOUTS = ("f8", 1, ""), ("f4", 1, ", in float32"), ("f4", 4, ", in 4 lanes")
+
+
+def ran(mine, said, a, write, **given):
+    """What `y` holds after a program ran: write(a, x=…, y=…) writes it. An array of whole numbers holds rows of x."""
+    from levels.hardware import pool
+
+    given = {name: array if array.dtype.kind == "i" else array.astype(a.dtype) for name, array in given.items()}
+    rows = {name: len(given["x"]) if array.dtype.kind == "i" else None for name, array in given.items()}
+    arrays = {name: a.array(name, *array.shape, rows_of=rows[name]) for name, array in given.items()}
+    mine.call(said, write, a, **arrays)
+    program = mine.call(said, a.assemble)
+    held = {name: pool()["cpu:0"].put(array) for name, array in given.items()}
+    mine.call(said, program, **held)
+    return held["y"].numpy()
+
+
+def in_a_loop(body):
+    """write(a, …) of a program with body(a, i, …) in a loop over the rows of y, in all lanes."""
+
+    def write(a, y, **arrays):
+        with a.loop(y.shape[0], a.lanes) as i:
+            body(a, i, y=y, **arrays)
+
+    return write
+
+
+def refused(mine, said, kind, function, *arguments):
+    """Whether a call raises what it should, in words."""
+
+    def tried():
+        try:
+            function(*arguments)
+        except kind:
+            return f"raises {kind.__name__}"
+        return "is not refused"
+
+    return mine.call(said, tried)
+
+
+INSTRUCTIONS = {"add": operator.add, "icmp slt": operator.lt, "icmp ult": operator.lt, "icmp sle": operator.le}
+INSTRUCTIONS |= {"icmp sgt": operator.gt, "icmp sge": operator.ge, "icmp ne": operator.ne, "icmp eq": operator.eq}
+JUMPS = 200  # that a program may make on paper
+
+
+class Paper:
+    """The lines of loops, run by hand: no machine waits for a loop without end. `turn %i0` stands for a body."""
+
+    def __init__(self, said, lines, known):
+        self.said, self.known, self.turns = said, dict(known), []
+        self.blocks, names = {}, set()
+        for line in ["start:", *lines, "ret void"]:
+            if not isinstance(line, str):
+                raise Wrong(f"{said}: a line is {describe(line)}; expected text")
+            line = line.strip()
+            name = re.match(r"(%\S+) =|(\S+):$", line)
+            if name and name[0] in names:
+                raise Wrong(f"{said}: `{line}` stands there twice; with n in its name it would belong to one loop")
+            names.add(name and name[0])
+            if line.endswith(":"):
+                here = self.blocks[line[:-1]] = []
+            else:
+                here.append(line)
+
+    def fail(self, why):
+        raise Wrong(f"{self.said}: {why}")
+
+    def run(self):
+        """What the counters were, each time that a body was reached."""
+        here, before = "start", ""
+        for _ in range(JUMPS):
+            *lines, last = self.blocks[here] or [""]
+            for line in lines:
+                self.step(line, before)
+            if last == "ret void":
+                return self.turns
+            here, before = self.target(last, here), here
+        self.fail(f"the loop does not end; its first turns have the counters {', '.join(self.turns[:3])}")
+
+    def step(self, line, before):
+        match line.replace(",", " ").replace("[", " ").replace("]", " ").split():
+            case ["turn", *counters]:
+                self.turns.append(" ".join(str(self.number(each, "the body")) for each in counters))
+            case [name, "=", "phi", "i64", *ways]:
+                ways = dict(zip(ways[1::2], ways[::2], strict=False))
+                if f"%{before}" not in ways:
+                    self.fail(f"`{line}` is reached by a jump from the block `{before}`, which it does not name")
+                self.known[name] = self.number(ways[f"%{before}"], line)
+            case [name, "=", *how, "i64", x, y] if " ".join(how) in INSTRUCTIONS:
+                self.known[name] = INSTRUCTIONS[" ".join(how)](self.number(x, line), self.number(y, line))
+            case ["br", *_]:
+                self.fail(f"something stands between the jump `{line}` and the next block")
+            case _:
+                self.fail(f"`{line}` is no instruction of a loop; those are phi, icmp slt, add and br")
+
+    def target(self, line, here):
+        match line.replace(",", " ").split():
+            case ["br", "label", target]:
+                pass
+            case ["br", "i1", condition, "label", yes, "label", no]:
+                target = yes if self.number(condition, line) else no
+            case _:
+                self.fail(f"the block `{here}` ends with `{line}`; every block ends with a jump, `br …`")
+        if target[1:] not in self.blocks:
+            self.fail(f"`{line}` jumps to {target}, but there is no line `{target[1:]}:`")
+        return target[1:]
+
+    def number(self, text, where):
+        if re.fullmatch(r"-?\d+", text):
+            return int(text)
+        if text not in self.known:
+            self.fail(f"{text} is not set yet in `{where}`")
+        return self.known[text]
