@@ -52,7 +52,7 @@ def listing_for(program, target):
 
 @functools.cache
 def machine_for(target):
-    """LLVM's description of a target."""
+    """LLVM's description of a target. Raises LookupError for an unknown one."""
     if target not in TARGETS:
         raise LookupError(f"there is no target {target!r}; there are {', '.join(TARGETS)}")
     llvm.initialize_all_targets()
@@ -63,6 +63,7 @@ def machine_for(target):
 
 
 def names_of(program):
+    """How the functions of a program, or of a list of programs, are called."""
     return ["program"] if isinstance(program, Program) else [f"program{k}" for k in range(len(program))]
 
 
@@ -113,7 +114,10 @@ def sections(code):
 
 
 def with_exports(code, names):
-    """The module in which the functions of these names, its first ones, can be called. It says nothing else of itself."""
+    """The module in which the functions of these names, its first ones, can be called. It says nothing else of itself.
+
+    Raises ValueError for one that imports more than memory, or brings constants.
+    """
     kept = [(kind, content) for kind, content in sections(code) if kind in (TYPES, IMPORTS, FUNCTIONS, CODE)]
     held = dict(kept)
     if held[IMPORTS][:1] != b"\x01" or held[IMPORTS][1 : 1 + len(MEMORY)] != MEMORY or DATA in dict(sections(code)):
@@ -141,7 +145,7 @@ def run_on(target, program, **given):
 
 
 def run_wasm(code, program, memory, words):
-    """Run a module by wasmtime: arrays are copied into its memory, and back."""
+    """Run a module by wasmtime: arrays are copied into its memory, and back. Raises RuntimeError without wasmtime."""
     try:
         import wasmtime
     except ModuleNotFoundError:
