@@ -132,11 +132,11 @@ def filled(source: str, notebook: str, key: str) -> str:
 
 
 def made(source: str, key: str, names: dict, file: str = "<course>"):
-    """The function of a cell, made anew among these names, and the function or class that brings it."""
+    """The function of a cell, made anew among these names, and all that the cell defines: {name: value}."""
     found = {}
     exec(compile(source, file, "exec"), names, found)
     top, _, method = key.partition(".")
-    return getattr(found[top], method) if method else found[top], found[top]
+    return getattr(found[top], method) if method else found[top], found
 
 
 # Which of the two counts.

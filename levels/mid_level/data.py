@@ -13,8 +13,8 @@ from levels.support.checks import at_least, row_numbers
 from .layers import RANDOM, Made
 
 
-class Dataset(Made):
-    """Rows of a tuple of `arrays`, as in `tf.data`. `make()` gives row numbers: [rows], or batches of them."""
+class _Rows(Made):
+    """Rows of a tuple of `arrays`. `make()` gives row numbers: [rows], or batches of them."""
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
         self.stage, self.make, self.length = stage, make, length
@@ -53,6 +53,10 @@ class Dataset(Made):
         source = cls.from_tensor_slices((x, y))
         rows = row_numbers("from_batches: batches", batches, len(source))
         return cls("from_batches", lambda: rows, len(rows), source.arrays, True)
+
+
+class Dataset(_Rows):
+    """Rows of a tuple of arrays, as in `tf.data`, and the stages that change their order."""
 
     def shuffle(self, buffer_size, seed=None):
         """All rows in random order, a new one for each pass. The same seed gives the same orders."""

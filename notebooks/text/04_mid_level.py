@@ -296,11 +296,11 @@ class _Part(Made, Module):
 #
 # Here is the second version of a layer. Its base class `_Part` gives it a name, a dtype, and `build_for`, which calls `build`
 # once. Each kind of layer writes its own `build` and `call`. In `build` it makes variables with `add_weight`. A call of the layer
-# goes to `run`. There you find the `if not self.built` of `FirstLayer` again.
+# goes to `run`, which does what the `if not self.built` of `FirstLayer` did.
 
 
 # %%
-#| export layers
+#| export layers most Layer.run
 class Layer(_Part):
     """A part of a model: write `call(x)`, and `build(shape)` if it needs variables."""
 
@@ -487,7 +487,7 @@ class _Checked(Made):
 
 
 # %%
-#| export losses
+#| export losses most Loss.__call__
 class Loss(_Checked):
     """The mean of what `call(y_true, y_pred)` gives for each number."""
 
@@ -716,13 +716,13 @@ class _Rated(Made, Module):
 # %% [markdown]
 # ## SGD and Adam (11 min)
 #
-# Here is the update itself. `apply_gradients` takes pairs of gradient and variable. For each pair it calls `update`, and assigns
-# the new numbers to the variable and its slots. (`_owned` checks the pairs. On the first call it also makes the
-# slots, one for each name in `memory`, all zeros.)
+# Here is the update itself. `apply_gradients` takes pairs of gradient and variable. It counts the step. Then for each pair it
+# calls `update`, and assigns the new numbers to the variable and its slots. (`_owned` checks the pairs. On the first call it also
+# makes the slots, one for each name in `memory`, all zeros.)
 
 
 # %%
-#| export optimizers
+#| export optimizers most Optimizer.apply_gradients
 class Optimizer(_Rated):
     """Owns its slots. Write `update(rate, dw, w, *slots)` -> the new w and the new slots."""
 
@@ -783,7 +783,7 @@ for t in (1, 2, 3):
 
 
 # %%
-#| export optimizers
+#| export optimizers most Adam.update
 class Adam(Optimizer):
     """m ← β₁·m + (1 - β₁)·dw; v ← β₂·v + (1 - β₂)·dw²; w ← w - rate·(m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
 
@@ -986,12 +986,12 @@ print(np.sort(recipe.make().ravel()), recipe.make().shape)
 # that `gather` takes each batch from, a seed that repeats an order, and checks. It is made by `from_tensor_slices` from a tuple
 # of arrays, or by `from_batches` from two arrays and the row numbers of all batches.
 #
-# ## How `Dataset` is written (3 min, optional)
+# ## How `Dataset` is written (6 min, optional)
 #
-# Run the cell, and read its code only if you like: its `shuffle` and `batch` are recipes around a recipe, as above. The
-# argument `buffer_size` comes from TensorFlow, which draws each row at random from a buffer of that many rows. Here it must be
-# at least the number of all rows. The seed and the number of the pass fix the order ([NEP
-# 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that).
+# Run the cells, and read their code only if you like. The first holds what is made once: the arrays, and the first recipe. In the
+# second, `shuffle` and `batch` are recipes around a recipe, as above. The argument `buffer_size` comes from TensorFlow, which
+# draws each row at random from a buffer of that many rows. Here it must be at least the number of all rows. The seed and the
+# number of the pass fix the order ([NEP 19](https://numpy.org/neps/nep-0019-rng-policy.html) guarantees that).
 
 
 # %% tags=["hide-input"]
@@ -1005,8 +1005,8 @@ from levels.low_level import gather
 from levels.support.checks import row_numbers
 
 
-class Dataset(Made):
-    """Rows of a tuple of `arrays`, as in `tf.data`. `make()` gives row numbers: [rows], or batches of them."""
+class _Rows(Made):
+    """Rows of a tuple of `arrays`. `make()` gives row numbers: [rows], or batches of them."""
 
     def __init__(self, stage, make, length, arrays, batches=False, before=()):
         self.stage, self.make, self.length = stage, make, length
@@ -1045,6 +1045,12 @@ class Dataset(Made):
         source = cls.from_tensor_slices((x, y))
         rows = row_numbers("from_batches: batches", batches, len(source))
         return cls("from_batches", lambda: rows, len(rows), source.arrays, True)
+
+
+# %%
+#| export data most Dataset.batch
+class Dataset(_Rows):
+    """Rows of a tuple of arrays, as in `tf.data`, and the stages that change their order."""
 
     def shuffle(self, buffer_size, seed=None):
         """All rows in random order, a new one for each pass. The same seed gives the same orders."""
@@ -1127,14 +1133,13 @@ print(indicators[[0, 200, 300]], *species[[0, 200, 300]])
 # mm, a middling depth, from all depths. Without that, the rate would have to be tiny, as in the race.
 
 # %%
+from course.figures import penguins as penguin_figures
+
 centred, masses = depth[:, None] - 17.0, {}
 for name, x in {"without species": centred, "with species": np.hstack([centred, indicators])}.items():
     *_, model = run(SGD(0.1), x, mass[:, None], updates=3000)
     masses[name] = model(x).numpy()[:, 0]
     print(f"{name:15} {model.kernel.numpy()[0, 0]:7.1f} g per mm of bill depth")
-
-# %%
-from course.figures import penguins as penguin_figures
 
 penguin_figures.one_line_or_three(depth, mass, species, *masses.values())
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from course.practice.cases import Wrong, cases, question
 from course.practice.cases.low_level import interpreted
+from course.practice.cases.plain_data import describe
 
 
 def numbers(result):
@@ -158,3 +159,267 @@ def descend(mine, draw):
     yield mine.on(rate=0.5, dw=2.0, w=1.0)
     yield mine.on(rate=0.1, dw=-2.0, w=1.0)
     yield mine.on("tensors of shape (3, 2)", 0.3, *(constant(draw.normal(size=(3, 2))) for _ in range(2)))
+
+
+def number(x):
+    """A tensor or a variable of one number as that number; anything else as it is."""
+    return float(x) if hasattr(x, "numpy") and not x.shape else x
+
+
+def raised(mine, said, error, function, *arguments):
+    """The name of an error of that class, which the function must raise; what it gives if it raises none."""
+
+    def tried():
+        try:
+            return function(*arguments)
+        except error:
+            return f"raises {error.__name__}"
+
+    return mine.call(said, tried)
+
+
+@cases("04-Layer.run")
+def layer_run(mine, draw):
+    """What runs in a call of a layer, and what it gives; then both tasks."""
+    with interpreted(), mine.placed("Layer.run", "mid_level"):
+        from levels.low_level import Variable, function
+        from levels.mid_level import Layer
+
+        class Doubled(Layer):
+            """x times a weight that begins at 2. It tells what is called."""
+
+            def __init__(self):
+                super().__init__()
+                self.told = []
+
+            def build(self, shape):
+                self.told.append(f"build {shape} {self.dtype}")
+                self.weight = self.add_weight((1, 1), lambda shape: [2.0])
+
+            def call(self, x):
+                self.told.append(f"call {type(x).__name__}")
+                return x * self.weight
+
+        class Built(Doubled):
+            """It makes its weight at once, so that there is nothing to build."""
+
+            def __init__(self):
+                super().__init__()
+                self.weight = self.add_weight((1, 1), lambda shape: [3.0])
+
+        def heard(said, layer, *arguments):
+            layer.told.clear()
+            value = mine.call(said, layer, *arguments)
+            return said, {"what runs": ", ".join(layer.told), "": value}
+
+        layer, x = Doubled(), np.array([[1.0, 2.0], [3.0, 4.0]], "f4")
+        yield heard("the first call, of an array of shape (2, 2)", layer, x)
+        yield heard("a second call, of an array of shape (1, 3)", layer, np.array([[-0.0, np.inf, np.nan]], "f4"))
+        yield heard("a third call, of a tensor", layer, constant(x))
+        yield heard("the first call of another layer, of a list", Doubled(), [[1.0, 2.0]])
+        yield heard("the first call, of a variable, float64", Doubled(), Variable(draw.normal(size=(1, 3))))
+        yield heard("the first call, of an array without rows", Doubled(), np.zeros((0, 2)))
+        yield heard("the first call of a layer that is built already", Built(), x)
+        yield heard("a call with training = True", Doubled(), x, True)
+        told, said = layer.told, "a call inside a `function`"
+        told.clear()
+        value = mine.call(said, function(lambda x: layer(x)), constant(x))
+        yield said, {"what runs": ", ".join(told), "": value}
+    yield "20 steps of both tasks", mine.losses("Layer.run", "mid_level")
+
+
+@cases("04-Loss.__call__")
+def loss_call(mine, draw):
+    """What losses give, which differ in their `call`, and what they refuse; then both tasks."""
+    with interpreted(), mine.placed("Loss.__call__", "mid_level"):
+        from levels.low_level import GradientTape, Variable, constant
+        from levels.mid_level import BinaryCrossentropy, Loss, MeanSquaredError
+
+        class Difference(Loss):
+            """It keeps what its `call` is given."""
+
+            def call(self, y_true, y_pred):
+                self.given = f"{type(y_true).__name__} and {type(y_pred).__name__}"
+                return y_true - y_pred
+
+        mse, bce, difference = MeanSquaredError(), BinaryCrossentropy(), Difference()
+        truth, guess = np.array([[1.0], [2.0]]), np.array([[1.5], [4.0]])
+        yield "the squared error of truth [1, 2], guess [1.5, 4]", mine.call("the squared error", mse, truth, guess)
+        said = "a loss whose `call` gives y_true - y_pred, on the same two arrays"
+        yield (
+            said,
+            {"": mine.call(said, difference, truth, guess), "`call` is given": getattr(difference, "given", "nothing")},
+        )
+        said = "the squared error of 100 labels (100,) and predictions (100, 1)"
+        yield said, raised(mine, said, ValueError, mse, np.ones(100), np.ones((100, 1)))
+        said = "the cross-entropy of a prediction of 1.5"
+        yield said, raised(mine, said, ValueError, bce, np.array([[1.0]]), np.array([[1.5]]))
+        said = "the squared error of labels that are whole numbers"
+        yield said, raised(mine, said, TypeError, mse, truth.astype(int), guess)
+        said = "weights of samples"
+        yield said, raised(mine, said, NotImplementedError, mse, truth, guess, np.ones(2))
+        for shape in ((3, 4), (1, 1), (5, 2)):
+            arrays = [draw.uniform(size=shape) for _ in range(2)]
+            for kind, made in {"arrays": np.asarray, "tensors": constant}.items():
+                said = f"the cross-entropy of {kind} of shape {shape}"
+                yield said, mine.call(said, bce, *map(made, arrays))
+        said = "float32"
+        yield said, mine.call(said, mse, *(each.astype("f4") for each in arrays))
+        said = "a prediction that is NaN"
+        yield said, mine.call(said, mse, truth, guess * np.nan)
+        y_pred = Variable(guess)
+        with GradientTape() as tape:
+            loss = mine.call("a variable", mse, truth, y_pred)
+        yield "the gradient in the guess [1.5, 4]", mine.call("the gradient", tape.gradient, loss, y_pred)
+    yield "20 steps of both tasks", mine.losses("Loss.__call__", "mid_level")
+
+
+@cases("04-Optimizer.apply_gradients")
+def apply_gradients(mine, draw):
+    """What the variables of the model and the optimizer's own are after some steps; then both tasks."""
+    with interpreted(), mine.placed("Optimizer.apply_gradients", "mid_level"):
+        from levels.low_level import Variable, function
+        from levels.mid_level import SGD, Optimizer
+
+        class Remembers(Optimizer):
+            """It remembers the sum of the gradients and the last one, and what it was called with."""
+
+            memory = "total", "last"
+
+            def __init__(self, learning_rate):
+                super().__init__(learning_rate)
+                self.told = []
+
+            def update(self, rate, dw, w, total, last):
+                self.told.append([float(each) for each in (self.iterations, rate, dw, w, total, last)])
+                return w - rate * dw, total + dw, dw
+
+        def stepped(said, optimizer, start, steps, made=list):
+            """What each step leaves, `made` of its pairs."""
+            variables = [Variable(np.array(x)) for x in start]
+            for k, gradients in enumerate(steps, 1):
+                pairs = made(zip(map(constant, gradients), variables, strict=True))
+                mine.call(said, optimizer.apply_gradients, pairs)
+                now = f"{said}, after step {k}" if len(steps) > 1 else said
+                yield now, {f"variable {j}" if len(start) > 1 else "": number(v) for j, v in enumerate(variables)}
+                for j, slots in enumerate(optimizer.slots):
+                    yield now, {f"{name} of variable {j}": number(slot) for name, slot in slots.items()}
+            yield said, {"the number of steps": number(optimizer.iterations)}
+
+        yield from stepped("SGD(0.5) with w = 1, dw = 2", SGD(0.5), [1.0], [[2.0]])
+        yield from stepped("the pairs come from a `zip`", SGD(0.5), [1.0, 3.0], [[2.0, 4.0], [-1.0, 0.0]], iter)
+        keeps = Remembers(0.5)
+        yield from stepped("an optimizer with two slots", keeps, [1.0, -1.0], [[2.0, 4.0], [1.0, -3.0], [0.0, -0.0]])
+        for k, told in enumerate(keeps.told):
+            words = f"an optimizer with two slots, call {k + 1} of `update`"
+            yield words, dict(zip(("iterations", "rate", "dw", "w", "total", "last"), told, strict=True))
+        shapes = [draw.normal(size=shape) for shape in ((3, 2), (1, 2))]
+        yield from stepped("a kernel and a bias", SGD(0.1), shapes, [[draw.normal(size=x.shape) for x in shapes]])
+        single = [x.astype("f4") for x in shapes]
+        yield from stepped("float32, and a gradient that is NaN", SGD(0.1), single, [[x * np.nan for x in single]])
+        yield from stepped("a rate that is 1 divided by the step", SGD(lambda t: 1.0 / (t + 1.0)), [1.0], [[1.0]] * 3)
+        w, sgd = Variable(np.array(1.0)), SGD(0.1)
+        step = function(lambda: sgd.apply_gradients([(constant(1.0), w)]))
+        for rate in (0.1, 0.1, 0.001):
+            sgd.learning_rate = rate
+            said = f"in a compiled step, rate {rate:g}"
+            mine.call(said, step)
+            yield said, {"": number(w), "the number of steps": number(sgd.iterations)}
+    yield "20 steps of both tasks", mine.losses("Optimizer.apply_gradients", "mid_level")
+
+
+@cases("04-Adam.update")
+def adam_update(mine, draw):
+    """The new w, m and v of single steps; then a line that Adam fits, step by step and compiled."""
+    with interpreted(), mine.placed("Adam.update", "mid_level"):
+        from levels.low_level import GradientTape, Variable, function
+        from levels.mid_level import Adam, Dense, MeanSquaredError
+
+        def step(said, optimizer, t, *arrays):
+            dw, w, m, v = (constant(x) for x in arrays)
+            optimizer.build([Variable(w)])
+            optimizer.iterations.assign(optimizer.iterations + float(t))
+            found = mine.call(said, optimizer.update, optimizer.rate, dw, w, m, v)
+            if not isinstance(found, tuple | list) or len(found) != 3:
+                raise Wrong(f"{said}: expected the new w, m and v, yours is {describe(found)}")
+            return said, dict(zip("wmv", map(number, found), strict=True))
+
+        said = "β₁ = β₂ = 0.5, ε = 2, rate 0.5, step 1: dw = 2, w = 1, m = v = 0"
+        yield step(said, Adam(0.5, 0.5, 0.5, 2.0), 1, 2.0, 1.0, 0.0, 0.0)
+        said = "β₁ = 0.5, β₂ = 0.75, ε = 1, rate 1, step 2: dw = -2, w = 0, m = 1, v = 1"
+        yield step(said, Adam(1.0, 0.5, 0.75, 1.0), 2, -2.0, 0.0, 1.0, 1.0)
+        for dw in (1e-6, 1e6, 0.0, -0.0, np.inf, np.nan):
+            yield step(f"Adam(0.001), step 1: dw = {dw:g}, w = m = v = 0", Adam(), 1, dw, 0.0, 0.0, 0.0)
+        for t, shape, dtype in (
+            (1, (3, 2), "f8"),
+            (7, (1, 3), "f8"),
+            (1000, (2, 2), "f8"),
+            (3, (2, 3), "f4"),
+            (2, (0,), "f8"),
+        ):
+            arrays = [draw.normal(size=shape).astype(dtype) for _ in range(4)]
+            arrays[3] = arrays[3] ** 2
+            yield step(f"Adam(0.1), step {t}, shape {shape}, {arrays[0].dtype}", Adam(0.1), t, *arrays)
+        x = draw.normal(size=(8, 2))
+        y, mse = x @ [[2.0], [-3.0]] + 3.0, MeanSquaredError()
+        for compiled in (False, True):
+            model, adam = Dense(1, kernel_initializer="zeros"), Adam(0.1)
+            model(x)
+
+            def fit(x, y, model=model, adam=adam):
+                with GradientTape() as tape:
+                    loss = mse(y, model(x))
+                gradients = tape.gradient(loss, model.variables)
+                adam.apply_gradients(zip(gradients, model.variables, strict=True))
+                return loss
+
+            said = "20 steps of a line, " + ("compiled" if compiled else "op by op")
+            fit = function(fit) if compiled else fit
+            losses = [float(mine.call(said, fit, constant(x), constant(y))) for _ in range(20)]
+            yield said, {"losses": np.array(losses), "weights": [v.numpy() for v in model.variables]}
+
+
+@cases("04-Dataset.batch")
+def dataset_batch(mine, draw):
+    """The row numbers of some passes, how long a dataset is and what it is called; then the batches themselves."""
+    with interpreted(), mine.placed("Dataset.batch", "mid_level"):
+        from levels.low_level import function, reduce_mean
+        from levels.mid_level import Dataset
+
+        def batched(said, rows, size, seed=None):
+            source = Dataset.from_tensor_slices((np.arange(float(rows)), np.ones((rows, 2))))
+            source = source if seed is None else source.shuffle(rows, seed)
+            data = mine.call(said, source.batch, size)
+            if not isinstance(data, Dataset):
+                raise Wrong(f"{said}: expected a Dataset, yours is {describe(data)}")
+            return data
+
+        def one_pass(said, data):
+            """The row numbers of a pass, such as 0 1 | 2, and what holds them."""
+            made = mine.call(said, data.make)
+            parts = (" ".join(map(str, np.asarray(rows).tolist())) for rows in made)
+            return {"row numbers": " | ".join(parts), "they are in": describe(made)}
+
+        for rows, size in ((7, 3), (6, 3), (4, 1), (3, 5), (3, 3), (1, 1), (10, 4)):
+            said = f"{rows} rows in batches of {size}"
+            data = batched(said, rows, size)
+            yield said, one_pass(said, data) | {"length": len(data), "": repr(data)}
+            yield f"{said}, a second pass", one_pass(said, data)
+        for rows, size in ((5, 2), (6, 2)):
+            said = f"{rows} rows, shuffled, in batches of {size}"
+            data = batched(said, rows, size, seed=1)
+            for k in (1, 2, 3):
+                yield f"{said}, pass {k}", one_pass(said, data)
+            yield said, {"": repr(data), "stages": [each.stage for each in data.stages]}
+        said = "5 rows in batches of 2: a loop over them"
+        data = batched(said, 5, 2)
+        for k, batch in enumerate(mine.call(said, list, data), 1):
+            yield f"{said}, batch {k}", batch
+        said = "batches of batches"
+        yield said, raised(mine, said, ValueError, data.batch, 2)
+        said = "batches of 0"
+        yield said, raised(mine, said, ValueError, Dataset.from_tensor_slices((np.arange(5.0),)).batch, 0)
+        said = "50 rows, shuffled, in batches of 20: a compiled pass"
+        mean = function(lambda x, y: reduce_mean(x * x))
+        arrays, batches = mine.call(said, batched(said, 50, 20, seed=2).rows)
+        yield said, mine.call(said, mean.over, *arrays, batches)
