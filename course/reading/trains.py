@@ -1,11 +1,34 @@
-"""What a browser needs to train by the course's own programs: each as WebAssembly, and the arrays on which it works."""
+"""What a browser needs to train by the course's own programs: each as WebAssembly, and the arrays on which it works.
 
+A page gets the place of a button (`place`), and beside the pages lies one file (`held`) that is read when it is pressed.
+"""
+
+import base64
+import functools
 import importlib
+import json
+import statistics
+import struct
+import time
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from course import tasks
+
+TEMPLATE = Path(__file__).resolve().parent / "prose" / "train.html"
+FOLDER = "programs"  # of the site: there lies the file
+RATES = {
+    "linear_regression": (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03),
+    "dnn_classifier": (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
+}
+BATCHES = {  # each divides the number of rows
+    "linear_regression": (1, 2, 5, 10, 20, 50, 100, 200, 400),
+    "dnn_classifier": (10, 20, 50, 100, 200, 500, 1000, 2000, 4000),
+}
+NAMES = {"linear_regression": "the line", "dnn_classifier": "the two rings"}
+LOSSES = {"linear_regression": "mean squared error", "dnn_classifier": "binary cross-entropy"}
 
 
 class Training(NamedTuple):
@@ -62,3 +85,98 @@ def of_rows(level, name):
 
 
 LEVELS = {1: of_hardware, 3: lambda name: of_rows("low_level", name), 5: lambda name: of_rows("high_level", name)}
+
+
+@functools.cache
+def trainings():
+    """{task: {level: its Training}}: each has been trained here once."""
+    return {name: {level: of(name) for level, of in LEVELS.items()} for name in tasks.FOR}
+
+
+def given_for(training, steps=None):
+    """What a call of its program takes, for all steps or for the first ones: buffers with these arrays, and numbers."""
+    from levels.hardware import pool
+
+    cpu, given = pool()["cpu:0"], {}
+    for name, array in training.program.arrays.items():
+        content = np.ascontiguousarray(training.arrays[name])
+        if steps and "steps" in array.shape:
+            content = content[:steps]
+        given[name] = cpu.put(content.reshape([*content.shape, *[1] * len(array.shape)][: len(array.shape)]))
+    for name, kind in training.program.words.items():
+        if kind not in ("ptr", "i64"):
+            given[name] = training.numbers[name]
+    return given
+
+
+def microseconds(training, steps=400, repeats=5):
+    """The time of a step here, as machine code: the median of a few runs of 0.05 s each."""
+    run = training.program.bind(**given_for(training, steps))
+    times = []
+    for _ in range(repeats):
+        calls, start = 0, time.perf_counter()
+        while time.perf_counter() - start < 0.05:
+            run()
+            calls += 1
+        times.append((time.perf_counter() - start) / (calls * steps) * 1e6)
+    return statistics.median(times)
+
+
+def place(here):
+    """HTML of the button, and of what it fills. `here` leads from the page to the site's top."""
+    told = {}
+    for name, levels in trainings().items():
+        training = levels[1]
+        numbers, record = training.numbers, training.record
+        told[name] = {
+            "rows": numbers["rows"],
+            "epochs": numbers["steps"] * numbers["batch"] // numbers["rows"],
+            "rate": numbers["rate"],
+            "batch": numbers["batch"],
+            "rates": RATES[name],
+            "batches": BATCHES[name],
+            "name": NAMES[name],
+            "loss": LOSSES[name],
+            "span": [record.min(), record.max()],
+            "record": struct.pack(">d", record[-1]).hex(),
+            "times": {level: round(microseconds(each), 3) for level, each in levels.items()},
+        }
+    page = TEMPLATE.read_text(encoding="utf-8").replace("{{here}}", here).replace("{{told}}", json.dumps(told))
+    return page.replace("{{file}}", f"{here}{FOLDER}/programs.js")
+
+
+def held():
+    """The file: a script that holds data, starting weights and programs, in base64. The order of the rows is not in it."""
+    from levels_more.hardware.targets import compiled_for
+
+    kept = {}
+    for name, levels in trainings().items():
+        task = tasks.FOR[name]()
+        programs = {}
+        for level, training in levels.items():
+            code = compiled_for(training.program, "wasm32")
+            words = [(kind, content(word, training, task)) for word, kind in training.program.words.items()]
+            programs[level] = {"code": base64.b64encode(code).decode(), "words": words}
+        kept[name] = {"x": encoded(task.x), "y": encoded(task.y), "programs": programs}
+    return f"var PROGRAMS = {json.dumps(kept)};\n"
+
+
+def content(word, training, task):
+    """What a word of the call stands for: the name of what the page knows itself, or an array of starting values."""
+    array = training.arrays.get(word)
+    if array is None or word == "batches":
+        return word
+    if word == training.losses:
+        return "losses"
+    if array is task.x:
+        return "x"
+    if array is task.y:
+        return "y"
+    if array.shape == () and array == task.learning_rate:  # level 5 keeps it in memory
+        return "rate"
+    return encoded(array)
+
+
+def encoded(array):
+    """An array of float64 in base64, row by row."""
+    return base64.b64encode(np.ascontiguousarray(array, "<f8").tobytes()).decode()

@@ -7,6 +7,7 @@ A target is a row of `TARGETS`. The programs of float64 round as on this machine
 import functools
 import re
 import struct
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -134,14 +135,15 @@ def with_exports(code, names):
 def run_on(target, program, **given):
     """Run a program on another machine: the arguments are those of its call, and its results stand in their buffers.
 
-    Raises as the program's own call does, LookupError for an unknown target, and RuntimeError where this machine cannot
+    Returns the seconds that the program took, without what was copied and compiled for it. Raises as the program's own call does, LookupError for an unknown target, and RuntimeError where this machine cannot
     run it.
     """
     machine_for(target)
     if target not in RUNNERS:
-        raise RuntimeError(f"no package runs {target} here; copy compiled_for(program, {target!r}) to such a machine")
+        cure = f"copy compiled_for(program, {target!r}) to such a machine, or see levels_more.hardware.emulated"
+        raise RuntimeError(f"RUNNERS has no row for {target}: {cure}")
     memory, words = checked(program, given, Buffer)
-    RUNNERS[target](compiled_for(program, target), program, memory, words)
+    return RUNNERS[target](compiled_for(program, target), program, memory, words)
 
 
 def run_wasm(code, program, memory, words):
@@ -159,11 +161,15 @@ def run_wasm(code, program, memory, words):
         linear.write(store, array.tobytes(), places[name])
     block = [places.get(name, words[name]) for name in program.words]
     linear.write(store, struct.pack(f"<{len(block)}q", *block), 64)
-    module.exports(store)["program"](store, 64)
+    function = module.exports(store)["program"]
+    began = time.perf_counter()
+    function(store, 64)
+    seconds = time.perf_counter() - began
     for name, array in memory.items():
         if not program.arrays[name].rows_of:
             found = bytes(linear.read(store, places[name], places[name] + array.nbytes))
             array[...] = np.frombuffer(found, array.dtype).reshape(array.shape)
+    return seconds
 
 
 def laid_out(memory, start):

@@ -8,22 +8,11 @@ import pytest
 
 from course import tasks
 from course.reading import trains
+from course.reading.trains import given_for
 from levels.hardware import Assembler, pool
-from levels_more.hardware import targets
+from levels_more.hardware import emulated, targets
 
 LEVELS = [(level, name) for level in trains.LEVELS for name in tasks.FOR]
-
-
-def given_for(training, steps=None):
-    """What a call of its program takes: buffers with these arrays, and numbers."""
-    cpu, given = pool()["cpu:0"], {}
-    for name, array in training.program.arrays.items():
-        content = np.ascontiguousarray(training.arrays[name])
-        if steps and "steps" in array.shape:
-            content = content[:steps]
-        given[name] = cpu.put(content.reshape([*content.shape, *[1] * len(array.shape)][: len(array.shape)]))
-    numbers = {name for name, kind in training.program.words.items() if kind not in ("ptr", "i64")}
-    return given | {name: training.numbers[name] for name in numbers}
 
 
 @pytest.mark.parametrize("level, name", LEVELS)
@@ -58,72 +47,10 @@ def test_float32_programs_run_too_and_are_near(tell):
     assert np.allclose(losses, training.record[:100], rtol=1e-4) and (losses != training.record[:100]).any()
 
 
-# ARM64. An emulator runs the object file, whose addresses of constants are filled in here, as a linker does.
-
-BASE, STACK, BACK, DATA = 0x100000, 0x7000000, 0x900000, 0x10000000
-PAGE, LOW, MOVES = 275, (277, 278, 284, 285, 286, 299), {264: 0, 266: 16, 268: 32, 269: 48}  # relocations of ELF for ARM64
-
-
-def linked(code):
-    """(the memory of an object file from BASE on, the address of its first instruction)"""
-    import io
-
-    from elftools.elf.elffile import ELFFile
-
-    file, memory, places = ELFFile(io.BytesIO(code)), bytearray(), {}
-    for k, section in enumerate(file.iter_sections()):
-        if section["sh_flags"] & 2 and section["sh_size"]:
-            memory += bytes(-len(memory) % 64)
-            places[k] = BASE + len(memory)
-            memory += section.data()
-    symbols, text = file.get_section_by_name(".symtab"), places[file.get_section_index(".text")]
-    relocations = file.get_section_by_name(".rela.text")
-    for each in relocations.iter_relocations() if relocations else ():
-        symbol, kind, at = symbols.get_symbol(each["r_info_sym"]), each["r_info_type"], text + each["r_offset"]
-        value = places[symbol["st_shndx"]] + symbol["st_value"] + each["r_addend"]
-        (word,) = struct.unpack_from("<I", memory, at - BASE)
-        if kind == PAGE:
-            pages = (value >> 12) - (at >> 12)
-            word |= (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
-        elif kind in LOW:
-            scale = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}[kind]
-            word |= (value & 0xFFF) >> scale << 10
-        else:
-            word |= (value >> MOVES[kind] & 0xFFFF) << 5
-        struct.pack_into("<I", memory, at - BASE, word)
-    return bytes(memory), text
-
-
-def run_arm(code, program, memory, words):
-    """Run an object file for ARM64 in an emulator, as `targets.run_wasm` runs a module."""
-    unicorn = pytest.importorskip("unicorn")
-    from unicorn import arm64_const as arm
-
-    image, start = linked(code)
-    machine = unicorn.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
-    for address, size in ((BASE, 1 << 20), (STACK, 1 << 20), (BACK, 4096), (DATA, 64 << 20)):
-        machine.mem_map(address, size)
-    machine.mem_write(BASE, image)
-    places, _ = targets.laid_out(memory, DATA + 64 + 8 * len(words))
-    for name, array in memory.items():
-        machine.mem_write(places[name], array.tobytes())
-    block = [places.get(name, words[name]) for name in program.words]
-    machine.mem_write(DATA + 64, struct.pack(f"<{len(block)}q", *block))
-    for register, value in (
-        (arm.UC_ARM64_REG_SP, STACK + (1 << 19)),
-        (arm.UC_ARM64_REG_LR, BACK),
-        (arm.UC_ARM64_REG_X0, DATA + 64),
-    ):
-        machine.reg_write(register, value)
-    machine.emu_start(start, BACK)
-    for name, array in memory.items():
-        array[...] = np.frombuffer(machine.mem_read(places[name], array.nbytes), array.dtype).reshape(array.shape)
-
-
 @pytest.mark.parametrize("level, name", LEVELS)
 def test_on_arm_a_hundred_losses_are_equal(level, name, monkeypatch):
     pytest.importorskip("unicorn")
-    monkeypatch.setitem(targets.RUNNERS, "aarch64", run_arm)
+    monkeypatch.setitem(targets.RUNNERS, "aarch64", emulated.run_arm)
     training = trains.LEVELS[level](name)
     given = given_for(training, 100)
     targets.run_on("aarch64", training.program, **given)
@@ -179,7 +106,11 @@ def test_what_cannot_be_is_said(monkeypatch):
     program, x = doubled(), pool()["cpu:0"].put(np.ones(3))
     with pytest.raises(LookupError, match=r"there is no target 'z80'; there are wasm32, aarch64"):
         targets.compiled_for(program, "z80")
-    with pytest.raises(RuntimeError, match=r"no package runs aarch64 here; copy compiled_for\(program, 'aarch64'\)"):
+    with pytest.raises(RuntimeError, match=r"RUNNERS has no row for aarch64: copy compiled_for\(program, 'aarch64'\) to"):
+        targets.run_on("aarch64", program, x=x)
+    monkeypatch.setitem(targets.RUNNERS, "aarch64", emulated.run_arm)
+    with monkeypatch.context() as without, pytest.raises(RuntimeError, match="run_arm needs unicorn: `python3 -m course"):
+        without.setitem(sys.modules, "unicorn", None)
         targets.run_on("aarch64", program, x=x)
     with pytest.raises(TypeError, match=r"doubled: takes x; missing or unknown: rate"):
         targets.run_on("wasm32", program, x=x, rate=1.0)
