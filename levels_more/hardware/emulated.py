@@ -34,7 +34,8 @@ def linked(code):
     symbols, text = file.get_section_by_name(".symtab"), places[file.get_section_index(".text")]
     relocations = file.get_section_by_name(".rela.text")
     for each in relocations.iter_relocations() if relocations else ():
-        symbol, kind, at = symbols.get_symbol(each["r_info_sym"]), each["r_info_type"], text + each["r_offset"]
+        symbol = symbols.get_symbol(each["r_info_sym"])
+        kind, at = each["r_info_type"], text + each["r_offset"]
         value = places[symbol["st_shndx"]] + symbol["st_value"] + each["r_addend"]
         (word,) = struct.unpack_from("<I", memory, at - CODE)
         if kind == PAGE:

@@ -72,13 +72,22 @@ def text_of(program):
     """The text of a program, or of several with a name of its own for each."""
     if isinstance(program, Program):
         return program.text
-    renamed = (re.sub(r"@program\b", f"@{name}", each.text) for name, each in zip(names_of(program), program, strict=True))
+    renamed = (
+        re.sub(r"@program\b", f"@{name}", each.text) for name, each in zip(names_of(program), program, strict=True)
+    )
     return "\n".join(renamed)
 
 
 # WebAssembly. LLVM's object file is a module already, except that nothing in it can be called from outside.
 
-TYPES, IMPORTS, FUNCTIONS, EXPORTS, CODE, DATA = 1, 2, 3, 7, 10, 11  # kinds of sections, of https://webassembly.github.io/spec/core/binary/modules.html
+TYPES, IMPORTS, FUNCTIONS, EXPORTS, CODE, DATA = (
+    1,
+    2,
+    3,
+    7,
+    10,
+    11,
+)  # kinds of sections, of https://webassembly.github.io/spec/core/binary/modules.html
 MEMORY = b"\x03env\x0f__linear_memory\x02"  # the one thing that a program imports
 
 

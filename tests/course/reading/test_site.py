@@ -286,14 +286,16 @@ def losses_on(page):
 
 
 @pytest.mark.parametrize("level", trains.LEVELS)
-@pytest.mark.parametrize("task, digits", [("linear_regression", "0x1.26b37bd4bf3c0p+3"), ("dnn_classifier", "0x1.4ce27bff798c5p-3")])
+@pytest.mark.parametrize(
+    "task, digits", [("linear_regression", "0x1.26b37bd4bf3c0p+3"), ("dnn_classifier", "0x1.4ce27bff798c5p-3")]
+)
 def test_the_page_trains_to_the_bit(tab, task, digits, level, tell):
     page = tab("index")
     page.context.set_offline(True)
     place = trained(page, task, level)
     record = trains.trainings()[task][1].record.tolist()
     assert losses_on(page) == record and len(record) in (8000, 24000) and record[-1].hex() == digits
-    assert "All 64 bits are equal" in place.get_by_role("status").inner_text()
+    assert "All 64 bits are equal" in place.locator("p[role=status]").inner_text()
     upper, lower = (page.locator(f".bits code:nth-of-type({row})").all_inner_texts() for row in (1, 2))
     assert upper == lower and "".join(upper) == f"{struct.unpack('>Q', struct.pack('>d', record[-1]))[0]:064b}"
     assert all(digits in row.inner_text() for row in place.locator("tbody tr").all())
@@ -322,14 +324,14 @@ def test_other_settings_give_another_number_which_is_python_s(tab):
     batches = tasks.batch_order(400, 20, 200, seed=1)
     fit = linear_regression(task.x, task.y, task.weights, batches, 0.0002)
     assert losses_on(page) == fit.losses.tolist()
-    said = place.get_by_role("status").inner_text()
+    said = place.locator("p[role=status]").inner_text()
     expected = f"another number, {float(f'{fit.losses[-1]:.4g}')}. There is no record to compare it with."
-    assert said == f"Another learning rate and another batch: {expected}"
+    assert said == f"Another learning rate and batch: {expected}"
     place.get_by_label("learning rate").press("End")
     place.get_by_label("batch").press("Home")
     place.get_by_role("button").press("Enter")
     page.wait_for_function("document.querySelector('.train').losses")
-    assert "the loss is larger than 64 bits can hold" in place.get_by_role("status").inner_text()
+    assert "the loss is larger than 64 bits can hold" in place.locator("p[role=status]").inner_text()
     assert page.wrong == []
 
 
@@ -344,10 +346,10 @@ def test_it_trains_by_keyboard_and_nothing_jumps(tab):
         const seen = (list) => window.jumped.push(...list.getEntries().filter((each) => !each.hadRecentInput));
         new PerformanceObserver(seen).observe({type: "layout-shift"});
     }""")
-    assert "the two rings by the program of level 5" in place.get_by_role("status").inner_text()
+    assert "the two rings by the program of level 5" in place.locator("p[role=status]").inner_text()
     height = place.bounding_box()["height"]
     page.wait_for_function("document.querySelector('.train').losses", timeout=60_000)
-    assert "All 64 bits are equal" in place.get_by_role("status").inner_text()
+    assert "All 64 bits are equal" in place.locator("p[role=status]").inner_text()
     assert place.bounding_box()["height"] == height and page.evaluate("window.jumped.length") == 0
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
@@ -367,7 +369,10 @@ def test_all_can_read_what_it_says(tab, serious, scheme, width):
     assert serious(page, ".train") == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     wide = "each => each.getBoundingClientRect().right > document.querySelector('.train').getBoundingClientRect().right + 1"
-    assert page.evaluate(f"[...document.querySelectorAll('.train .run *')].filter({wide}).map(each => each.outerHTML)") == []
+    assert (
+        page.evaluate(f"[...document.querySelectorAll('.train .run *')].filter({wide}).map(each => each.outerHTML)")
+        == []
+    )
 
 
 def test_what_is_missing_is_said(tab):
@@ -376,8 +381,19 @@ def test_what_is_missing_is_said(tab):
     page.reload()
     place = page.locator(".train")
     assert place.get_by_role("button").is_disabled()
-    assert "no WebAssembly" in place.get_by_role("status").inner_text()
+    assert "no WebAssembly" in place.locator("p[role=status]").inner_text()
     page = tab("index")
     page.evaluate("document.querySelector('.train').dataset.file = 'lost.js'")
     page.locator(".train").get_by_role("button").click()
     page.get_by_text("The programs are not here: lost.js cannot be read.").wait_for()
+
+
+def test_bits_that_differ_are_marked_and_named(tab):
+    page = tab("index")
+    page.evaluate("Float64Array.of = (rate) => new Float64Array([2 * rate])")  # a browser that makes a mistake
+    place = trained(page, "linear_regression", 5)
+    upper, lower = ("".join(page.locator(f".bits code:nth-of-type({row})").all_inner_texts()) for row in (1, 2))
+    differ = [k for k in range(64) if upper[k] != lower[k]]
+    said = place.locator("p[role=status]").inner_text()
+    assert differ and said.endswith(f"these differ from the course's: {', '.join(str(k + 1) for k in differ)}.")
+    assert "".join(page.locator(".bits b").all_inner_texts()) == "".join(lower[k] for k in differ)

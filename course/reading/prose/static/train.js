@@ -199,10 +199,10 @@ function training(place) {
 
   function verdict(last, steps) {
     const changed = [chosen.rate !== tasks[task.value].rate && "learning rate", chosen.batch !== tasks[task.value].batch && "batch"];
-    const others = changed.filter(Boolean).map((name) => `another ${name}`).join(" and ");
+    const others = changed.filter(Boolean).join(" and ");
     const unequal = [...bitsOf(last)].flatMap((bit, k) => (record === null || bit === bitsOf(record)[k] ? [] : [k + 1]));
-    if (!Number.isFinite(last)) return `At step ${steps.toLocaleString("en")} the loss is larger than 64 bits can hold: with this learning rate and batch, each step goes too far.`;
-    if (others) return `${others[0].toUpperCase()}${others.slice(1)}: another number, ${short(last)}. There is no record to compare it with.`;
+    if (!Number.isFinite(last)) return `At step ${steps.toLocaleString("en")} the loss is larger than 64 bits can hold: each step goes too far.`;
+    if (others) return `Another ${others}: another number, ${short(last)}. There is no record to compare it with.`;
     return `The last of ${steps.toLocaleString("en")} losses is ${short(last)}. `
       + (unequal.length ? `Of its 64 bits these differ from the course's: ${unequal.join(", ")}.` : "All 64 bits are equal to the course's.");
   }
