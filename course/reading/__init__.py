@@ -18,7 +18,7 @@ from docutils.nodes import make_id
 from course.builder.files import environment
 from course.builder.names import ROOT, more_in, names_in, trail_in
 from course.builder.notebooks import hash_of
-from course.reading import alive, names
+from course.reading import alive, names, trains
 from course.setup import index_page
 from course.setup.arguments import parser
 
@@ -31,6 +31,7 @@ BENCH = "course/bench/README.md", "course/bench/results.md", "course/bench/resul
 STAMP = "made-of.txt"  # in the folder of a site
 HOUSE = 'class="side-by-side tabs choose"'  # the five levels side by side, as notebook 05 shows them
 ASKED = "Predict: 24,000 steps of 100 rows"  # on the first page
+TRAINED = "batches=batches, losses=losses, rate=task.learning_rate)"  # where the program of trail 1 first trains
 STILL = "*This figure moves in JupyterLab only.*"
 
 
@@ -51,7 +52,8 @@ def main(arguments):
         if done.returncode:
             return done.returncode
         shutil.rmtree(built / ".doctrees")
-        shutil.move(source / "frames", built / "frames")
+        for name in ("frames", trains.FOLDER):
+            shutil.move(source / name, built / name)
         (built / STAMP).write_text(made_of, encoding="utf-8")
         if folder.exists():
             shutil.rmtree(folder)
@@ -72,8 +74,10 @@ def made(root):
 
 def lay_out(root, source):
     """Write the sources of all pages into a folder."""
-    shutil.copytree(PAGES, source, ignore=shutil.ignore_patterns("conf.py", "static"))
+    shutil.copytree(PAGES, source, ignore=shutil.ignore_patterns("conf.py", "static", "*.html"))
     (source / "index.md").write_text(landing(root), encoding="utf-8")
+    (source / trains.FOLDER).mkdir()
+    (source / trains.FOLDER / "programs.js").write_text(trains.held(), encoding="utf-8")
     (source / "api").mkdir()
     for name, text in names.pages(root).items():
         (source / "api" / f"{name}.md").write_text(text, encoding="utf-8")
@@ -102,6 +106,7 @@ def landing(root):
     first, *_, last = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(root.glob("notebooks/0*.ipynb")))
     filled["side by side"] = next(page for page, _ in outputs(last) if HOUSE in page)
     filled["predict"] = next(page for page, text in outputs(first) if text.startswith(ASKED))
+    filled["train"] = trains.place("")
     return re.sub("{{(.+?)}}", lambda found: filled[found[1]], text)
 
 
@@ -110,7 +115,7 @@ def notebooks(root=ROOT):
 
 
 def prepared(notebook, folder, here):
-    """Make a page of a notebook: cells that are built get an anchor; figures move, or words stand for them."""
+    """Make a page of a notebook: cells that are built get an anchor; figures move, or words stand for them; a program trains."""
     cells = []
     for number, cell in enumerate(notebook["cells"], 1):
         if names.exported(cell):
@@ -128,6 +133,9 @@ def prepared(notebook, folder, here):
                     output["data"] = {"text/html": moves}
                 elif "widgets.explore(" in "".join(cell["source"]):
                     cells.append({"cell_type": "markdown", "metadata": {}, "source": STILL, "id": f"still-{number}"})
+        if TRAINED in "".join(cell["source"]):
+            page = trains.place(here)
+            cells.append({"cell_type": "markdown", "metadata": {}, "source": page, "id": f"train-{number}"})
     notebook["cells"] = cells
 
 

@@ -2,21 +2,24 @@
 # # 01 more · The assembler
 #
 # **In this notebook you see how instructions for lanes are written, how a call is checked, and what LLVM makes of a
-# program.**
+# program, for this machine and for others.**
 #
 # It needs notebook 01. It takes apart `values`, `assembler` and `program` of `levels/hardware/`, `calls`, `machine` and
-# `cache` of `levels/support/`, and `levels_more/hardware/disassembly.py`. Nothing is exported here.
+# `cache` of `levels/support/`, and `disassembly`, `targets` and `emulated` of `levels_more/hardware/`. Nothing is
+# exported here.
 
 # %%
 import numpy as np
 
-from course import build, figures
+from course import build, figures, tasks
 from course.figures import page
-from levels.hardware import assembler, values
+from course.practice import checks
+from levels.hardware import assembler, subtract, values
+from levels.hardware.tasks import line_program
 from levels.support import cache, calls, machine
-from levels_more.hardware import Assembler, Loops, Program, Writer, dot, named, pool
+from levels_more.hardware import Assembler, Loops, Program, Writer, dot, emulated, named, pool, targets
 
-build.watch("more/01_assembler")
+build.watch("more/01_assembler", "wasmtime", "unicorn", "elftools")
 cpu = pool()["cpu:0"]
 figures.you_are_here(1)
 
@@ -166,3 +169,121 @@ with a.loop("n", a.lanes) as i:
 hypotenuse, answer = a.assemble(), cpu.alloc((3,), "f4")
 hypotenuse(p=cpu.put(np.array([3, 5, 8], "f4")), q=cpu.put(np.array([4, 12, 15], "f4")), out=answer)
 answer.numpy()
+
+# %% [markdown]
+# ## The same program on other machines (15 min)
+#
+# The text that the `Assembler` writes belongs to no processor yet. LLVM translates it, and LLVM can translate it for
+# other machines, too. **WebAssembly** is the language of a machine that is part of every browser. **ARM64**, which LLVM
+# calls `aarch64`, is the language of phones, of newer Macs and of many servers. A machine is one row of a table, and
+# `compiled_for` makes the bytes for it:
+
+# %%
+print(*targets.TARGETS.items(), sep="\n")
+page.source(targets.compiled_for)
+
+# %% [markdown]
+# Here is a program with one subtraction. Your `subtract` of notebook 01 writes it. The program is shown in the language
+# of this processor, and then in those of the two others. Look for the line with `sub`.
+
+# %% tags=["nbval-ignore-output"]
+a = Assembler("difference", "f8")
+x, y, out = a.array("x", 1), a.array("y", 1), a.array("out", 1)
+a.store(subtract(a.load(x, 0), a.load(y, 0)), out, 0)
+difference = a.assemble()
+print("this processor", listing(difference), sep="\n")
+for target in targets.TARGETS:
+    print(f"\n{target}", targets.listing_for(difference, target), sep="\n")
+
+# %% [markdown]
+# The same three steps stand in each: load, subtract, store. ARM64 names its registers, `d0` and `d1`. WebAssembly has a
+# stack in their place. `f64.load` puts a number on the stack, and `f64.sub` takes two numbers from it and puts their
+# difference there.
+#
+# Now the whole line. `line_program` is the program of level 1, and it is made of functions that you wrote in
+# notebook 01: `line_slopes`, `subtract` (each minus between two registers) and `descend`.
+
+# %%
+checks.predict(
+    "The same text trains the line in float64, 8,000 steps, on this processor, on WebAssembly and on ARM64. On which "
+    "machines is the last loss the same, to the last bit?",
+    choices=["on all three", "on this processor and ARM64, which have registers", "on none: each machine rounds its own way"],
+    answer="on all three",
+    because="The standard IEEE 754 says how `+`, `-`, `*` and `/` round, and all three machines keep to it. The program "
+    "says in which order they are computed, and in float64 LLVM must not change that order.",
+)
+
+# %% [markdown]
+# Each machine gets buffers of its own, because training changes the weights. `run_on` runs WebAssembly with the package
+# wasmtime. For ARM64 we add an **emulator**, a program that carries out the instructions of another processor.
+
+# %%
+import time
+
+targets.RUNNERS["aarch64"] = emulated.run_arm
+task = tasks.linear()
+
+
+def arguments(dtype):
+    """What a call of the program takes, with the weights at the start."""
+    x, y, w, b = [cpu.put(array.astype(dtype)) for array in (task.x, task.y, *task.weights)]
+    losses = cpu.alloc((len(task.batches),), dtype)
+    return dict(x=x, y=y, w=w, b=b, batches=cpu.put(task.batches), losses=losses, rate=task.learning_rate)
+
+
+def run_here(program, **given):
+    """Run it on this processor. Returns the seconds that the program took, as `run_on` does."""
+    call = program.bind(**given)
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+def trained(program, name):
+    """(the losses, the seconds) on the machine of that name: the quickest of five trainings."""
+    seconds = []
+    for _ in range(5):
+        buffers = arguments(program.dtype)
+        here = name == "here"
+        seconds.append(run_here(program, **buffers) if here else targets.run_on(name, program, **buffers))
+    return buffers["losses"].numpy(), min(seconds)
+
+
+# %% tags=["nbval-ignore-output"]
+line = line_program(np.dtype("f8"), ((2, 1), (1, 1)))
+host = machine.target_machine()
+codes = {"here": host.emit_object(machine.optimised(line.text, host))}
+for target in targets.TARGETS:
+    codes[target] = targets.compiled_for(line, target)
+
+print("machine   bytes   µs per step   last loss")
+for name, code in codes.items():
+    losses, seconds = trained(line, name)
+    step = "emulated" if name == "aarch64" else f"{seconds / len(losses) * 1e6:.3f}"
+    print(f"{name:8}  {len(code):5}   {step:>11}   {losses[-1]:.4g}  {losses[-1].hex()}")
+
+# %% [markdown]
+# All three end on the loss that notebook 01 ended on, bit for bit. The bytes differ, because the languages differ, and
+# because an object file holds more than its instructions. (An emulator's time says nothing about the machine.)
+#
+# **In float32 this is no longer so.** There the course allows LLVM one liberty, and it makes programs quicker: a product
+# and a sum may become one instruction, a **fused multiply-add**. It computes a·b + c and rounds once. A product followed
+# by a sum rounds twice. ARM64 has this instruction (`fmadd`), and so do most other processors. WebAssembly has none, and
+# must round twice. So we count these instructions, and the losses that differ from those of WebAssembly:
+
+# %% tags=["nbval-ignore-output"]
+single = line_program(np.dtype("f4"), ((2, 1), (1, 1)), 1)  # one number at a time
+twice, _ = trained(single, "wasm32")
+print("machine   fused   losses that differ   largest difference")
+for name in ("here", *targets.TARGETS):
+    text = listing(single) if name == "here" else targets.listing_for(single, name)
+    losses, _ = trained(single, name)
+    apart = abs(losses - twice)
+    print(f"{name:8}  {text.count('fmadd'):5}   {(apart > 0).sum():18,}   {apart.max():18.1g}")
+
+# %% [markdown]
+# The losses that differ do so in their last digits only. But equal bits are an exact test, and nearly equal numbers
+# are not. That is why the record of this course is kept in float64.
+#
+# The first page of the course's site (`python3 -m course site`) holds the bytes of WebAssembly. There your browser
+# trains the line, and ends on the same 64 bits.

@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import struct
 import time
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
@@ -11,11 +12,12 @@ import pytest
 
 pytest.importorskip("sphinx", reason="the site is written with the group `site`: `python3 -m course setup`")
 
-from course import reading  # noqa: E402
+from course import reading, tasks  # noqa: E402
 from course.build import ROOT
 from course.inspection.house import LEVELS  # noqa: E402
-from course.reading import names  # noqa: E402
+from course.reading import names, trains  # noqa: E402
 from course.setup import stage  # noqa: E402
+from levels.hardware.tasks import linear_regression  # noqa: E402
 
 
 class Page(HTMLParser):
@@ -263,3 +265,135 @@ def test_all_can_read_it(tab, serious, scheme, width):
     page.get_by_text("Search finished").wait_for(timeout=20_000)
     page.locator("#search-results .highlighted").first.wait_for(timeout=20_000)
     assert serious(page) == []
+
+
+# The page trains.
+
+
+def trained(page, task, level):
+    """The part of a page that trains, when it has."""
+    place = page.locator(".train")
+    place.get_by_label("task").select_option(task)
+    place.get_by_label("level").select_option(str(level))
+    place.get_by_role("button").click()
+    page.wait_for_function("document.querySelector('.train').losses", timeout=60_000)
+    page.wait_for_function("!document.querySelector('.train .said').textContent.startsWith('Training')")
+    return place
+
+
+def losses_on(page):
+    return page.evaluate("[...document.querySelector('.train').losses]")
+
+
+@pytest.mark.parametrize("level", trains.LEVELS)
+@pytest.mark.parametrize(
+    "task, digits", [("linear_regression", "0x1.26b37bd4bf3c0p+3"), ("dnn_classifier", "0x1.4ce27bff798c5p-3")]
+)
+def test_the_page_trains_to_the_bit(tab, task, digits, level, tell):
+    page = tab("index")
+    page.context.set_offline(True)
+    place = trained(page, task, level)
+    record = trains.trainings()[task][1].record.tolist()
+    assert losses_on(page) == record and len(record) in (8000, 24000) and record[-1].hex() == digits
+    assert "All 64 bits are equal" in place.locator("p[role=status]").inner_text()
+    upper, lower = (page.locator(f".bits code:nth-of-type({row})").all_inner_texts() for row in (1, 2))
+    assert upper == lower and "".join(upper) == f"{struct.unpack('>Q', struct.pack('>d', record[-1]))[0]:064b}"
+    assert all(digits in row.inner_text() for row in place.locator("tbody tr").all())
+    assert "steps" in place.locator(".curve").get_attribute("aria-label") and place.locator(".mean").count() == 1
+    assert place.get_by_label("batch").is_disabled() == (level != 1)
+    assert place.get_by_label("learning rate").is_disabled() == (level == 3)
+    tell("a step in the browser, and as machine code", f"level {level} {task:<18} {times(place)}")
+    assert page.wrong == []
+
+
+def times(place):
+    yours, course = (place.locator(f"tr.{row} td").last.inner_text() for row in ("yours", "course"))
+    assert re.fullmatch(r"[\d.]+ µs", yours) and re.fullmatch(r"[\d.]+ µs", course)
+    return f"{yours}, {course}"
+
+
+def test_other_settings_give_another_number_which_is_python_s(tab):
+    page = tab("index")
+    place = trained(page, "linear_regression", 1)
+    place.get_by_label("batch").press("ArrowRight")
+    place.get_by_label("learning rate").press("ArrowLeft")
+    assert page.evaluate("document.querySelector('.train').losses") is None, "what is seen belongs to what is chosen"
+    place.get_by_role("button").press("Enter")
+    page.wait_for_function("document.querySelector('.train').losses")
+    task = tasks.linear()
+    batches = tasks.batch_order(400, 20, 200, seed=1)
+    fit = linear_regression(task.x, task.y, task.weights, batches, 0.0002)
+    assert losses_on(page) == fit.losses.tolist()
+    said = place.locator("p[role=status]").inner_text()
+    expected = f"another number, {float(f'{fit.losses[-1]:.4g}')}. There is no record to compare it with."
+    assert said == f"Another learning rate and batch: {expected}"
+    place.get_by_label("learning rate").press("End")
+    place.get_by_label("batch").press("Home")
+    place.get_by_role("button").press("Enter")
+    page.wait_for_function("document.querySelector('.train').losses")
+    assert "the loss is larger than 64 bits can hold" in place.locator("p[role=status]").inner_text()
+    assert page.wrong == []
+
+
+def test_it_trains_by_keyboard_and_nothing_jumps(tab):
+    page = tab("notebooks/trail/1_hardware", 360)
+    place = page.locator(".train")
+    place.get_by_role("button").focus()
+    for key in ("Tab", "ArrowDown", "Tab", "ArrowDown", "ArrowDown", "Shift+Tab", "Shift+Tab", "Enter"):
+        page.keyboard.press(key)
+    page.evaluate("""() => {
+        window.jumped = [];
+        const seen = (list) => window.jumped.push(...list.getEntries().filter((each) => !each.hadRecentInput));
+        new PerformanceObserver(seen).observe({type: "layout-shift"});
+    }""")
+    assert "the two rings by the program of level 5" in place.locator("p[role=status]").inner_text()
+    height = place.bounding_box()["height"]
+    page.wait_for_function("document.querySelector('.train').losses", timeout=60_000)
+    assert "All 64 bits are equal" in place.locator("p[role=status]").inner_text()
+    assert place.bounding_box()["height"] == height and page.evaluate("window.jumped.length") == 0
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    assert "0.02" in place.locator(".slider output").first.inner_text(), "the learning rate of level 5 can be changed"
+    assert page.wrong == []
+
+
+@pytest.mark.parametrize("scheme, width", [("light", 1280), ("dark", 360), ("light", 360), ("dark", 1280)])
+def test_all_can_read_what_it_says(tab, serious, scheme, width):
+    page = tab("index", width, scheme)
+    place = trained(page, "linear_regression", 1)
+    place.get_by_label("batch").press("ArrowRight")
+    assert serious(page, ".train") == []
+    trained(page, "dnn_classifier", 3)
+    assert serious(page, ".train") == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    wide = "each => each.getBoundingClientRect().right > document.querySelector('.train').getBoundingClientRect().right + 1"
+    assert (
+        page.evaluate(f"[...document.querySelectorAll('.train .run *')].filter({wide}).map(each => each.outerHTML)")
+        == []
+    )
+
+
+def test_what_is_missing_is_said(tab):
+    page = tab("index")
+    page.add_init_script("delete window.WebAssembly")
+    page.reload()
+    place = page.locator(".train")
+    assert place.get_by_role("button").is_disabled()
+    assert "no WebAssembly" in place.locator("p[role=status]").inner_text()
+    page = tab("index")
+    page.evaluate("document.querySelector('.train').dataset.file = 'lost.js'")
+    page.locator(".train").get_by_role("button").click()
+    page.get_by_text("The programs are not here: lost.js cannot be read.").wait_for()
+
+
+def test_bits_that_differ_are_marked_and_named(tab):
+    page = tab("index")
+    page.evaluate("Float64Array.of = (rate) => new Float64Array([2 * rate])")  # a browser that makes a mistake
+    place = trained(page, "linear_regression", 5)
+    upper, lower = ("".join(page.locator(f".bits code:nth-of-type({row})").all_inner_texts()) for row in (1, 2))
+    differ = [k for k in range(64) if upper[k] != lower[k]]
+    said = place.locator("p[role=status]").inner_text()
+    assert differ and said.endswith(f"these differ from the course's: {', '.join(str(k + 1) for k in differ)}.")
+    assert "".join(page.locator(".bits b").all_inner_texts()) == "".join(lower[k] for k in differ)

@@ -1,0 +1,78 @@
+"""ARM64 where there is none: an emulator runs the object file of a program, instruction by instruction.
+
+`targets.RUNNERS["aarch64"] = run_arm` lets `run_on` use it. The emulator is unicorn; pyelftools reads the object file.
+"""
+
+import io
+import struct
+import time
+
+import numpy as np
+
+from levels_more.hardware.targets import laid_out
+
+CODE, STACK, BACK, DATA = 0x100000, 0x7000000, 0x900000, 0x10000000  # where each begins in the emulated memory
+MEGABYTE = 1 << 20
+# Relocations: places in the code that take an address which is known only here
+# (https://github.com/ARM-software/abi-aa/blob/main/aaelf64/aaelf64.rst). {kind: how far the address is shifted}
+PAGE = 275
+LOW = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
+MOVES = {264: 0, 266: 16, 268: 32, 269: 48}
+
+
+def linked(code):
+    """(the memory of an object file from CODE on, the address of its first instruction)"""
+    from elftools.elf.elffile import ELFFile
+
+    file = ELFFile(io.BytesIO(code))
+    memory, places = bytearray(), {}
+    for k, section in enumerate(file.iter_sections()):
+        if section["sh_flags"] & 2 and section["sh_size"]:  # it stands in memory
+            memory += bytes(-len(memory) % 64)
+            places[k] = CODE + len(memory)
+            memory += section.data()
+    symbols, text = file.get_section_by_name(".symtab"), places[file.get_section_index(".text")]
+    relocations = file.get_section_by_name(".rela.text")
+    for each in relocations.iter_relocations() if relocations else ():
+        symbol = symbols.get_symbol(each["r_info_sym"])
+        kind, at = each["r_info_type"], text + each["r_offset"]
+        value = places[symbol["st_shndx"]] + symbol["st_value"] + each["r_addend"]
+        (word,) = struct.unpack_from("<I", memory, at - CODE)
+        if kind == PAGE:
+            pages = (value >> 12) - (at >> 12)
+            word |= (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
+        elif kind in LOW:
+            word |= (value & 0xFFF) >> LOW[kind] << 10
+        else:
+            word |= (value >> MOVES[kind] & 0xFFFF) << 5
+        struct.pack_into("<I", memory, at - CODE, word)
+    return bytes(memory), text
+
+
+def run_arm(code, program, memory, words):
+    """Run an object file for ARM64, as `targets.run_wasm` runs a module. Raises RuntimeError without the two packages."""
+    try:
+        import unicorn
+        from unicorn import arm64_const as arm
+
+        image, start = linked(code)
+    except ModuleNotFoundError as error:
+        raise RuntimeError(f"run_arm needs {error.name}: `python3 -m course setup` installs it") from None
+    machine = unicorn.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
+    places, end = laid_out(memory, DATA + 8 * len(words))
+    for address, size in ((CODE, MEGABYTE), (STACK, MEGABYTE), (BACK, 4096), (DATA, end - DATA)):
+        machine.mem_map(address, -(-size // 4096) * 4096)
+    machine.mem_write(CODE, image)
+    for name, array in memory.items():
+        machine.mem_write(places[name], array.tobytes())
+    block = [places.get(name, words[name]) for name in program.words]
+    machine.mem_write(DATA, struct.pack(f"<{len(block)}q", *block))
+    machine.reg_write(arm.UC_ARM64_REG_SP, STACK + MEGABYTE // 2)
+    machine.reg_write(arm.UC_ARM64_REG_LR, BACK)  # where the program returns to
+    machine.reg_write(arm.UC_ARM64_REG_X0, DATA)
+    began = time.perf_counter()
+    machine.emu_start(start, BACK)
+    seconds = time.perf_counter() - began
+    for name, array in memory.items():
+        array[...] = np.frombuffer(machine.mem_read(places[name], array.nbytes), array.dtype).reshape(array.shape)
+    return seconds

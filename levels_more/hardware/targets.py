@@ -1,0 +1,193 @@
+"""A program for other machines: the text that the assembler writes is LLVM's, and LLVM has more back ends than ours.
+
+`compiled_for(program, "wasm32")` is WebAssembly, which browsers run; `"aarch64"` is what phones and many servers run.
+A target is a row of `TARGETS`. The programs of float64 round as on this machine, so their results are equal to the bit.
+"""
+
+import functools
+import re
+import struct
+import time
+from typing import NamedTuple
+
+import numpy as np
+from llvmlite import binding as llvm
+
+from levels.hardware import Buffer, Program
+from levels.support.calls import checked
+from levels.support.machine import optimised
+from levels_more.hardware.disassembly import trimmed
+
+
+class Target(NamedTuple):
+    """A machine, as LLVM names it; no processor and no features mean what every one of its kind has."""
+
+    triple: str
+    processor: str = ""
+    features: str = ""
+
+
+TARGETS = {
+    "wasm32": Target("wasm32-unknown-unknown"),
+    "aarch64": Target("aarch64-unknown-linux-gnu"),
+}
+
+
+def compiled_for(program, target):
+    """The bytes of a program, or of a list of programs, for a target: a module (wasm32) or an object file in ELF.
+
+    The functions are called `program`, or `program0`, `program1`, … for a list. Each takes the address of its block of
+    words, one of 64 bits for each of `program.words`, in this order. Raises LookupError for an unknown target, and
+    ValueError for a program that needs more of that machine than its memory.
+    """
+    machine = machine_for(target)
+    code = machine.emit_object(optimised(text_of(program), machine))
+    return with_exports(code, names_of(program)) if target == "wasm32" else code
+
+
+def listing_for(program, target):
+    """The instructions of a Program in the language of a target, as text."""
+    machine = machine_for(target)
+    return trimmed(machine.emit_assembly(optimised(text_of(program), machine)))
+
+
+@functools.cache
+def machine_for(target):
+    """LLVM's description of a target. Raises LookupError for an unknown one."""
+    if target not in TARGETS:
+        raise LookupError(f"there is no target {target!r}; there are {', '.join(TARGETS)}")
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    row = TARGETS[target]
+    made = llvm.Target.from_triple(row.triple)
+    return made.create_target_machine(cpu=row.processor, features=row.features, opt=3)
+
+
+def names_of(program):
+    """How the functions of a program, or of a list of programs, are called."""
+    return ["program"] if isinstance(program, Program) else [f"program{k}" for k in range(len(program))]
+
+
+def text_of(program):
+    """The text of a program, or of several with a name of its own for each."""
+    if isinstance(program, Program):
+        return program.text
+    renamed = (
+        re.sub(r"@program\b", f"@{name}", each.text) for name, each in zip(names_of(program), program, strict=True)
+    )
+    return "\n".join(renamed)
+
+
+# WebAssembly. LLVM's object file is a module already, except that nothing in it can be called from outside.
+
+TYPES, IMPORTS, FUNCTIONS, EXPORTS, CODE, DATA = (
+    1,
+    2,
+    3,
+    7,
+    10,
+    11,
+)  # kinds of sections, of https://webassembly.github.io/spec/core/binary/modules.html
+MEMORY = b"\x03env\x0f__linear_memory\x02"  # the one thing that a program imports
+
+
+def leb(number):
+    """A whole number in LEB128: seven bits in each byte, the lowest first."""
+    made = b""
+    while True:
+        number, low = number >> 7, number & 127
+        if not number:
+            return made + bytes([low])
+        made += bytes([low | 128])
+
+
+def read_leb(code, at):
+    """(the number that begins there, where it ends)"""
+    number = shift = 0
+    while True:
+        byte, at = code[at], at + 1
+        number |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return number, at
+
+
+def sections(code):
+    """[(kind, content)] of a module."""
+    found, at = [], 8  # behind its magic number and version
+    while at < len(code):
+        kind = code[at]
+        size, at = read_leb(code, at + 1)
+        found.append((kind, code[at : at + size]))
+        at += size
+    return found
+
+
+def with_exports(code, names):
+    """The module in which the functions of these names, its first ones, can be called. It says nothing else of itself.
+
+    Raises ValueError for one that imports more than memory, or brings constants.
+    """
+    kept = [(kind, content) for kind, content in sections(code) if kind in (TYPES, IMPORTS, FUNCTIONS, CODE)]
+    held = dict(kept)
+    if held[IMPORTS][:1] != b"\x01" or held[IMPORTS][1 : 1 + len(MEMORY)] != MEMORY or DATA in dict(sections(code)):
+        raise ValueError("this program needs more than memory: a stack, constants, or a function of a library")
+    exported = leb(len(names))
+    for k, name in enumerate(names):
+        exported += leb(len(name)) + name.encode() + b"\x00" + leb(k)
+    made = code[:8]
+    for kind, content in sorted([*kept, (EXPORTS, exported)]):
+        made += bytes([kind]) + leb(len(content)) + content
+    return made
+
+
+def run_on(target, program, **given):
+    """Run a program on another machine: the arguments are those of its call, and its results stand in their buffers.
+
+    Returns the seconds that the program took, without what was copied and compiled for it. Raises as the program's own call does, LookupError for an unknown target, and RuntimeError where this machine cannot
+    run it.
+    """
+    machine_for(target)
+    if target not in RUNNERS:
+        cure = f"copy compiled_for(program, {target!r}) to such a machine, or see levels_more.hardware.emulated"
+        raise RuntimeError(f"RUNNERS has no row for {target}: {cure}")
+    memory, words = checked(program, given, Buffer)
+    return RUNNERS[target](compiled_for(program, target), program, memory, words)
+
+
+def run_wasm(code, program, memory, words):
+    """Run a module by wasmtime: arrays are copied into its memory, and back. Raises RuntimeError without wasmtime."""
+    try:
+        import wasmtime
+    except ModuleNotFoundError:
+        raise RuntimeError("run_on('wasm32') needs wasmtime: `python3 -m course setup` installs it") from None
+    places, end = laid_out(memory, 64 + 8 * len(words))
+    store = wasmtime.Store()
+    pages = wasmtime.Limits(end // 65536 + 1, None)
+    linear = wasmtime.Memory(store, wasmtime.MemoryType(pages))
+    module = wasmtime.Instance(store, wasmtime.Module(store.engine, code), [linear])
+    for name, array in memory.items():
+        linear.write(store, array.tobytes(), places[name])
+    block = [places.get(name, words[name]) for name in program.words]
+    linear.write(store, struct.pack(f"<{len(block)}q", *block), 64)
+    function = module.exports(store)["program"]
+    began = time.perf_counter()
+    function(store, 64)
+    seconds = time.perf_counter() - began
+    for name, array in memory.items():
+        if not program.arrays[name].rows_of:
+            found = bytes(linear.read(store, places[name], places[name] + array.nbytes))
+            array[...] = np.frombuffer(found, array.dtype).reshape(array.shape)
+    return seconds
+
+
+def laid_out(memory, start):
+    """({name of an array: its place}, where the last one ends): one after the other, on multiples of 64."""
+    places = {}
+    for name, array in memory.items():
+        places[name] = start = -(-start // 64) * 64
+        start += array.nbytes
+    return places, start
+
+
+RUNNERS = {"wasm32": run_wasm}

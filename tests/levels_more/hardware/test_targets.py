@@ -1,0 +1,138 @@
+"""Programs for other machines: WebAssembly by wasmtime and ARM64 by an emulator end on the same bits as this machine."""
+
+import struct
+import sys
+
+import numpy as np
+import pytest
+
+from course import tasks
+from course.reading import trains
+from course.reading.trains import given_for
+from levels.hardware import Assembler, pool
+from levels_more.hardware import emulated, targets
+
+LEVELS = [(level, name) for level in trains.LEVELS for name in tasks.FOR]
+
+
+@pytest.mark.parametrize("level, name", LEVELS)
+def test_in_wasmtime_every_loss_is_equal(level, name, tell):
+    training = trains.LEVELS[level](name)
+    given = given_for(training)
+    targets.run_on("wasm32", training.program, **given)
+    losses = given[training.losses].numpy().ravel()
+    assert len(losses) in (8000, 24000) and (losses == training.record).all()
+    size = len(targets.compiled_for(training.program, "wasm32"))
+    tell("programs as WebAssembly", f"level {level} {name:<18} {size:>5} bytes, last loss {losses[-1].hex()}")
+
+
+def float32_of(training):
+    """Level 1's program of the line in float32, one number at a time, and what a call takes."""
+    from levels.hardware.tasks import line_program
+
+    program = line_program(np.dtype("f4"), ((2, 1), (1, 1)), 1)
+    given = given_for(training._replace(program=program), 100)
+    return program, {n: v if n == "batches" or not hasattr(v, "numpy") else single(v) for n, v in given.items()}
+
+
+def single(buffer):
+    return pool()["cpu:0"].put(buffer.numpy().astype("f4"))
+
+
+def test_float32_programs_run_too_and_are_near(tell):
+    training = trains.LEVELS[1]("linear_regression")
+    program, given = float32_of(training)
+    targets.run_on("wasm32", program, **given)
+    losses = given["losses"].numpy()
+    assert np.allclose(losses, training.record[:100], rtol=1e-4) and (losses != training.record[:100]).any()
+
+
+@pytest.mark.parametrize("level, name", LEVELS)
+def test_on_arm_a_hundred_losses_are_equal(level, name, monkeypatch):
+    pytest.importorskip("unicorn")
+    monkeypatch.setitem(targets.RUNNERS, "aarch64", emulated.run_arm)
+    training = trains.LEVELS[level](name)
+    given = given_for(training, 100)
+    targets.run_on("aarch64", training.program, **given)
+    losses = given[training.losses].numpy().ravel()
+    assert len(losses) == 100 and (losses == training.record[:100]).all()
+
+
+# What it is made of, and what it refuses.
+
+
+def doubled(name="doubled", dtype="f8"):
+    a = Assembler(name, dtype)
+    x = a.array("x", "rows")
+    with a.loop("rows") as i:
+        a.store(a.load(x, i) + a.load(x, i), x, i)
+    return a.assemble()
+
+
+@pytest.mark.quick
+def test_a_list_of_programs_becomes_one_module():
+    import wasmtime
+
+    code = targets.compiled_for([doubled(), doubled("again")], "wasm32")
+    store = wasmtime.Store()
+    memory = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(1, None)))
+    module = wasmtime.Instance(store, wasmtime.Module(store.engine, code), [memory])
+    memory.write(store, struct.pack("<2q", 3, 256), 64)
+    memory.write(store, struct.pack("<3d", 1.0, -0.0, 5e-324), 256)
+    for name in ("program0", "program1"):
+        module.exports(store)[name](store, 64)
+    assert struct.unpack("<3d", bytes(memory.read(store, 256, 280))) == (4.0, -0.0, 2e-323)
+
+
+@pytest.mark.quick
+def test_special_numbers_come_through():
+    x = pool()["cpu:0"].put(np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1.7e308]))
+    here = pool()["cpu:0"].put(x.numpy())
+    program = doubled()
+    targets.run_on("wasm32", program, x=x)
+    program(x=here)
+    assert x.numpy().tobytes() == here.numpy().tobytes()
+
+
+@pytest.mark.quick
+def test_the_same_instruction_reads_otherwise_on_each_machine():
+    program = doubled()
+    assert "f64.add" in targets.listing_for(program, "wasm32").split()
+    assert "fadd" in targets.listing_for(program, "aarch64").split()
+
+
+@pytest.mark.quick
+def test_what_cannot_be_is_said(monkeypatch):
+    program, x = doubled(), pool()["cpu:0"].put(np.ones(3))
+    with pytest.raises(LookupError, match=r"there is no target 'z80'; there are wasm32, aarch64"):
+        targets.compiled_for(program, "z80")
+    with pytest.raises(RuntimeError, match=r"RUNNERS has no row for aarch64: copy compiled_for\(program, 'aarch64'\) to"):
+        targets.run_on("aarch64", program, x=x)
+    monkeypatch.setitem(targets.RUNNERS, "aarch64", emulated.run_arm)
+    with monkeypatch.context() as without, pytest.raises(RuntimeError, match="run_arm needs unicorn: `python3 -m course"):
+        without.setitem(sys.modules, "unicorn", None)
+        targets.run_on("aarch64", program, x=x)
+    with pytest.raises(TypeError, match=r"doubled: takes x; missing or unknown: rate"):
+        targets.run_on("wasm32", program, x=x, rate=1.0)
+    monkeypatch.setitem(sys.modules, "wasmtime", None)
+    with pytest.raises(RuntimeError, match=r"run_on\('wasm32'\) needs wasmtime: `python3 -m course setup` installs it"):
+        targets.run_on("wasm32", program, x=x)
+    assert x.numpy().tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.quick
+def test_a_program_that_needs_a_stack_or_a_library_is_refused():
+    code = targets.machine_for("wasm32").emit_object(targets.optimised(SINE, targets.machine_for("wasm32")))
+    with pytest.raises(ValueError, match="needs more than memory: a stack, constants, or a function of a library"):
+        targets.with_exports(code, ["program"])
+
+
+SINE = """
+declare double @llvm.sin.f64(double)
+define void @program(ptr %words) {
+  %x = load double, ptr %words
+  %y = call double @llvm.sin.f64(double %x)
+  store double %y, ptr %words
+  ret void
+}
+"""
