@@ -42,6 +42,7 @@ return dw, de
             "de = g * error + g * error\nreturn [value * error for value in row], de": "g = 0.1: dw",
             "de = 2.0 * float(error) * g\nreturn [value * de for value in row], de": "on registers",
             "import numpy as np\nde = 2.0 * g * error\nreturn np.array(row) * de, de": "gives float64[2] first; expected a list with one number",
+            "de = 2.0 * g * error\nreturn [value * de for value in row] + [de]": "gives a list of 3; expected two: a list for the weights",
             "de = 2.0 * g * error\n[value * de for value in row], de": "gives None: is there a `return` in every case?",
         },
     ),

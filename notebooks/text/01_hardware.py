@@ -4,8 +4,8 @@
 # **In this notebook you write a program in your machine's own instructions, and the program trains a model.**
 #
 # This course builds one small framework, `levels`, in five notebooks. Each notebook adds one level, as one builds a
-# house. You start on the ground: memory, instructions and time. You need Python and a little NumPy. Five short
-# functions are yours to write. If you leave one as it is, the course's own version is used.
+# house. You start on the ground: memory, instructions and time. You need Python and a little NumPy. At least five
+# short functions are yours to write. If you leave one empty, the course's own version is used.
 #
 # **Shift+Enter** runs a cell and goes on to the next one. If you see only the first line of a cell, run it like any
 # other.
@@ -493,9 +493,9 @@ except IndexError as error:
 # ## The assembler in full (61 min, optional)
 #
 # This section builds the real assembler. Its idea is the one that you have seen: each call *writes* lines. Most of its
-# code checks the arguments of a call. **Run these cells and go on with the next section.** You need not read them now.
-# (To run them at once, select the heading of the next section, and choose *Run All Above Selected Cell* in JupyterLab's
-# menu *Run*.)
+# code checks the arguments of a call. **Run these cells and go on with the next section.** You need not read them now,
+# unless you write four of their functions with `lab --write most`. (To run them at once, select the heading of the next
+# section, and choose *Run All Above Selected Cell* in JupyterLab's menu *Run*.)
 #
 # ### Memory
 #

@@ -85,7 +85,10 @@ def line_slopes(mine, draw):
         (float(draw.normal()), draw.normal(size=k).tolist(), 1.0 / n) for k, n in ((1, 3), (2, 7), (3, 10), (2, 49))
     ]
     for error, row, g in [(2.0, [1.0, 5.0], 0.1), *drawn]:
-        said, (dw, de) = mine.on(error=error, row=row, g=g)
+        said, both = mine.on(error=error, row=row, g=g)
+        if isinstance(both, list | tuple) and len(both) != 2:
+            raise Wrong(f"{said} gives {describe(both)}; expected two: a list for the weights, and a number for b")
+        dw, de = both
         if not isinstance(dw, list | tuple):
             raise Wrong(
                 f"{said} gives {describe(dw)} first; expected a list with one number for each number of the row"

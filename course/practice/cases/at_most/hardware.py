@@ -37,7 +37,7 @@ def slope_at_z(mine, draw):
     rows = [(float(k % 2), p, p, -1.0 / (1 + 7 * k)) for k, p in enumerate(draw.uniform(size=20).tolist())]
     rows += [(1.0, 1e-9, low, -0.1), (0.0, 1.0 - 1e-9, high, -0.1), (1.0, low, low, -0.1), (0.0, high, high, -0.1)]
     for target, p, c, g in rows:
-        said = "p is clipped" if c in (low, high) else "p is not clipped"
+        said = "p is on a bound" if p in (low, high) else "p is clipped" if p != c else "p is not clipped"
         yield mine.on(f"{said}: target = {target:g}, p = {p}, c = {c}, g = {g:.4g}", target, p, c, g)
     cpu, a = mine["pool"]()["cpu:0"], mine["Assembler"]("slope", "f8")
     x, y = a.array("x", "rows", 4), a.array("y", "rows", 1)

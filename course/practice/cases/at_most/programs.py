@@ -3,6 +3,7 @@
 import operator
 import re
 from contextlib import contextmanager
+from functools import wraps
 
 from course.practice.cases import Wrong
 from course.practice.cases.plain_data import describe
@@ -25,6 +26,7 @@ def guarded(mine):
     own = {name: getattr(assembler, name) for name in ("_place_of", "_load_lanes", "_store_lanes", "Program")}
     places, trusted = {}, {}  # of each assembler: {address: (array, how)}, and lines that the course's functions wrote
 
+    @wraps(own["_place_of"])  # a call with wrong arguments names the function that the reader sees
     def place_of(a, array, indices):
         begin = len(a.lines)
         address, how = own["_place_of"](a, array, indices)
@@ -32,9 +34,11 @@ def guarded(mine):
         trusted.setdefault(a, set()).update(a.lines[begin:])
         return address, how
 
+    @wraps(own["_load_lanes"])
     def load_lanes(a, array, address, how):
         return in_lanes("_load_lanes", a, (array, address, how))
 
+    @wraps(own["_store_lanes"])
     def store_lanes(a, register, array, address, how):
         return in_lanes("_store_lanes", a, (array, address, how), register)
 
@@ -72,9 +76,14 @@ def check_access(said, line, kinds):
     """Raise Wrong for a line that touches other memory than these {address: the kind of number there, or "" in lanes}."""
     if re.match(r"%\S+ = store", line):
         raise Wrong(f"{said}: `{line}` is written as if a store set a register; `emit` appends a line as it is")
+    if line.startswith("load "):
+        raise Wrong(f"{said}: `{line}` sets no register; `write` puts a name and `=` before it")
+    if found := re.search(r"\b(Value|Index) %", line):
+        raise Wrong(f"{said}: `{line}` has the word {found[1]} in it; LLVM wants the register alone")
     found = ACCESS.fullmatch(line)
     if not found:
-        raise Wrong(f"{said}: `{line}` is no load and no store of a number, such as `store double %v1, ptr %v0`")
+        such = "%v1 = load double, ptr %v0" if "= load" in line else "store double %v1, ptr %v0"
+        raise Wrong(f"{said}: `{line}` is no load and no store of a number, such as `{such}`")
     kind, at = found.groups()
     if not kinds.get(at):
         what = "several places, one for each lane" if at in kinds else "neither what `_place_of` gave nor a sum's slot"
@@ -119,6 +128,8 @@ def refused(mine, said, kind, function, *arguments):
             function(*arguments)
         except kind:
             return f"raises {kind.__name__}"
+        except (TypeError, ValueError) as error:
+            return f"raises {type(error).__name__}"
         return "is not refused"
 
     return mine.call(said, tried)
@@ -134,15 +145,20 @@ class Paper:
 
     def __init__(self, said, lines, known):
         self.said, self.known, self.turns = said, dict(known), []
-        self.blocks, names = {}, set()
+        self.blocks, names = {}, {}
         for line in ["start:", *lines, "ret void"]:
             if not isinstance(line, str):
                 raise Wrong(f"{said}: a line is {describe(line)}; expected text")
             line = line.strip()
+            if "{" in line:
+                raise Wrong(f"{said}: `{line}` has braces in it; an f before the quotes fills them in")
             name = re.match(r"(%\S+) =|(\S+):$", line)
             if name and name[0] in names:
-                raise Wrong(f"{said}: `{line}` stands there twice; with n in its name it would belong to one loop")
-            names.add(name and name[0])
+                first = names[name[0]]
+                how = "stands there twice" if line == first else f"sets a name that `{first}` has set"
+                raise Wrong(f"{said}: `{line}` {how}; each name is set in one line, and n in it tells the loops apart")
+            if name:
+                names[name[0]] = line
             if line.endswith(":"):
                 here = self.blocks[line[:-1]] = []
             else:
@@ -156,7 +172,9 @@ class Paper:
         here, before = "start", ""
         for _ in range(JUMPS):
             *lines, last = self.blocks[here] or [""]
-            for line in lines:
+            for line, following in zip(lines, [*lines, last][1:], strict=True):
+                if line.startswith("br "):
+                    self.fail(f"`{following}` follows the jump `{line}`; expected a new block, such as `after0:`")
                 self.step(line, before)
             if last == "ret void":
                 return self.turns
@@ -170,14 +188,12 @@ class Paper:
             case [name, "=", "phi", "i64", *ways]:
                 ways = dict(zip(ways[1::2], ways[::2], strict=False))
                 if f"%{before}" not in ways:
-                    self.fail(f"`{line}` is reached by a jump from the block `{before}`, which it does not name")
+                    self.fail(f"`{line}` is reached by a jump from the block `{before}` and does not name %{before}")
                 self.known[name] = self.number(ways[f"%{before}"], line)
             case [name, "=", *how, "i64", x, y] if " ".join(how) in INSTRUCTIONS:
                 self.known[name] = INSTRUCTIONS[" ".join(how)](self.number(x, line), self.number(y, line))
-            case ["br", *_]:
-                self.fail(f"something stands between the jump `{line}` and the next block")
             case _:
-                self.fail(f"`{line}` is no instruction of a loop; those are phi, icmp slt, add and br")
+                self.fail(f"`{line}` is not spelled like a phi, icmp, add or br of the section *A loop*")
 
     def target(self, line, here):
         match line.replace(",", " ").split():
@@ -186,7 +202,10 @@ class Paper:
             case ["br", "i1", condition, "label", yes, "label", no]:
                 target = yes if self.number(condition, line) else no
             case _:
-                self.fail(f"the block `{here}` ends with `{line}`; every block ends with a jump, `br …`")
+                if line.startswith("br "):
+                    self.fail(f"`{line}` is not spelled like a br of the section *A loop*")
+                following = [*self.blocks][[*self.blocks].index(here) + 1]
+                self.fail(f"the block `{here}` does not end with a jump; write `br …` before `{following}:`")
         if target[1:] not in self.blocks:
             self.fail(f"`{line}` jumps to {target}, but there is no line `{target[1:]}:`")
         return target[1:]
