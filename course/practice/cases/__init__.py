@@ -196,6 +196,9 @@ class Solution:
         for room in [*rooms, vars(sys.modules[own.__module__])]:
             names |= {name: value for name, value in room.items() if not name.startswith("__")}
         code, defaults, closure = (getattr(self.function, f"__{part}__") for part in ("code", "defaults", "closure"))
+        if closure:  # `super()` asks for the class in which a method was written
+            cells = zip(code.co_freevars, closure, strict=True)
+            closure = tuple(types.CellType(own) if name == "__class__" else cell for name, cell in cells)
         function = types.FunctionType(code, names, self.name, defaults, closure)
         function.__kwdefaults__ = self.function.__kwdefaults__
         names[self.name] = function  # it may call itself

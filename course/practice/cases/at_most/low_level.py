@@ -27,7 +27,7 @@ def apply(mine, draw):
                     "inputs": [type(x).__name__ for x in inputs],
                     "attrs": dict(attrs),
                 }
-                return "the value"
+                return "what the interpreter gave"
 
         x = constant(np.array([[1.0, 2.0]]))
         for said, op, inputs, attrs in (
@@ -38,9 +38,11 @@ def apply(mine, draw):
             before, tensors.DOOR.stands = tensors.DOOR.stands, Told()
             try:
                 value = mine.call(said, tensors.apply, op, *inputs, **attrs)
-                told = getattr(tensors.DOOR.stands, "told", "the interpreter in `DOOR.stands` was not asked")
+                told = getattr(tensors.DOOR.stands, "told", None)
             finally:
                 tensors.DOOR.stands = before
+            if told is None:
+                raise Wrong(f"{said}, while another interpreter than `RUN` stands in the door: its `do` was not called")
             yield (
                 said,
                 {
@@ -62,8 +64,13 @@ def tape_do(mine, draw):
         x, y = (constant(draw.normal(size=(2, 3))) for _ in range(2))
         with autodiff._Tape() as tape:
             z = mine.call("x * y", operator.mul, x, y)
+            if not isinstance(z, type(x)):
+                raise Wrong(f"x * y gives {describe(z)}, expected a tensor (is there a `return` in every case?)")
             total = mine.call("x * y - x", operator.sub, z, x)
         names = {x: "x", y: "y", z: "z"}
+        for record in tape.records:
+            if len(record) != 4:
+                raise Wrong(f"x * y - x: a record has {len(record)} parts, expected the four (op, inputs, attrs, y)")
         records = [
             f"{op}({', '.join(names.get(each) or describe(each) for each in inputs)}), attrs {attrs}"
             for op, inputs, attrs, _ in tape.records
