@@ -20,15 +20,6 @@ def renamed(x):
     return type(x)(x.spec, x.data, x if x.source is None else x.source)
 
 
-def no_step(sign):
-    """`w -= 1.0` would make a tensor of what was a variable. So this method raises TypeError."""
-
-    def refused(self, value):
-        raise TypeError(f"w {sign}= … is no step of a variable; write w.assign(w {sign} …)")
-
-    return refused
-
-
 class Storage:
     """Names a tensor, `current`. Where `pinned`, a program overwrites its numbers there, behind the `lock`."""
 
@@ -42,7 +33,11 @@ class Storage:
     assign_add = of_several_ops("assign_add")
     assign_sub = of_several_ops("assign_sub")
 
-    __iadd__, __isub__, __imul__, __itruediv__ = map(no_step, "+-*/")
+    def no_step(self, value):
+        """`w -= 1.0` would make a tensor of what was a variable. Raises TypeError."""
+        raise TypeError("w += … or w -= … is no step of a variable; write w.assign(w + …) or w.assign(w - …)")
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = no_step
 
     def replace(self, tensor):
         """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
