@@ -527,6 +527,7 @@ return needed
             "return w - rate": "0, yours is 0.5",
             "w = w - rate * dw": "yours is None",
             "return dw - rate * w": "0, yours is 1.5",
+            "w -= rate * dw\nreturn w": "of a variable w, as a tensor raises TypeError: w += … or w -= … is no step of a variable",
         },
     ),
     "05-epoch_loss": Answers(

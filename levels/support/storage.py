@@ -35,7 +35,7 @@ class Storage:
 
     def no_step(self, value):
         """`w -= 1.0` would make a tensor of what was a variable. Raises TypeError."""
-        raise TypeError("w -= … is no step of a variable; write w.assign_sub(…)")
+        raise TypeError("w += … or w -= … is no step of a variable; write w.assign(w + …) or w.assign(w - …)")
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = no_step
 

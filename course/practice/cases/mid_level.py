@@ -158,3 +158,7 @@ def descend(mine, draw):
     yield mine.on(rate=0.5, dw=2.0, w=1.0)
     yield mine.on(rate=0.1, dw=-2.0, w=1.0)
     yield mine.on("tensors of shape (3, 2)", 0.3, *(constant(draw.normal(size=(3, 2))) for _ in range(2)))
+    from levels.low_level import Variable
+
+    dw, w = constant(draw.normal(size=(3, 1))), Variable(draw.normal(size=(3, 1)))
+    yield mine.on("the new value of a variable w, as a tensor", 0.3, dw, w)

@@ -187,6 +187,9 @@ def train_step(mine, draw):
         model = made([Dense(3, "relu"), Dense(1)], 2, SGD(0.1))
         model.layers[0].trainable = False
         yield said, stepped(said, model, x, y)
+        model, said = Listening([Dense(1, kernel_initializer="zeros")]), "a model that has no variables yet"
+        model.compile(SGD(0.25), "mse")
+        yield said, stepped(said, model, x, y)
         for said, layers in (
             ("a model whose only layer has trainable = False", [Dense(1)]),
             ("a model of no layers", []),
@@ -213,7 +216,12 @@ def evaluate(mine, draw):
 
         def evaluated(said, model, *given):
             before = model.get_weights()
-            loss = mine.call(said, model.evaluate, *given)
+            try:
+                loss = mine.call(said, model.evaluate, *given)
+            except Wrong as wrong:
+                if "no attribute 'over'" in str(wrong):
+                    raise Wrong(f"{wrong} (`one_pass` takes a step that was made with level 3's `function`)") from None
+                raise
             same = all(map(np.array_equal, model.get_weights(), before))
             history = "the model's history" if model.history else "none"
             loss = spelled(loss) if isinstance(loss, dict) else loss

@@ -92,7 +92,7 @@ def loss_call(mine, draw):
         mse, bce, difference = MeanSquaredError(), BinaryCrossentropy(), Difference()
         truth, guess = np.array([[1.0], [2.0]]), np.array([[1.5], [4.0]])
         yield "the squared error of truth [1, 2], guess [1.5, 4]", mine.call("the squared error", mse, truth, guess)
-        said = "a loss whose `call` gives y_true - y_pred, on the same two arrays"
+        said = "a loss whose `call` gives y_true - y_pred, of truth [1, 2], guess [1.5, 4]"
         yield (
             said,
             {"": mine.call(said, difference, truth, guess), "`call` is given": getattr(difference, "given", "nothing")},
@@ -126,7 +126,7 @@ def apply_gradients(mine, draw):
     """What the variables of the model and the optimizer's own are after some steps; then both tasks."""
     with interpreted(), mine.placed("Optimizer.apply_gradients", "mid_level"):
         from levels.low_level import Variable, function
-        from levels.mid_level import SGD, Optimizer
+        from levels.mid_level import SGD, Adam, Optimizer
 
         class Remembers(Optimizer):
             """It remembers the sum of the gradients and the last one, and what it was called with."""
@@ -151,7 +151,9 @@ def apply_gradients(mine, draw):
                 yield now, {f"variable {j}" if len(start) > 1 else "": number(v) for j, v in enumerate(variables)}
                 for j, slots in enumerate(optimizer.slots):
                     yield now, {f"{name} of variable {j}": number(slot) for name, slot in slots.items()}
+                    yield now, {f"what holds {name} of variable {j}": type(x).__name__ for name, x in slots.items()}
             yield said, {"the number of steps": number(optimizer.iterations)}
+            yield said, {"what holds the number of steps": type(optimizer.iterations).__name__}
 
         yield from stepped("SGD(0.5) with w = 1, dw = 2", SGD(0.5), [1.0], [[2.0]])
         yield from stepped("the pairs come from a `zip`", SGD(0.5), [1.0, 3.0], [[2.0, 4.0], [-1.0, 0.0]], iter)
@@ -172,6 +174,12 @@ def apply_gradients(mine, draw):
             said = f"in a compiled step, rate {rate:g}"
             mine.call(said, step)
             yield said, {"": number(w), "the number of steps": number(sgd.iterations)}
+        kept, adam = Variable(np.array(1.0)), Adam(0.1)
+        step = function(lambda: adam.apply_gradients([(constant(1.0), kept)]))
+        for k in (1, 2, 3):
+            said = f"Adam(0.1) in a compiled step, step {k}"
+            mine.call(said, step)
+            yield said, [kept, *adam.slots[0].values()]
     yield "20 steps of both tasks", mine.losses("Optimizer.apply_gradients", "mid_level")
 
 
