@@ -104,6 +104,12 @@ def test_words_lines_questions_figures_and_blanks_are_counted():
     assert found.minutes == 9 / 150 + 5 / 6 + 2 * 1.5 + 3 and found.rounded == 7
 
 
+def test_a_function_that_is_written_at_most_takes_longer_there():
+    found = section("#| export room most f\ndef f(x):\n    y = x + 1\n    return y")
+    assert found.minutes == 3 / 6 and found.writes == ("f",)
+    assert found.at_most == pytest.approx(1 / 6 + 2 + 2 * 1.5)
+
+
 def test_a_wide_line_counts_twice():
     assert section(f"x = {'1' * 88}").lines == 1 and section(f"x = {'1' * 89}").lines == 2
 
