@@ -17,6 +17,7 @@ from course.figures import HUES, LEVELS
 from course.inspection import probe
 from course.inspection.source_index import cell_of, place_of, places
 
+KEYS = 'data-lm-suppress-shortcuts="true"'  # what has this keeps its keys, which JupyterLab would take for itself
 STYLE = Path(__file__).with_name("walk.css")
 FORWARD = "x", "w", "x·w", "sum", "output", "prediction", "target", "error", "share", "loss"
 BACK = "slope", "before", "x·slope", "after", "gradient", "rate", "change", "new w"
@@ -54,7 +55,7 @@ class Call(NamedTuple):
 
 
 HEARD = {"Model.fit", "Trainable.train_step", "Sequential.call", "Dense.call", "squared_error", "cross_entropy"}
-HEARD |= {"GradientTape.gradient", "descend", "apply", "Plan.start", "_write", "RowProgram.launch"}
+HEARD |= {"GradientTape.gradient", "descend", "apply", "Run.do", "Plan.start", "_write", "RowProgram.launch"}
 
 
 class Ear:
@@ -109,15 +110,28 @@ def holder(x):
     return getattr(x, "node", x)
 
 
+def nth_source(ear):
+    """Which of the tape's sources the kernel of the first layer is."""
+    kernel = ear.calls["Dense.call"][0].known["self"].kernel
+    return next(k for k, v in enumerate(ear.last("GradientTape.gradient").known["sources"]) if v is kernel)
+
+
+def update_in(ear):
+    """The call of the optimizer's rule for the kernel of the first layer."""
+    kernel = ear.calls["Dense.call"][0].known["self"].kernel
+    return next(call for call in ear.calls["descend"] if call.known["w"] is kernel)
+
+
 def followed(ear, ops, row, weight):
-    """{quantity: (what holds it, its place there)} of a row and a weight of the first layer, and {id of a result: its Op}."""
+    """{quantity: (what holds it, its place)} of a row and a weight of the first layer, and {id of a result: its Op}."""
     made = {id(op.y): op for op in ops}
     layer, step, tape = ear.calls["Dense.call"][0], ear.last("Trainable.train_step"), ear.last("GradientTape.gradient")
     x = holder(layer.known["x"])
     product = next(op for op in ops if op.op == "matmul" and op.inputs[0] is x and not any(op.attrs.values()))
-    nth = next(k for k, v in enumerate(step.known["variables"]) if v is layer.known["self"].kernel)
+    nth, update = nth_source(ear), holder(update_in(ear).result)
     gradient, loss = holder(tape.result[nth]), holder(step.result)
-    update = ear.calls["descend"][nth]
+    change = next(op for op in ops if op.op == "multiply" and any(x is gradient for x in op.inputs))
+    (rate,) = (x for x in change.inputs if x is not gradient)
     share = made[id(loss)].inputs[0]
     squared = made[id(share)]
     column = row, weight[1]
@@ -132,9 +146,9 @@ def followed(ear, ops, row, weight):
         "loss": (loss, ()),
         "slope": (made[id(gradient)].inputs[1], column),
         "gradient": (gradient, weight),
-        "rate": (made[id(made[id(holder(update.result))].inputs[1])].inputs[0], ()),
-        "change": (made[id(holder(update.result))].inputs[1], weight),
-        "new w": (holder(update.result), weight),
+        "rate": (rate, ()),
+        "change": (change.y, weight),
+        "new w": (update, weight),
     }
     if squared.op == "multiply" and squared.inputs[0] is squared.inputs[1]:
         found["error"] = squared.inputs[0], (row, 0)
@@ -191,7 +205,7 @@ class Walk:
         if "_write" not in self.compiled.calls:
             raise ValueError("walk: the step has become no program by rows, so there is nothing to follow")
 
-        self.ops = [Op(*map(call.known.get, Op._fields[:3]), call.result) for call in self.eager.calls["apply"]]
+        self.ops = [Op(*map(call.known.get, Op._fields[:3]), call.result) for call in self.eager.calls["Run.do"]]
         slopes, _ = followed(self.eager, self.ops, row, (0, 0))[0]["slope"]
         self.weight = 0, int(np.flatnonzero(slopes.numpy()[row])[0])
         self.places, self.made = followed(self.eager, self.ops, row, self.weight)
@@ -255,7 +269,7 @@ def fit(walk):
 
 def train_step(walk):
     call, tape = walk.eager.last("Trainable.train_step"), walk.eager.last("GradientTape.gradient")
-    nth = walk.eager.calls["descend"].index(update_of(walk))
+    nth, update = nth_source(walk.eager), update_in(walk.eager)
     (row, unit), (k, u) = (walk.row, 0), walk.weight
     numbers = [
         Number("x", f"x[{row}, {k}]", call.known["x"].numpy()[row, k]),
@@ -264,21 +278,15 @@ def train_step(walk):
         Number("target", f"y[{row}, 0]", call.known["y"].numpy()[row, 0]),
         Number("loss", "loss", call.result.numpy()[()]),
         Number("gradient", f"tape.gradient(…)[{nth}][{k}, {u}]", tape.result[nth].numpy()[k, u]),
-        Number("new w", f"variables[{nth}][{k}, {u}]", update_of(walk).result.numpy()[k, u]),
+        Number("new w", f"variables[{nth}][{k}, {u}]", update.result.numpy()[k, u]),
     ]
     told = "A step has four parts: forward, loss, backward, update. The gradient is the sum over all rows of the batch."
     marks = "self(x", "tape.gradient("
     return Stage(5, "train_step", told, [walk.source(call, *marks)], numbers)
 
 
-def update_of(walk):
-    """The call of the optimizer's rule that changes the weight."""
-    new, _ = walk.places["new w"]
-    return next(call for call in walk.eager.calls["descend"] if call.result is new)
-
-
 def layer(walk):
-    call, update = walk.eager.calls["Dense.call"][0], update_of(walk)
+    call, update = walk.eager.calls["Dense.call"][0], update_in(walk.eager)
     name = next(each for each in ("squared_error", "cross_entropy") if each in walk.eager.calls)
     loss = walk.eager.last(name)
     row, (k, u) = walk.row, walk.weight
@@ -341,13 +349,14 @@ def plan(walk):
     product = walk.source(KERNELS["matmul", "cpu"].__code__, "+= x[i, k] * w[k, j]")
     made = Code("the loop that is made for multiply", loop, {len(loop) - 1}, link(multiply))
     (row, k), (_, u) = walk.places["x"][1], walk.weight
+    at, nth = k * result[1] + u, next(n for n, x in enumerate(back["reads"]) if x is walk.places["gradient"][0])
     numbers = [
         Number("x", f"x[{row}, {k}]", float(forward["reads"][0].data[row, k])),
         Number("w", f"w[{k}, {u}]", float(forward["reads"][1].data[k, u])),
         Number("sum", f"out[{row}, {u}]", planned_again(walk, "sum")),
-        Number("rate", "x0[0]", float(back["reads"][0].data.flat[0])),
-        Number("gradient", f"x1[{k * shapes[1][1] + u}]", float(back["reads"][1].data[k, u])),
-        Number("change", f"out[{k * shapes[1][1] + u}]", planned_again(walk, "change")),
+        Number("rate", f"x{1 - nth}[0]", float(back["reads"][1 - nth].data.flat[0])),
+        Number("gradient", f"x{nth}[{at}]", float(back["reads"][nth].data[k, u])),
+        Number("change", f"out[{at}]", planned_again(walk, "change")),
     ]
     one, made_of = forward["self"], " and ".join(str([*shape]) for shape in shapes)
     told = (
@@ -378,7 +387,7 @@ def launch(walk):
 def loop(walk):
     text, program = walk.program.text, walk.program
     write = walk.source(walk.compiled.last("_write"), "a.loop(batch", '_form_of(f"sum')
-    near = min(write.marked)
+    near = min(write.marked, default=3)
     cut = Code(write.title, write.lines[near - 3 : near + 9], {k - near + 3 for k in write.marked}, write.link)
     shown = ["…" if k is None else text[k].strip() for k in program.loop_lines()]
     marked = {k for k, line in enumerate(shown) if "phi" in line or "icmp" in line}
@@ -445,9 +454,7 @@ class Walks:
 
     def _repr_html_(self):
         parts = [part(walk, f"walk-{k}" if k else "walk", k == 0) for k, walk in enumerate(self.walks)]
-        style = STYLE.read_text(encoding="utf-8")
-        # Without this attribute JupyterLab takes the arrow keys for itself.
-        return f'<style>{style}</style>\n<div class="walk" data-lm-suppress-shortcuts="true">{"".join(parts)}</div>'
+        return f'<style>{STYLE.read_text(encoding="utf-8")}</style>\n<div class="walk">{"".join(parts)}</div>'
 
 
 def down(*walks):
@@ -459,7 +466,7 @@ def part(walk, key, opened):
     """The walk of one task."""
     loss = f"Loss of the batch <b>{short(walk.loss)}</b> <code>{walk.loss.hex()}</code>, the same on every stage"
     rungs = "".join(rung(walk, key, k) for k in range(len(walk.stages)))
-    head = f"<summary>{html.escape(walk.task.title)}</summary><p class='loss'>{loss}</p>"
+    head = f"<summary {KEYS}>{html.escape(walk.task.title)}</summary><p class='loss'>{loss}</p>"
     name = f"The stages of {walk.task.title}, from fit down to the instruction"
     ladder = f'<div class="stages" role="radiogroup" aria-label="{html.escape(name)}">{rungs}</div>'
     return f'<details class="task" name="walk"{" open" * opened}>{head}{ladder}</details>'
@@ -469,7 +476,7 @@ def rung(walk, key, k):
     """The name of a stage, as a choice, and what is seen when it is chosen."""
     stage, n = walk.stages[k], k + 1
     checked = " checked" * (k == 0)
-    choice = f'<input type="radio" name="{key}" id="{key}-{n}" aria-label="{n} {stage.name}"{checked}>'
+    choice = f'<input type="radio" name="{key}" id="{key}-{n}" aria-label="{n} {stage.name}" {KEYS}{checked}>'
     look = f'style="--hue:{HUES[stage.level - 1]}"'
     label = f'<label class="rung" for="{key}-{n}" {look}>{choice} {n} · {stage.name}</label>\n'
     steps = [(k - 1, "up"), (k + 1, "down")]

@@ -157,6 +157,17 @@ def test_what_a_program_holds_is_told_by_that_program(line, rings):
         assert len({came for _, came in program.listing}) > 20
 
 
+def test_each_line_of_arithmetic_has_an_instruction_that_does_it(line, rings):
+    for each in (line, rings):
+        told = {number.quantity for number in each.stages[8].numbers}
+        assert told >= {"x", "w", "x·w", "sum", "prediction", "loss", "x·slope", "change", "new w"}
+        program = each.program
+        for llvm, own in {"fmul": "mul", "fdiv": "div"}.items():
+            lines = [register for register in program.at if f" {llvm} " in program.line(register)]
+            found = [program.instruction(register) for register in lines if register in program.instructions]
+            assert len(found) > 0.7 * len(lines) and all(own in text for text in found), llvm
+
+
 def test_another_row_has_other_numbers():
     third = walk.Walk(LINE, linear_regression, row=2)
     row = LINE.batches[0][2]
@@ -267,6 +278,12 @@ def test_down_and_up_by_keyboard(tab, both):
     assert seen(tab) == ["8 · the line"]
 
 
+def test_jupyterlab_leaves_it_its_keys(both):
+    """What has this attribute itself, says Lumino, is asked for no shortcut: else the arrow keys would leave the cell."""
+    for tag in re.findall(r"<(?:input|summary)[^>]*>", both._repr_html_()):
+        assert 'data-lm-suppress-shortcuts="true"' in tag
+
+
 def test_the_loss_stays_on_top(tab, both):
     show(tab, both, 360)
     tab.locator("#walk-8").check()
@@ -293,7 +310,9 @@ def test_all_can_read_it(chromium, serious, both, width, scheme):
 
 def test_without_styles_it_is_plain_tables(tab, both):
     """As GitHub shows it: no style, no controls. What is chosen elsewhere stands there in order."""
-    page = re.sub(r"<style>.*?</style>|<input[^>]*>| (class|style|id|for|role)=\"[^\"]*\"", "", both._repr_html_(), flags=re.S)
+    page = re.sub(
+        r"<style>.*?</style>|<input[^>]*>| (class|style|id|for|role)=\"[^\"]*\"", "", both._repr_html_(), flags=re.S
+    )
     tab.set_content(page)
     shown = tab.locator("details[open]").inner_text()
     at = [shown.index(f"{n} · {name}") for n, name in enumerate(NAMES.split("|"), 1)]
