@@ -1,6 +1,6 @@
 """How long a notebook takes, counted: words / 150 + new lines of code / 6 + lines of folded code / 20 + 1.5 for each
-prediction or figure that is moved + 3 for each blank + 4 for a comparison of two levels. In the trail, where everything
-is new, a quarter more.
+prediction or figure that is moved + 3 for each blank + 4 for a comparison of two levels, or a walk through all. In the
+trail, where everything is new, a quarter more.
 
 `python3 -m course build --minutes` shows it by sections, and writes it beside the headings of the texts. The rule is
 fitted to the minutes of three readers: the trail took them 142 minutes, the five notebooks 115, 107, 129, 108 and 109.
@@ -28,7 +28,7 @@ HEADING = re.compile(r"## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?")
 UNTIMED = re.compile(r"Exercises|More of the same kind|Where to go from here|Build|\d\d-\d+ · .*")
 SHOWS = ("page.source",)  # what shows the source of its arguments
 MOVES = "checks.predict", "widgets.explore"
-COMPARES = "compare.side_by_side"
+COMPARES = "compare.side_by_side", "walk.down"
 FOLDED, MOVE, BLANK, COMPARISON = 20, 1.5, 3, 4  # folded lines a minute; minutes for each
 WRITE, WRITE_LINE = 2, 1.5  # at the depth *most*: minutes for a function more to write, and for each of its lines
 NEW = {"trail": 1.25}  # a notebook's folder -> how much longer its readers take, for whom everything is new
@@ -130,7 +130,7 @@ class Reader:
         self.remember_imports(tree)
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
         moves = sum(ast.unparse(call.func) in MOVES for call in calls)
-        comparisons = sum(ast.unparse(call.func) == COMPARES for call in calls)
+        comparisons = sum(ast.unparse(call.func) in COMPARES for call in calls)
         lines = length(self.new_lines(cell.source, tree))
         shown = sum(self.source(each) for call in calls if ast.unparse(call.func) in SHOWS for each in call.args)
         if "hide-input" in cell.metadata.get("tags", []):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from course.builder.names import ROOT
+from course.builder.notebooks import hash_of
 from course.builder.session import HOME, WATCHED
 from course.figures import LEVELS
 
@@ -82,6 +83,16 @@ def places(root=ROOT):
                 for hashes, title in HEADING.findall(source):
                     heading = [title, ""] if hashes == "##" else [heading[0], title]
     return found
+
+
+def cell_of(place, root=ROOT):
+    """The id of the cell that defines what a Place names, as `course.builder.notebooks` gives it."""
+    text = (root / "notebooks" / "text" / f"{place.notebook}.py").read_text(encoding="utf-8")
+    cells = [source.strip() for _, source in CELL.findall(text) if source.startswith(f"#| export {place.room}")]
+    head = place.source.split("\n")[0]  # of a blank the rest stands in the built file
+    source = next((cell for cell in reversed(cells) if place.source in cell), None)
+    source = source or next(cell for cell in reversed(cells) if head in cell)
+    return hash_of("code", source)[:8]
 
 
 def places_of_more(root):

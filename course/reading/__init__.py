@@ -4,6 +4,7 @@ Pages are laid out in a copy of the project's folders, so that each link between
 Sphinx writes them. Nothing is executed: what the notebooks show are their stored outputs.
 """
 
+import functools
 import html
 import json
 import re
@@ -32,6 +33,13 @@ STAMP = "made-of.txt"  # in the folder of a site
 HOUSE = 'class="side-by-side tabs choose"'  # the five levels side by side, as notebook 05 shows them
 ASKED = "Predict: 24,000 steps of 100 rows"  # on the first page
 TRAINED = "batches=batches, losses=losses, rate=task.learning_rate)"  # where the program of trail 1 first trains
+WALK = "05_high_level.ipynb#From-fit-to-the-multiply"
+STAGES = {
+    "01_hardware": 7,
+    "02_kernels": 5,
+    "03_low_level": 4,
+    "04_mid_level": 3,
+}  # of the walk, where its level begins
 STILL = "*This figure moves in JupyterLab only.*"
 
 
@@ -90,6 +98,7 @@ def lay_out(root, source):
         path.write_text(text.replace(UP, "").replace(f"]({HERE}", "]("), encoding="utf-8")
     for path in notebooks(root):
         notebook = json.loads(path.read_text(encoding="utf-8"))
+        walked(notebook, path.stem, cells_of(root))
         prepared(notebook, source, "../" * (len(path.relative_to(root).parts) - 1))
         target = source / path.relative_to(root)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -137,6 +146,33 @@ def prepared(notebook, folder, here):
             page = trains.place(here)
             cells.append({"cell_type": "markdown", "metadata": {}, "source": page, "id": f"train-{number}"})
     notebook["cells"] = cells
+
+
+@functools.cache
+def cells_of(root):
+    """{(a notebook, the id of a cell of it): the anchor of that cell on the page}, of the cells that are built."""
+    found = {}
+    for path in sorted(root.glob("notebooks/*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        found |= {(path.stem, c["id"]): f"cell-{n}" for n, c in enumerate(cells, 1) if names.exported(c)}
+    return found
+
+
+def walked(notebook, name, cells):
+    """Let the links of the walk lead to cells, and those to the walk to the stage of this notebook's level."""
+
+    def cell(found):
+        return f'href="{found[1]}.html#{cells[found[1], found[2]]}"'
+
+    stage = STAGES.get(name, 1)
+    for each in notebook["cells"]:
+        if each["cell_type"] == "markdown":
+            to = rf'<a href="05_high_level.html#walk-{stage}">\1</a>'
+            each["source"] = re.sub(rf"\[([^]]*)\]\({re.escape(WALK)}\)", to, "".join(each["source"]))
+        for output in each.get("outputs", ()):
+            if "text/html" in output.get("data", {}):
+                page = "".join(output["data"]["text/html"])
+                output["data"]["text/html"] = re.sub(r'href="(\w+)\.ipynb#cell-id=(\w+)"', cell, page)
 
 
 def linked(page, here):

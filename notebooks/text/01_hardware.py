@@ -2301,6 +2301,9 @@ exercises.check("01-5", highest_rate)
 #
 # Next comes [2 · Kernels](02_kernels.ipynb). There the line's program is cut into small programs, and each gets a name.
 #
+# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its seventh stage is
+# on this level.
+#
 # Six notebooks continue this one, with one idea each: [numbers](more/01_numbers.ipynb) (floats to the bit, and sums
 # that do not get stuck), [measuring](more/01_measuring.ipynb) (how far away memory is, and how fast a core can
 # compute), the [assembler](more/01_assembler.ipynb) (this processor's own instructions, and the text behind each line),

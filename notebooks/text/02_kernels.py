@@ -1593,6 +1593,9 @@ exercises.check("02-3", steps_of)
 # Next comes [3 · Low-level API](03_low_level.ipynb). There a buffer becomes a tensor, and each op of a tensor finds its
 # kernel in your table. Beside this level lie:
 #
+# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its fifth stage is
+# on this level.
+#
 # | notebook | its idea |
 # |---|---|
 # | [more/02_cache](more/02_cache.ipynb) | how a program gets a hash that cannot become stale |

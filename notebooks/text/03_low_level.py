@@ -2161,6 +2161,9 @@ framework_programs.beside(task, linear_regression)
 #
 # Next comes [4 · Mid-level API](04_mid_level.ipynb): a part owns its variables, and nobody has to name a weight.
 #
+# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its fourth stage is
+# on this level.
+#
 # Each of these notebooks takes one idea further: [PyTorch's programs](more/03_torch.ipynb) (a tape that is always
 # open), [second derivatives](more/03_second_derivatives.ipynb) (tapes in tapes), [passes](more/03_passes.ipynb),
 # [fused programs](more/03_fused.ipynb) (steps that do not split by rows), [guards](more/03_guards.ipynb), [more

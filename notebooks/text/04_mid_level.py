@@ -1406,6 +1406,9 @@ exercises.check("04-5", standardised)
 # Next comes [5 · High-level API](05_high_level.ipynb). There the model takes over the last thing that you still write yourself, the
 # training loop.
 #
+# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its third stage is
+# on this level.
+#
 # Each of these notebooks takes one idea further, in at most 55 minutes:
 #
 # - [more/04_layers](more/04_layers.ipynb): more starting weights, penalties, dropout, batch normalization, embeddings; *exercise: a layer*

@@ -88,8 +88,8 @@ for level in levels:
     print(f"{level.__name__:18} last loss {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 
 # %% [markdown]
-# All five losses are equal, down to the last bit. Is that only because the task is so simple? We test it with a change that
-# makes no difference on paper: the ten rows of each batch are added up in the opposite order.
+# All five losses are equal, down to the last bit. Is that only because the task is so simple? We add up the ten rows of
+# each batch in the opposite order, which makes no difference on paper.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -108,8 +108,7 @@ print(f"equal losses: {(turned.losses == fit.losses).sum():,} of {len(fit.losses
 print(f"largest relative difference: {abs(turned.losses / fit.losses - 1).max():.0e}")
 
 # %% [markdown]
-# So the task is not too simple: another order of the rows changes most of the losses. And yet all five levels agree in every
-# bit, so the `fit` of our class is already exact. What does it lack?
+# So the task is not too simple, and the `fit` of our class is already exact. What does it lack?
 #
 # - **Speed.** It spends nearly all of its time in Python, and hardly any in the kernels.
 # - **A memory.** It makes 8,000 losses, and returns only the last one.
@@ -162,7 +161,7 @@ print(f"one call: {seconds(function(step).over, *arrays, batches) / 8000 * 1e6:6
 print(f"op by op: {seconds(model.fit, few) / 800 * 1e6:6.1f} µs per step")
 
 # %% [markdown]
-# The bits are the same, all losses are in one array, and a step takes less than a hundredth of the time.
+# The bits are the same, and a step takes less than a hundredth of the time.
 #
 # ### A memory
 #
@@ -561,7 +560,7 @@ class _Whole(Layer):
 
 
 # %% [markdown]
-# ## A model (19 min)
+# ## A model (18 min)
 #
 # We put our student together by hand, and its step works only for the layer `dense`. A **model** brings its own `training` and
 # `train_step`. It is itself a layer, so it owns variables and can be called. We write it in two steps: first a layer that can be
@@ -669,12 +668,11 @@ class Model(Trainable):
 
 
 # %% [markdown]
-# PyTorch itself has no `fit`: you call a module, and write the loop yourself. So there are libraries that **wrap** a module.
+# PyTorch itself has no `fit`, but there are libraries that **wrap** a module.
 # [torchkeras](https://github.com/lyhue1991/torchkeras) puts a module, a loss and an optimizer into a `KerasModel` with `fit`,
 # `evaluate` and `predict`. Lightning asks for a class with a `training_step`. We do the same with layers.
 #
-# The simplest model is `Sequential`, as at the beginning. It now keeps its layers in a list, and inherits everything else. (Keras
-# has it as `tf.keras.Sequential`, PyTorch as `torch.nn.Sequential`.)
+# The simplest model is `Sequential`, as at the beginning. It now keeps its layers in a list, and inherits everything else.
 
 
 # %%
@@ -716,8 +714,8 @@ print(f"fit                last loss {model.history.losses[-1]:.4g} ({float(mode
 # %% [markdown]
 # The bits are the same. (For `fit`, one pass through a Dataset is an epoch, here of 8,000 batches.)
 #
-# Now we make a model from the beginning, as one usually does. Its starting weights and the order of its rows are drawn at random,
-# with `RANDOM` of level 4. With a seed, each run of the cell draws the same numbers.
+# Now we make a model from the beginning. Its starting weights and the order of its rows are drawn at random, with `RANDOM` of
+# level 4. With a seed, each run of the cell draws the same numbers.
 
 # %%
 from levels.mid_level import RANDOM
@@ -760,9 +758,9 @@ print(f"fit reports {reported:.4g}, evaluate gives {young.evaluate(task.x, task.
 #
 # ## A callback (10 min)
 #
-# One user wants to stop in time, another to save the best weights, a third to write a log. If the loop did all of this, it
-# would be too long to read. So it only calls its callbacks, one after the other. A callback may add numbers to `logs`. This one
-# adds the loss on rows that are held out, and the loop needs no change for it:
+# One user wants to stop in time, another to save the best weights. A loop that did all of this would be too long to read. So it
+# only calls its callbacks, one after the other. A callback may add numbers to `logs`. This one adds the loss on rows that are held
+# out, and the loop needs no change for it:
 
 
 # %%
@@ -802,7 +800,7 @@ class Patience(Callback):
 
 
 # %% [markdown]
-# A callback is an ordinary object. So we can call its methods ourselves, with losses that we make up.
+# We can call its methods ourselves, with losses that we make up.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -855,7 +853,7 @@ figures.by_heart(by_heart.history.history, patient.best_epoch, patient.patience)
 
 # %% [markdown]
 # Left of *best* the net learns about penguins. Right of it the net learns only about these sixty. The stopped net keeps the
-# weights that it has at *stop*. There is a catch: the held-out penguins chose the epoch, so their loss is no longer a fair test.
+# weights that it has at *stop*. But the held-out penguins chose the epoch, so their loss is no longer a fair test.
 # To report a number, keep a third group of rows that no choice depends on.
 #
 # (The note above comes from level 3. The step has too many numbers for each row to become one program, so its ops are replayed one
@@ -917,7 +915,7 @@ print(f"last loss     {fit.losses[-1]:.4g} ({float(fit.losses[-1]).hex()})")
 figures.regression(task, fit)
 
 # %% [markdown]
-# On the grey line a prediction is right. The points stay close to it, and their distance from it is the noise of the data.
+# On the grey line a prediction is right. The distance of the points from it is the noise of the data.
 #
 # ### The second task: a net
 
@@ -1007,8 +1005,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 #
 # ## The five side by side (8 min)
 #
-# A table below shows the whole course on one screen. Each level has a column: levels 3 to 5 in the upper half, 1 and 2 in the
-# lower half.
+# A table below shows the whole course on one screen: levels 3 to 5 in the upper half, 1 and 2 in the lower half.
 #
 # We train each task in eight versions. One is plain Python, `course/reference.py`, which defines the arithmetic of all levels.
 # Level 1 has two versions: float64, one number at a time, and float32 with lanes (SIMD). Level 3 also has two: op by op (eager),
@@ -1017,7 +1014,7 @@ figures.confusion(sex, dnn_classifier(*sex[:2], *sex[4:7]))
 
 # %%
 from course import reference
-from course.figures import tour, widgets
+from course.figures import tour
 
 regressions = [*(level.tasks.linear_regression for level in levels), linear_regression]
 
@@ -1041,12 +1038,12 @@ compare.side_by_side(line, net)
 # Read the row *update* as an example: each level does the same in its own terms. On level 5 one line, the call of `fit`, does the
 # work of four rows. **A click on the names of two levels shows these two side by side**, and says what a step of each consists of.
 #
-# Seven versions end on the same loss, so it is shown once. **Lines** counts the lines of the task function and of everything that
+# **Lines** counts the lines of the task function and of everything that
 # it calls in its module. A **launch** is one call into the level below. In plain Python it does one operation on two numbers. On
-# level 2 it runs one kernel. After compilation it runs the whole training, or on level 5 a large piece of it.
+# level 2 it runs one kernel. Compiled, it runs the whole training, or on level 5 a large piece of it.
 
 # %% [markdown]
-# ## What this level cost (6 min)
+# ## What this level cost (7 min)
 #
 # The losses are equal, but the times are not.
 
@@ -1062,40 +1059,34 @@ checks.predict(
 )
 
 # %% [markdown]
-# We first predict the times with the formula of level 1: launches · time of a launch + max(operations / peak, bytes / bandwidth).
-# The time of a launch is measured on a small launch of the same level. Where one launch does all steps, we measure a training of a
-# single step instead. That includes tracing and assembling.
+# The predictions come from the formula of level 1: launches · time of a launch + max(operations / peak, bytes / bandwidth). Where
+# one launch does all steps, we measure a training of one step instead, with its tracing and assembling.
 
 # %% tags=["nbval-ignore-output"]
 tour.five_levels(line)
 
 # %% [markdown]
-# From level 1 upwards the time first rises, then falls. On level 2 and in 3 eager we pay for each call from Python, and these
-# calls take nearly all of the time. From 3 compiled on, one program of machine instructions runs all steps. It takes
-# longer than level 1 because one step is traced first. This takes a few milliseconds, and 8,000 steps share them. (The times of
-# the net are in [more/05_cost](more/05_cost.ipynb).)
+# From level 1 upwards the time first rises, then falls. On level 2 and in 3 eager the calls from Python take nearly all of the
+# time. From 3 compiled on, one program runs all steps. It takes longer than level 1 because one step is traced first, in a few
+# milliseconds. (The times of the net are in [more/05_cost](more/05_cost.ipynb).)
 #
-# The last figure shows the course one level at a time. It begins on level 5. **Move the level** down, with the mouse, or with
-# Tab and the arrow keys. The code changes and the time changes, but the losses do not.
+# ### From fit to the multiply
+#
+# What happens between `fit` and the multiplication that changes a weight? We follow one step down, with the numbers of one row
+# and one weight. **Choose a stage** with the mouse, or with Tab and the arrow keys. The links lead to the cells that wrote the code.
 
 # %% tags=["nbval-ignore-output"]
-tasks_measured = {"line": line, "net": net}
-widgets.explore(
-    lambda level, task: tour.depth(tasks_measured[task], level),
-    level=range(1, 6),
-    task=["line", "net"],
-    start={"level": 5},
-    text="One level at a time: its code for the task, its time among those of all, and its losses.",
-)
+from course.inspection import walk
+
+walk.down((task, linear_regression), (rings, dnn_classifier))
 
 # %% [markdown]
 # What were equal bits on five levels good for? A test with a tolerance lets small mistakes pass. A test for equality lets none
 # pass. So you can replace any part, and check everything above it again. Results of other frameworks [may differ in their last
-# bits](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html), between releases and between machines. Three
-# causes are common. The operations are done in another order. The vectors have another width, so that sums are split in other
-# places. A [fused multiply-add](https://docs.nvidia.com/cuda/floating-point/index.html) rounds once instead of twice.
+# bits](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html), between releases and between machines: sums are split
+# in other places, or a [fused multiply-add](https://docs.nvidia.com/cuda/floating-point/index.html) rounds once instead of twice.
 #
-# ## The same in two frameworks (2 min)
+# ## The same in two frameworks (1 min)
 #
 # Here is the net in TensorFlow, in PyTorch and in `levels`, on the same batches. In which of them does one line do the work of four
 # rows? (The first two ran on the real libraries. In [more/05_tensorflow](more/05_tensorflow.ipynb) they run on `levels`, with one
@@ -1117,9 +1108,9 @@ framework_programs.beside(rings, dnn_classifier)
 # | callbacks | `callbacks=[tf.keras.callbacks.Callback()]` | Lightning's `callbacks=[Callback()]` | `callbacks=[Callback()]` |
 #
 # What do you do differently at work after this level? You read `fit` as three loops: over epochs, over batches, over layers. When
-# `fit` does not do what you need, you write a `train_step`. You know which callback method runs when. You know that `fit`
+# `fit` does not do what you need, you write a `train_step`. You know that `fit`
 # reports a mean of batch losses, taken while the weights move, and you compare models with `evaluate`. When a training is
-# slow, you follow it by go-to-definition from `fit` down to the kernel, and find where the time goes.
+# slow, you walk down from `fit`, and find where the time goes.
 #
 # ## Where to go from here (1 min)
 #

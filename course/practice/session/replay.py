@@ -18,7 +18,7 @@ LEFT_OUT = (
     "figures.",
     "widgets.",
     "tour.",
-    "tour.",
+    "walk.",
     "drawing.",
     "page.",
     "compare.",

@@ -1,6 +1,5 @@
 """The levels beside each other: what is counted, what is drawn of it, and that both tell the truth of any five levels."""
 
-import base64
 import configparser
 import functools
 import importlib
@@ -9,19 +8,15 @@ import io
 import re
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
-from ipywidgets import HTML, SelectionSlider
-from ipywidgets import Image as Picture
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.transforms import Bbox
 from PIL import Image
 
 from course import build, reference, tasks
 from course.builder.cells import code_of
-from course.figures import HUES, LEVELS, accuracy, r_squared, tour, widgets
+from course.figures import HUES, LEVELS, accuracy, r_squared, tour
 from course.inspection import compare, marks, side_by_side
 from course.inspection import comparison as compared
 from levels.support.machine import host_lanes
@@ -533,8 +528,6 @@ def test_any_levels_are_compared(picked, line):
         assert row.losses.tolist() == same.losses.tolist()
         equal = ("code", "lines", "launches", "nbytes", "score")
         assert all(getattr(row, name) == getattr(same, name) for name in equal)
-        if row.level:
-            assert f"{row.name}: " in tour.depth(some, row.level).text
 
 
 def test_numbers_stand_in_the_heads(line):
@@ -621,95 +614,20 @@ def test_another_answer_is_not_called_the_same(monkeypatch):
     comparison = compare.measure(shortened(LINE, 20), *levels, linear_regression, repeats=1)
     difference = np.abs(comparison.rows[-1].losses - comparison.rows[1].losses).max()
     assert f"losses that differ by {tour.short(difference)} for" in tour.five_levels(comparison).text
-    assert "same" not in tour.five_levels(comparison).text + tour.depth(comparison, 5).text
+    assert "same" not in tour.five_levels(comparison).text
 
 
-@pytest.mark.parametrize("level", range(1, 6))
-def test_one_level_tells_its_rows(level, line, net):
-    for comparison in (line, net):
-        text, own = tour.depth(comparison, level).text, [row for row in comparison.rows if row.level == level]
-        assert text.startswith(f"Level {level}, {LEVELS[level - 1]}, {own[-1].lines} lines. {own[0].name}: ")
-        for row in own:
-            assert f"{tour.micro(row.predicted)} and measured {tour.micro(row.measured)}" in text
-        assert f"Last loss {comparison.rows[0].losses[-1]:#.4g}, the same on every level; " in text
-
-
-def extent(image):
-    x0, x1, y0, y1 = image.get_extent()
-    return Bbox.from_extents(x0, y0, x1, y1)
-
-
-def words_and_code(draw, monkeypatch):
-    """The boxes of all words outside axes, and those of the code."""
+def words_of(draw, monkeypatch):
+    """The boxes of the page, and of all words outside axes."""
     with monkeypatch.context() as patched:
         patched.setattr("course.figures.picture.Picture", lambda figure, text: figure)
         figure = draw()
     FigureCanvasAgg(figure).draw()
-    code = list(map(extent, figure.images))
-    return figure.bbox, [text.get_window_extent() for text in figure.texts], code
+    return figure.bbox, [text.get_window_extent() for text in figure.texts]
 
 
 def test_words_keep_apart(line, net, monkeypatch):
     for comparison in (line, net):
-        draws = [lambda: tour.five_levels(comparison)]  # noqa: B023
-        draws += [functools.partial(tour.depth, comparison, level) for level in range(1, 6)]
-        for draw in draws:
-            page, words, code = words_and_code(draw, monkeypatch)
-            assert all(0 <= box.x0 < box.x1 <= page.x1 and 0 <= box.y0 < box.y1 <= page.y1 for box in words)
-            assert all(box.count_overlaps(words) == 1 for box in words)
-            assert all(box.count_overlaps(code) == 0 for box in words)
-
-
-def test_code_is_cut_nowhere(line, net, monkeypatch):
-    """The letters of the longest line end before the picture does: its last columns are white. Marks stand beside it."""
-    for comparison in (line, net):
-        for level in range(1, 6):
-            with monkeypatch.context() as patched:
-                patched.setattr("course.figures.picture.Picture", lambda figure, text: figure)
-                figure = tour.depth(comparison, level)
-            row = next(row for row in comparison.rows if row.level == level)
-            assert len(figure.images) == sum(bool(row.code[mark]) for mark in marks.MARKS[1:]) > 0
-            FigureCanvasAgg(figure).draw()
-            heads = [text for text in figure.texts if row.code.get(text.get_text())]
-            for image, mark in zip(figure.images, heads, strict=True):
-                pixels, label = image.get_array(), mark.get_window_extent()
-                assert (pixels < 128).any() and (pixels[:, -8:] == 255).all() and (pixels[0] > 128).all()
-                assert 3 < extent(image).y1 - (label.y0 + label.y1) / 2 < 13  # beside its first line
-
-
-def test_the_slider_changes_all_but_the_losses(line, net):
-    both = {"line": line, "net": net}
-    explorer = widgets.explore(
-        lambda level, task: tour.depth(both[task], level), "One level.", level=range(1, 6), task=["line", "net"]
-    )
-    box = explorer.box()
-    level, task = (widget for widget in box.children if isinstance(widget, SelectionSlider))
-    image = next(widget for widget in box.children if isinstance(widget, Picture))
-    told = next(widget for widget in box.children if isinstance(widget, HTML))
-    seen = []
-    for chosen in range(1, 6):
-        level.value = chosen
-        assert image.tooltip.startswith(f"Level {chosen}, ") and told.value == widgets.spoken(image.tooltip)
-        pixels = np.asarray(Image.open(io.BytesIO(image.value)).convert("RGB")).astype(int)
-        seen.append((pixels[:, :450], pixels[324:, 450:]))
-    for (left, losses), (other, same) in zip(seen, seen[1:], strict=False):
-        assert (left != other).any() and np.abs(losses - same).max() < 64  # of 256 colours
-    task.value = "net"
-    assert ", the same on every level; " in image.tooltip and net.rows[-1].score in image.tooltip
-
-
-def test_without_widgets_the_slider_is_a_picture_and_a_constant_text(line):
-    explorer = widgets.explore(functools.partial(tour.depth, line), "One level.", level=range(1, 6))
-    bundle = explorer._repr_mimebundle_()
-    assert bundle["text/plain"] == "One level."
-    assert base64.b64decode(bundle["image/png"]) == tour.depth(line, 1).png
-
-
-def test_a_level_is_drawn_within_a_key_press(net):
-    """150 ms; four times that on a machine that many share."""
-    seconds = []
-    for level in (1, 2, 3, 2, 5):
-        start = time.thread_time()
-        tour.depth(net, level)
-        seconds.append(time.thread_time() - start)
-    assert sorted(seconds)[2] < 0.6
+        page, words = words_of(lambda: tour.five_levels(comparison), monkeypatch)  # noqa: B023
+        assert all(0 <= box.x0 < box.x1 <= page.x1 and 0 <= box.y0 < box.y1 <= page.y1 for box in words)
+        assert all(box.count_overlaps(words) == 1 for box in words)

@@ -244,6 +244,31 @@ def test_a_number_is_predicted(tab):
     assert page.wrong == []
 
 
+def test_the_walk_goes_down_and_to_the_cells(tab):
+    page = tab("notebooks/05_high_level")
+    assert page.locator(".walk .head b:visible").inner_text() == "1 · fit"
+    page.locator(".walk label.down:visible").click()
+    assert page.locator(".walk .head b:visible").inner_text() == "2 · train_step"
+    page.goto(page.url.split("#")[0] + "#walk-7")
+    assert page.locator(".walk .head b:visible").inner_text() == "7 · the loop"
+    link = page.get_by_role("link", name="_write, written in 03_low_level").first
+    link.click()
+    page.wait_for_url(re.compile(r"03_low_level\.html#cell-\d+$"))
+    cell = page.locator(f"div.cell:near({page.url[page.url.index('#') :]})").filter(has_text="def _write(").first
+    top = cell.evaluate("cell => cell.getBoundingClientRect().top")
+    assert 0 <= top < 300, "the cell that wrote it is the first thing to be seen"
+    assert page.wrong == []
+
+
+def test_a_link_to_the_walk_leads_to_the_stage_of_its_level():
+    words = "[The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step."
+    for name, nth in {"01_hardware": 7, "02_kernels": 5, "03_low_level": 4, "04_mid_level": 3}.items():
+        notebook = {"cells": [{"cell_type": "markdown", "source": words}]}
+        reading.walked(notebook, name, {})
+        link = f'<a href="05_high_level.html#walk-{nth}">The walk</a> follows one step.'
+        assert notebook["cells"][0]["source"] == link
+
+
 def test_search_works_from_a_file(tab):
     page = tab("search")
     page.goto(page.url + "?q=roofline")

@@ -118,8 +118,18 @@ function name() {
   for (const each of document.querySelectorAll(".toctree-toggle")) each.parentElement.setAttribute("aria-label", "the pages beneath");
 }
 
+/* A link to a stage of the walk, such as #walk-7, chooses it. */
+function choose() {
+  const stage = document.querySelector(`.walk input[id="${CSS.escape(location.hash.slice(1))}"]`);
+  if (!stage) return;
+  stage.checked = true;
+  stage.closest(".walk").scrollIntoView();
+}
+
+window.addEventListener("hashchange", choose);
 document.addEventListener("DOMContentLoaded", () => {
   name();
+  choose();
   document.querySelectorAll(".alive").forEach(figure);
   document.querySelectorAll(".mend").forEach(mend);
   for (const told of document.querySelectorAll(".jp-RenderedHTMLCommon + details")) {

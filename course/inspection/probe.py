@@ -1,0 +1,176 @@
+"""What each register of a program by rows holds in one row's turn, and the instruction that computes it.
+
+The program's own text is taken. A line is added behind each line that makes a number, and keeps this number: arithmetic
+in float64 stays as it is. Another copy carries line numbers, so that LLVM says which instruction came from which line.
+"""
+
+import ctypes
+import re
+import struct
+
+import numpy as np
+
+MADE = re.compile(r"\s*(%v\d+) = (.*)")
+DEBUG = """
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!5}
+!0 = distinct !DICompileUnit(language: DW_LANG_C, file: !1, isOptimized: true, emissionKind: LineTablesOnly)
+!1 = !DIFile(filename: "program", directory: "")
+!2 = distinct !DISubprogram(name: "program", scope: !1, file: !1, line: 1, type: !3, unit: !0, spFlags: DISPFlagDefinition)
+!3 = !DISubroutineType(types: !4)
+!4 = !{}
+!5 = !{i32 2, !"Debug Info Version", i32 3}
+"""
+FIRST = 10  # the number of the first line's metadata
+
+
+class Probe:
+    """The program that an Ear heard, run once more on the numbers that it had before."""
+
+    def __init__(self, ear, row):
+        written, launched = ear.last("_write"), ear.last("RowProgram.launch")
+        self.program, self.graph = written.result[0], written.known["graph"]
+        self.known, self.parts, self.row = written.known["known"], written.known["parts"], row
+        self.text = self.program.text.split("\n")
+        self.at = {found[1]: k for k, line in enumerate(self.text) if (found := MADE.match(line))}
+        self.loop = [int(found[1]) for line in self.text if (found := re.match(r"body(\d+):", line))][-1]
+        self.values, self.outs, self.variables = self.run(ear, written.result[1], launched)
+        self.processor, self.instructions, self.listing = self.translated()
+
+    def registers(self, nodes):
+        """{quantity: its register}, given {quantity: (node, its place)}; and of the two products that only a text has."""
+        found = {}
+        for quantity, (node, place) in nodes.items():
+            place = (0, *place[1:]) if self.parts[node] == "row" else place
+            found[quantity] = getattr(self.known[node][place], "register", None)
+        found["x·w"] = self.product(found["x"], found["w"])
+        found["x·slope"] = self.product(found["x"], found["slope"])
+        return found
+
+    def product(self, x, y):
+        """The register that holds the product of two registers."""
+        ends = f"{x}, {y}", f"{y}, {x}"
+        return next(r for r, k in self.at.items() if " fmul " in self.text[k] and self.text[k].endswith(ends))
+
+    def line(self, register):
+        return self.text[self.at[register]].strip()
+
+    def running(self, term):
+        """The sum that a term is added to: before this row's turn, and after it."""
+        pattern = re.compile(rf"\s*(%v\d+) = fadd \S+ (%v\d+), {re.escape(term)}$")
+        after, before = next(found.groups() for line in self.text if (found := pattern.match(line)))
+        return self.values[before], self.values[after]
+
+    def loop_lines(self):
+        """The places of the lines that make the loop over the rows: its beginning, None for its body, and its end."""
+        n = self.loop
+        start, again = self.text.index(f"test{n}:"), self.text.index(f"again{n}:")
+        return [*range(start, start + 5), None, *range(again, again + 4)]
+
+    def run(self, ear, owners, launched):
+        """({register: its number}, the results, {variable: its new numbers}), on copies of what the program had."""
+        from levels.support.machine import machine_code
+
+        kinds = kinds_of(self.program.text)
+        kept = [register for register in self.at if kinds[register] in ("double", "i64")]
+        batch = launched.known["self"].every.size
+        probed = np.zeros((batch + 1, len(kept)))
+        out = [x.numpy() for x in launched.known["outs"]]
+        steps, rows, batches = launched.known["sizes"]
+        variables = {owner: ear.before[owner].copy() for owner in owners if type(owner) is not int}
+        arrays = [*out]
+        arrays += [launched.known["args"][x].numpy() if type(x) is int else variables[x] for x in owners]
+        arrays.append(probed)
+        words = struct.pack(f"{3 + len(arrays)}q", steps, rows, batches, *(array.ctypes.data for array in arrays))
+        engine, address = machine_code(self.written(kept, kinds, batch))
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)(words)
+        del engine
+        values = {}
+        for k, register in enumerate(kept):
+            inside = self.inside(self.at[register])
+            cell = probed[self.row if inside else batch, k : k + 1]
+            values[register] = float(cell[0]) if kinds[register] == "double" else int(cell.view(np.int64)[0])
+        return values, out, variables
+
+    def inside(self, k):
+        """Whether this line belongs to the loop over the rows."""
+        return self.text.index(f"body{self.loop}:") < k < self.text.index(f"again{self.loop}:")
+
+    def written(self, kept, kinds, batch):
+        """The program's text with a line behind each number that is kept."""
+        nth, lines = {register: k for k, register in enumerate(kept)}, []
+        for k, line in enumerate(self.text):
+            if line == "  br label %start":
+                lines += [f"  %address.probe = getelementptr i64, ptr %words, i64 {len(self.program.words)}"]
+                lines += ["  %probe = load ptr, ptr %address.probe"]
+            lines.append(line)
+            if line == f"body{self.loop}:":
+                lines.append(f"  %turn = mul i64 %i{self.loop}, {len(kept)}")
+            register = (found := MADE.match(line)) and found[1]
+            if register in nth:
+                where = f"%at{register[1:]}"
+                base = "%turn" if self.inside(k) else str(batch * len(kept))
+                lines += [f"  {where} = add i64 {base}, {nth[register]}"]
+                lines += [f"  {where}.p = getelementptr double, ptr %probe, i64 {where}"]
+                lines += [f"  store {kinds[register]} {register}, ptr {where}.p"]
+        return "\n".join(lines)
+
+    def translated(self):
+        """(the processor, {register: which instruction makes it}, [(instruction, the line of the text that it came from)])"""
+        from llvmlite import binding as llvm
+
+        from levels.support.machine import optimised, target_machine
+
+        lines, notes = [], []
+        for k, line in enumerate(self.text):
+            if line.startswith("define"):
+                line = line.replace(" {", " !dbg !2 {")
+            elif line.startswith("  "):
+                line += f", !dbg !{FIRST + k}"
+                notes.append(f"!{FIRST + k} = !DILocation(line: {k + 1}, column: 1, scope: !2)")
+            lines.append(line)
+        target = target_machine()
+        assembly = target.emit_assembly(optimised("\n".join([*lines, DEBUG, *notes]), target))
+        listing, came = [], None
+        for line in assembly.split("program:", 1)[1].splitlines():
+            line = re.split(r"\s*(?:##|//|;|# )", line)[0].expandtabs(8).rstrip()
+            if place := re.match(r"\s+\.loc\s+\d+ (\d+)", line):
+                came = int(place[1]) - 1
+            elif re.match(r"\s+[^.\s]", line):
+                listing.append((" ".join(line.split()), came))
+            elif line.startswith(("\t.section", "        .section", ".Lfunc_end")):
+                break
+        found = {}
+        for register, k in self.at.items():
+            those = [n for n, (text, came) in enumerate(listing) if came == k and does(self.text[k], text)]
+            if those:  # what prepares a choice comes before it
+                found[register] = those[-1 if " select " in self.text[k] else 0]
+        return llvm.get_host_cpu_name(), found, listing
+
+    def instruction(self, register):
+        return self.listing[self.instructions[register]][0]
+
+    def around(self, register):
+        """The instructions around that of a register, and which one it is."""
+        if (at := self.instructions.get(register)) is None:
+            return None
+        first = max(0, at - 3)
+        return [text for text, _ in self.listing[first : at + 4]], {at - first}
+
+
+# LLVM's name of an instruction -> a part of a processor's
+DOES = {"fadd": "add", "fsub": "sub", "fmul": "mul", "fdiv": "div", "load": "mov|ld"}
+
+
+def does(line, instruction):
+    """Whether an instruction does what a line says. (LLVM also gives a line's number to what prepares it.)"""
+    return bool(re.match(rf"\w*({DOES.get(line.split()[2], '')})", instruction))
+
+
+def kinds_of(text):
+    """{register: its type}, as LLVM reads a text."""
+    from llvmlite import binding as llvm
+
+    module = llvm.parse_assembly(text)
+    made = (each for function in module.functions for block in function.blocks for each in block.instructions)
+    return {f"%{each.name}": str(each.type) for each in made if each.name}

@@ -1,0 +1,522 @@
+"""The walk: one step of `fit`, followed down to the multiply that changes a weight, with its numbers, and up again.
+
+The step is taken twice, compiled and op by op. Python says what it calls (`sys.setprofile`), and the program says what
+each of its registers holds (`probe.py`). So no number of the walk is written by hand. As HTML it needs no script and no
+kernel: the stages are the choices of a radio group, and where styles are stripped they stand beneath each other as tables.
+"""
+
+import html
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from course.figures import HUES, LEVELS
+from course.inspection import probe
+from course.inspection.source_index import cell_of, place_of, places
+
+KEYS = 'data-lm-suppress-shortcuts="true"'  # what has this keeps its keys, which JupyterLab would take for itself
+STYLE = Path(__file__).with_name("walk.css")
+FORWARD = "x", "w", "x·w", "sum", "output", "prediction", "target", "error", "share", "loss"
+BACK = "slope", "before", "x·slope", "after", "gradient", "rate", "change", "new w"
+MEANS = {
+    "x": "x, the input",
+    "w": "w, the weight",
+    "x·w": "x · w",
+    "sum": "sum of the products",
+    "output": "output of the unit",
+    "prediction": "prediction",
+    "target": "target",
+    "error": "error",
+    "share": "loss of the row",
+    "loss": "loss of the batch",
+    "slope": "slope at the sum",
+    "x·slope": "x · slope, the row's part",
+    "gradient": "gradient, of all rows",
+    "rate": "learning rate",
+    "change": "rate · gradient",
+    "new w": "w, the new weight",
+    "before": "sum before this turn",
+    "after": "sum after this turn",
+}
+
+
+# What is heard while the step runs.
+
+
+class Call(NamedTuple):
+    """A call of one of the levels' functions that has returned: its code, its variables then, its result."""
+
+    code: Any
+    known: dict
+    result: Any
+
+
+HEARD = {"Model.fit", "Trainable.train_step", "Sequential.call", "Dense.call", "squared_error", "cross_entropy"}
+HEARD |= {"GradientTape.gradient", "descend", "apply", "Run.do", "Plan.start", "_write", "RowProgram.launch"}
+
+
+class Ear:
+    """Hears a training of one step. Of what a step calls, the calls of the last `train_step` are kept."""
+
+    def __init__(self):
+        self.calls, self.before = {}, {}  # a name -> its calls; a variable -> its numbers before the program ran
+
+    def hear(self, frame, event, result):
+        name = frame.f_code.co_qualname
+        if name not in HEARD or event not in ("call", "return") or not ours(frame):
+            return
+        if event == "return":
+            self.calls.setdefault(name, []).append(Call(frame.f_code, dict(frame.f_locals), result))
+        elif name == "Trainable.train_step":
+            self.calls = {}
+        elif name == "RowProgram.launch":
+            self.before = {v: v.numpy() for v in frame.f_locals["self"].variables}
+
+    def last(self, name):
+        return self.calls[name][-1]
+
+
+def ours(frame):
+    """Whether this function is one of the levels, or of the notebook that runs."""
+    return frame.f_globals.get("__name__", "").split(".")[0] in ("levels", "__main__")
+
+
+def listened(run):
+    """An Ear that has heard `run()`."""
+    ear, before = Ear(), sys.getprofile()
+    sys.setprofile(ear.hear)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return ear
+
+
+# Where the numbers of one row and one weight are, among the ops of a step: those that ran, or the nodes of a graph.
+
+
+class Op(NamedTuple):
+    op: str
+    inputs: list
+    attrs: dict
+    y: Any
+
+
+def holder(x):
+    """What holds the numbers of a tensor: the tensor or, while a step is traced, its node."""
+    return getattr(x, "node", x)
+
+
+def nth_source(ear):
+    """Which of the tape's sources the kernel of the first layer is."""
+    kernel = ear.calls["Dense.call"][0].known["self"].kernel
+    return next(k for k, v in enumerate(ear.last("GradientTape.gradient").known["sources"]) if v is kernel)
+
+
+def update_in(ear):
+    """The call of the optimizer's rule for the kernel of the first layer."""
+    kernel = ear.calls["Dense.call"][0].known["self"].kernel
+    return next(call for call in ear.calls["descend"] if call.known["w"] is kernel)
+
+
+def followed(ear, ops, row, weight):
+    """{quantity: (what holds it, its place)} of a row and a weight of the first layer, and {id of a result: its Op}."""
+    made = {id(op.y): op for op in ops}
+    layer, step, tape = ear.calls["Dense.call"][0], ear.last("Trainable.train_step"), ear.last("GradientTape.gradient")
+    x = holder(layer.known["x"])
+    product = next(op for op in ops if op.op == "matmul" and op.inputs[0] is x and not any(op.attrs.values()))
+    nth, update = nth_source(ear), holder(update_in(ear).result)
+    gradient, loss = holder(tape.result[nth]), holder(step.result)
+    change = next(op for op in ops if op.op == "multiply" and any(x is gradient for x in op.inputs))
+    (rate,) = (x for x in change.inputs if x is not gradient)
+    share = made[id(loss)].inputs[0]
+    squared = made[id(share)]
+    column = row, weight[1]
+    found = {
+        "x": (x, (row, weight[0])),
+        "w": (product.inputs[1], weight),
+        "sum": (product.y, column),
+        "output": (holder(layer.result), column),
+        "prediction": (holder(ear.last("Sequential.call").result), (row, 0)),
+        "target": (holder(step.known["y"]), (row, 0)),
+        "share": (share, (row, 0)),
+        "loss": (loss, ()),
+        "slope": (made[id(gradient)].inputs[1], column),
+        "gradient": (gradient, weight),
+        "rate": (rate, ()),
+        "change": (change.y, weight),
+        "new w": (update, weight),
+    }
+    if squared.op == "multiply" and squared.inputs[0] is squared.inputs[1]:
+        found["error"] = squared.inputs[0], (row, 0)
+    return found, made
+
+
+# The stages.
+
+
+class Number(NamedTuple):
+    """A number of the walk at one stage: which one, how that stage calls it, and what it is."""
+
+    quantity: str
+    here: str
+    value: float
+
+
+class Code(NamedTuple):
+    """Lines of code, those that are marked, and a link to the cell that wrote them."""
+
+    title: str
+    lines: list
+    marked: set
+    link: str = ""
+
+
+class Stage(NamedTuple):
+    """A rung of the walk."""
+
+    level: int
+    name: str
+    told: str
+    codes: list
+    numbers: list
+
+    def value(self, quantity):
+        return next(number.value for number in self.numbers if number.quantity == quantity)
+
+
+class Walk:
+    """The stages of a task's first step, for one row of its batch and one weight of the first layer.
+
+    The weight is that of the first input, at the first unit whose output changes this row's loss.
+    """
+
+    def __init__(self, task, trainer, row=0):
+        from levels.low_level import eager
+
+        given = task.x, task.y, task.weights, task.batches[:1], task.learning_rate
+        self.task, self.row, self.index = task, row, places()
+        self.compiled = listened(lambda: trainer(*given))
+        with eager():
+            self.eager = listened(lambda: trainer(*given))
+        if "_write" not in self.compiled.calls:
+            raise ValueError("walk: the step has become no program by rows, so there is nothing to follow")
+
+        self.ops = [Op(*map(call.known.get, Op._fields[:3]), call.result) for call in self.eager.calls["Run.do"]]
+        slopes, _ = followed(self.eager, self.ops, row, (0, 0))[0]["slope"]
+        self.weight = 0, int(np.flatnonzero(slopes.numpy()[row])[0])
+        self.places, self.made = followed(self.eager, self.ops, row, self.weight)
+        self.program = probe.Probe(self.compiled, row)
+        nodes = [Op(node.op, node.inputs, node.attrs, node) for node in self.program.graph.ops]
+        self.nodes, _ = followed(self.compiled, nodes, row, self.weight)
+        self.registers = self.program.registers(self.nodes)
+        self.stages = [make(self) for make in STAGES]
+
+    @property
+    def loss(self):
+        return float(self.stages[0].value("loss"))
+
+    def tensor(self, quantity):
+        """A number that an op made, op by op."""
+        held, place = self.places[quantity]
+        return float(held.numpy()[place])
+
+    def source(self, call, *marks, title=""):
+        """The code of a call, with the lines marked in which one of these texts stands."""
+        return self.lines_of(place_of(getattr(call, "code", call), self.index), *marks, title=title)
+
+    def lines_of(self, place, *marks, title=""):
+        lines = place.source.split("\n")
+        marked = {k for k, line in enumerate(lines) if any(mark in line for mark in marks)}
+        return Code(title, lines, marked, link(place))
+
+    def __repr__(self):
+        lines = [f"{self.task.title}: the loss of the first batch is {short(self.loss)}, on every stage"]
+        for k, stage in enumerate(self.stages, 1):
+            lines.append(f"{k}  {stage.name}")
+        return "\n".join(lines)
+
+
+def link(place):
+    """A link to the cell that wrote this, which Jupyter follows from the notebook that runs."""
+    words = f"{place.name}, written in {place.notebook}"
+    return f'<a href="{place.notebook}.ipynb#cell-id={cell_of(place)}">{html.escape(words)}</a>'
+
+
+def short(number):
+    return f"{number:,}" if isinstance(number, int) else f"{number:.6g}"
+
+
+def fit(walk):
+    call = walk.compiled.last("Model.fit")
+    model, w = call.known["self"], walk.weight
+    rows = walk.task.batches[0]
+    numbers = [
+        Number("x", f"x[{rows[walk.row]}, {w[0]}]", walk.task.x[rows[walk.row], w[0]]),
+        Number("w", f"weights[0][{w[0]}, {w[1]}]", walk.task.weights[0][w]),
+        Number("target", f"y[{rows[walk.row]}, 0]", walk.task.y[rows[walk.row], 0]),
+        Number("loss", "history.losses[0]", call.result.losses[0]),
+        Number("rate", "SGD(learning_rate)", walk.task.learning_rate),
+        Number("new w", f"model.get_weights()[0][{w[0]}, {w[1]}]", model.get_weights()[0][w]),
+    ]
+    told = f"`fit` takes a batch of {len(rows)} rows. It gives back a loss, and the weights have changed. We follow one weight, "
+    told += f"and of the batch row {rows[walk.row]} of the data, which stands at place {walk.row}."
+    return Stage(5, "fit", told, [walk.source(call, "run_training(")], numbers)
+
+
+def train_step(walk):
+    call, tape = walk.eager.last("Trainable.train_step"), walk.eager.last("GradientTape.gradient")
+    nth, update = nth_source(walk.eager), update_in(walk.eager)
+    (row, unit), (k, u) = (walk.row, 0), walk.weight
+    numbers = [
+        Number("x", f"x[{row}, {k}]", call.known["x"].numpy()[row, k]),
+        Number("w", f"variables[{nth}][{k}, {u}]", walk.tensor("w")),
+        Number("prediction", f"self(x)[{row}, 0]", walk.eager.last("Sequential.call").result.numpy()[row, unit]),
+        Number("target", f"y[{row}, 0]", call.known["y"].numpy()[row, 0]),
+        Number("loss", "loss", call.result.numpy()[()]),
+        Number("gradient", f"tape.gradient(…)[{nth}][{k}, {u}]", tape.result[nth].numpy()[k, u]),
+        Number("new w", f"variables[{nth}][{k}, {u}]", update.result.numpy()[k, u]),
+    ]
+    told = "A step has four parts: forward, loss, backward, update. The gradient is the sum over all rows of the batch."
+    marks = "self(x", "tape.gradient("
+    return Stage(5, "train_step", told, [walk.source(call, *marks)], numbers)
+
+
+def layer(walk):
+    call, update = walk.eager.calls["Dense.call"][0], update_in(walk.eager)
+    name = next(each for each in ("squared_error", "cross_entropy") if each in walk.eager.calls)
+    loss = walk.eager.last(name)
+    row, (k, u) = walk.row, walk.weight
+    numbers = [
+        Number("x", f"x[{row}, {k}]", call.known["x"].numpy()[row, k]),
+        Number("w", f"self.kernel[{k}, {u}]", walk.tensor("w")),
+        Number("output", f"call(x)[{row}, {u}]", call.result.numpy()[row, u]),
+    ]
+    if "error" in loss.known:
+        numbers.append(Number("error", f"error[{row}, 0]", loss.known["error"].numpy()[row, 0]))
+    numbers += [
+        Number("share", f"{name}(…)[{row}, 0]", loss.result.numpy()[row, 0]),
+        Number("rate", "rate", float(update.known["rate"])),
+        Number("gradient", f"dw[{k}, {u}]", update.known["dw"].numpy()[k, u]),
+        Number("new w", f"descend(…)[{k}, {u}]", update.result.numpy()[k, u]),
+    ]
+    told = "The layer owns the weight, and its `call` goes forward. The loss has its own formula. "
+    told += "The rule of the optimizer, `descend`, changes the weight."
+    codes = [walk.source(call, "affine("), walk.source(loss, "error *", "log("), walk.source(update, "rate * dw")]
+    return Stage(4, "a layer", told, codes, numbers)
+
+
+def op(walk):
+    """The ops that passed the door."""
+    numbers = []
+    for quantity in (*FORWARD, *BACK):
+        if quantity in walk.places:
+            held, place = walk.places[quantity]
+            made = walk.made.get(id(held))
+            name = f"{made.op}(…)" if made else "a variable" if quantity in ("w", "rate") else "a tensor"
+            numbers.append(Number(quantity, name + str([*place] or ""), walk.tensor(quantity)))
+    told = "Each operator of a tensor, such as `@` or `*`, passes the door `apply`. "
+    told += f"In this step {len(walk.ops)} ops pass it. The tape writes down the ops, and goes back through them with the rules."
+    return Stage(3, "an op", told, [walk.source(walk.eager.last("apply"), "DOOR.stands.do")], numbers)
+
+
+def start_of(walk, quantity):
+    """The launch, op by op, that made this quantity."""
+    held, _ = walk.places[quantity]
+    return next(call for call in walk.eager.calls["Plan.start"] if call.result is held)
+
+
+def planned_again(walk, quantity):
+    """The number that the plan's program writes when it runs once more on the same arrays."""
+    call, (_, place) = start_of(walk, quantity), walk.places[quantity]
+    plan, reads = call.known["self"], call.known["reads"]
+    out = np.full(plan.spec.shape, np.nan, plan.spec.dtype)
+    plan.run(out, *[x.data for x in reads], *map(call.known["attrs"].get, plan.numbers))
+    return float(out[place])
+
+
+def plan(walk):
+    from levels.kernels import KERNELS
+    from levels.kernels.elementwise import loop_source, places_of
+
+    forward, back = start_of(walk, "sum").known, start_of(walk, "change").known
+    result, shapes = back["self"].spec.shape, [x.spec.shape for x in back["reads"]]
+    loop = loop_source("multiply", places_of(result, shapes)).split("\n")
+    (multiply,) = (p for p in walk.index if (p.name, p.room) == ("multiply", "elementwise"))
+    product = walk.source(KERNELS["matmul", "cpu"].__code__, "+= x[i, k] * w[k, j]")
+    made = Code("the loop that is made for multiply", loop, {len(loop) - 1}, link(multiply))
+    (row, k), (_, u) = walk.places["x"][1], walk.weight
+    at, nth = k * result[1] + u, next(n for n, x in enumerate(back["reads"]) if x is walk.places["gradient"][0])
+    numbers = [
+        Number("x", f"x[{row}, {k}]", float(forward["reads"][0].data[row, k])),
+        Number("w", f"w[{k}, {u}]", float(forward["reads"][1].data[k, u])),
+        Number("sum", f"out[{row}, {u}]", planned_again(walk, "sum")),
+        Number("rate", f"x{1 - nth}[0]", float(back["reads"][1 - nth].data.flat[0])),
+        Number("gradient", f"x{nth}[{at}]", float(back["reads"][nth].data[k, u])),
+        Number("change", f"out[{at}]", planned_again(walk, "change")),
+    ]
+    one, made_of = forward["self"], " and ".join(str([*shape]) for shape in shapes)
+    told = (
+        f"For each op a plan is made once, for these shapes. The `matmul` forward gives {[*one.spec.shape]} and moves "
+    )
+    told += f"{one.nbytes:,} bytes. The `multiply` of the update takes {made_of}, and Python writes the loop around its one "
+    told += "multiplication."
+    return Stage(2, "its plan", told, [product, made, walk.lines_of(multiply)], numbers)
+
+
+def launch(walk):
+    call, starts = walk.compiled.last("RowProgram.launch"), walk.eager.calls["Plan.start"]
+    known, program = call.known, walk.compiled.last("RowProgram.launch").known["self"]
+    steps, rows, _ = known["sizes"]
+    kernel = walk.compiled.calls["Dense.call"][0].known["self"].kernel
+    numbers = [
+        Number("w", "the variable before", walk.compiled.before[kernel][walk.weight]),
+        Number("loss", "outs[0]", known["outs"][0].numpy().flat[0]),
+        Number("new w", "the variable after", kernel.numpy()[walk.weight]),
+    ]
+    told = f"Op by op, each op is a launch of its own: {len(starts)} in this step. `fit` needs one, because level 3 compiled "
+    told += f"the step: {program!r}. It is given {steps} step, {rows:,} rows and {len(program.program.words) - 2} addresses. "
+    told += "The results have the same bits."
+    codes = [walk.source(starts[-1], "self.compiled or"), walk.source(call, "self.program.run(")]
+    return Stage(2, "the launch", told, codes, numbers)
+
+
+def loop(walk):
+    text, program = walk.program.text, walk.program
+    write = walk.source(walk.compiled.last("_write"), "a.loop(batch", '_form_of(f"sum')
+    near = min(write.marked, default=3)
+    cut = Code(write.title, write.lines[near - 3 : near + 9], {k - near + 3 for k in write.marked}, write.link)
+    shown = ["…" if k is None else text[k].strip() for k in program.loop_lines()]
+    marked = {k for k, line in enumerate(shown) if "phi" in line or "icmp" in line}
+    before, after = program.running(walk.registers["x·slope"])
+    numbers = [
+        Number("x", "of this turn's row", program.values[walk.registers["x"]]),
+        Number("share", "added to the loss", program.values[walk.registers["share"]]),
+        Number("before", "the running sum", before),
+        Number("x·slope", "is added to it", program.values[walk.registers["x·slope"]]),
+        Number("after", "the running sum", after),
+        Number("gradient", "the sum after all turns", program.values[walk.registers["gradient"]]),
+    ]
+    told = "Level 1 wrote the program with its assembler: a loop over the steps, and in it a loop over the rows of a batch. "
+    told += f"Our row is turn {walk.row}, counted from 0, of {len(walk.task.batches[0])}. Each turn adds its part to the gradient."
+    return Stage(1, "the loop", told, [cut, Code("the loop, as LLVM reads it", shown, marked)], numbers)
+
+
+def line(walk):
+    program, numbers = walk.program, []
+    for quantity in (*FORWARD, *BACK):
+        if register := walk.registers.get(quantity):
+            numbers.append(Number(quantity, program.line(register), program.values[register]))
+    codes = []
+    for title, quantity in (("forward", "x·w"), ("the update", "change")):
+        at = program.at[walk.registers[quantity]]
+        codes.append(Code(title, [text.strip() for text in program.text[at - 2 : at + 3]], {2}))
+    value = walk.lines_of(next(p for p in walk.index if (p.name, p.room) == ("arithmetic", "values")), "a.write(")
+    told = (
+        "Each operator on level 1 writes one line of LLVM's language. `fmul` is the multiplication, and a name such as "
+    )
+    told += f"`{walk.registers['change']}` stands for the number that the line makes."
+    return Stage(1, "the line", told, [*codes, value], numbers)
+
+
+def instruction(walk):
+    program, numbers, codes = walk.program, [], []
+    for quantity in (*FORWARD, *BACK):
+        register = walk.registers.get(quantity)
+        if register in program.instructions:
+            numbers.append(Number(quantity, program.instruction(register), program.values[register]))
+    for title, quantity in (("forward", "x·w"), ("the update", "change")):
+        if lines := program.around(walk.registers[quantity]):
+            codes.append(Code(title, *lines))
+    place = next(p for p in walk.index if (p.name, p.room) == ("_text", "program"))
+    told = f"LLVM turns the text into instructions of this processor, {program.processor}. "
+    told += "Here the weight is multiplied, and here it gets its new number. Below this there is only hardware."
+    return Stage(1, "the instruction", told, [*codes, walk.lines_of(place, "join(")], numbers)
+
+
+STAGES: list[Callable] = [fit, train_step, layer, op, plan, launch, loop, line, instruction]
+
+
+# How it is shown.
+
+
+class Walks:
+    """Walks of several tasks on one page, of which one is seen at a time."""
+
+    def __init__(self, *walks):
+        self.walks = walks
+
+    def __repr__(self):
+        return "\n\n".join(map(repr, self.walks))
+
+    def _repr_html_(self):
+        parts = [part(walk, f"walk-{k}" if k else "walk", k == 0) for k, walk in enumerate(self.walks)]
+        return f'<style>{STYLE.read_text(encoding="utf-8")}</style>\n<div class="walk">{"".join(parts)}</div>'
+
+
+def down(*walks):
+    """One page of walks, each given as (task, the function that trains it)."""
+    return Walks(*(Walk(*given) for given in walks))
+
+
+def part(walk, key, opened):
+    """The walk of one task."""
+    loss = f"Loss of the batch <b>{short(walk.loss)}</b> <code>{walk.loss.hex()}</code>, the same on every stage"
+    rungs = "".join(rung(walk, key, k) for k in range(len(walk.stages)))
+    head = f"<summary {KEYS}>{html.escape(walk.task.title)}</summary><p class='loss'>{loss}</p>"
+    name = f"The stages of {walk.task.title}, from fit down to the instruction"
+    ladder = f'<div class="stages" role="radiogroup" aria-label="{html.escape(name)}">{rungs}</div>'
+    return f'<details class="task" name="walk"{" open" * opened}>{head}{ladder}</details>'
+
+
+def rung(walk, key, k):
+    """The name of a stage, as a choice, and what is seen when it is chosen."""
+    stage, n = walk.stages[k], k + 1
+    checked = " checked" * (k == 0)
+    choice = f'<input type="radio" name="{key}" id="{key}-{n}" aria-label="{n} {stage.name}" {KEYS}{checked}>'
+    look = f'style="--hue:{HUES[stage.level - 1]}"'
+    label = f'<label class="rung" for="{key}-{n}" {look}>{choice} {n} · {stage.name}</label>\n'
+    steps = [(k - 1, "up"), (k + 1, "down")]
+    ways = [
+        f'<label class="{way}" for="{key}-{at + 1}">{way} to {walk.stages[at].name}</label>\n'
+        for at, way in steps
+        if 0 <= at < len(walk.stages)
+    ]
+    title = f"<b>{n} · {stage.name}</b> <small>level {stage.level}, {LEVELS[stage.level - 1].replace('_', ' ')}</small>"
+    codes = "".join(map(code, stage.codes))
+    tables = table("forward", FORWARD, stage) + table("back", BACK, stage)
+    head = f'<div class="head"><p>{title}</p><p class="ways">{"".join(ways)}</p></div>'
+    body = f'<p>{spelled(stage.told)}</p><div class="both"><div>{codes}</div><div>{tables}</div></div>'
+    return f'{label}<div class="stage" {look}>{head}{body}</div>'
+
+
+def spelled(text):
+    """Text with `code` as HTML."""
+    parts = html.escape(text).split("`")
+    return "".join(f"<code>{each}</code>" if k % 2 else each for k, each in enumerate(parts))
+
+
+def code(shown):
+    lines = []
+    for k, text in enumerate(shown.lines):
+        indent = len(text) - len(text.lstrip())
+        inner = f"<b>{html.escape(text)}</b>" if k in shown.marked else html.escape(text)
+        lines.append(f'<code style="--indent:{indent}ch">{inner}\n</code>')
+    head = ": ".join(filter(None, [html.escape(shown.title), shown.link]))
+    return f"<p class='from'>{head}</p><pre>{''.join(lines)}</pre>"
+
+
+def table(way, quantities, stage):
+    """The numbers of a stage that are found on the way forward, or on the way back."""
+    rows = [
+        f"<tr><th scope='row'>{MEANS.get(number.quantity, number.quantity)}</th>"
+        f"<td><code>{html.escape(number.here)}</code></td><td>{short(number.value)}</td></tr>"
+        for quantity in quantities
+        for number in stage.numbers
+        if number.quantity == quantity
+    ]
+    head = f"<tr><th scope='col'>{way}</th><th scope='col'>here</th><th scope='col'>number</th></tr>"
+    return f"<table>{head}{''.join(rows)}</table>" * bool(rows)

@@ -1,0 +1,329 @@
+"""The walk from `fit` to an instruction: its numbers are those of a run, at every stage, and all can walk it."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from course import build, reference, tasks
+from course.inspection import walk
+from course.inspection.source_index import cell_of, places
+from levels.hardware import exp, log
+from levels.high_level import Sequential
+from levels.high_level.tasks import dnn_classifier, linear_regression
+from levels.mid_level import SGD, Dataset, Dense
+from levels_more.hardware import disassembly
+
+LINE, NET = tasks.linear(), tasks.rings()
+NAMES = "fit|train_step|a layer|an op|its plan|the launch|the loop|the line|the instruction"
+
+
+@pytest.fixture(scope="module")
+def both():
+    return walk.down((LINE, linear_regression), (NET, dnn_classifier))
+
+
+@pytest.fixture(scope="module")
+def line(both):
+    return both.walks[0]
+
+
+@pytest.fixture(scope="module")
+def rings(both):
+    return both.walks[1]
+
+
+# The same numbers, computed one by one with Python's floats.
+
+
+def dot(p, q):
+    total = 0.0
+    for a, b in zip(p, q, strict=True):
+        total += a * b
+    return total
+
+
+def line_by_hand():
+    """{quantity: its number} for the first row of the first batch, and the weight of the first input."""
+    (w, b), rows, n = (v.tolist() for v in LINE.weights), LINE.batches[0], len(LINE.batches[0])
+    found, loss, gradient = {}, 0.0, 0.0
+    for row in rows:
+        x, target = LINE.x[row].tolist(), float(LINE.y[row, 0])
+        total = dot(x, [w[0][0], w[1][0]])
+        error = total + b[0][0] - target
+        slope = (1.0 / n) * error + (1.0 / n) * error
+        found.setdefault("x", x[0])
+        found.setdefault("x·w", x[0] * w[0][0])
+        found.setdefault("sum", total)
+        found.setdefault("prediction", total + b[0][0])
+        found.setdefault("target", target)
+        found.setdefault("error", error)
+        found.setdefault("share", error * error)
+        found.setdefault("slope", slope)
+        found.setdefault("x·slope", x[0] * slope)
+        loss, gradient = loss + error * error, gradient + x[0] * slope
+    found |= {"w": w[0][0], "output": found["prediction"], "before": 0.0, "after": found["x·slope"]}
+    return found | updated(w[0][0], gradient, LINE.learning_rate) | {"loss": loss / n}
+
+
+def updated(w, gradient, rate):
+    return {"gradient": gradient, "rate": rate, "change": rate * gradient, "new w": w - rate * gradient}
+
+
+def rings_by_hand(unit):
+    w1, b1, w2, b2, w3, b3 = (v.tolist() for v in NET.weights)
+    rows, n = NET.batches[0], len(NET.batches[0])
+    found, loss, gradient = {}, 0.0, 0.0
+
+    def through(inputs, w, b):
+        return [dot(inputs, [line[j] for line in w]) + b[0][j] for j in range(len(b[0]))]
+
+    def relu(values):
+        return [0.0 if z <= 0.0 else z for z in values]
+
+    for row in rows:
+        x, target = NET.x[row].tolist(), float(NET.y[row, 0])
+        h1 = relu(through(x, w1, b1))
+        h2 = relu(through(h1, w2, b2))
+        (z,) = through(h2, w3, b3)
+        p = 1.0 / (1.0 + exp(0.0 - z))
+        c = min(max(p, 1e-7), 1.0 - 1e-7)
+        inner = target * log(c) + (1.0 - target) * log(1.0 - c)
+        g = -1.0 / n
+        dc = g * target / c - g * (1.0 - target) / (1.0 - c)
+        dz = (dc if 1e-7 < p < 1.0 - 1e-7 else 0.0) * p * (1.0 - p)
+        dh2 = [0.0 if h2[j] <= 0.0 else dz * w3[j][0] for j in range(8)]
+        slope = 0.0 if h1[unit] <= 0.0 else dot(dh2, w2[unit])
+        found.setdefault("x", x[0])
+        found.setdefault("x·w", x[0] * w1[0][unit])
+        found.setdefault("sum", dot(x, [w1[0][unit], w1[1][unit]]))
+        found.setdefault("output", h1[unit])
+        found.setdefault("prediction", p)
+        found.setdefault("target", target)
+        found.setdefault("share", 0.0 - inner)
+        found.setdefault("slope", slope)
+        found.setdefault("x·slope", x[0] * slope)
+        loss, gradient = loss + inner, gradient + x[0] * slope
+    found |= {"w": w1[0][unit], "before": 0.0, "after": found["x·slope"]}
+    return found | updated(w1[0][unit], gradient, NET.learning_rate) | {"loss": -loss / n}
+
+
+def test_every_number_of_every_stage_is_that_of_the_run(line, rings):
+    for each, by_hand in ((line, line_by_hand()), (rings, rings_by_hand(rings.weight[1]))):
+        assert [stage.name for stage in each.stages] == NAMES.split("|")
+        for stage in each.stages:
+            for number in stage.numbers:
+                assert number.value == by_hand[number.quantity], (stage.name, number)
+        told = {number.quantity for stage in each.stages for number in stage.numbers}
+        assert told == by_hand.keys(), "and none is left out"
+        assert {"new w", "x", "w"} <= {number.quantity for number in each.stages[7].numbers}
+
+
+def test_the_loss_and_the_new_weight_are_the_record_s(line, rings):
+    for each, task, train in ((line, LINE, reference.linear_regression), (rings, NET, reference.dnn_classifier)):
+        given = [w.tolist() for w in task.weights], task.batches[:1].tolist(), task.learning_rate
+        options = {} if task is LINE else {"exp": exp, "log": log}
+        losses, weights = train(task.x.tolist(), task.y.tolist(), *given, **options)
+        assert each.loss == losses[0] and {s.value("loss") for s in each.stages if has(s, "loss")} == {losses[0]}
+        k, u = each.weight
+        assert {s.value("new w") for s in each.stages if has(s, "new w")} == {weights[0][k][u]}
+        assert each.stages[0].value("new w") != each.stages[0].value("w")
+
+
+def has(stage, quantity):
+    return any(number.quantity == quantity for number in stage.numbers)
+
+
+def test_forward_and_back_stand_at_every_stage(line, rings):
+    for each in (line, rings):
+        for stage in each.stages:
+            told = {number.quantity for number in stage.numbers}
+            assert told & {*walk.FORWARD} and told & {*walk.BACK}, stage.name
+            assert stage.codes and any(code.link for code in stage.codes), stage.name
+
+
+def test_what_a_program_holds_is_told_by_that_program(line, rings):
+    """The one that is probed ends on the bits of the one that `fit` ran; its instructions are those of the other."""
+    for each in (line, rings):
+        program = each.program
+        launched = each.compiled.last("RowProgram.launch").known
+        assert [x.tolist() for x in program.outs] == [x.numpy().tolist() for x in launched["outs"]]
+        for variable, numbers in program.variables.items():
+            assert numbers.tolist() == variable.numpy().tolist()
+        shown = [text for text, _ in program.listing]
+        real = disassembly.listing(program.program).splitlines()
+        assert shown == [" ".join(text.split()) for text in real if text.startswith(" ")]
+        assert len({came for _, came in program.listing}) > 20
+
+
+def test_each_line_of_arithmetic_has_an_instruction_that_does_it(line, rings):
+    for each in (line, rings):
+        told = {number.quantity for number in each.stages[8].numbers}
+        assert told >= {"x", "w", "x·w", "sum", "prediction", "loss", "x·slope", "change", "new w"}
+        program = each.program
+        for llvm, own in {"fmul": "mul", "fdiv": "div"}.items():
+            lines = [register for register in program.at if f" {llvm} " in program.line(register)]
+            found = [program.instruction(register) for register in lines if register in program.instructions]
+            assert len(found) > 0.7 * len(lines) and all(own in text for text in found), llvm
+
+
+def test_another_row_has_other_numbers():
+    third = walk.Walk(LINE, linear_regression, row=2)
+    row = LINE.batches[0][2]
+    (w, b) = LINE.weights
+    error = 0.0 + LINE.x[row, 0] * w[0, 0] + LINE.x[row, 1] * w[1, 0] + b[0, 0] - LINE.y[row, 0]
+    for k in (2, 3, 7):
+        assert third.stages[k].value("error") == error and third.stages[k].value("x") == LINE.x[row, 0]
+    before, after = third.stages[6].value("before"), third.stages[6].value("after")
+    assert before != 0.0 and after == before + third.stages[6].value("x·slope")
+
+
+def test_nothing_of_the_reader_s_is_changed(line):
+    w = [v.copy() for v in LINE.weights]
+    walk.Walk(LINE, linear_regression)
+    assert all((a == b).all() for a, b in zip(w, LINE.weights, strict=True))
+
+
+def test_a_step_that_is_replayed_is_refused():
+    def wide(x, y, weights, batches, learning_rate):
+        model = Sequential([Dense(600, "relu"), Dense(1)])
+        model.compile(SGD(learning_rate), "mse")
+        model.fit(Dataset.from_batches(x, y, batches), verbose=0)
+
+    with pytest.raises(ValueError, match="no program by rows"):
+        walk.Walk(LINE, wide)
+
+
+# Where its links lead.
+
+
+def cells():
+    found = {}
+    for name in build.names_in(build.ROOT):
+        notebook = json.loads((build.ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+        found |= {(name, cell["id"]): "".join(cell["source"]) for cell in notebook["cells"]}
+    return found
+
+
+def test_each_link_leads_to_the_cell_that_wrote_the_code(both):
+    page, sources = both._repr_html_(), cells()
+    links = re.findall(r'<a href="(\w+)\.ipynb#cell-id=(\w+)">([\w.]+), written in (\w+)</a>', page)
+    assert len(links) == page.count("<a ") > 25
+    for notebook, cell, name, said in links:
+        source = sources[notebook, cell]
+        assert notebook == said and source.startswith("#| export ")
+        assert re.search(rf"(def|class|scalar\(\") ?{name.split('.')[-1]}\b", source), name
+    assert {notebook for notebook, *_ in links} == {*build.names_in(build.ROOT)}
+
+
+def test_every_exported_name_has_a_cell():
+    known, index = cells(), [place for place in places() if place.level != "levels_more"]
+    lost = [place.name for place in index if (place.notebook, cell_of(place)) not in known]
+    assert len(index) > 300 and lost == []
+
+
+def test_each_notebook_leads_to_the_walk():
+    for name in build.names_in(build.ROOT)[:4]:
+        assert "(05_high_level.ipynb#From-fit-to-the-multiply)" in build.text_path(build.ROOT, name).read_text("utf-8")
+    text = build.text_path(build.ROOT, "05_high_level").read_text("utf-8")
+    assert "\n# ### From fit to the multiply\n" in text and "\nwalk.down(" in text
+
+
+# As a page: by mouse, by keyboard, for all, and without any style.
+
+
+@pytest.fixture
+def tab(chromium):
+    tab = chromium.new_page(viewport={"width": 1280, "height": 800})
+    yield tab
+    tab.close()
+
+
+def show(tab, shown, width=1280):
+    tab.set_viewport_size({"width": width, "height": 800})
+    head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>The walk</title>'
+    tab.set_content(f'{head}<body style="margin: 0"><main>{shown._repr_html_()}</main>')
+
+
+def seen(tab):
+    return tab.locator(".head b:visible").all_inner_texts()
+
+
+def test_down_and_up_by_mouse(tab, both):
+    show(tab, both)
+    names = [f"{n} · {name}" for n, name in enumerate(NAMES.split("|"), 1)]
+    assert seen(tab) == names[:1]
+    way = tab.locator("label.down:visible").bounding_box()
+    for name in names[1:]:
+        assert tab.locator("label.down:visible").bounding_box() == way, "a second click needs no other place"
+        tab.locator("label.down:visible").click()
+        assert seen(tab) == [name]
+    assert tab.locator("label.down:visible").count() == 0
+    tab.locator("label.up:visible").click()
+    assert seen(tab) == names[7:8]
+    tab.get_by_text("Two rings").click()
+    assert seen(tab) == names[:1], "each task has its own stages"
+    assert f"{both.walks[1].loss:.6g}" in tab.locator(".loss:visible").inner_text()
+
+
+def test_down_and_up_by_keyboard(tab, both):
+    show(tab, both)
+    tab.locator(".task[open] input").first.focus()
+    for n in range(2, 10):
+        tab.keyboard.press("ArrowDown")
+        assert seen(tab) == [f"{n} · {NAMES.split('|')[n - 1]}"]
+        assert tab.evaluate("document.activeElement.ariaLabel") == f"{n} {NAMES.split('|')[n - 1]}"
+    tab.keyboard.press("ArrowUp")
+    assert seen(tab) == ["8 · the line"]
+
+
+def test_jupyterlab_leaves_it_its_keys(both):
+    """What has this attribute itself, says Lumino, is asked for no shortcut: else the arrow keys would leave the cell."""
+    for tag in re.findall(r"<(?:input|summary)[^>]*>", both._repr_html_()):
+        assert 'data-lm-suppress-shortcuts="true"' in tag
+
+
+def test_the_loss_stays_on_top(tab, both):
+    show(tab, both, 360)
+    tab.locator("#walk-8").check()
+    tab.evaluate("window.scrollTo(0, 700)")
+    assert tab.locator(".loss:visible").bounding_box()["y"] == 0
+    assert f"{both.walks[0].loss:.6g}" in tab.locator(".loss:visible").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 828, 1280])
+def test_all_can_read_it(chromium, serious, both, width, scheme):
+    context = chromium.new_context(color_scheme=scheme)
+    tab = context.new_page()
+    show(tab, both, width)
+    for key, title in (("walk", "The line"), ("walk-1", "Two rings")):
+        if key == "walk-1":
+            tab.get_by_text(title).click()
+        for n in range(1, 10):
+            tab.locator(f"#{key}-{n}").check()
+            assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), (key, n)
+            assert serious(tab) == [], (key, n)
+    context.close()
+
+
+def test_without_styles_it_is_plain_tables(tab, both):
+    """As GitHub shows it: no style, no controls. What is chosen elsewhere stands there in order."""
+    page = re.sub(
+        r"<style>.*?</style>|<input[^>]*>| (class|style|id|for|role)=\"[^\"]*\"", "", both._repr_html_(), flags=re.S
+    )
+    tab.set_content(page)
+    shown = tab.locator("details[open]").inner_text()
+    at = [shown.index(f"{n} · {name}") for n, name in enumerate(NAMES.split("|"), 1)]
+    assert at == sorted(at)
+    assert tab.locator("details[open] table:visible").count() == 18
+    line = both.walks[0]
+    for stage in line.stages:
+        for number in stage.numbers:
+            assert number.here in shown and walk.short(number.value) in shown
+
+
+def test_its_text_names_no_instruction(both):
+    assert repr(both).splitlines()[0] == "The line: the loss of the first batch is 170.896, on every stage"
+    assert "xmm" not in repr(both) and np.isfinite(both.walks[1].loss)
