@@ -18,6 +18,8 @@ from docutils.nodes import make_id
 from course.builder.files import environment
 from course.builder.names import ROOT, more_in, names_in, trail_in
 from course.builder.notebooks import hash_of
+from course.inspection import real_ones
+from course.inspection.source_index import places
 from course.reading import alive, names, trains
 from course.setup import index_page
 from course.setup.arguments import parser
@@ -32,6 +34,7 @@ STAMP = "made-of.txt"  # in the folder of a site
 HOUSE = 'class="side-by-side tabs choose"'  # the five levels side by side, as notebook 05 shows them
 ASKED = "Predict: 24,000 steps of 100 rows"  # on the first page
 TRAINED = "batches=batches, losses=losses, rate=task.learning_rate)"  # where the program of trail 1 first trains
+REAL_ONES = "real_ones.md"
 STILL = "*This figure moves in JupyterLab only.*"
 
 
@@ -76,6 +79,8 @@ def lay_out(root, source):
     """Write the sources of all pages into a folder."""
     shutil.copytree(PAGES, source, ignore=shutil.ignore_patterns("conf.py", "static", "*.html"))
     (source / "index.md").write_text(landing(root), encoding="utf-8")
+    page = (PAGES / REAL_ONES).read_text(encoding="utf-8").replace("{{real ones}}", answers(root))
+    (source / REAL_ONES).write_text(page, encoding="utf-8")
     (source / trains.FOLDER).mkdir()
     (source / trains.FOLDER / "programs.js").write_text(trains.held(), encoding="utf-8")
     (source / "api").mkdir()
@@ -108,6 +113,17 @@ def landing(root):
     filled["predict"] = next(page for page, text in outputs(first) if text.startswith(ASKED))
     filled["train"] = trains.place("")
     return re.sub("{{(.+?)}}", lambda found: filled[found[1]], text)
+
+
+def answers(root):
+    """The twelve questions and their places: of ours, the cell that writes it."""
+    written, index = names.written(root), places(root)
+
+    def link(place, text):
+        _, address = written[f"{place.file.removesuffix('.py').replace('/', '.')}.{place.name}"]
+        return f'<a href="{address.removeprefix("../")}">{html.escape(text)}</a>'
+
+    return real_ones.as_html([(question, question.place(index)) for question in real_ones.QUESTIONS], link)
 
 
 def notebooks(root=ROOT):

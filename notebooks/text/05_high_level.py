@@ -1102,9 +1102,15 @@ widgets.explore(
 # import changed.)
 
 # %%
-from course.inspection import framework_programs
+from course.inspection import framework_programs, real_ones
 
 framework_programs.beside(rings, dnn_classifier)
+
+# %% [markdown]
+# These places in their source and in ours answer six questions:
+
+# %% tags=["hide-input"]
+real_ones.table(5)
 
 # %% [markdown]
 # The programs do not show these things:
