@@ -87,7 +87,9 @@ def line_in(body, around, last):
                 return node.lineno
             if line := line_in(node.body, around[1:], last):
                 return line
-        elif isinstance(node, ast.If | ast.Try) and (line := line_in([*ast.iter_child_nodes(node)], around, last)):
+        elif isinstance(node, ast.If | ast.Try | ast.ExceptHandler) and (
+            line := line_in([*ast.iter_child_nodes(node)], around, last)
+        ):
             return line
     return 0
 
