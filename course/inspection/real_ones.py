@@ -5,6 +5,7 @@ what is installed.
 """
 
 import html
+import re
 import textwrap
 from typing import NamedTuple
 
@@ -249,7 +250,8 @@ def table(level):
     return Table([(question, question.place(index)) for question in QUESTIONS if question.level == level])
 
 
-CELL = 'style="text-align:left;vertical-align:top;overflow-wrap:anywhere"'
+CELL = 'style="text-align:left;vertical-align:top;overflow-wrap:anywhere;padding:0.2em 0.6em 0.2em 0"'
+ASKED = CELL.replace("padding:0.2em", "padding:1.2em")
 
 
 def as_html(rows, link=None):
@@ -259,19 +261,25 @@ def as_html(rows, link=None):
     """
     link = link or (lambda place, text: place.link(text))
     heads = "".join(f'<th scope="col" {CELL}>{head}</th>' for head in HEADS)
-    parts = [f'<table style="table-layout:fixed;width:100%"><thead><tr>{heads}</tr></thead>']
+    parts = [f'<table class="real-ones" style="table-layout:fixed;width:100%"><thead><tr>{heads}</tr></thead>']
     for question, place in rows:
-        cells = [f"<code>{html.escape(place.name)}</code><br>{link(place, place.file)}"]
+        lead = link(place, place.file).replace(f">{place.file}<", f">{breaking(place.file)}<")
+        cells = [f"<code>{breaking(place.name)}</code><br>{lead}"]
         for there in question.theirs:
-            lead = f'<a href="{there.address}">{html.escape(there.file)}</a>'
+            lead = f'<a href="{there.address}">{breaking(there.file)}</a>'
             mark = "<br>(not in the wheel)" * (not there.in_wheel)
-            cells.append(f"<code>{html.escape(there.name)}</code><br>{lead}{mark}")
+            cells.append(f"<code>{breaking(there.name)}</code><br>{lead}{mark}")
         cells = "".join(f"<td {CELL}>{cell}</td>" for cell in cells)
         parts.append(
-            f'<tbody><tr><th scope="rowgroup" colspan="3" {CELL}>{coded(question.asked)}</th></tr>'
+            f'<tbody><tr><th scope="rowgroup" colspan="3" {ASKED}>{coded(question.asked)}</th></tr>'
             f'<tr>{cells}</tr><tr><td colspan="3" {CELL}>{coded(question.more)}</td></tr></tbody>'
         )
     return "".join(parts) + "</table>"
+
+
+def breaking(name):
+    """A name as HTML: a line may break after a slash, a dot or an underscore in it."""
+    return re.sub(r"(?<=[a-zA-Z0-9][/._])(?=\w)", "<wbr>", html.escape(name))
 
 
 def coded(text):
