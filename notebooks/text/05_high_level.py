@@ -1107,7 +1107,7 @@ from course.inspection import framework_programs, real_ones
 framework_programs.beside(rings, dnn_classifier)
 
 # %% [markdown]
-# These places in their source and in ours answer six questions:
+# These places in their source and ours answer six questions:
 
 # %% tags=["hide-input"]
 real_ones.table(5)
