@@ -2,6 +2,7 @@
 
     python3 -m course programs           run all on levels_more, and tell how far they are from the stored losses
     python3 -m course programs --real    run all on the real libraries, and store their losses
+    python3 -m course programs --places  look in the real libraries for the places that the notebooks name
 
 Each is a whole program, FRAMEWORK/API_TASK.py, which trains on the data, weights and batches of `course.tasks` in
 float64 and ends with a list `losses`. Only its lines that import another library change.
@@ -178,8 +179,13 @@ def store(given):
 def main(argv):
     """`python3 -m course programs`: each on levels_more, beside what the real library gave."""
     options = parser("programs").parse_args(argv)
+    given = dict(text.partition("=")[::2] for text in options.python)
+    if options.places:
+        from course.programs.places import check
+
+        return check(given)
     if options.real:
-        store(dict(text.partition("=")[::2] for text in options.python))
+        store(given)
     far = shares = 0.0
     for each, told in ask_all(every(), lambda each: "levels_more", lambda each: sys.executable):
         losses, beside = told.get("losses", ()), f"{FRAMEWORKS[each.framework]} {each.version}"

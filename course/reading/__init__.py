@@ -19,6 +19,8 @@ from docutils.nodes import make_id
 from course.builder.files import environment
 from course.builder.names import ROOT, more_in, names_in, trail_in
 from course.builder.notebooks import hash_of
+from course.inspection import real_ones
+from course.inspection.source_index import places
 from course.reading import alive, names, trains
 from course.setup import index_page
 from course.setup.arguments import parser
@@ -40,6 +42,7 @@ STAGES = {
     "03_low_level": 4,
     "04_mid_level": 3,
 }  # of the walk, where its level begins
+REAL_ONES = "real_ones.md"
 STILL = "*This figure moves in JupyterLab only.*"
 
 
@@ -84,6 +87,8 @@ def lay_out(root, source):
     """Write the sources of all pages into a folder."""
     shutil.copytree(PAGES, source, ignore=shutil.ignore_patterns("conf.py", "static", "*.html"))
     (source / "index.md").write_text(landing(root), encoding="utf-8")
+    page = (PAGES / REAL_ONES).read_text(encoding="utf-8").replace("{{real ones}}", answers(root))
+    (source / REAL_ONES).write_text(page, encoding="utf-8")
     (source / trains.FOLDER).mkdir()
     (source / trains.FOLDER / "programs.js").write_text(trains.held(), encoding="utf-8")
     (source / "api").mkdir()
@@ -117,6 +122,17 @@ def landing(root):
     filled["predict"] = next(page for page, text in outputs(first) if text.startswith(ASKED))
     filled["train"] = trains.place("")
     return re.sub("{{(.+?)}}", lambda found: filled[found[1]], text)
+
+
+def answers(root):
+    """The twelve questions and their places: of ours, the cell that writes it."""
+    written, index = names.written(root), places(root)
+
+    def link(place, text):
+        _, address = written[f"{place.file.removesuffix('.py').replace('/', '.')}.{place.name}"]
+        return f'<a href="{address.removeprefix("../")}">{html.escape(text)}</a>'
+
+    return real_ones.as_html([(question, question.place(index)) for question in real_ones.QUESTIONS], link)
 
 
 def notebooks(root=ROOT):

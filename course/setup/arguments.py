@@ -123,6 +123,11 @@ COMMANDS = {  # name: (a line of help, what it takes)
         "run TensorFlow and PyTorch programs on levels_more, and compare with the stored losses (--real stores them)",
         [
             argument(
+                "--places",
+                action="store_true",
+                help="run nothing: look in the real libraries for the places that the notebooks name, and say what has moved",
+            ),
+            argument(
                 "--real", action="store_true", help="first run them on the real libraries, and store their losses"
             ),
             argument(

@@ -55,7 +55,7 @@ f(2 + 1e-20j).imag / 1e-20
 # [more/03_torch](more/03_torch.ipynb) runs it.
 
 # %%
-from course.inspection import framework_programs
+from course.inspection import framework_programs, real_ones
 
 framework_programs.here("torch", "low", "linear")
 
@@ -2143,18 +2143,23 @@ compare.side_by_side(line, net)
 # %% [markdown]
 # ## The same in TensorFlow and PyTorch (1 min)
 #
-# Here is the line in three spellings. The formula is the same, while `model`, `backward` and `update` differ.
-# (TensorFlow and PyTorch ran it for 200 steps; their losses are stored.)
+# Here is the line in three spellings, 200 steps each. The formula is the same; `model`, `backward` and `update` differ.
 
 # %%
 framework_programs.beside(task, linear_regression)
 
 # %% [markdown]
+# These places in their source and ours answer six questions:
+
+# %% tags=["hide-input"]
+real_ones.table(3)
+
+# %% [markdown]
 # ## What you will do differently (1 min)
 #
-# A gradient comes from a walk over a record. So if a gradient is missing, you look for what was computed outside the
-# record, for example in NumPy. You check a rule of your own with a nudge. You know that a tape keeps every recorded
-# tensor in memory until it is read. You expect a `print` to run once per trace, and a new shape to cause a retrace.
+# A gradient comes from a walk over a record. If one is missing, you look for what was computed outside it, for example
+# in NumPy. You check your own rule with a nudge. You know that a tape keeps every recorded tensor until it is read.
+# You expect a `print` to run once per trace, and a new shape to cause a retrace.
 # When a compiled step is slow or wrong, you print its graph before and after the passes.
 #
 # ## Where to go from here

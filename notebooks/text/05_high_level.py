@@ -1093,9 +1093,15 @@ walk.down((task, linear_regression), (rings, dnn_classifier))
 # import changed.)
 
 # %%
-from course.inspection import framework_programs
+from course.inspection import framework_programs, real_ones
 
 framework_programs.beside(rings, dnn_classifier)
+
+# %% [markdown]
+# These places in their source and ours answer six questions:
+
+# %% tags=["hide-input"]
+real_ones.table(5)
 
 # %% [markdown]
 # The programs do not show these things:

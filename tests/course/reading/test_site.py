@@ -136,6 +136,15 @@ def test_every_name_that_is_handed_on_is_told(site):
     assert len(handed) > 450 and sorted(name for _, name in handed if name not in words) == []
 
 
+def test_the_real_ones_lead_to_the_cells_that_write_them(site, pages):
+    """All twelve stand on one page: 12 links to cells here, 24 to files elsewhere."""
+    leads = [link for _, link in pages[(site / "real_ones.html").resolve()].leads]
+    ours = [link for link in leads if re.fullmatch(r"notebooks/0\d_\w+\.html#cell-\d+", link)]
+    theirs = [link for link in leads if re.match(r"https://github\.com/[\w/-]+/blob/[0-9a-f]{40}/", link)]
+    assert len(ours) == 12 and len(theirs) == 24 and "{{" not in (site / "real_ones.html").read_text(encoding="utf-8")
+    assert 'href="real_ones.html"' in (site / "index.html").read_text(encoding="utf-8")
+
+
 def test_words_lead_to_the_glossary_once_on_a_page(site):
     text = (site / "notebooks" / "01_hardware.html").read_text(encoding="utf-8")
     led = re.findall(r'<a class="[^"]*term[^"]*" href="\.\./glossary\.html#([\w-]+)"', text)

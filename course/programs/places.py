@@ -1,0 +1,142 @@
+"""Whether the places that `course.inspection.real_ones` names stand where it says, in the libraries that are installed.
+
+    python3 -m course programs --places [--python torch=PATH] [--python tensorflow=PATH]
+
+Nothing of the libraries is imported: their files are read. C++ sources are not in a wheel; headers are.
+"""
+
+import ast
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from course.inspection.real_ones import NAMES, QUESTIONS, VERSIONS
+
+FOUND, MOVED, NOT_IN_WHEEL, NOT_HERE = "found", "moved", "not in the wheel", "not installed"
+PYTHON_OF = {"torch": "torch", "tensorflow": "tensorflow", "keras": "tensorflow"}  # Keras comes with TensorFlow
+IN_WHEEL = {  # a folder of a repository: where a wheel has it, if elsewhere
+    "tools/autograd/": "torchgen/packaged/autograd/",
+    "aten/src/ATen/": "torch/include/ATen/",
+    "torch/csrc/": "torch/include/torch/csrc/",
+    "tensorflow/core/": "tensorflow/include/tensorflow/core/",
+    "tensorflow/c/": "tensorflow/include/tensorflow/c/",
+    "third_party/xla/xla/": "tensorflow/include/xla/",
+}
+ASK = """
+import importlib.metadata, importlib.util, json, os, sys
+told = {}
+for name in sys.argv[1:]:
+    spec = importlib.util.find_spec(name)
+    if spec and spec.submodule_search_locations:
+        of = importlib.metadata.packages_distributions().get(name, [name])[0]
+        told[name] = os.path.dirname([*spec.submodule_search_locations][0]), importlib.metadata.version(of)
+print(json.dumps(told))
+"""
+
+
+class Verdict(NamedTuple):
+    kind: str  # one of the four above
+    detail: str = ""  # the line where it was found, or where it is now
+
+
+def look(there, folder, same=False):
+    """The Verdict on a place, in a folder of installed packages; `same` says that the version is the one of the table.
+
+    Then the line must be the same, too.
+    """
+    file = file_of(there.file, folder)
+    if file is None and not there.in_wheel:
+        return Verdict(NOT_IN_WHEEL)
+    line = line_of(file, there.name) if file else 0
+    if line and same and there.line and line != there.line:
+        return Verdict(MOVED, f"to line {line} of the same file; the table says {there.line}")
+    if line:
+        return Verdict(FOUND, f"line {line}")
+    now = elsewhere(there, folder)
+    return Verdict(MOVED, f"to {', '.join(now)}" if now else "and is in no file of the package")
+
+
+def file_of(name, folder):
+    """The file of a repository as it is installed, or None."""
+    others = [name.replace(part, there, 1) for part, there in IN_WHEEL.items() if name.startswith(part)]
+    return next((folder / each for each in (name, *others) if (folder / each).is_file()), None)
+
+
+def line_of(file, name):
+    """The line that defines a name in a file, 0 if none does: in Python exactly, elsewhere by what stands around it."""
+    text, (*around, last) = file.read_text(encoding="utf-8", errors="replace"), name.split(".")
+    if file.suffix == ".py":
+        return line_in(ast.parse(text).body, around, last)
+    if any(not re.search(rf"\b{outer}\b", text) for outer in around):
+        return 0
+    defines = re.compile(rf"^- name: {last}\(" if file.suffix == ".yaml" else rf"\b{last}\s*[({{:]")
+    for number, line in enumerate(text.split("\n"), 1):
+        if defines.search(line) and not line.lstrip().startswith(("//", "*", "#")):
+            return number
+    return 0
+
+
+def line_in(body, around, last):
+    """The line of the function or class of that name among these statements, or in the class around it."""
+    wanted = around[0] if around else last
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == wanted:
+            if not around:
+                return node.lineno
+            if line := line_in(node.body, around[1:], last):
+                return line
+        elif isinstance(node, ast.If | ast.Try | ast.ExceptHandler) and (
+            line := line_in([*ast.iter_child_nodes(node)], around, last)
+        ):
+            return line
+    return 0
+
+
+def elsewhere(there, folder, most=3):
+    """Files of the package, as "file, line n", that define the name now."""
+    found, ending = [], Path(there.file).suffix
+    first = re.compile(rf"\b{there.name.split('.')[0]}\b")
+    top = (file_of(there.file, folder) or folder / there.library / "-").relative_to(folder).parts[0]
+    for file in sorted((folder / top).rglob(f"*{ending}")):
+        if first.search(file.read_text(encoding="utf-8", errors="replace")) and (line := line_of(file, there.name)):
+            found.append(f"{file.relative_to(folder).as_posix()}, line {line}")
+        if len(found) == most:
+            break
+    return found
+
+
+def installed(given):
+    """{library: (the folder of packages that it stands in, its version)} of the libraries that are here."""
+    from course.bench.libraries import environment, python_of
+
+    told = {}
+    for library in dict.fromkeys(PYTHON_OF.values()):
+        packages = [name for name in VERSIONS if PYTHON_OF[name] == library]
+        command = [python_of(library, given), "-c", ASK, *packages]
+        done = subprocess.run(command, env=environment(1), capture_output=True, encoding="utf-8")
+        told |= json.loads(done.stdout) if not done.returncode else {}
+    return {name: (Path(folder), version) for name, (folder, version) in told.items()}
+
+
+def check(given):
+    """Print the verdict on every place. Returns 1 if something has moved, or if nothing could be looked at; else 0."""
+    here, kinds = installed(given), []
+    for name, version in VERSIONS.items():
+        if name in here:
+            print(f"{NAMES[name]} {here[name][1]}; the table was made for {version}")
+        else:
+            cure = f"--python {PYTHON_OF[name]}=PATH, or python3 -m course bench --peer {PYTHON_OF[name]}"
+            print(f"{NAMES[name]} is {NOT_HERE}: {cure}")
+    for question in QUESTIONS:
+        print(f"\n{question.asked}")
+        for there in question.theirs:
+            folder, version = here.get(there.library, (None, ""))
+            verdict = Verdict(NOT_HERE)
+            if folder:
+                verdict = look(there, folder, version.partition("+")[0] == VERSIONS[there.library])
+            kinds.append(verdict.kind)
+            print(f"  {verdict.kind:16} {there}{f' ({verdict.detail})' * bool(verdict.detail)}")
+    print(f"\n{', '.join(f'{kinds.count(kind)} {kind}' for kind in dict.fromkeys([FOUND, MOVED, *kinds]))}")
+    return int(MOVED in kinds or {*kinds} == {NOT_HERE})

@@ -1,0 +1,169 @@
+"""The real ones: every question has its places, and what is installed is looked at without being imported."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from course import programs
+from course.bench.libraries import python_of
+from course.build import ROOT
+from course.inspection import real_ones
+from course.inspection.real_ones import COMMITS, QUESTIONS, REPOSITORIES, There
+from course.inspection.source_index import places
+from course.programs import places as looked
+
+pytestmark = pytest.mark.quick
+
+
+def test_twelve_questions_with_three_places_and_two_sentences():
+    assert [question.level for question in QUESTIONS] == [3] * 6 + [5] * 6
+    assert len({question.asked for question in QUESTIONS}) == 12
+    for question in QUESTIONS:
+        assert question.asked.endswith("?")
+        assert question.torch.library == "torch" and question.tensorflow.library in ("tensorflow", "keras")
+        assert len(re.split(r"(?<=\.)\s+(?=[A-Z])", question.more)) == 2 and question.more.endswith("."), question.more
+    # the four that the course promises
+    asked = " ".join(question.asked for question in QUESTIONS)
+    for promised in ("gradient of `matmul`", "traced again", "`.backward()` free", "decides which kernel runs"):
+        assert promised in asked
+
+
+def test_our_places_are_written_in_a_notebook_and_stand_in_the_built_file():
+    index = places()
+    for question in QUESTIONS:
+        place = question.place(index)
+        text = (ROOT / place.file).read_text(encoding="utf-8")
+        assert re.search(rf"^\s*(def|class) {place.name.split('.')[-1]}\b", text, re.MULTILINE), place
+    gone = QUESTIONS[0]._replace(ours=("low_level", "no_such_name"))
+    with pytest.raises(LookupError, match=r"matmul.*no_such_name"):
+        gone.place(index)
+
+
+def test_a_link_holds_one_commit():
+    """The line is linked where it is known, which is at the commit of the library's release only."""
+    for there in (place for question in QUESTIONS for place in question.theirs):
+        commit = there.commit or COMMITS[there.library]
+        assert re.fullmatch(r"[0-9a-f]{40}", commit) and bool(there.line) != bool(there.commit)
+        start = f"https://github.com/{REPOSITORIES[there.library]}/blob/{commit}/{there.file}"
+        assert there.address == start + (f"#L{there.line}" if there.line else "")
+
+
+def test_the_notebooks_show_six_each_as_a_plain_table():
+    """Without style, without numbers of lines (which move), and with a link to each of the 18 places."""
+    for level in (3, 5):
+        table = real_ones.table(level)
+        page = table._repr_html_()
+        assert len(table.rows) == 6 == page.count("<tbody>") and page.count("<a href=") == 18
+        assert len(re.findall(r'href="https://github\.com/', page)) == 12 and "`" not in page
+        assert not re.search(r"lines? \d", page) and page.count("not in the wheel") == (level == 5)
+        for question, place in table.rows:
+            assert question.asked in repr(table) and place.file in repr(table)
+
+
+@pytest.fixture
+def packages(tmp_path):
+    """A made-up folder of installed packages."""
+    for name, text in {
+        "torch/tape.py": "class Tape:\n    def other(self): ...\n\n\ndef walk():\n    class Inner: ...\n",
+        "torch/new/home.py": "class Tape:\n    @property\n    def gradient(self): ...\n",
+        "torch/if.py": "try:\n    import one\nexcept ImportError:\n\n    def late(): ...\n",
+        "torch/include/torch/csrc/node.h": "// release() frees\nstruct Node {\n  void release() {}\n};\n",
+        "torchgen/packaged/autograd/rules.yaml": "# mm(\n- name: addmm(x)\n  self: mm(x)\n- name: mm(x, y)\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "file, name, verdict",
+    [
+        ("torch/tape.py", "Tape.other", ("found", "line 2")),
+        ("torch/tape.py", "walk", ("found", "line 5")),
+        ("torch/if.py", "late", ("found", "line 5")),
+        ("torch/csrc/node.h", "Node.release", ("found", "line 3")),
+        ("tools/autograd/rules.yaml", "mm", ("found", "line 4")),
+        ("torch/csrc/engine.cpp", "Engine.execute", ("not in the wheel", "")),
+        ("torch/tape.py", "Tape.gradient", ("moved", "to torch/new/home.py, line 3")),
+        ("torch/old.py", "walk", ("moved", "to torch/tape.py, line 5")),
+        ("torch/csrc/old.h", "Node.release", ("moved", "to torch/include/torch/csrc/node.h, line 3")),
+        ("torch/tape.py", "Inner", ("moved", "and is in no file of the package")),
+        ("tools/autograd/rules.yaml", "addm", ("moved", "and is in no file of the package")),
+    ],
+)
+def test_the_verdict_on_a_place(packages, file, name, verdict):
+    assert looked.look(There("torch", file, name), packages) == verdict
+
+
+def test_in_the_version_of_the_table_the_line_counts_too(packages):
+    there = There("torch", "torch/tape.py", "walk", 4)
+    assert looked.look(there, packages) == ("found", "line 5")
+    assert looked.look(there, packages, same=True) == (
+        "moved",
+        "to line 5 of the same file; the table says 4",
+    )
+    assert looked.look(there._replace(line=5), packages, same=True).kind == "found"
+
+
+def test_the_command_exits_with_1_where_something_has_moved(packages, monkeypatch, capsys):
+    two = There("torch", "torch/tape.py", "walk", 5), There("torch", "torch/engine.cpp", "Engine")
+    question = QUESTIONS[0]._replace(torch=two[0], tensorflow=two[1])
+    monkeypatch.setattr(looked, "QUESTIONS", [question])
+    monkeypatch.setattr(looked, "installed", lambda given: {"torch": (packages, "2.15.0+cpu")})
+    assert programs.main(["--places"]) == 0
+    said = capsys.readouterr().out
+    assert "PyTorch 2.15.0+cpu" in said and "TensorFlow is not installed: --python tensorflow=PATH" in said
+    assert said.endswith("1 found, 0 moved, 1 not in the wheel\n")
+    monkeypatch.setattr(
+        looked, "QUESTIONS", [question._replace(torch=There("torch", "torch/tape.py", "Tape.gradient"))]
+    )
+    assert programs.main(["--places"]) == 1
+    assert "Tape.gradient in torch/tape.py (to torch/new/home.py, line 3)" in capsys.readouterr().out
+    monkeypatch.setattr(looked, "installed", lambda given: {})
+    assert programs.main(["--places"]) == 1, "nothing was looked at"
+
+
+def test_it_finds_packages_without_importing_them(tmp_path, monkeypatch):
+    """Another Python says where they lie. (A package that fails when it is imported is found all the same.)"""
+    for name in ("torch", "tensorflow", "keras"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('imported')\n")
+        (tmp_path / f"{name}_cpu-1.2.dist-info").mkdir()
+        (tmp_path / f"{name}_cpu-1.2.dist-info" / "METADATA").write_text(f"Name: {name}_cpu\nVersion: 1.2\n")
+        (tmp_path / f"{name}_cpu-1.2.dist-info" / "top_level.txt").write_text(f"{name}\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{looked.ASK}"
+    monkeypatch.setattr(looked, "ASK", code)
+    found = looked.installed({"torch": sys.executable, "tensorflow": sys.executable})
+    assert found == {name: (tmp_path, "1.2") for name in ("torch", "tensorflow", "keras")}
+
+
+@pytest.mark.parametrize("library", ["torch", "tensorflow"])
+def test_every_named_place_is_found_in_what_is_installed(library):
+    """Where the library is: in this Python, in that of `bench --peer`, or in that which LEVELS_PEERS names."""
+    python = os.environ.get("LEVELS_PEERS") or python_of(library, {})
+    here = looked.installed({library: python})
+    asked = [name for name in real_ones.VERSIONS if looked.PYTHON_OF[name] == library]
+    if not all(name in here for name in asked):
+        pytest.skip(f"{library} is not installed")
+    same = {name: here[name][1].partition("+")[0] == real_ones.VERSIONS[name] for name in asked}
+    if not all(same.values()):
+        pytest.skip(f"another version than the table's is installed: {here}")
+    theirs = [there for question in QUESTIONS for there in question.theirs if there.library in asked]
+    verdicts = {str(there): looked.look(there, here[there.library][0], same=True) for there in theirs}
+    assert {str(there) for there in theirs if not there.in_wheel} == {
+        name for name, verdict in verdicts.items() if verdict.kind == "not in the wheel"
+    }
+    assert [f"{name} {verdict}" for name, verdict in verdicts.items() if verdict.kind == "moved"] == []
+    if library == "torch":  # the package says from which commit it was made
+        version = Path(here["torch"][0], "torch/version.py").read_text(encoding="utf-8")
+        assert f"git_version = '{COMMITS['torch']}'" in version
+    else:  # the first 11 digits, which only the running library knows
+        ask = "import tensorflow as tf; print(tf.version.GIT_VERSION)"
+        done = subprocess.run(
+            [python, "-c", ask], capture_output=True, encoding="utf-8", env=os.environ | programs.QUIET
+        )
+        assert COMMITS["tensorflow"].startswith(done.stdout.strip().split("-g")[-1])
