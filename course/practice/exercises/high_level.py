@@ -207,7 +207,7 @@ def check_pattern(said, held, rows):
         raise Wrong(f"{said} holds out rows in a pattern, not drawn at random from all: {seen}")
 
 
-@exercise("05-5", lines=1)
+@exercise("05-5", lines=2)
 def softmax_rule(mine, draw):
     """The gradient of softmax along the last axis, from that of its result."""
     for dtype, shapes in (("f8", ((2, 3), (4, 4), (1, 1), (2, 3, 5))), ("f4", ((2, 3),))):
