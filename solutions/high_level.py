@@ -7,6 +7,7 @@ import numpy as np
 
 from levels.high_level import *
 from levels.mid_level import SGD, Dense  # noqa: F401
+from levels_more.low_level import GradientTape, constant, reduce_mean, reduce_sum, softmax  # noqa: F401
 
 # 05-1
 
@@ -287,17 +288,119 @@ def every_so_many(x, y, share, seed):
     return np.delete(x, test, axis=0), np.delete(y, test, axis=0), x[test], y[test]
 
 
+# 05-5
+
+
+def softmax_rule(dy, y, x):
+    return y * (dy - reduce_sum(dy * y, axis=-1, keepdims=True))
+
+
+def apart_then_joined(dy, y, x):
+    own = dy * y
+    return own - y * reduce_sum(own, axis=-1, keepdims=True)
+
+
+def from_x(dy, y, x):
+    again = softmax(x)
+    return again * (dy - reduce_sum(again * dy, axis=-1, keepdims=True))
+
+
+def like_sigmoid(dy, y, x):
+    return dy * y * (1.0 - y)
+
+
+def over_the_columns(dy, y, x):
+    return y * (dy - reduce_sum(dy * y, axis=0, keepdims=True))
+
+
+def over_all(dy, y, x):
+    return y * (dy - reduce_sum(dy * y))
+
+
+def of_dy_alone(dy, y, x):
+    return y * (dy - reduce_sum(dy, axis=-1, keepdims=True))
+
+
+def mean_of_them(dy, y, x):
+    return y * (dy - reduce_mean(dy * y, axis=-1, keepdims=True))
+
+
+def without_y(dy, y, x):
+    return dy - reduce_sum(dy * y, axis=-1, keepdims=True)
+
+
+def other_sign(dy, y, x):
+    return y * (reduce_sum(dy * y, axis=-1, keepdims=True) - dy)
+
+
+def unheard(dy, y, x):
+    dy, y = dy.numpy(), y.numpy()
+    return constant(y * (dy - (dy * y).sum(axis=-1, keepdims=True)), y.dtype)
+
+
+# 05-6
+
+
+def patch_places(height, width, size):
+    corners = (width * np.arange(height - size + 1)[:, None] + np.arange(width - size + 1)).reshape(-1, 1)
+    window = (width * np.arange(size)[:, None] + np.arange(size)).reshape(1, -1)
+    return corners + window
+
+
+def by_windows(height, width, size):
+    picture = np.arange(height * width).reshape(height, width)
+    return np.lib.stride_tricks.sliding_window_view(picture, (size, size)).reshape(-1, size * size).copy()
+
+
+def by_loops(height, width, size):
+    corners = itertools.product(range(height - size + 1), range(width - size + 1))
+    return np.array([[(i + a) * width + j + b for a in range(size) for b in range(size)] for i, j in corners])
+
+
+def down_the_columns(height, width, size):
+    corners = itertools.product(range(width - size + 1), range(height - size + 1))
+    return np.array([[(i + a) * width + j + b for a in range(size) for b in range(size)] for j, i in corners])
+
+
+def window_turned(height, width, size):
+    corners = itertools.product(range(height - size + 1), range(width - size + 1))
+    return np.array([[(i + a) * width + j + b for b in range(size) for a in range(size)] for i, j in corners])
+
+
+def height_for_width(height, width, size):
+    corners = itertools.product(range(height - size + 1), range(width - size + 1))
+    return np.array([[(i + a) * height + j + b for a in range(size) for b in range(size)] for i, j in corners])
+
+
+def one_position_less(height, width, size):
+    corners = itertools.product(range(max(1, height - size)), range(max(1, width - size)))
+    return np.array([[(i + a) * width + j + b for a in range(size) for b in range(size)] for i, j in corners])
+
+
+def apart_windows(height, width, size):
+    corners = itertools.product(range(0, height - size + 1, size), range(0, width - size + 1, size))
+    return np.array([[(i + a) * width + j + b for a in range(size) for b in range(size)] for i, j in corners])
+
+
+def as_floats(height, width, size):
+    return patch_places(height, width, size).astype(float)
+
+
 SOLUTIONS = {
     "05-1": fit_until,
     "05-2": Averaged,
     "05-3": dead_units,
     "05-4": held_out,
+    "05-5": softmax_rule,
+    "05-6": patch_places,
 }
 ALSO_RIGHT = {
     "05-1": {"in one call": in_one_call},
     "05-2": {"a running mean": RunningMean},
     "05-3": {"counted by NumPy": counted_by_numpy},
     "05-4": {"chosen without replacement": chosen, "ranked by draws": ranked},
+    "05-5": {"each share first": apart_then_joined, "softmax once more": from_x},
+    "05-6": {"NumPy's windows": by_windows, "four loops": by_loops},
 }
 
 
@@ -339,5 +442,23 @@ WRONG = {
         "every so many, from anywhere": every_so_many_from_anywhere,
         "a block": a_block,
         "blocks of two": blocks_of_two,
+    },
+    "05-5": {
+        "as of a sigmoid": like_sigmoid,
+        "the sum over columns": over_the_columns,
+        "one sum for all rows": over_all,
+        "the sum of dy": of_dy_alone,
+        "the mean": mean_of_them,
+        "without y": without_y,
+        "the sign": other_sign,
+        "no op": unheard,
+    },
+    "05-6": {
+        "down the columns": down_the_columns,
+        "the window turned": window_turned,
+        "height for width": height_for_width,
+        "one position less": one_position_less,
+        "windows apart": apart_windows,
+        "floats": as_floats,
     },
 }

@@ -1,5 +1,6 @@
 """Every picture of the course: its title says what it shows, and its text says it again in words."""
 
+from course.figures.characters import attention, stages
 from course.figures.matrices import ORDERS, loop_order
 from course.figures.memory import (
     accumulators,

@@ -7,6 +7,8 @@
 Each is a whole program, FRAMEWORK/API_TASK.py, which trains on the data, weights and batches of `course.tasks` in
 float64 and ends with a list `losses`. Only its lines that import another library change.
 
+The one in text/ is the net of the notebook more/05_text, which writes. Its data is `course.data.prose`.
+
 The twelve in chapter3/ are those of chapter 3 of two books by lyhue1991, "eat tensorflow2 in 30 days" and "eat pytorch
 in 20 days": 3-1 low, 3-2 mid, 3-3 high, two tasks each, written again with their calls, for their number of epochs.
 Here their rows are those of `course.tasks`, NumPy draws the order of the rows, and float64 takes the place of float32,
@@ -40,6 +42,7 @@ FOLDER = Path(__file__).resolve().parent
 STORED = FOLDER / "losses.json"  # {name: {"losses", "version", "digest"}}
 FRAMEWORKS = {"tf": "tensorflow", "torch": "torch", "torchkeras": "torchkeras"}  # short name: library
 CHAPTER3 = FOLDER / "chapter3"
+TEXT = FOLDER / "text"  # the net that writes, of the notebook more/05_text
 ALIKE = 1e-5  # how far from the stored losses a program may be
 # The same of the last loss of a program of chapter 3, as a share of it. After up to 200,000 steps eleven of them are
 # within 1e-12. The twelfth is TensorFlow's high_linear: Keras rounds the betas of its "adam" to float32, and the last
@@ -75,7 +78,7 @@ def program(framework, api, task):
 
 
 def programs(*frameworks, folder=FOLDER):
-    """All programs of the first 200 steps, or those of these frameworks; with folder=CHAPTER3 those of chapter 3."""
+    """All programs of the first 200 steps, or those of these frameworks; with another folder those in it."""
     stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
     for framework in frameworks or FRAMEWORKS:
         for path in sorted((folder / FRAMEWORKS[framework]).glob("*.py")):
@@ -86,8 +89,8 @@ def programs(*frameworks, folder=FOLDER):
 
 
 def every():
-    """All programs, those of chapter 3 behind the others."""
-    return [*programs(), *programs(folder=CHAPTER3)]
+    """All programs, that of the net that writes and those of chapter 3 behind the others."""
+    return [*programs(), *programs(folder=TEXT), *programs(folder=CHAPTER3)]
 
 
 def digest(text):

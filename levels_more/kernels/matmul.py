@@ -117,21 +117,31 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
     made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     if function is matmul_ikj and x.dtype.kind == "f":
         (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
-        large = min(m, k, n) >= 16 and m * k * n >= WORTH_PACKING
+        large = is_large(m, k, n)
         compiler = lowered(matmul_rows if large else matmul_small, x)
 
         def in_tiles():
             return functools.partial(matmul_tiles, compiler(), bool(transpose_x), bool(transpose_w))
 
         def in_place():
-            import numba
-
-            given = 0, 0, *(np.empty((0, 0), x.dtype) for _ in "oxw")
-            program = compiler().compile(tuple(map(numba.typeof, given)))
-            return functools.partial(program, int(transpose_x), int(transpose_w))  # as numbers they cost least
+            return small_program(compiler(), x.dtype, 2, transpose_x, transpose_w)
 
         made.lower = in_tiles if large else in_place
     return made
+
+
+def is_large(m, k, n):
+    """Whether it pays to pack the operands of such a product, and to use several threads."""
+    return min(m, k, n) >= 16 and m * k * n >= WORTH_PACKING
+
+
+def small_program(program, dtype, axes, transpose_x, transpose_w):
+    """run(out, x, w): this program, `matmul_small` or `matmul_batch` compiled, on arrays with so many axes."""
+    import numba
+
+    given = 0, 0, *(np.empty((0,) * axes, dtype) for _ in "oxw")
+    compiled = program.compile(tuple(map(numba.typeof, given)))
+    return functools.partial(compiled, int(transpose_x), int(transpose_w))  # as numbers they cost least
 
 
 PLANNERS["matmul", "cpu"] = plan_tiles

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from levels.low_level import Operators, as_tensor, gather, reduce_mean, reduce_sum, sqrt
+from levels.low_level import Operators, apply, as_tensor, gather, reduce_mean, reduce_sum, sqrt
 from levels_more.checks import axis_of, expect, several
 from levels_more.low_level.ops import argmax, argmin, concat, dot, reshape, transpose, where
 
@@ -81,17 +81,18 @@ def fancy_index(x, index):
     return gather(reshape(x, (-1,)), places)
 
 
-def products(x, y):
-    """Matrix by matrix, x[b, m, k] @ y[b, k, n]. Raises ValueError for other shapes."""
-    if x.shape[0] != y.shape[0] or x.shape[2] != y.shape[1]:
-        shapes = f"{tuple(x.shape)} and {tuple(y.shape)}"
-        raise ValueError(f"matmul: x and y are {shapes}; expected [b, m, k] and [b, k, n]")
-    return reduce_sum(expand_dims(x, 3) * expand_dims(y, 1), 2)
-
-
 def product(x, y):
-    """x[…, k] @ y[k, n] or y[k], or matrix by matrix x[b, m, k] @ y[b, k, n]. Raises ValueError for other shapes."""
-    return products(x, y) if len(x.shape) == len(y.shape) == 3 else dot(x, y)
+    """x[…, k] @ y[k, n] or y[k], or matrix by matrix x[…, m, k] @ y[…, k, n], with the same axes in front.
+
+    Raises ValueError for other shapes.
+    """
+    if len(y.shape) < 3:
+        return dot(x, y)
+    if x.device.kind == "cpu":
+        return apply("matmul", x, y)
+    if x.shape[:-2] != y.shape[:-2] or x.shape[-1] != y.shape[-2]:
+        raise ValueError(f"matmul: x and y are {tuple(x.shape)} and {tuple(y.shape)}; expected […, m, k] and […, k, n]")
+    return reduce_sum(expand_dims(x, len(x.shape)) * expand_dims(y, len(y.shape) - 2), len(x.shape) - 1)
 
 
 def reduce_variance(x, axis=None, keepdims=False, ddof=0):

@@ -1135,6 +1135,7 @@ real_ones.table(5)
 # | [more/05_float32](more/05_float32.ipynb) | where float32 and float64 part, and relus that no longer learn |
 # | [more/05_cost](more/05_cost.ipynb) | the parts of one step, the times of the net, other libraries, and a summary of your machine |
 # | [more/05_machines](more/05_machines.ipynb) | any number of processes train one net, and end on the same bits |
+# | [more/05_text](more/05_text.ipynb) | a small transformer learns to write, on your ops and on your kernel |
 #
 # ## Exercises (10 min, optional)
 #

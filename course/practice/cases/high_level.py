@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from course.practice.cases import Wrong, cases, question
+from course.practice.cases.plain_data import describe
 
 
 @question
@@ -51,6 +52,20 @@ def units_counted(mine, said, activations, weights, x):
     model.build((None, x.shape[1]), x.dtype.name)
     model.set_weights(weights)
     return mine.call(said, mine.function, model, x), x
+
+
+@question
+def rule_of_softmax(mine, said, dy, x):
+    """The gradient that a rule gives for x, from dy, and whether a tape heard of it."""
+    from levels_more.low_level import softmax
+
+    dy, x = (mine["constant"](each, each.dtype) for each in (dy, x))
+    y = softmax(x)
+    with mine["GradientTape"]() as tape:
+        result = mine.call(said, mine.function, dy, y, x)
+    if not hasattr(result, "numpy"):
+        raise Wrong(f"{said} gives {describe(result)}, expected a tensor")
+    return result.numpy(), result in {record[3] for record in tape.records}
 
 
 @cases("05-epoch_loss")

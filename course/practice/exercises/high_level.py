@@ -1,11 +1,11 @@
-"""The checks of notebook 05: when to stop, a callback, dead relus, and rows that are held out."""
+"""The checks of notebook 05: when to stop, a callback, dead relus, rows that are held out, softmax, a convolution."""
 
 import itertools
 
 import numpy as np
 
 from course.practice.cases import Wrong, called
-from course.practice.cases.high_level import callback_told, fitted, units_counted
+from course.practice.cases.high_level import callback_told, fitted, rule_of_softmax, units_counted
 from course.practice.cases.plain_data import describe
 from course.practice.exercises.judge import exercise
 
@@ -205,3 +205,57 @@ def check_pattern(said, held, rows):
         seen = f"{apart.max()} of the {len(held)} have another one {apart.argmax()} further on,"
         seen += f" about {expected:.0f} should"
         raise Wrong(f"{said} holds out rows in a pattern, not drawn at random from all: {seen}")
+
+
+@exercise("05-5", lines=2)
+def softmax_rule(mine, draw):
+    """The gradient of softmax along the last axis, from that of its result."""
+    for dtype, shapes in (("f8", ((2, 3), (4, 4), (1, 1), (2, 3, 5))), ("f4", ((2, 3),))):
+        for shape in shapes:
+            dy, x = draw.normal(size=(2, *shape))
+            y = np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True)
+            said = f"{mine.name}, for x{[*shape]},"
+            found, heard = mine.ask(rule_of_softmax, said, dy.astype(dtype), x.astype(dtype))
+            mistakes = {
+                "each number has its own slope only, y·(1 - y): all share one sum": dy * y * (1.0 - y),
+                "the sum runs over the wrong axis": y * (dy - (dy * y).sum(axis=0, keepdims=True)),
+                "the sum is of dy, not of dy·y": y * (dy - dy.sum(axis=-1, keepdims=True)),
+                "the sum is that of all rows: each row has its own": y * (dy - (dy * y).sum()),
+                "the factor y in front is missing": dy - (dy * y).sum(axis=-1, keepdims=True),
+                "the sign is turned": y * ((dy * y).sum(axis=-1, keepdims=True) - dy),
+            }
+            near = {"f8": 1e-6, "f4": 1e-4}[dtype]
+            mine.compare(said, found, np.asarray(nudged_softmax(dy, x), dtype), mistakes, near)
+            if heard is not True:
+                raise Wrong(f"{said} was computed without ops, so no tape recorded it")
+
+
+def nudged_softmax(dy, x, nudge=1e-5):
+    """The gradient of Σ dy·softmax(x) in x, by a nudge of each number."""
+    slope = np.zeros_like(x)
+    for at in np.ndindex(x.shape):
+        ends = []
+        for step in (nudge, -nudge):
+            moved = x.copy()
+            moved[at] += step
+            ends.append(np.sum(dy * np.exp(moved) / np.exp(moved).sum(axis=-1, keepdims=True)))
+        slope[at] = (ends[0] - ends[1]) / (2 * nudge)
+    return slope
+
+
+@exercise("05-6", lines=3)
+def patch_places(mine, draw):
+    """int64 [positions, size·size]: which pixels of a picture, in rows one after the other, lie under a window."""
+    for height, width, size in ((3, 4, 2), (8, 8, 3), (5, 2, 1), (4, 4, 4), (2, 7, 2), (6, 3, 3)):
+        picture = np.arange(height * width).reshape(height, width)
+        windows = np.lib.stride_tricks.sliding_window_view(picture, (size, size))
+        right = windows.reshape(-1, size * size).copy()
+        by_columns = windows.transpose(1, 0, 2, 3).reshape(right.shape)
+        turned = windows.transpose(0, 1, 3, 2).reshape(right.shape)
+        mistakes = {
+            "it goes down the columns: the window moves along the rows first": by_columns,
+            "the pixels of each window go down its columns": turned,
+            "it counts from 1": right + 1,
+            "a row of the picture has `height` pixels: it has `width`": right // width * height + right % width,
+        }
+        mine.gives((height, width, size), right, mistakes)

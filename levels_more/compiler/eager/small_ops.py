@@ -23,6 +23,7 @@ from levels_more.compiler.fused.loops import LoopWriter, address, address_of, lo
 from levels_more.compiler.fused.programs import column_program, sum_program, write_sums
 from levels_more.compiler.typed_assembler import KIND, all_lanes
 from levels_more.hardware.locks import once
+from levels_more.kernels.batched_matmul import products_of
 
 SMALL = 2**16  # bytes that a launch reads and writes
 LITTLE_WORK = 2**14  # products of two numbers
@@ -117,11 +118,11 @@ def product_program(dtype, turned_x, turned_w):
 
 
 def _product_of(op, plan, inputs, attrs):
-    """As in _MAKERS, of a matrix product; None for a large one, and for whole numbers."""
-    (m, n), dtype, names = plan.spec.shape, plan.spec.dtype, ["out", "x", "w"]
+    """As in _MAKERS, of a matrix product; None for a large one, for several, and for whole numbers."""
+    dtype, names = plan.spec.dtype, ["out", "x", "w"]
     turned_x, turned_w = (bool(attrs.get(f"transpose_{name}")) for name in "xw")
-    k = inputs[0].shape[0 if turned_x else 1]
-    if m * k * n > LITTLE_WORK or dtype.kind != "f":
+    _, count, m, k, n, *_ = products_of(op, *(x.shape for x in inputs), turned_x, turned_w)
+    if count > 1 or m * k * n > LITTLE_WORK or dtype.kind != "f":
         return None
     if n == 1 and dtype == np.float32 and not turned_x:
         return column_program("m", "k", dtype), names, {"m": m, "k": k}

@@ -21,6 +21,7 @@ from levels_more.compiler.fused.programs import PARTS, copy_program, fetch_progr
 from levels_more.compiler.fused.threads import WORTH_SHARING, most_threads, shares, threads_for
 from levels_more.compiler.guards import guard
 from levels_more.kernels import elementwise  # noqa: F401 (it adds copy)
+from levels_more.kernels.batched_matmul import has_batches
 
 SHORT = 2**18  # bytes of all arrays of a step for which a `ShortFunction` asks no other back end
 
@@ -283,7 +284,11 @@ def rank(graph):
 
     By rows, float64 has one lane, since sums keep their order; a loop over an array may fill the register, and does so
     in exp, log and divisions too. In float32 both have lanes, and by rows nothing goes to memory between the ops.
+
+    It is 0 for products of many matrices, too, which no program by rows holds.
     """
+    if has_batches(graph):
+        return 0
     wide = any(sum(size > 1 for size in node.spec.shape) > 1 for node in graph.ops)
     return 0 if wide and all(node.spec.dtype != np.float32 for node in graph.nodes) else 2
 

@@ -16,6 +16,7 @@ from levels.low_level import NoProgram
 from levels_more.compiler.fused.threads import grid, shares
 from levels_more.compiler.typed_assembler import all_lanes, assembler
 from levels_more.hardware.locks import while_held
+from levels_more.kernels.batched_matmul import products_of
 from levels_more.kernels.matmul import WORTH_PACKING
 from levels_more.kernels.micro_kernel import TILE_ROWS, TILE_VECTORS
 
@@ -30,56 +31,77 @@ def check_small(node, x):
         raise NoProgram(f"{node!r} moves {x.spec.nbytes:,} bytes; from {LARGE:,} on its kernel is quicker")
 
 
-def write_sums(a, out, x, w, k, rows, j, column, turned_x=False, turned_w=False):
-    """out[i, j] = Σₖ x[i, k]·w[k, column] for these rows, the sums in registers; x or w may lie the other way round."""
+def write_sums(a, out, x, w, k, rows, j, column, turned_x=False, turned_w=False, front=((), (), ())):
+    """out[i, j] = Σₖ x[i, k]·w[k, column] for these rows, the sums in registers; x or w may lie the other way round.
+
+    `front`: the indices before these two, in out, x and w.
+    """
+    of_out, of_x, of_w = front
     sums = [a.sum() for _ in rows]
     with a.loop(k) as p:
-        y = a.load(w, column, p) if turned_w else a.load(w, p, column)
+        y = a.load(w, *of_w, column, p) if turned_w else a.load(w, *of_w, p, column)
         for total, i in zip(sums, rows, strict=True):
-            total += (a.load(x, p, i) if turned_x else a.load(x, i, p)) * y
+            total += (a.load(x, *of_x, p, i) if turned_x else a.load(x, *of_x, i, p)) * y
     for total, i in zip(sums, rows, strict=True):
-        a.store(total.value(), out, i, j)
+        a.store(total.value(), out, *of_out, i, j)
 
 
 class _ProductWriter:
     """Writes the first rows and columns of out[m, n] = x[m, k] @ w[k, n], in tiles whose sums stay in registers.
 
-    x or w may lie the other way round.
+    x or w may lie the other way round. Of `count` products each has an x, or a w, of its own, or all have the same one.
     """
 
-    def __init__(self, m, k, n, dtype, turned_x, turned_w, rows, columns):
+    def __init__(self, m, k, n, dtype, turned_x, turned_w, rows, columns, count, own_x, own_w):
         self.a = a = Assembler("product", dtype, all_lanes(dtype))
-        self.k, self.turned_x = k, turned_x
-        self.out, self.x = a.array("out", m, n), a.array("x", *((k, m) if turned_x else (m, k)))
-        self.w = a.array("w", *((n, k) if turned_w else (k, n)))
+        self.k, self.turned_x, self.turned_w = k, turned_x, turned_w
+        self.rows, self.columns = rows, columns
+        own = [count > 1, own_x, own_w]
+        shapes = (m, n), (k, m) if turned_x else (m, k), (n, k) if turned_w else (k, n)
+        of_all = zip(("out", "x", "w"), own, shapes, strict=True)
+        self.out, self.x, self.w = (a.array(name, *[count] * each, *shape) for name, each, shape in of_all)
         self.panel = a.array("panel", k, a.lanes)  # memory for some columns of w
+        if count == 1:
+            self.product([(), (), ()])
+        else:
+            with a.loop(count) as b:
+                self.product([(b,) if each else () for each in own])
+
+    def product(self, front):
+        """One of the products; `front`: the indices of its matrices in out, x and w."""
+        a, rows = self.a, self.rows
         count = math.ceil(rows / (TILE_ROWS * TILE_VECTORS))
         high = math.ceil(rows / count)  # tiles of about one height, none with more sums than registers
-        with a.loop(columns, a.lanes) as j:
-            place = self.fetched(j) if turned_w else (self.w, j)
+        with a.loop(self.columns, a.lanes) as j:
+            w, column, of_w = self.fetched(j, front[2]) if self.turned_w else (self.w, j, front[2])
+            place = w, column, (*front[:2], of_w)
             with a.loop(rows // high) as t:
                 first = a.write(f"mul i64 {t.register}, {high}")
                 self.tile([Index(a, a.write(f"add i64 {first}, {r}"), rows) for r in range(high)], j, *place)
             if rows % high:
                 self.tile(range(rows - rows % high, rows), j, *place)
 
-    def fetched(self, j):
+    def fetched(self, j, of_w):
         """The columns j of a w that lies turned, where neighbours lie apart: fetched once, not once for each tile."""
         a = self.a
         place = Index(a, "0", a.lanes, j.each)
         with a.loop(self.k) as p:
-            a.store(a.load(self.w, j, p), self.panel, p, place)
-        return self.panel, place
+            a.store(a.load(self.w, *of_w, j, p), self.panel, p, place)
+        return self.panel, place, ()
 
-    def tile(self, rows, j, w, column):
+    def tile(self, rows, j, w, column, front):
         """These rows of the columns j."""
-        write_sums(self.a, self.out, self.x, w, self.k, rows, j, column, self.turned_x)
+        write_sums(self.a, self.out, self.x, w, self.k, rows, j, column, self.turned_x, front=front)
 
 
 @while_held
-def product_program(m, k, n, dtype, turned_x, turned_w, rows=None, columns=None):
-    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns; its array `panel` is memory for k in each lane."""
-    return _ProductWriter(m, k, n, dtype, turned_x, turned_w, rows or m, columns or n).a.assemble()
+def product_program(m, k, n, dtype, turned_x, turned_w, rows=None, columns=None, count=1, own_x=False, own_w=False):
+    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns; its array `panel` is memory for k in each lane.
+
+    It may make `count` products, each with an x, or a w, of its own.
+    """
+    writer = _ProductWriter(m, k, n, dtype, turned_x, turned_w, rows or m, columns or n, count, own_x, own_w)
+    return writer.a.assemble()
 
 
 @while_held
@@ -97,21 +119,27 @@ def column_program(m, k, dtype):
 
 def product_of(node, parts=1):
     """The program of a matmul in parts, as in PARTS. Raises NoProgram for one that level 2 does quicker."""
-    (x, w), (m, n), dtype = node.inputs, node.spec.shape, node.spec.dtype
+    (x, w), dtype = node.inputs, node.spec.dtype
     if dtype.kind != "f":
         raise NoProgram(f"{node!r}: a product of whole numbers is left to its kernel")
     lanes = all_lanes(dtype)
     turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
-    k = x.spec.shape[0 if turned_x else 1]
-    if m * k * n >= WORTH_PACKING and w.spec.nbytes > NEAR_BYTES:
+    _, count, m, k, n, own_x, own_w = products_of(node.op, x.spec.shape, w.spec.shape, turned_x, turned_w)
+    if m * k * n >= WORTH_PACKING and k * n * dtype.itemsize > NEAR_BYTES:
         raise NoProgram(f"{node!r} is worth packing")
+    panel, found = node.spec.device.spec((k, lanes), dtype), []
+    if count > 1:
+        for i, some in shares(count, parts):
+            own = own_x and some > 1, own_w and some > 1
+            program = product_program(m, k, n, dtype, turned_x, turned_w, m, n, some, *own)
+            found.append((program, [(node, i * m * n), (x, i * m * k * own_x), (w, i * k * n * own_w), (panel, 0)]))
+        return found
     if n == 1 and dtype == np.float32 and not turned_x:
         # (in float64 such a sum has no lanes, and many side by side are quicker)
         return [(column_program(rows, k, dtype), [(node, i), (x, i * k), (w, 0)]) for i, rows in shares(m, parts)]
     if n == 1 and turned_x:
         x, w, m, n, turned_x, turned_w = w, x, 1, m, False, False
     down, across = grid(math.ceil(m / TILE_ROWS), math.ceil(n / lanes), parts)
-    panel, found = node.spec.device.spec((k, lanes), dtype), []
     for (i, rows), (j, columns) in itertools.product(shares(m, down), shares(n, across, lanes)):
         program = product_program(m, k, n, dtype, turned_x, turned_w, rows, columns)
         begins = (node, i * n + j), (x, i if turned_x else i * k), (w, j * k if turned_w else j), (panel, 0)

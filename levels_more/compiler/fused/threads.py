@@ -26,7 +26,7 @@ WORTH_SHARING = 2**14  # numbers in the largest array of a program; one with few
 def most_threads(graph):
     """How many threads are worth it: each has WORTH_PACKING products, 0.1 ms of work; a start takes half of that."""
     products = [(x, math.prod(x.spec.shape)) for x in graph.ops if x.op == "matmul"]
-    work = sum(size * x.inputs[0].spec.shape[0 if x.attrs.get("transpose_x") else 1] for x, size in products)
+    work = sum(size * x.inputs[0].spec.shape[-2 if x.attrs.get("transpose_x") else -1] for x, size in products)
     return max(1, work // WORTH_PACKING)
 
 

@@ -147,7 +147,7 @@ page.source(micro_kernel.write_tile)
 page.source(products.matmul_rows)
 
 # %% [markdown]
-# ## Threads (6 min)
+# ## Threads (5 min)
 #
 # The sixth rung uses threads. The rows of `out` do not depend on each other, so each thread takes some of them. Every
 # sum is still added in the same order, so the bits do not change.

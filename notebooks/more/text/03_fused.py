@@ -314,7 +314,7 @@ for how, small_ops.SMALL in (("numba's", -1), ("program", small)):
 # a kernel, and the assembler a hundredth. With numba's kernels and an empty cache, a first epoch of the rings, op by
 # op, takes 7 seconds. With these programs it takes less than one second, and numba is not even imported.
 #
-# ## Which back end? (2 min)
+# ## Which back end? (3 min)
 #
 # Many graphs could run on either of two back ends. When a function is compiled, nothing is timed. A rule decides from
 # dtype and shapes. It comes from measurements made once, which its comments give:

@@ -1,0 +1,38 @@
+"""Figures of the net that writes: what a head looks at, and how far each stage brings the loss down."""
+
+import numpy as np
+
+from course.figures.picture import GREY, HUES, ink, plain, styled
+
+
+@styled()
+def attention(figure, shares, text):
+    """Which characters of a text each character takes how much from: shares [t, t], a row for each one that takes."""
+    axes = figure.subplots()
+    axes.imshow(shares, cmap="Blues", vmin=0.0)
+    names = [{" ": "␣", "\n": "↵"}.get(character, character) for character in text]
+    places = range(len(names))
+    axes.set_xticks(places, names)
+    axes.set_yticks(places, names)
+    nothing = float(np.abs(np.triu(shares, 1)).max()) == 0.0
+    title = "each character looks at itself and back" if nothing else "each character looks everywhere"
+    axes.set(xlabel="takes from", ylabel="character", title=title)
+    return f"A grid of shares, {len(text)} by {len(text)}: {title}."
+
+
+@styled()
+def stages(figure, losses, chance, window=100):
+    """The running means of {stage: its losses}, and the loss of one who takes all characters as equally likely."""
+    axes = figure.subplots()
+    axes.axhline(chance, color=GREY, linewidth=1)
+    axes.text(0, chance, "all characters equally likely", color=GREY, va="bottom")
+    ends = []
+    for hue, (name, each) in zip(HUES, losses.items(), strict=False):
+        smooth = np.convolve(each, np.ones(window) / window, "valid")
+        steps = np.arange(len(smooth)) + window
+        axes.semilogy(steps, smooth, color=hue)
+        axes.text(steps[-1] + 20, smooth[-1], name, color=ink(hue), va="center")
+        ends.append(f"{name} {smooth[-1]:.2f}")
+    plain(axes.yaxis, (0.1, 0.2, 0.5, 1, 2, 3))
+    axes.set(xlabel="step", ylabel=f"loss (mean of {window} steps)", title="each idea brings the loss further down")
+    return f"Losses over the steps, from {chance:.2f} on. At the end: {', '.join(ends)}."

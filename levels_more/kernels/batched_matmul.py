@@ -1,0 +1,118 @@
+"""Products of many matrices at once: x[…, m, k] @ w[…, k, n], on a CPU.
+
+The op is `matmul` still, with the same rule, and a reader's kernel of it runs matrix by matrix. (The compiler imports
+this room: the core's program by rows knows two axes only, so others are entered together with programs that take them.)
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+from levels.kernels import PLANNERS, lowered, make, matmul_ikj, same_dtype
+from levels.support.checks import flag
+from levels_more.kernels import matmul
+from levels_more.kernels.matmul import WORTH_PACKING, is_large, matmul_small, plan_tiles, small_program
+
+
+class Products(NamedTuple):
+    """`count` products out[m, n] = x[m, k] @ w[k, n], whose results lie in an array of that shape.
+
+    Each has an x, and a w, of its own, or all have the same one.
+    """
+
+    shape: tuple[int, ...]
+    count: int
+    m: int
+    k: int
+    n: int
+    own_x: bool
+    own_w: bool
+
+    def views(self, transpose_x, transpose_w):
+        """The shapes of the result, of x and of w with one axis for the matrices, and two for each of them."""
+        x, w = (self.m, self.k)[:: -1 if transpose_x else 1], (self.k, self.n)[:: -1 if transpose_w else 1]
+        return [
+            (self.count, self.m, self.n),
+            *((self.count if own else 1, *a) for own, a in ((self.own_x, x), (self.own_w, w))),
+        ]
+
+
+def products_of(op, x, w, transpose_x=False, transpose_w=False):
+    """The Products that a launch makes of arrays of these shapes, which have two axes or more.
+
+    With a single w they are one product: the rows of x[b, m, k] are those of x[b·m, k]. Raises ValueError where sizes
+    differ.
+    """
+    turned_x, turned_w = (flag(f"{op}: a transpose", each) for each in (transpose_x, transpose_w))
+    (m, k), (rows, n) = (shape[-2:][:: -1 if turned else 1] for shape, turned in ((x, turned_x), (w, turned_w)))
+    if k != rows:
+        raise ValueError(
+            f"{op}: x is {(*x[:-2], m, k)} and w is {(*w[:-2], rows, n)}: inner sizes {k} and {rows} differ"
+        )
+    if len(x) > 2 and len(w) > 2 and x[:-2] != w[:-2]:
+        raise ValueError(f"{op}: x is {x} and w is {w}: the axes {x[:-2]} and {w[:-2]} differ; use broadcast_to")
+    front = max(x[:-2], w[:-2], key=len)
+    count, shape = math.prod(front), (*front, m, n)
+    if len(w) == 2 and not turned_x:
+        return Products(shape, 1, count * m, k, n, False, False)
+    return Products(shape, count, m, k, n, len(x) > 2, len(w) > 2)
+
+
+def has_batches(graph):
+    """Whether a graph has products of arrays with more than two axes."""
+    return any(len(x.spec.shape) > 2 for node in graph.nodes if node.op == "matmul" for x in node.inputs)
+
+
+def matmul_batch(turned_x, turned_w, out, x, w):
+    """out[b] = x[b] @ w[b] for each b, where x or w may be a single one; x, w or both may be given transposed."""
+    for b in range(out.shape[0]):
+        matmul_small(turned_x, turned_w, out[b], x[b % x.shape[0]], w[b % w.shape[0]])
+
+
+def plan_products(op, function, x, w, transpose_x=False, transpose_w=False):
+    """A product, or one for each matrix: x[…, m, k] @ w[…, k, n], with the same axes in front, or one without them.
+
+    A reader's kernel runs matrix by matrix. Raises what the planner of a product raises.
+    """
+    if min(len(x.shape), len(w.shape)) < 2 or len(x.shape) == len(w.shape) == 2:
+        return plan_tiles(op, function, x, w, transpose_x, transpose_w)
+    dtype = same_dtype(op, x, w, kinds="fi")
+    products = products_of(op, x.shape, w.shape, transpose_x, transpose_w)
+    views = products.views(transpose_x, transpose_w)
+    one_x, one_w = (x.device.spec(view[1:], dtype) for view in views[1:])
+    one = plan_tiles(op, function, one_x, one_w, transpose_x, transpose_w)
+    compiler = lowered(matmul_batch, x)
+
+    def matrix_by_matrix():
+        run = one.lower()
+
+        def run_all(out, x, w):
+            for b in range(len(out)):
+                run(out[b], x[b % len(x)], w[b % len(w)])
+
+        return run_all
+
+    def in_one_call():
+        program = small_program(compiler(), dtype, 3, transpose_x, transpose_w)
+        large = products.count * products.m * products.k * products.n >= WORTH_PACKING
+        return functools.partial(by_threads, program) if large else program
+
+    small = not is_large(products.m, products.k, products.n)
+    ours = function is matmul_ikj and dtype.kind == "f"
+    return make(op, products.shape, dtype, [x, w], in_one_call if ours and small else matrix_by_matrix, views)
+
+
+def by_threads(program, out, x, w):
+    """The same program on some of the matrices for each thread that numba is told to use."""
+    import numba
+
+    share = -(-len(out) // numba.get_num_threads())
+    cuts = [slice(i, i + share) for i in range(0, len(out), share)]
+    parts = [[each if len(each) == 1 else each[cut] for each in (out, x, w)] for cut in cuts]
+    others = [matmul.WORKERS.submit(program, *part) for part in parts[1:]]
+    program(*parts[0])
+    for other in others:
+        other.result()
+
+
+PLANNERS["matmul", "cpu"] = plan_products

@@ -1,0 +1,606 @@
+# %% [markdown]
+# # 05 more · Your ops write text
+#
+# **In this notebook your tensors, your tape and your `fit` train a net that writes: a small transformer, from a table
+# of counts to two blocks of attention.**
+#
+# You need notebooks 03 to 05 for this: rules, layers, `fit`. The code underneath is that of
+# `levels_more/kernels/batched_matmul.py`. Nothing is exported. All is in float64, so your losses and your text are those
+# printed here, to the last letter.
+#
+# Its last exercise uses scikit-learn, which `python3 -m course setup` adds.
+
+# %%
+from course import build, figures
+
+build.watch("more/05_text", "sklearn")
+figures.you_are_here(5)
+
+# %% tags=["hide-input"]
+# The imports of this notebook: you may skip this cell.
+import math
+import random
+import timeit
+
+import numpy as np
+
+from course import programs
+from course.data import prose
+from course.figures import page
+from course.practice import checks, exercises
+from levels_more.hardware import pool, seconds
+from levels_more.high_level import Sequential
+from levels_more.kernels import batched_matmul, counted, launch, use
+from levels_more.low_level import (
+    VJPS,
+    GradientTape,
+    Variable,
+    apply,
+    constant,
+    eager,
+    function,
+    reduce_sum,
+    softmax,
+    take,
+    tanh,
+)
+from levels_more.mid_level import RANDOM, Adam, Dense, Embedding, Flatten, Layer, SparseCategoricalCrossentropy
+
+# %% [markdown]
+# ## A table that counts (6 min)
+#
+# Our text is the prose of this course: 613 sentences of the five notebooks, in small letters. Every tenth sentence is
+# held out, and no training sees it.
+
+# %%
+train, held = prose.read()
+characters = sorted({*train, *held})
+size = len(characters)
+print(train[:152])
+print(f"{len(train):,} characters to train on, {len(held):,} held out, {size} different ones")
+
+# %% [markdown]
+# How likely is it that an `e` follows an `h`? We count the pairs. Row a, column b of the table is how often b follows
+# a. Divided by its sum, a row becomes the **shares** of the characters that come next. (The 0.1 keeps a pair that never
+# occurred possible.)
+
+# %%
+numbers, unseen = (prose.codes(text, characters) for text in (train, held))
+counts = np.full((size, size), 0.1)
+np.add.at(counts, (numbers[:-1], numbers[1:]), 1)
+table = counts / counts.sum(axis=1, keepdims=True)
+
+# %% [markdown]
+# To write, we draw the next character by these shares, again and again. Python promises that a seed gives the same
+# draws for ever.
+
+
+# %%
+def write(shares_after, length=75):
+    """Three lines, one for each seed: each character is drawn from what `shares_after(text)` gives for the next one."""
+    for seed in range(3):
+        draw, text = random.Random(seed).random, "\n"
+        while len(text) <= length:
+            place = np.searchsorted(np.cumsum(shares_after(text)), draw(), side="right")
+            text += characters[min(place, size - 1)]
+        print(text[1:].replace("\n", " / "))
+
+
+write(lambda text: table[characters.index(text[-1])])
+
+# %% [markdown]
+# A table of pairs already writes in the rhythm of English. (A slash is the end of a line.) How good is it? As in
+# notebook 04, the loss is the mean of -log p, where p is the share that the right answer was given.
+
+# %% tags=["hide-input"]
+# a question: run me
+checks.predict(
+    "One who takes all 34 characters as equally likely has the loss log 34 = 3.53. What is the loss of the table on sentences that it "
+    "has not counted?",
+    choices=["3.4: one character says little", "about 2.3", "below 1: English is regular"],
+    answer="about 2.3",
+    because="exp(2.28) is about 10: after a character the table hesitates between ten others instead of 34. It knows a single "
+    "character only, and so it can do no better, whatever the size of the text.",
+)
+
+
+# %%
+def loss_of_table(numbers):
+    return -np.log(table[numbers[:-1], numbers[1:]]).mean()
+
+
+print(f"loss {loss_of_table(numbers):.4f}, held out {loss_of_table(unseen):.4f}")
+
+# %% [markdown]
+# ## The same table, learned (4 min)
+#
+# A net can find that table by itself. Each character gets a row of 32 numbers, which are trained: an **embedding**. A
+# `Dense` makes 34 numbers of them, and softmax makes these shares. The loss takes the softmax in.
+#
+# A row of x is a window of 32 characters. Its y is the same window one character further on, so each window asks 32
+# questions.
+
+# %%
+rows, targets = prose.windows(numbers, 32)
+held_out = prose.windows(unseen, 32)
+print(rows.shape, "".join(characters[n] for n in rows[0]), "->", "".join(characters[n] for n in targets[0]))
+
+
+# %%
+def train_on_text(layers, seed=0, steps=2000):
+    """A net of these layers, made from that seed, after so many steps of eight windows each."""
+    RANDOM.seed(seed)
+    net = Sequential(layers())
+    net.compile(Adam(0.005), SparseCategoricalCrossentropy(from_logits=True))
+    net.fit(rows, targets, batch_size=8, steps_per_epoch=steps, verbose=0, seed=seed)
+    return net
+
+
+def shares_of(net, sharper=1.0):
+    """What `write` asks: the shares of the next character, after the last 32 of a text."""
+
+    def shares_after(text):
+        known = text[-32:]
+        window = np.zeros((1, 32), int)
+        window[0, : len(known)] = prose.codes(known, characters)
+        return softmax(sharper * net(constant(window)))[0, len(known) - 1].numpy()
+
+    return shares_after
+
+
+# %%
+def embedded():
+    return [Embedding(size, 32, dtype="float64"), Dense(size)]
+
+
+pairs = train_on_text(embedded)
+print(f"held out {pairs.evaluate(*held_out):.4f}")
+write(shares_of(pairs))
+
+# %% [markdown]
+# The loss is nearly that of the table, and so is the text: the draws are the same, so each line begins as above. That is
+# all that can be known from one character. To do better, the net has to look back.
+#
+# ## One head, by hand (6 min)
+#
+# In **attention** ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)) each place of a window makes three rows of
+# its own row h. They are called query, key and value. A query says what a place looks for, a key what it has. The
+# product of the two is a **score**. Softmax makes shares of the scores of a place, and the place takes that share of
+# each value. All this is four products and a softmax.
+
+# %%
+draw = np.random.default_rng(0)
+h, wq, wk, wv, wo = (constant(draw.normal(size=(n, 32)) / math.sqrt(32), "float64") for n in (10, 32, 32, 32, 32))
+
+
+def head(h, wq, wk, wv, wo):
+    """h[…, t, d] -> […, t, d]: each of t places takes something from every place."""
+    scores = apply("matmul", h @ wq, h @ wk, transpose_w=True) / math.sqrt(32)  # [t, t]
+    return softmax(scores) @ (h @ wv) @ wo
+
+
+head(h, wq, wk, wv, wo).shape
+
+# %% [markdown]
+# The scores are divided by √32. A score is a sum of 32 products, so otherwise it would be some √32 times as large, and
+# softmax would give nearly everything to one place.
+#
+# The tape knows the rule of a product. For softmax the rule is yours to write.
+#
+# ### 05-5 · The rule of softmax
+#
+# Here y = softmax(x) along the last axis, and dy is the gradient of the result. In a row, each x moves every y:
+# ∂yᵢ/∂xⱼ = yᵢ·(1 - yᵢ) if i = j, else -yᵢ·yⱼ. So dxⱼ = Σᵢ dyᵢ·∂yᵢ/∂xⱼ becomes
+#
+# $$dx_j = y_j \cdot \Bigl(dy_j - \sum_i dy_i \cdot y_i\Bigr)$$
+#
+# (About 2 lines. Hint: `reduce_sum(…, axis=-1, keepdims=True)`.)
+
+# %%
+exercises.begin("05-5")
+
+
+def softmax_rule(dy, y, x):
+    """The gradient of softmax, from that of its result: dy, y and x are [..., n]."""
+    return ...
+
+
+exercises.check("05-5", softmax_rule)
+
+# %% [markdown]
+# If your rule is right, the rest of this notebook runs on it. If not, it runs on the course's. A row of the table of
+# notebook 03 is all that it takes:
+
+# %%
+if exercises.verdict("05-5", softmax_rule).state == "right":
+    VJPS["softmax"] = (softmax_rule,)
+
+# %% [markdown]
+# Then we nudge, as ever. All inputs of the head move a little in a random direction. The tape says how much the sum of
+# the squared results grows, and two calls say it, too.
+
+
+# %%
+def nudged(f, inputs, step=1e-5):
+    """The slope of f in a random direction: by the tape, and by a nudge to both sides."""
+    moves = [np.random.default_rng(1).normal(size=x.shape) for x in inputs]
+    with GradientTape() as tape:
+        y = reduce_sum(f(*inputs) * f(*inputs))
+    by_tape = sum((dx.numpy() * move).sum() for dx, move in zip(tape.gradient(y, inputs), moves))
+    up, down = ([x + constant(sign * step * move) for x, move in zip(inputs, moves)] for sign in (1, -1))
+    by_nudge = (f(*up).numpy() ** 2).sum() - (f(*down).numpy() ** 2).sum()
+    return by_tape, by_nudge / (2 * step)
+
+
+print("by the tape {:.4f}, nudged {:.4f}".format(*nudged(head, [h, wq, wk, wv, wo])))
+
+# %% [markdown]
+# ## Eight windows at once (2 min)
+#
+# `fit` gives us eight windows, so h is [8, 32, 32]. In the core a product takes two axes. `levels_more` lets the same
+# op take more: the last two are matrices, and all before them count matrices.
+
+# %%
+windows = constant(draw.normal(size=(8, 10, 32)))
+together = head(windows, wq, wk, wv, wo)
+apart = [head(windows[n], wq, wk, wv, wo).numpy() for n in range(8)]
+print(together.shape, bool((together.numpy() == apart).all()))
+print("by the tape {:.4f}, nudged {:.4f}".format(*nudged(head, [windows, wq, wk, wv, wo])))
+
+# %% [markdown]
+# The same numbers, to the last bit. The rule is that of notebook 03, too: `transpose_x` and `transpose_w` now turn the
+# last two axes. Where one matrix meets many, as `wq` does here, its gradient is summed over them, as for any input that
+# was repeated. The kernel is a loop around the one you know:
+
+# %%
+page.source(batched_matmul.matmul_batch)
+
+# %% [markdown]
+# If all share one w, there is no need for the loop: eight windows of 32 rows are one matrix of 256 rows. And a compiled
+# step gets a program with one loop more.
+#
+# **A good place to stop.** A head is four products and a softmax, and its gradient is right; next, it is trained.
+#
+# ## It must not look ahead (7 min)
+#
+# Now the head becomes a layer. It knows characters, but not where they stand. So another layer adds a trained row for
+# each place of the window. And the head is added to what it reads, as in *more/05_functional*.
+
+
+# %%
+class Positions(Layer):
+    def build(self, shape):
+        self.places = self.add_weight(shape[-2:], "random_uniform")
+
+    def call(self, h):
+        return h + self.places
+
+
+class Attention(Layer):
+    """h + a head of h."""
+
+    def build(self, shape):
+        self.matrices = [self.add_weight((shape[-1], shape[-1])) for _ in range(4)]
+
+    def call(self, h):
+        return h + head(h, *self.matrices)
+
+
+def one_head():
+    return [Embedding(size, 32, dtype="float64"), Positions(), Attention(), Dense(size)]
+
+
+# %% tags=["hide-input"]
+# a question: run me
+checks.predict(
+    "The table of pairs has a loss of 2.28. What is the loss of the net with one head, after 2,000 steps, on the held-out sentences?",
+    choices=["about 2.2", "about 2.0", "about 0.1"],
+    answer="about 0.1",
+    because="That is too good, and it is no learning. The answer for a place is the next character, and that stands in the window, one "
+    "place further on. Nothing keeps the head from taking it from there.",
+)
+
+# %%
+cheating = train_on_text(one_head)
+print(f"held out {cheating.evaluate(*held_out):.4f}")
+write(shares_of(cheating))
+
+# %% [markdown]
+# The loss is tiny, and what it writes is worthless: when it writes, there is no next character to copy. A low loss on
+# held-out data was no proof. The **causal mask** forbids it. To each score of a later place it adds -10⁹. The exponential
+# of that is exactly 0, so the share is 0, and so is its gradient.
+
+# %%
+mask = constant(np.where(np.tril(np.ones((32, 32))), 0.0, -1e9))
+
+
+def head(h, wq, wk, wv, wo):
+    """h[…, t, d] -> […, t, d]: each of t places takes something from itself and from those before it."""
+    scores = apply("matmul", h @ wq, h @ wk, transpose_w=True) / math.sqrt(32) + mask  # [t, t]
+    return softmax(scores) @ (h @ wv) @ wo
+
+
+single = train_on_text(one_head)
+print(f"held out {single.evaluate(*held_out):.4f}")
+write(shares_of(single))
+
+# %% [markdown]
+# Words appear. What does this head look at? We take the shares of one window apart.
+
+# %%
+embedding, positions, attention, _ = single.layers
+wq, wk, wv, wo = attention.matrices
+inside = positions(embedding(rows[:1]))
+shares = softmax(apply("matmul", inside @ wq, inside @ wk, transpose_w=True) / math.sqrt(32) + mask)
+figures.attention(shares.numpy()[0, :20, :20], train[:20])
+
+# %% [markdown]
+# ## Two blocks, and `fit` (6 min)
+#
+# A **block** of a transformer is a head and a small net of two `Dense`, each added to what it reads. We take two of
+# them. (A real one also standardises between them, and has several heads side by side. Ours is small enough without.)
+
+
+# %%
+class Block(Layer):
+    """A head, and then a net 32-64-32 at each place; each is added to what it reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention, self.up, self.down = Attention(), Dense(64, "relu"), Dense(32)
+
+    def call(self, h):
+        h = self.attention(h)
+        return h + self.down(self.up(h))
+
+
+def transformer():
+    return [Embedding(size, 32, dtype="float64"), Positions(), Block(), Block(), Dense(size)]
+
+
+# %%
+writer = train_on_text(transformer)
+print(f"{writer.count_params():,} numbers, held out {writer.evaluate(*held_out):.4f}")
+write(shares_of(writer))
+
+# %% [markdown]
+# Two other starts, to see how much of that is luck:
+
+# %%
+for seed in (1, 2):
+    other = train_on_text(transformer, seed)
+    print(f"seed {seed}, held out {other.evaluate(*held_out):.4f}")
+    write(shares_of(other))
+
+# %%
+nets = {"pairs": pairs, "a head": single, "two blocks": writer, "a head that looks ahead": cheating}
+losses = {name: net.history.losses for name, net in nets.items()}
+figures.stages(losses, math.log(size))
+
+# %% [markdown]
+# The losses still fall. So the writer trains on, for 6,000 more steps. When it writes, we can also make it bolder: if
+# its last numbers are doubled before softmax, likely characters become likelier still. (The
+# inverse of that factor is called the temperature: here it is 0.5.)
+
+# %%
+writer.fit(rows, targets, batch_size=8, epochs=3, steps_per_epoch=2000, verbose=0, seed=1)
+print(f"held out {writer.evaluate(*held_out):.4f}")
+write(shares_of(writer))
+print("bolder:")
+write(shares_of(writer, sharper=2.0))
+
+# %% [markdown]
+# Now most of its words exist. It spells the others as English does, and it ends its sentences. Nobody told it what a
+# word is. But it has no idea what it says: 32,000 characters are far too few for that, and so are 20,000 numbers. Large
+# language models are nets of this kind with more of everything. They read pieces of words instead of letters.
+#
+# **A good place to stop.** A transformer learns on your ops; next come your kernel, your formula and PyTorch.
+#
+# ## On your own kernel (2 min)
+#
+# Notebook 02 wrote the product as three loops. `use` puts them in the place of the course's kernel. All levels above
+# run on them, and `fit` trains the transformer.
+
+
+# %%
+def my_matmul(out, x, w):
+    out[:] = 0.0
+    for i in range(out.shape[0]):
+        for k in range(x.shape[1]):
+            for j in range(out.shape[1]):
+                out[i, j] += x[i, k] * w[k, j]
+
+
+with use("matmul", "cpu", my_matmul):
+    mine = train_on_text(transformer, steps=100)
+first = losses["two blocks"][:100]
+print(f"loss {mine.history.losses[0]:.4f} -> {mine.history.losses[-1]:.4f}")
+print("the same losses, to the last bit:", bool((mine.history.losses == first).all()))
+
+# %% [markdown]
+# A product of many matrices launches your kernel once for each of them.
+#
+# ## What a step costs (6 min)
+#
+# The formula of notebook 01 says: launches · time of a launch + max(operations / peak, bytes / bandwidth). We count the
+# operations of the products, since nearly all of the work is there. The peak is that of float32; of float64 a register
+# holds half as many numbers.
+
+# %%
+batch = constant(rows[:8]), constant(targets[:8])
+step = function(lambda x, y: writer.train_step(x, y))
+step(*batch)
+((program, _),) = step.programs.values()
+products = [node for node in program.graph.ops if node.op == "matmul"]
+depths = [node.inputs[0].spec.shape[-2 if node.attrs.get("transpose_x") else -1] for node in products]
+operations = sum(2 * math.prod(node.spec.shape) * k for node, k in zip(products, depths))
+print(f"{len(products)} products, {operations / 1e6:.1f} million operations; {program.launches} programs")
+
+
+# %% tags=["hide-input"]
+# a question: run me
+checks.predict(
+    "Op by op, a step of the line takes some hundred times as long as compiled. How is it for this step?",
+    choices=["about 100 times as long", "about 10 times as long", "about twice as long"],
+    answer="about twice as long",
+    because="The line did a few hundred operations in a step, so it paid for launches and for little else. Here a launch has 270,000 "
+    "operations to do. The larger the model, the less the framework around it costs.",
+)
+
+
+# %%
+def op_by_op():
+    with eager():
+        step(*batch)
+
+
+op_by_op()
+launches, nbytes = counted(op_by_op)
+print(f"{launches} launches read and write {nbytes / 1e6:.1f} MB")
+
+# %% tags=["nbval-ignore-output"]
+cpu = pool()["cpu:0"]
+one, out = constant(np.ones(1)), cpu.alloc((1,), "f8")
+per_launch = min(timeit.repeat(lambda: launch("add", out, one, one), number=1000, repeat=7)) / 1000
+work = cpu.roofline(2 * operations, nbytes)
+for how, run, calls in (("op by op", op_by_op, launches), ("compiled", lambda: step(*batch), 1)):
+    predicted, measured = calls * per_launch + work, seconds(run, repeats=30)
+    print(f"{how}: predicted {1e3 * predicted:.2f} ms, measured {1e3 * measured:.2f} ms")
+
+# %% [markdown]
+# The formula is near the compiled step. It counts the products alone, and leaves out the exponentials of softmax and
+# Adam's roots. Op by op, the launches here do more than the empty one that was measured, so the step takes longer than
+# predicted.
+#
+# ## Beside PyTorch (3 min)
+#
+# `course/programs/text/torch/low_characters.py` is this net, written for PyTorch with its names, from other starting
+# weights. PyTorch 2.15 ran it for 200 steps, and the losses are stored. Here is ours from the same start, on the same
+# windows:
+
+# %%
+(theirs,) = programs.programs("torch", folder=programs.TEXT)
+net = Sequential(transformer())
+net(constant(rows[:8]))
+net.set_weights(prose.starting_weights([w.shape for w in net.variables]))
+net.compile(Adam(0.005), SparseCategoricalCrossentropy(from_logits=True))
+order = prose.batches(len(rows), 200, 8).ravel()
+net.fit(rows[order], targets[order], batch_size=8, shuffle=False, verbose=0)
+print(f"ours {net.history.losses[-1]:.6f}, PyTorch's {theirs.losses[-1]:.6f}")
+print("apart by less than 1e-5:", programs.distance(net.history.losses, theirs.losses) < 1e-5)
+
+# %% [markdown]
+# `python3 -m course programs` runs the file itself on `levels_more.torch`, with its import changed, and prints how far
+# its losses are from PyTorch's.
+#
+# And the time? On one thread of one computer, in November 2026, a step of eight windows took this many milliseconds
+# (medians; the two took turns). PyTorch's Adam was its fused one.
+#
+# | | levels, op by op | levels, compiled | PyTorch, eager | PyTorch, `torch.compile` |
+# |---|--:|--:|--:|--:|
+# | this net, float32 | 1.7 | 0.54 | 1.9 | 1.9 |
+# | this net, float64 | 2.6 | 1.2 | 2.8 | 2.6 |
+# | 256 wide, 32 windows, float32 | 196 | 89 **behind** | 59 | 67 |
+# | 256 wide, 32 windows, float64 | 404 | 293 **behind** | 119 | 126 |
+#
+# For a small net the calls between the programs count, and ours is one call. For a large one only the products count,
+# and there PyTorch's library is well ahead. In float64 it also fuses products and sums, which our arithmetic of record
+# forbids.
+#
+# ## A recurrence is a loop (2 min)
+#
+# Before transformers, nets read a text from left to right, with a state: hₜ = tanh(xₜ·W + hₜ₋₁·U), a **recurrence**
+# ([Elman, 1990](https://doi.org/10.1207/s15516709cog1402_1)). It needs no new op. It is a Python loop, and the tape
+# unrolls it: it writes down each turn. The walk back goes through all turns in reverse, and adds up the gradients of W
+# and U, which each turn used. (Elsewhere that is called backpropagation through time.)
+
+# %%
+x, w, u = (Variable(draw.normal(size=shape) / 4) for shape in ((16, 8), (8, 8), (8, 8)))
+for turns in (4, 8, 16):
+    with GradientTape() as tape:
+        state = constant(np.zeros((1, 8)))
+        for t in range(turns):
+            state = tanh(x[t : t + 1] @ w + state @ u)
+        loss = reduce_sum(state * state)
+    records = len(tape.records)
+    first = tape.gradient(loss, x).numpy()[0]
+    print(f"{turns:2} turns: {records:2} ops on the tape; the first row moves the loss by {abs(first).max():.1e}")
+
+# %% [markdown]
+# The last column is the trouble with recurrences: the further back, the smaller the gradient. A head reaches every
+# place in one step.
+#
+# ## Exercises (10 min)
+#
+# ### 05-6 · A convolution is a product
+#
+# A **convolution** moves a small window over a picture. At each position it multiplies the pixels under the window by
+# weights, and adds. If the pixels under each position stood in a row, that would be one product: patches[positions,
+# size·size] @ weights[size·size, filters]. So only the places of these pixels are needed. A picture is stored as one row
+# of height · width pixels, row after row.
+#
+# ```
+#   a picture, 3 x 4      windows of 2 x 2       patch_places(3, 4, 2)
+#    0  1  2  3           0  1    1  2           [[0, 1, 4, 5],
+#    4  5  6  7           4  5    5  6   …        [1, 2, 5, 6],
+#    8  9 10 11                                   …
+# ```
+#
+# The positions go along the rows of the picture, and so do the pixels of a window. The result is int64. (About 3 lines.
+# Hint: a window's places are its corner's place plus `width * a + b`; `np.arange(n)[:, None]` is a column.)
+
+# %%
+exercises.begin("05-6")
+
+
+def patch_places(height, width, size):
+    """int64 [positions, size·size]: the places of the pixels under a window of size x size, at each position."""
+    return ...
+
+
+exercises.check("05-6", patch_places)
+
+# %% [markdown]
+# Here is the layer. `take` picks pixels by number, [batch, positions, 9], and a product does the rest. Both have their
+# rules, so the layer has a gradient. (While your function is blank, NumPy finds the places.)
+
+# %%
+from sklearn.datasets import load_digits
+
+picture = np.arange(64).reshape(8, 8)
+places = np.lib.stride_tricks.sliding_window_view(picture, (3, 3)).reshape(36, 9)
+if exercises.verdict("05-6", patch_places).state == "right":
+    places = patch_places(8, 8, 3)
+
+
+class Convolution(Layer):
+    """x[batch, 64] -> [batch, 36, filters]: windows of 3 x 3, then relu."""
+
+    def build(self, shape):
+        self.dense = Dense(8, "relu")
+
+    def call(self, x):
+        return self.dense(take(x, places, axis=1))
+
+
+digits = load_digits()
+x, y = digits.data / 16, digits.target
+test = np.arange(len(x)) % 5 == 4
+
+# %% [markdown]
+# We train it on the 1,797 digits of 8 x 8 pixels that scikit-learn ships. Every fifth one is held out.
+
+# %%
+RANDOM.seed(0)
+net = Sequential([Convolution(), Flatten(), Dense(10)])
+net.compile(Adam(0.01), SparseCategoricalCrossentropy(from_logits=True), ["accuracy"])
+net.fit(x[~test], y[~test], epochs=10, verbose=0, seed=0)
+loss, right = net.evaluate(x[test], y[test])
+print(f"{net.count_params():,} numbers; right about {right:.3f} of the held-out digits")
+
+# %% [markdown]
+# ## Where to go from here
+#
+# - Write with your own text: put it into `train`, and count again.
+# - *more/02_matmul* makes the product as quick as the machine, and *more/03_fused* tells how a step becomes programs.
+# - Karpathy's [nanoGPT](https://github.com/karpathy/nanoGPT) is this net at full size, in PyTorch.
