@@ -1086,11 +1086,10 @@ walk.down((task, linear_regression), (rings, dnn_classifier))
 # bits](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html), between releases and between machines: sums are split
 # in other places, or a [fused multiply-add](https://docs.nvidia.com/cuda/floating-point/index.html) rounds once instead of twice.
 #
-# ## The same in two frameworks (1 min)
+# ## The same in two frameworks (2 min)
 #
 # Here is the net in TensorFlow, in PyTorch and in `levels`, on the same batches. In which of them does one line do the work of four
-# rows? (The first two ran on the real libraries. In [more/05_tensorflow](more/05_tensorflow.ipynb) they run on `levels`, with one
-# import changed.)
+# rows? (In [more/05_tensorflow](more/05_tensorflow.ipynb), the first two run on `levels`.)
 
 # %%
 from course.inspection import framework_programs, real_ones
@@ -1104,7 +1103,7 @@ framework_programs.beside(rings, dnn_classifier)
 real_ones.table(5)
 
 # %% [markdown]
-# The programs do not show these things:
+# What the programs do not show:
 #
 # | | TensorFlow | PyTorch | here |
 # |---|---|---|---|
