@@ -5,7 +5,7 @@
 #
 # This course builds one small framework, `levels`, in five notebooks. Each notebook adds one level, as one builds a
 # house. You start on the ground: memory, instructions and time. You need Python and a little NumPy. At least five
-# short functions are yours to write. If you leave one empty, the course's own version is used.
+# functions are yours to write. The course fills what you leave empty.
 #
 # **Shift+Enter** runs a cell and goes on to the next one. If you see only the first line of a cell, run it like any
 # other.
@@ -493,9 +493,9 @@ except IndexError as error:
 # ## The assembler in full (61 min, optional)
 #
 # This section builds the real assembler. Its idea is the one that you have seen: each call *writes* lines. Most of its
-# code checks the arguments of a call. **Run these cells and go on with the next section.** You need not read them now,
-# unless you write four of their functions with `lab --write most`. (To run them at once, select the heading of the next
-# section, and choose *Run All Above Selected Cell* in JupyterLab's menu *Run*.)
+# code checks the arguments of a call. **Run these cells and go on.** You need not read them now,
+# unless `lab --write most` leaves four functions to you. (To run them at once, select the next heading, and choose *Run
+# All Above Selected Cell* in the menu *Run*.)
 #
 # ### Memory
 #
@@ -2301,8 +2301,7 @@ exercises.check("01-5", highest_rate)
 #
 # Next comes [2 · Kernels](02_kernels.ipynb). There the line's program is cut into small programs, and each gets a name.
 #
-# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) follows one step from `fit` down to an instruction. Its seventh stage is
-# on this level.
+# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) is here at its stage 7.
 #
 # Six notebooks continue this one, with one idea each: [numbers](more/01_numbers.ipynb) (floats to the bit, and sums
 # that do not get stuck), [measuring](more/01_measuring.ipynb) (how far away memory is, and how fast a core can
