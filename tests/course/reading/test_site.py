@@ -288,7 +288,7 @@ def test_search_works_from_a_file(tab):
 @pytest.mark.parametrize("scheme, width", [("light", 1280), ("dark", 390)])
 def test_all_can_read_it(tab, serious, scheme, width):
     kinds = ["index", "notebooks/03_low_level", "notebooks/05_high_level", "notebooks/more/05_cost", "install"]
-    kinds += ["glossary", "api/mid_level_more", "course/bench/results", "notebooks/trail/3_low_level"]
+    kinds += ["real_ones", "glossary", "api/mid_level_more", "course/bench/results", "notebooks/trail/3_low_level"]
     for name in kinds:
         page = tab(name, width, scheme)
         assert serious(page) == [], name
