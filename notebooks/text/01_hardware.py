@@ -10,7 +10,7 @@
 # **Shift+Enter** runs a cell and goes on to the next one. If you see only the first line of a cell, run it like any
 # other.
 #
-# Below is the map. Shorter notebooks branch off from each level, for another day; *Where to go from here* names those
+# Below is the map. Shorter notebooks branch off from each level; *Where to go from here* names those
 # of level 1.
 
 # %%
@@ -2299,11 +2299,11 @@ exercises.check("01-5", highest_rate)
 # %% [markdown]
 # ## Where to go from here
 #
-# Next comes [2 · Kernels](02_kernels.ipynb). There the line's program is cut into small programs, and each gets a name.
+# Next comes [2 · Kernels](02_kernels.ipynb). There the line's program is cut into small programs, each with a name.
 #
-# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) is here at its stage 7.
+# [The walk](05_high_level.ipynb#From-fit-to-the-multiply) from `fit` downwards reaches this level at its stage 7.
 #
-# Six notebooks continue this one, with one idea each: [numbers](more/01_numbers.ipynb) (floats to the bit, and sums
+# Six notebooks continue this one: [numbers](more/01_numbers.ipynb) (floats to the bit, and sums
 # that do not get stuck), [measuring](more/01_measuring.ipynb) (how far away memory is, and how fast a core can
 # compute), the [assembler](more/01_assembler.ipynb) (this processor's own instructions, and the text behind each line),
 # [exp and log](more/01_exp_and_log.ipynb) (these two functions, line by line), the [GPU](more/01_gpu.ipynb) and the
