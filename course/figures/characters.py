@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.figures.picture import GREY, HUES, ink, plain, styled
+from course.figures.picture import GREY, HUES, ink, styled
 
 
 @styled()
@@ -14,8 +14,8 @@ def attention(figure, shares, text):
     places = range(len(names))
     axes.set_xticks(places, names)
     axes.set_yticks(places, names)
-    nothing = float(np.abs(np.triu(shares, 1)).max()) == 0.0
-    title = "each character looks at itself and back" if nothing else "each character looks everywhere"
+    ahead = float(np.abs(np.triu(shares, 1)).max())
+    title = "some look ahead" if ahead else "each character looks at itself and back"
     axes.set(xlabel="takes from", ylabel="character", title=title)
     return f"A grid of shares, {len(text)} by {len(text)}: {title}."
 
@@ -23,16 +23,14 @@ def attention(figure, shares, text):
 @styled()
 def stages(figure, losses, chance, window=100):
     """The running means of {stage: its losses}, and the loss of one who takes all characters as equally likely."""
-    axes = figure.subplots()
+    axes, ends = figure.subplots(), []
     axes.axhline(chance, color=GREY, linewidth=1)
-    axes.text(0, chance, "all characters equally likely", color=GREY, va="bottom")
-    ends = []
+    axes.text(0, chance, "all characters equally likely", color=ink(GREY), va="bottom")
     for hue, (name, each) in zip(HUES, losses.items(), strict=False):
         smooth = np.convolve(each, np.ones(window) / window, "valid")
         steps = np.arange(len(smooth)) + window
-        axes.semilogy(steps, smooth, color=hue)
+        axes.plot(steps, smooth, color=hue)
         axes.text(steps[-1] + 20, smooth[-1], name, color=ink(hue), va="center")
         ends.append(f"{name} {smooth[-1]:.2f}")
-    plain(axes.yaxis, (0.1, 0.2, 0.5, 1, 2, 3))
     axes.set(xlabel="step", ylabel=f"loss (mean of {window} steps)", title="each idea brings the loss further down")
-    return f"Losses over the steps, from {chance:.2f} on. At the end: {', '.join(ends)}."
+    return f"Losses over the steps, below {chance:.2f}. At the end: {', '.join(ends)}."

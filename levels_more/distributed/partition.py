@@ -37,7 +37,9 @@ def _reduces(node, split):
 
 
 def _product(node, split):
-    """x[rows, k] @ w[k, n], with all of w."""
+    """x[rows, k] @ w[k, n], with all of w; of many matrices those of its own rows."""
+    if len(node.spec.shape) > 2:
+        return all((each in split) == (len(each.spec.shape) > 2) for each in node.inputs)
     x, w = node.inputs
     return x in split and w not in split and not node.attrs.get("transpose_x")
 
@@ -76,7 +78,7 @@ PARTIAL_SUMS = {
     "matmul": lambda node, split: (
         bool(node.attrs.get("transpose_x"))
         and not node.attrs.get("transpose_w")
-        and all(x in split for x in node.inputs)
+        and all(x in split and len(x.spec.shape) == 2 for x in node.inputs)
     ),
     "reduce_sum": lambda node, split: True,  # (else it went row by row)
     "reduce_mean": lambda node, split: True,

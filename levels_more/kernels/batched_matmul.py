@@ -30,7 +30,8 @@ class Products(NamedTuple):
 
     def views(self, transpose_x, transpose_w):
         """The shapes of the result, of x and of w with one axis for the matrices, and two for each of them."""
-        x, w = (self.m, self.k)[:: -1 if transpose_x else 1], (self.k, self.n)[:: -1 if transpose_w else 1]
+        x = (self.m, self.k)[:: -1 if transpose_x else 1]
+        w = (self.k, self.n)[:: -1 if transpose_w else 1]
         return [
             (self.count, self.m, self.n),
             *((self.count if own else 1, *a) for own, a in ((self.own_x, x), (self.own_w, w))),
@@ -44,7 +45,8 @@ def products_of(op, x, w, transpose_x=False, transpose_w=False):
     differ.
     """
     turned_x, turned_w = (flag(f"{op}: a transpose", each) for each in (transpose_x, transpose_w))
-    (m, k), (rows, n) = (shape[-2:][:: -1 if turned else 1] for shape, turned in ((x, turned_x), (w, turned_w)))
+    m, k = x[-2:][:: -1 if turned_x else 1]
+    rows, n = w[-2:][:: -1 if turned_w else 1]
     if k != rows:
         raise ValueError(
             f"{op}: x is {(*x[:-2], m, k)} and w is {(*w[:-2], rows, n)}: inner sizes {k} and {rows} differ"

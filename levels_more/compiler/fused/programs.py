@@ -57,9 +57,10 @@ class _ProductWriter:
         self.k, self.turned_x, self.turned_w = k, turned_x, turned_w
         self.rows, self.columns = rows, columns
         own = [count > 1, own_x, own_w]
-        shapes = (m, n), (k, m) if turned_x else (m, k), (n, k) if turned_w else (k, n)
-        of_all = zip(("out", "x", "w"), own, shapes, strict=True)
-        self.out, self.x, self.w = (a.array(name, *[count] * each, *shape) for name, each, shape in of_all)
+        front = [(count,) if each else () for each in own]
+        self.out = a.array("out", *front[0], m, n)
+        self.x = a.array("x", *front[1], *((k, m) if turned_x else (m, k)))
+        self.w = a.array("w", *front[2], *((n, k) if turned_w else (k, n)))
         self.panel = a.array("panel", k, a.lanes)  # memory for some columns of w
         if count == 1:
             self.product([(), (), ()])
@@ -73,21 +74,20 @@ class _ProductWriter:
         count = math.ceil(rows / (TILE_ROWS * TILE_VECTORS))
         high = math.ceil(rows / count)  # tiles of about one height, none with more sums than registers
         with a.loop(self.columns, a.lanes) as j:
-            w, column, of_w = self.fetched(j, front[2]) if self.turned_w else (self.w, j, front[2])
-            place = w, column, (*front[:2], of_w)
+            place = self.fetched(j, front) if self.turned_w else (self.w, j, front)
             with a.loop(rows // high) as t:
                 first = a.write(f"mul i64 {t.register}, {high}")
                 self.tile([Index(a, a.write(f"add i64 {first}, {r}"), rows) for r in range(high)], j, *place)
             if rows % high:
                 self.tile(range(rows - rows % high, rows), j, *place)
 
-    def fetched(self, j, of_w):
+    def fetched(self, j, front):
         """The columns j of a w that lies turned, where neighbours lie apart: fetched once, not once for each tile."""
         a = self.a
         place = Index(a, "0", a.lanes, j.each)
         with a.loop(self.k) as p:
-            a.store(a.load(self.w, *of_w, j, p), self.panel, p, place)
-        return self.panel, place, ()
+            a.store(a.load(self.w, *front[2], j, p), self.panel, p, place)
+        return self.panel, place, [*front[:2], ()]
 
     def tile(self, rows, j, w, column, front):
         """These rows of the columns j."""
@@ -124,14 +124,16 @@ def product_of(node, parts=1):
         raise NoProgram(f"{node!r}: a product of whole numbers is left to its kernel")
     lanes = all_lanes(dtype)
     turned_x, turned_w = (bool(node.attrs.get(f"transpose_{name}")) for name in "xw")
-    _, count, m, k, n, own_x, own_w = products_of(node.op, x.spec.shape, w.spec.shape, turned_x, turned_w)
+    products = products_of(node.op, x.spec.shape, w.spec.shape, turned_x, turned_w)
+    m, k, n = products[2:5]
     if m * k * n >= WORTH_PACKING and k * n * dtype.itemsize > NEAR_BYTES:
         raise NoProgram(f"{node!r} is worth packing")
     panel, found = node.spec.device.spec((k, lanes), dtype), []
-    if count > 1:
-        for i, some in shares(count, parts):
-            own = own_x and some > 1, own_w and some > 1
-            program = product_program(m, k, n, dtype, turned_x, turned_w, m, n, some, *own)
+    if products.count > 1:
+        own_x, own_w = products.own_x, products.own_w
+        for i, count in shares(products.count, parts):
+            own = own_x and count > 1, own_w and count > 1
+            program = product_program(m, k, n, dtype, turned_x, turned_w, m, n, count, *own)
             found.append((program, [(node, i * m * n), (x, i * m * k * own_x), (w, i * k * n * own_w), (panel, 0)]))
         return found
     if n == 1 and dtype == np.float32 and not turned_x:

@@ -77,7 +77,7 @@ table = counts / counts.sum(axis=1, keepdims=True)
 
 # %%
 def write(shares_after, length=75):
-    """Three lines, one for each seed: each character is drawn from what `shares_after(text)` gives for the next one."""
+    """A line for each of three seeds: characters drawn from what `shares_after(text)` gives."""
     for seed in range(3):
         draw, text = random.Random(seed).random, "\n"
         while len(text) <= length:
@@ -161,16 +161,16 @@ write(shares_of(pairs))
 # The loss is nearly that of the table, and so is the text: the draws are the same, so each line begins as above. That is
 # all that can be known from one character. To do better, the net has to look back.
 #
-# ## One head, by hand (6 min)
+# ## One head, by hand (5 min)
 #
 # In **attention** ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)) each place of a window makes three rows of
 # its own row h. They are called query, key and value. A query says what a place looks for, a key what it has. The
 # product of the two is a **score**. Softmax makes shares of the scores of a place, and the place takes that share of
-# each value. All this is four products and a softmax.
+# each value. All this is six products and a softmax.
 
 # %%
 draw = np.random.default_rng(0)
-h, wq, wk, wv, wo = (constant(draw.normal(size=(n, 32)) / math.sqrt(32), "float64") for n in (10, 32, 32, 32, 32))
+h, wq, wk, wv, wo = (constant(draw.normal(size=(n, 32)) / 6) for n in (10, 32, 32, 32, 32))
 
 
 def head(h, wq, wk, wv, wo):
@@ -259,7 +259,7 @@ page.source(batched_matmul.matmul_batch)
 # If all share one w, there is no need for the loop: eight windows of 32 rows are one matrix of 256 rows. And a compiled
 # step gets a program with one loop more.
 #
-# **A good place to stop.** A head is four products and a softmax, and its gradient is right; next, it is trained.
+# **A good place to stop.** A head is six products and a softmax, and its gradient is right; next, it is trained.
 #
 # ## It must not look ahead (7 min)
 #
@@ -335,7 +335,7 @@ shares = softmax(apply("matmul", inside @ wq, inside @ wk, transpose_w=True) / m
 figures.attention(shares.numpy()[0, :20, :20], train[:20])
 
 # %% [markdown]
-# ## Two blocks, and `fit` (6 min)
+# ## Two blocks, and `fit` (5 min)
 #
 # A **block** of a transformer is a head and a small net of two `Dense`, each added to what it reads. We take two of
 # them. (A real one also standardises between them, and has several heads side by side. Ours is small enough without.)
@@ -373,7 +373,7 @@ for seed in (1, 2):
     write(shares_of(other))
 
 # %%
-nets = {"pairs": pairs, "a head": single, "two blocks": writer, "a head that looks ahead": cheating}
+nets = {"pairs": pairs, "a head": single, "two blocks": writer}
 losses = {name: net.history.losses for name, net in nets.items()}
 figures.stages(losses, math.log(size))
 
@@ -420,7 +420,7 @@ print("the same losses, to the last bit:", bool((mine.history.losses == first).a
 # %% [markdown]
 # A product of many matrices launches your kernel once for each of them.
 #
-# ## What a step costs (6 min)
+# ## What a step costs (7 min)
 #
 # The formula of notebook 01 says: launches · time of a launch + max(operations / peak, bytes / bandwidth). We count the
 # operations of the products, since nearly all of the work is there. The peak is that of float32; of float64 a register
@@ -462,15 +462,20 @@ print(f"{launches} launches read and write {nbytes / 1e6:.1f} MB")
 cpu = pool()["cpu:0"]
 one, out = constant(np.ones(1)), cpu.alloc((1,), "f8")
 per_launch = min(timeit.repeat(lambda: launch("add", out, one, one), number=1000, repeat=7)) / 1000
-work = cpu.roofline(2 * operations, nbytes)
-for how, run, calls in (("op by op", op_by_op, launches), ("compiled", lambda: step(*batch), 1)):
-    predicted, measured = calls * per_launch + work, seconds(run, repeats=30)
-    print(f"{how}: predicted {1e3 * predicted:.2f} ms, measured {1e3 * measured:.2f} ms")
+kept = 6 * 8 * writer.count_params()  # the weights and Adam's two means, 8 bytes each, are read and written
+ways = ("op by op", op_by_op, launches, nbytes), ("compiled", lambda: step(*batch), 1, kept)
+for how, run, calls, moved in ways:
+    predicted = calls * per_launch + cpu.roofline(2 * operations, moved)
+    print(f"{how}: predicted {1e3 * predicted:.2f} ms, measured {1e3 * seconds(run, repeats=30):.2f} ms")
 
 # %% [markdown]
-# The formula is near the compiled step. It counts the products alone, and leaves out the exponentials of softmax and
-# Adam's roots. Op by op, the launches here do more than the empty one that was measured, so the step takes longer than
-# predicted.
+# Op by op, the bytes decide, because each launch reads its arrays and writes one. The formula takes them from memory.
+# Here they lie in the caches, which are quicker; but a launch of many numbers costs more than the empty one that we
+# timed.
+#
+# Compiled, the operations decide, and the step takes a few times the predicted time. The peak adds each product to a
+# sum in one instruction. Our float64 rounds both, which takes two. The exponentials of softmax and Adam's roots are not
+# counted, and matrices of 32 columns are too small for the peak.
 #
 # ## Beside PyTorch (3 min)
 #
@@ -494,7 +499,7 @@ print("apart by less than 1e-5:", programs.distance(net.history.losses, theirs.l
 # its losses are from PyTorch's.
 #
 # And the time? On one thread of one computer, in November 2026, a step of eight windows took this many milliseconds
-# (medians; the two took turns). PyTorch's Adam was its fused one.
+# (medians; for this net they took turns three times). PyTorch's Adam was its fused one.
 #
 # | | levels, op by op | levels, compiled | PyTorch, eager | PyTorch, `torch.compile` |
 # |---|--:|--:|--:|--:|

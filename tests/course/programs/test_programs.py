@@ -35,6 +35,16 @@ def test_they_give_the_losses_of_the_real_library(framework):
     assert max(far.values()) <= programs.ALIKE, far
 
 
+def test_the_net_that_writes_gives_the_losses_of_pytorch():
+    """`course/programs/text`: attention, a mask, embeddings, a cross-entropy and Adam, with PyTorch's names."""
+    (each,) = programs.programs(folder=programs.TEXT)
+    assert each.digest == programs.digest(each.text), f"{each.name} changed: python3 -m course programs --real"
+    assert len(each.losses) == 200 and each.losses[-1] < 2.5 < 3.5 < each.losses[0]
+    told = programs.ask(each, "levels_more")
+    assert "skipped" not in told, told
+    assert programs.distance(told["losses"], each.losses) <= programs.ALIKE
+
+
 @pytest.mark.timeout(1800)  # on two processors chapter3/torch/low_rings.py, of 200,000 steps, takes 200 to 400 seconds
 @pytest.mark.parametrize("each", CHAPTER3, ids=[each.name for each in CHAPTER3])
 def test_a_program_of_chapter_3_ends_where_the_real_library_ends(each):
@@ -81,7 +91,7 @@ def test_the_page_and_the_readme_promise_what_is_stored():
     readme = (build.ROOT / "README.md").read_text(encoding="utf-8")
     for text in (page, " ".join(readme.split())):
         assert "eat tensorflow2 in 30 days" in text and "eat pytorch in 20 days" in text
-    assert "26 programs" in page and len(EVERY) == 26 and len(ALL) == 14 and "Fourteen more are stored" in readme
+    assert "27 programs" in page and len(EVERY) == 27 and len(ALL) == 14 and "Fifteen more are stored" in readme
 
 
 CALLED = {  # what the two chapters call, as the books spell it, where their programs here say it in another way

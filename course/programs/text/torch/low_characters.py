@@ -1,5 +1,3 @@
-import math
-
 import torch
 
 from course.data import prose
@@ -15,7 +13,7 @@ mask = torch.tensor([[0.0 if j <= i else -1e9 for j in range(32)] for i in range
 
 
 def head(h, wq, wk, wv, wo):
-    scores = torch.matmul(h @ wq, (h @ wk).transpose(1, 2)) / math.sqrt(width) + mask
+    scores = torch.matmul(h @ wq, (h @ wk).transpose(1, 2)) / width**0.5 + mask
     return torch.matmul(torch.softmax(scores, -1), h @ wv) @ wo
 
 

@@ -1,0 +1,214 @@
+"""Products of many matrices at once: eager and in a function, on special numbers, their gradients, a reader's kernel."""
+
+import itertools
+
+import numba
+import numpy as np
+import pytest
+
+from levels_more.compiler.fused.backend import FusedProgram
+from levels_more.compiler.fused.replay import FusedReplay
+from levels_more.hardware import pool
+from levels_more.kernels import launch, use
+from levels_more.kernels.batched_matmul import products_of
+from levels_more.low_level import GradientTape, apply, constant, exp, function, reduce_sum
+
+FRONTS = [((2,), (2,)), ((5,), ()), ((), (3,)), ((2, 3), (2, 3)), ((1,), (1,)), ((4, 1), ()), ((0,), (0,))]
+SIZES = [(1, 1, 1), (3, 5, 4), (7, 9, 1), (1, 4, 6), (17, 33, 20), (2, 0, 3)]
+TURNS = [*itertools.product((False, True), repeat=2)]
+NEAR = {"f4": 1e-5, "f8": 1e-14}
+
+
+def turned(x):
+    return np.swapaxes(x, -1, -2)
+
+
+def operands(draw, fronts, sizes, turns, dtype):
+    """x and w as they are given, transposed or not."""
+    m, k, n = sizes
+    x, w = draw.normal(size=(*fronts[0], m, k)), draw.normal(size=(*fronts[1], k, n))
+    return [np.ascontiguousarray(turned(a) if t else a).astype(dtype) for a, t in zip((x, w), turns, strict=True)]
+
+
+def expected(x, w, turns):
+    """By the record: each sum starts at 0.0 and runs upwards, each product and each sum is rounded."""
+    x, w = (turned(a) if t else a for a, t in zip((x, w), turns, strict=True))
+    total = np.zeros(np.broadcast_shapes(x.shape[:-2], w.shape[:-2]) + (x.shape[-2], w.shape[-1]), x.dtype)
+    for k in range(x.shape[-1]):
+        total = total + x[..., :, k, None] * w[..., k, None, :]
+    return total
+
+
+def product(turns):
+    return lambda x, w: apply("matmul", x, w, transpose_x=turns[0], transpose_w=turns[1])
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize("turns", TURNS)
+@pytest.mark.parametrize("fronts", FRONTS)
+def test_they_are_those_of_the_record_eager_and_in_a_function(fronts, turns, dtype):
+    draw = np.random.default_rng(0)
+    for sizes in SIZES:
+        x, w = operands(draw, fronts, sizes, turns, dtype)
+        right = expected(x, w, turns)
+        for run in (product(turns), function(product(turns))):
+            found = run(constant(x), constant(w)).numpy()
+            assert found.shape == right.shape and found.dtype == right.dtype
+            if dtype == "f8":
+                assert found.tobytes() == right.tobytes()
+            scale = np.abs(x).max(initial=0.0) * np.abs(w).max(initial=0.0) * max(1, sizes[1])
+            np.testing.assert_allclose(found, right, atol=NEAR[dtype] * scale)
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+def test_special_numbers_come_through_as_in_each_product_alone(dtype):
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-310 if dtype == "f8" else 1e-40, 1.0, -2.0], dtype)
+    draw = np.random.default_rng(1)
+    x, w = (draw.choice(special, size=shape) for shape in ((6, 3, 2), (6, 2, 5)))
+    together = function(lambda x, w: x @ w)
+    with np.errstate(invalid="ignore"):
+        right = expected(x, w, (False, False))
+    for found in (constant(x) @ constant(w), together(constant(x), constant(w))):
+        np.testing.assert_array_equal(found.numpy(), right)
+        numbers = ~np.isnan(right)
+        np.testing.assert_array_equal(np.signbit(found.numpy())[numbers], np.signbit(right)[numbers])
+
+
+@pytest.mark.parametrize("fronts", FRONTS[:5])
+@pytest.mark.parametrize("turns", TURNS)
+def test_gradients_are_those_of_a_nudge_eager_and_in_a_function(fronts, turns):
+    draw = np.random.default_rng(2)
+    given = operands(draw, fronts, (3, 4, 2), turns, "f8")
+    weights = draw.normal(size=expected(*given, turns).shape)
+
+    def total(x, w):
+        return reduce_sum(exp(0.1 * product(turns)(x, w)) * constant(weights))
+
+    def slopes(x, w):
+        with GradientTape() as tape:
+            tape_of = total(x, w)
+        return tuple(tape.gradient(tape_of, [x, w]))
+
+    arrays = [constant(a) for a in given]
+    for found in (slopes(*arrays), function(slopes)(*arrays)):
+        for k, slope in enumerate(found):
+            assert slope.shape == given[k].shape
+            for at in itertools.islice(np.ndindex(given[k].shape), 0, None, 5):
+                ends = []
+                for step in (1e-5, -1e-5):
+                    moved = [a.copy() for a in given]
+                    moved[k][at] += step
+                    ends.append(float(total(*map(constant, moved))))
+                assert slope.numpy()[at] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-6, abs=1e-8)
+
+
+def test_a_function_has_a_program_for_them_and_never_one_by_rows():
+    """Sizes of one number would fit a program by rows, which knows two axes."""
+    for shape in ((1, 1, 1), (3, 1, 1), (3, 2, 2)):
+        for dtype in NEAR:
+            f = function(lambda x: x @ x + 1.0)
+            x = np.full(shape, 3.0, dtype)
+            assert (f(constant(x)).numpy() == x @ x + 1.0).all()
+            assert [type(program) for program, _ in f.programs.values()] == [FusedProgram]
+
+
+def test_a_readers_kernel_runs_matrix_by_matrix_in_a_function_too():
+    seen = []
+
+    def mine(out, x, w):
+        out[:] = 0.0
+        for i in range(out.shape[0]):
+            for k in range(x.shape[1]):
+                for j in range(out.shape[1]):
+                    out[i, j] += x[i, k] * w[k, j]
+
+    draw = np.random.default_rng(3)
+    for fronts, turns in itertools.product(FRONTS[:4], TURNS):
+        x, w = operands(draw, fronts, (3, 5, 4), turns, "f8")
+        f = function(product(turns))
+        right = f(constant(x), constant(w)).numpy()
+        with use("matmul", "cpu", mine):
+            for run in (product(turns), f):
+                assert run(constant(x), constant(w)).numpy().tobytes() == right.tobytes()
+            seen += [type(program) for program, _ in f.programs.values()]
+    assert FusedReplay in seen
+
+    def wrong(out, x, w):
+        mine(out, x, w)
+        out[0, 0] += 1.0
+
+    with pytest.raises(ValueError, match="matmul: refused"), use("matmul", "cpu", wrong):
+        pass
+
+
+def test_whole_numbers_and_the_compiled_step_agree():
+    x, w = np.arange(24).reshape(2, 3, 4), np.arange(16).reshape(2, 4, 2)
+    f = function(lambda x, w: x @ w)
+    for found in (constant(x) @ constant(w), f(constant(x), constant(w))):
+        assert found.dtype == np.int64 and (found.numpy() == x @ w).all()
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize("fronts", [((60,), (60,)), ((), (60,)), ((60,), ())])
+def test_many_have_the_same_bits_for_any_number_of_threads(fronts, dtype):
+    """So many are cut among two threads. (A single w is one product, unless x is transposed.)"""
+    draw, before = np.random.default_rng(4), numba.get_num_threads()
+    turns = (True, False)
+    x, w = operands(draw, fronts, (70, 90, 65), turns, dtype)
+    f, found = function(product(turns)), {}
+    try:
+        for threads in {1, min(2, before)}:
+            numba.set_num_threads(threads)
+            found[threads, "eager"] = product(turns)(constant(x), constant(w)).numpy()
+            found[threads, "function"] = f(constant(x), constant(w)).numpy()
+    finally:
+        numba.set_num_threads(before)
+    ((program, _),) = f.programs.values()
+    assert type(program) is FusedProgram and program.most_threads == 2
+    for each in found.values():
+        np.testing.assert_allclose(each, turned(x) @ w, atol=1e-4 if dtype == "f4" else 1e-12)
+    if dtype == "f8":
+        assert len({each.tobytes() for each in found.values()}) == 1
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+def test_large_ones_are_packed_each(dtype):
+    huge = np.random.default_rng(5).normal(size=(2, 256, 256)).astype(dtype)
+    found = (constant(huge) @ constant(huge)).numpy()
+    np.testing.assert_allclose(found, huge @ huge, atol=1e-3 if dtype == "f4" else 1e-10)
+
+
+@pytest.mark.parametrize(
+    "x, w, told",
+    [
+        (
+            (2, 3, 4),
+            (3, 4, 5),
+            r"x is \(2, 3, 4\) and w is \(3, 4, 5\): the axes \(2,\) and \(3,\) differ; use broadcast_to",
+        ),
+        ((2, 3, 4), (2, 5, 4), "inner sizes 4 and 5 differ"),
+        ((2, 3, 4), (5, 6), "inner sizes 4 and 5 differ"),
+        ((2, 3, 4), (4,), "both need two axes"),
+        ((3,), (2, 3, 4), "both need two axes"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_both_shapes(x, w, told):
+    with pytest.raises(ValueError, match=told):
+        constant(np.ones(x)) @ constant(np.ones(w))
+
+
+def test_a_result_may_lie_in_a_buffer_and_other_dtypes_are_refused():
+    cpu = pool()["cpu:0"]
+    x, w = (cpu.put(np.ones(shape)) for shape in ((2, 3, 4), (2, 4, 5)))
+    out = cpu.alloc((2, 3, 5), "f8")
+    assert launch("matmul", out, x, w) is out and (out.numpy() == 4.0).all()
+    with pytest.raises(TypeError, match="all need the same dtype"):
+        launch("matmul", None, x, cpu.put(np.ones((2, 4, 5), "f4")))
+    with pytest.raises(TypeError, match="a transpose"):
+        launch("matmul", None, x, w, transpose_x=2)
+
+
+def test_one_w_for_all_is_one_product():
+    assert products_of("matmul", (8, 32, 16), (16, 4))[:5] == ((8, 32, 4), 1, 256, 16, 4)
+    assert products_of("matmul", (8, 16, 32), (16, 4), transpose_x=True)[:2] == ((8, 32, 4), 8)
+    assert products_of("matmul", (32, 16), (8, 16, 4))[:2] == ((8, 32, 4), 8)
