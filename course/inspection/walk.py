@@ -8,6 +8,7 @@ kernel: the stages are the choices of a radio group, and where styles are stripp
 import html
 import sys
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,6 +94,33 @@ def listened(run):
     finally:
         sys.setprofile(before)
     return ear
+
+
+@contextmanager
+def core_alone():
+    """Without the plans, back ends, passes and walks back that `levels_more` may have added: what is shown is the five."""
+    from levels.kernels import PLANS
+    from levels.kernels.registry import PLAN_FINISHERS
+    from levels.low_level.autodiff import WALKS
+    from levels.low_level.functions import BACK_ENDS, PASSES
+
+    own = (
+        (PLAN_FINISHERS, 0),
+        (WALKS, 0),
+        (PASSES, 1),
+        (BACK_ENDS, 1),
+    )  # the tables, and how many entries are the core's
+    before, plans = [[*table] for table, _ in own], {**PLANS}
+    PLANS.clear()
+    for table, count in own:
+        del table[count:]
+    try:
+        yield
+    finally:
+        PLANS.clear()
+        PLANS.update(plans)
+        for (table, _), entries in zip(own, before, strict=True):
+            table[:] = entries
 
 
 # Where the numbers of one row and one weight are, among the ops of a step: those that ran, or the nodes of a graph.
@@ -199,9 +227,10 @@ class Walk:
 
         given = task.x, task.y, task.weights, task.batches[:1], task.learning_rate
         self.task, self.row, self.index = task, row, places()
-        self.compiled = listened(lambda: trainer(*given))
-        with eager():
-            self.eager = listened(lambda: trainer(*given))
+        with core_alone():
+            self.compiled = listened(lambda: trainer(*given))
+            with eager():
+                self.eager = listened(lambda: trainer(*given))
         if "_write" not in self.compiled.calls:
             raise ValueError("walk: the step has become no program by rows, so there is nothing to follow")
 

@@ -185,6 +185,19 @@ def test_nothing_of_the_reader_s_is_changed(line):
     assert all((a == b).all() for a, b in zip(w, LINE.weights, strict=True))
 
 
+def test_what_levels_more_adds_stays_and_is_not_walked(line):
+    """Its quicker plans, walks back, passes and back ends hide the core's; afterwards they are all there again."""
+    import levels_more.high_level  # noqa: F401
+    from levels.kernels import PLANS, registry
+    from levels.low_level import BACK_ENDS, PASSES, WALKS
+
+    tables = registry.PLAN_FINISHERS, WALKS, PASSES, BACK_ENDS
+    before, plans = [[*table] for table in tables], {**PLANS}
+    again = walk.Walk(LINE, linear_regression)
+    assert [stage.numbers for stage in again.stages] == [stage.numbers for stage in line.stages]
+    assert [[*table] for table in tables] == before and plans == {**PLANS} and len(BACK_ENDS) > 1
+
+
 def test_a_step_that_is_replayed_is_refused():
     def wide(x, y, weights, batches, learning_rate):
         model = Sequential([Dense(600, "relu"), Dense(1)])
