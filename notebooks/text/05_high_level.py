@@ -1073,7 +1073,7 @@ tour.five_levels(line)
 # ### From fit to the multiply
 #
 # What happens between `fit` and the multiplication that changes a weight? We follow one step down, with the numbers of one row
-# and one weight. **Choose a stage** with the mouse, or with Tab and the arrow keys. The links lead to the cells that wrote the code.
+# and one weight. **Choose a stage** with the mouse, or with the arrow keys. The links lead to the cells that wrote the code.
 
 # %% tags=["nbval-ignore-output"]
 from course.inspection import walk
@@ -1097,7 +1097,7 @@ from course.inspection import framework_programs, real_ones
 framework_programs.beside(rings, dnn_classifier)
 
 # %% [markdown]
-# These places in their source and ours answer six questions:
+# Places in their source and ours answer six questions:
 
 # %% tags=["hide-input"]
 real_ones.table(5)
@@ -1119,7 +1119,7 @@ real_ones.table(5)
 #
 # ## Where to go from here (1 min)
 #
-# Each of these notebooks adds one idea to this level, and takes 55 minutes at most.
+# Each adds one idea to this level, and takes 55 minutes at most.
 #
 # | notebook | its idea |
 # |---|---|
