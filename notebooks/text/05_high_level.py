@@ -1068,12 +1068,12 @@ tour.five_levels(line)
 # %% [markdown]
 # From level 1 upwards the time first rises, then falls. On level 2 and in 3 eager the calls from Python take nearly all of the
 # time. From 3 compiled on, one program runs all steps. It takes longer than level 1 because one step is traced first, in a few
-# milliseconds. (The times of the net are in [more/05_cost](more/05_cost.ipynb).)
+# milliseconds. (The net's times are in [more/05_cost](more/05_cost.ipynb).)
 #
 # ### From fit to the multiply
 #
 # What happens between `fit` and the multiplication that changes a weight? We follow one step down, with the numbers of one row
-# and one weight. **Choose a stage** with the mouse, or with the arrow keys. The links lead to the cells that wrote the code.
+# and one weight. **Choose a stage** with the mouse or the arrow keys. The links lead to the cells that wrote the code.
 
 # %% tags=["nbval-ignore-output"]
 from course.inspection import walk
