@@ -33,7 +33,12 @@ class Probe:
         self.known, self.parts, self.row = written.known["known"], written.known["parts"], row
         self.text = self.program.text.split("\n")
         self.at = {found[1]: k for k, line in enumerate(self.text) if (found := MADE.match(line))}
-        self.loop = [int(found[1]) for line in self.text if (found := re.match(r"body(\d+):", line))][-1]
+        # The counter of the loop over the rows. It is named after the first line of that loop.
+        self.counter = written.known["r"].register
+self.first = self.text.index("start:") + 1 + int(self.counter.removeprefix("%i"))
+        sums = [k for k, line in enumerate(self.text) if re.match(r"  store \w+ %v\d+, ptr %slot", line)]
+        made = [k for k in self.at.values() if k > self.first]
+        self.body = range(min(made), max(sums) + 1)  # the lines of a turn
         self.values, self.outs, self.variables = self.run(ear, written.result[1], launched)
         self.processor, self.instructions, self.listing = self.translated()
 
@@ -57,15 +62,18 @@ class Probe:
 
     def running(self, term):
         """The sum that a term is added to: before this row's turn, and after it."""
-        pattern = re.compile(rf"\s*(%v\d+) = fadd \S+ (%v\d+), {re.escape(term)}$")
-        after, before = next(found.groups() for line in self.text if (found := pattern.match(line)))
-        return self.values[before], self.values[after]
+        pattern = re.compile(rf"(%v\d+), {re.escape(term)}$|{re.escape(term)}, (%v\d+)$")
+        after, found = next(
+            (r, found)
+            for r, k in self.at.items()
+            if " fadd " in self.text[k] and (found := pattern.search(self.text[k]))
+        )
+        return self.values[found[1] or found[2]], self.values[after]
 
     def loop_lines(self):
         """The places of the lines that make the loop over the rows: its beginning, None for its body, and its end."""
-        n = self.loop
-        start, again = self.text.index(f"test{n}:"), self.text.index(f"again{n}:")
-        return [*range(start, start + 5), None, *range(again, again + 4)]
+        later = [k for k in self.at.values() if k >= self.body.stop]
+        return [*range(self.first, self.body.start), None, *range(self.body.stop, min(later))]
 
     def run(self, ear, owners, launched):
         """({register: its number}, the results, {variable: its new numbers}), on copies of what the program had."""
@@ -87,14 +95,9 @@ class Probe:
         del engine
         values = {}
         for k, register in enumerate(kept):
-            inside = self.inside(self.at[register])
-            cell = probed[self.row if inside else batch, k : k + 1]
+            cell = probed[self.row if self.at[register] in self.body else batch, k : k + 1]
             values[register] = float(cell[0]) if kinds[register] == "double" else int(cell.view(np.int64)[0])
         return values, out, variables
-
-    def inside(self, k):
-        """Whether this line belongs to the loop over the rows."""
-        return self.text.index(f"body{self.loop}:") < k < self.text.index(f"again{self.loop}:")
 
     def written(self, kept, kinds, batch):
         """The program's text with a line behind each number that is kept."""
@@ -103,13 +106,13 @@ class Probe:
             if line == "  br label %start":
                 lines += [f"  %address.probe = getelementptr i64, ptr %words, i64 {len(self.program.words)}"]
                 lines += ["  %probe = load ptr, ptr %address.probe"]
+            if k == self.body.start:
+                lines.append(f"  %turn = mul i64 {self.counter}, {len(kept)}")
             lines.append(line)
-            if line == f"body{self.loop}:":
-                lines.append(f"  %turn = mul i64 %i{self.loop}, {len(kept)}")
             register = (found := MADE.match(line)) and found[1]
             if register in nth:
                 where = f"%at{register[1:]}"
-                base = "%turn" if self.inside(k) else str(batch * len(kept))
+                base = "%turn" if k in self.body else str(batch * len(kept))
                 lines += [f"  {where} = add i64 {base}, {nth[register]}"]
                 lines += [f"  {where}.p = getelementptr double, ptr %probe, i64 {where}"]
                 lines += [f"  store {kinds[register]} {register}, ptr {where}.p"]
