@@ -6,7 +6,7 @@
 #
 # It needs notebook 01. It takes apart `values`, `assembler` and `program` of `levels/hardware/`, `calls`, `machine` and
 # `cache` of `levels/support/`, and `disassembly`, `targets` and `emulated` of `levels_more/hardware/`. Nothing is
-# exported here.
+# exported here. It runs programs of other machines with wasmtime and unicorn, which `python3 -m course setup` adds.
 
 # %%
 import numpy as np
