@@ -10,7 +10,7 @@ import struct
 
 import numpy as np
 
-MADE = re.compile(r"\s*(%v\d+) = (.*)")
+MADE = re.compile(r"  (%[\w.]+) = (?!phi |alloca )")  # a line that makes a number, after which another line may stand
 DEBUG = """
 !llvm.dbg.cu = !{!0}
 !llvm.module.flags = !{!5}
@@ -32,13 +32,16 @@ class Probe:
         self.program, self.graph = written.result[0], written.known["graph"]
         self.known, self.parts, self.row = written.known["known"], written.known["parts"], row
         self.text = self.program.text.split("\n")
-        self.at = {found[1]: k for k, line in enumerate(self.text) if (found := MADE.match(line))}
+        self.kinds, start = kinds_of(self.program.text), self.text.index("start:")
+        made = {found[1]: k for k, line in enumerate(self.text) if k > start and (found := MADE.match(line))}
+        self.at = {register: k for register, k in made.items() if self.kinds[register] in ("double", "i64")}
         # The counter of the loop over the rows. It is named after the first line of that loop.
         self.counter = written.known["r"].register
-        self.first = self.text.index("start:") + 1 + int(self.counter.removeprefix("%i"))
-        sums = [k for k, line in enumerate(self.text) if re.match(r"  store \w+ %v\d+, ptr %slot", line)]
-        made = [k for k in self.at.values() if k > self.first]
-        self.body = range(min(made), max(sums) + 1)  # the lines of a turn
+        self.first = start + 1 + int(self.counter.removeprefix("%i"))
+        rows = [value for x, values in self.known.items() if self.parts[x] == "row" for value in values.flat]
+        sums = [k for k, line in enumerate(self.text) if re.match(r"  store \w+ %[\w.]+, ptr %slot", line)]
+        # The lines of a turn: from the first number of the row to the last sum.
+        self.body = range(min(self.at[x.register] for x in rows if hasattr(x, "register")), max(sums) + 1)
         self.values, self.outs, self.variables = self.run(ear, written.result[1], launched)
         self.processor, self.instructions, self.listing = self.translated()
 
@@ -62,7 +65,7 @@ class Probe:
 
     def running(self, term):
         """The sum that a term is added to: before this row's turn, and after it."""
-        pattern = re.compile(rf"(%v\d+), {re.escape(term)}$|{re.escape(term)}, (%v\d+)$")
+        pattern = re.compile(rf"(%[\w.]+), {re.escape(term)}$|{re.escape(term)}, (%[\w.]+)$")
         after, found = next(
             (r, found)
             for r, k in self.at.items()
@@ -72,15 +75,15 @@ class Probe:
 
     def loop_lines(self):
         """The places of the lines that make the loop over the rows: its beginning, None for its body, and its end."""
-        later = [k for k in self.at.values() if k >= self.body.stop]
-        return [*range(self.first, self.body.start), None, *range(self.body.stop, min(later))]
+        later = [k for r, k in self.at.items() if k >= self.body.stop and self.kinds[r] == "double"]
+        head = next(k for k in self.at.values() if k > self.first)
+        return [*range(self.first, head), None, *range(self.body.stop, min(later))]
 
     def run(self, ear, owners, launched):
         """({register: its number}, the results, {variable: its new numbers}), on copies of what the program had."""
         from levels.support.machine import machine_code
 
-        kinds = kinds_of(self.program.text)
-        kept = [register for register in self.at if kinds[register] in ("double", "i64")]
+        kept = [*self.at]
         batch = launched.known["self"].every.size
         probed = np.zeros((batch + 1, len(kept)))
         out = [x.numpy() for x in launched.known["outs"]]
@@ -90,16 +93,16 @@ class Probe:
         arrays += [launched.known["args"][x].numpy() if type(x) is int else variables[x] for x in owners]
         arrays.append(probed)
         words = struct.pack(f"{3 + len(arrays)}q", steps, rows, batches, *(array.ctypes.data for array in arrays))
-        engine, address = machine_code(self.written(kept, kinds, batch))
+        engine, address = machine_code(self.written(kept, batch))
         ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)(words)
         del engine
         values = {}
         for k, register in enumerate(kept):
             cell = probed[self.row if self.at[register] in self.body else batch, k : k + 1]
-            values[register] = float(cell[0]) if kinds[register] == "double" else int(cell.view(np.int64)[0])
+            values[register] = float(cell[0]) if self.kinds[register] == "double" else int(cell.view(np.int64)[0])
         return values, out, variables
 
-    def written(self, kept, kinds, batch):
+    def written(self, kept, batch):
         """The program's text with a line behind each number that is kept."""
         nth, lines = {register: k for k, register in enumerate(kept)}, []
         for k, line in enumerate(self.text):
@@ -115,7 +118,7 @@ class Probe:
                 base = "%turn" if k in self.body else str(batch * len(kept))
                 lines += [f"  {where} = add i64 {base}, {nth[register]}"]
                 lines += [f"  {where}.p = getelementptr double, ptr %probe, i64 {where}"]
-                lines += [f"  store {kinds[register]} {register}, ptr {where}.p"]
+                lines += [f"  store {self.kinds[register]} {register}, ptr {where}.p"]
         return "\n".join(lines)
 
     def translated(self):
