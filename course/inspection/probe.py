@@ -35,7 +35,7 @@ class Probe:
         self.at = {found[1]: k for k, line in enumerate(self.text) if (found := MADE.match(line))}
         # The counter of the loop over the rows. It is named after the first line of that loop.
         self.counter = written.known["r"].register
-self.first = self.text.index("start:") + 1 + int(self.counter.removeprefix("%i"))
+        self.first = self.text.index("start:") + 1 + int(self.counter.removeprefix("%i"))
         sums = [k for k, line in enumerate(self.text) if re.match(r"  store \w+ %v\d+, ptr %slot", line)]
         made = [k for k in self.at.values() if k > self.first]
         self.body = range(min(made), max(sums) + 1)  # the lines of a turn
