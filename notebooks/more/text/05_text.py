@@ -27,7 +27,7 @@ import numpy as np
 from course import programs
 from course.data import prose
 from course.figures import page
-from course.practice import checks, exercises
+from course.practice import checks
 from levels_more.hardware import pool, seconds
 from levels_more.high_level import Sequential
 from levels_more.kernels import batched_matmul, counted, launch, use
@@ -197,6 +197,8 @@ head(h, wq, wk, wv, wo).shape
 # (About 2 lines. Hint: `reduce_sum(…, axis=-1, keepdims=True)`.)
 
 # %%
+from course.practice import exercises
+
 exercises.begin("05-5")
 
 
@@ -555,6 +557,8 @@ for turns in (4, 8, 16):
 # Hint: a window's places are its corner's place plus `width * a + b`; `np.arange(n)[:, None]` is a column.)
 
 # %%
+from course.practice import exercises
+
 exercises.begin("05-6")
 
 
