@@ -278,6 +278,16 @@ def test_a_picture_in_letters_breaks_no_line(each):
     assert [found for found in pictures_in_letters(each) if found[1] > COLUMNS] == []
 
 
+# Whether a notebook is in front, its active cell in view, and these words in that cell. (The walk shows them, too.)
+ON_TOP = """([name, words]) => {
+    const tab = document.querySelector(".lm-DockPanel-tabBar .lm-TabBar-tab.jp-mod-current");
+    const cell = document.querySelector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell.jp-mod-active");
+    if (!tab?.textContent.includes(name) || !cell?.textContent.includes(words)) return false;
+    const {top, bottom} = cell.getBoundingClientRect();
+    return bottom > 0 && top < 800;
+}"""
+
+
 def test_the_walk_answers_keys_and_mouse(page, name):
     if name != NAMES[-1]:
         pytest.skip("the walk stands in the last notebook")
@@ -291,9 +301,7 @@ def test_the_walk_answers_keys_and_mouse(page, name):
     assert head.all_inner_texts() == ["5 · its plan"]
     page.save(tab.locator(".walk"), "the walk")
     tab.get_by_role("link", name="matmul_ikj, written in 02_kernels").first.click()
-    shown = tab.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell", has_text="def matmul_ikj(").first
-    shown.wait_for(timeout=60_000)
-    tab.wait_for_function("cell => cell.getBoundingClientRect().top < 800", arg=shown.element_handle(), timeout=60_000)
+    tab.wait_for_function(ON_TOP, arg=["02_kernels", "def matmul_ikj("], timeout=60_000)
     tab.locator(".lm-DockPanel-tabBar .lm-TabBar-tab", has_text="02_kernels").locator(".lm-TabBar-tabCloseIcon").click()
     tab.wait_for_timeout(1000)
     if tab.locator(".jp-Dialog").count():  # its text pair has changed it
