@@ -156,12 +156,10 @@ class Probe:
     def instruction(self, register):
         return self.listing[self.instructions[register]][0]
 
-    def around(self, register):
-        """The instructions around that of a register, and which one it is."""
-        if (at := self.instructions.get(register)) is None:
-            return None
-        first = max(0, at - 3)
-        return [text for text, _ in self.listing[first : at + 4]], {at - first}
+    def wrote(self, k):
+        """Which instruction came from the line k, which stores a number; None if LLVM made another store of it."""
+        those = [n for n, (text, came) in enumerate(self.listing) if came == k and re.match(r"v?mov|st", text)]
+        return those[0] if those else None
 
 
 # LLVM's name of an instruction -> a part of a processor's

@@ -6,6 +6,7 @@ kernel: the stages are the choices of a radio group, and where styles are stripp
 """
 
 import html
+import re
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -20,20 +21,21 @@ from course.inspection.source_index import cell_of, place_of, places
 
 KEYS = 'data-lm-suppress-shortcuts="true"'  # what has this keeps its keys, which JupyterLab would take for itself
 STYLE = Path(__file__).with_name("walk.css")
-FORWARD = "x", "w", "x·w", "sum", "output", "prediction", "target", "error", "share", "loss"
+FORWARD = "x", "w", "b", "x·w", "sum", "output", "prediction", "target", "error", "share", "loss"
 BACK = "slope", "before", "x·slope", "after", "gradient", "rate", "change", "new w"
 MEANS = {
     "x": "x, the input",
     "w": "w, the weight",
+    "b": "b, the bias",
     "x·w": "x · w",
     "sum": "sum of the products",
-    "output": "output of the unit",
+    "output": "output of the unit, with b",
     "prediction": "prediction",
     "target": "target",
     "error": "error",
     "share": "loss of the row",
     "loss": "loss of the batch",
-    "slope": "slope at the sum",
+    "slope": "slope at the sum of the products",
     "x·slope": "x · slope, the row's part",
     "gradient": "gradient, of all rows",
     "rate": "learning rate",
@@ -56,7 +58,16 @@ class Call(NamedTuple):
 
 
 HEARD = {"Model.fit", "Trainable.train_step", "Sequential.call", "Dense.call", "squared_error", "cross_entropy"}
-HEARD |= {"GradientTape.gradient", "descend", "apply", "Run.do", "Plan.start", "_write", "RowProgram.launch"}
+HEARD |= {
+    "Training.one_pass",
+    "GradientTape.gradient",
+    "descend",
+    "apply",
+    "Run.do",
+    "Plan.start",
+    "_write",
+    "RowProgram.launch",
+}
 
 
 class Ear:
@@ -192,6 +203,7 @@ class Number(NamedTuple):
     quantity: str
     here: str
     value: float
+    words: bool = False  # `here` is no code
 
 
 class Code(NamedTuple):
@@ -211,6 +223,7 @@ class Stage(NamedTuple):
     told: str
     codes: list
     numbers: list
+    way: str = ""  # op by op, or compiled: after stage 4 the road forks
 
     def value(self, quantity):
         return next(number.value for number in self.numbers if number.quantity == quantity)
@@ -263,7 +276,7 @@ class Walk:
         return Code(title, lines, marked, link(place))
 
     def __repr__(self):
-        lines = [f"{self.task.title}: the loss of the first batch is {short(self.loss)}, on every stage"]
+        lines = [f"{self.task.title}: the loss of the first batch is {short(self.loss)}, the same bits on each stage"]
         for k, stage in enumerate(self.stages, 1):
             lines.append(f"{k}  {stage.name}")
         return "\n".join(lines)
@@ -279,6 +292,9 @@ def short(number):
     return f"{number:,}" if isinstance(number, int) else f"{number:.6g}"
 
 
+COMPILED = "compiled, as in fit"
+
+
 def fit(walk):
     call = walk.compiled.last("Model.fit")
     model, w = call.known["self"], walk.weight
@@ -291,9 +307,11 @@ def fit(walk):
         Number("rate", "SGD(learning_rate)", walk.task.learning_rate),
         Number("new w", f"model.get_weights()[0][{w[0]}, {w[1]}]", model.get_weights()[0][w]),
     ]
-    told = f"`fit` takes a batch of {len(rows)} rows. It gives back a loss, and the weights have changed. We follow one weight, "
-    told += f"and of the batch row {rows[walk.row]} of the data, which stands at place {walk.row}."
-    return Stage(5, "fit", told, [walk.source(call, "run_training(")], numbers)
+    told = f"This `fit` has one batch of {len(rows)} rows. Afterwards the weights have changed, and we have a loss. We follow one "
+    told += f"weight and one row: row {rows[walk.row]} of the data, row {walk.row} of the batch. `run_training` makes a `function` "
+    told += "of `train_step`. A pass through the data is one call of it."
+    one_pass = walk.compiled.last("Training.one_pass")
+    return Stage(5, "fit", told, [walk.source(call, "run_training("), walk.source(one_pass, "step.over(")], numbers)
 
 
 def train_step(walk):
@@ -309,7 +327,9 @@ def train_step(walk):
         Number("gradient", f"tape.gradient(…)[{nth}][{k}, {u}]", tape.result[nth].numpy()[k, u]),
         Number("new w", f"variables[{nth}][{k}, {u}]", update.result.numpy()[k, u]),
     ]
-    told = "A step has four parts: forward, loss, backward, update. The gradient is the sum over all rows of the batch."
+    told = "A step has four parts: forward, loss, backward, update. The loss is the mean over the rows, and the gradient is the sum "
+    told += "of the rows' parts of it. `fit` traces this code once, with symbols that have a shape but no numbers. The numbers of "
+    told += "stages 2 to 5 come from the same step, op by op."
     marks = "self(x", "tape.gradient("
     return Stage(5, "train_step", told, [walk.source(call, *marks)], numbers)
 
@@ -322,6 +342,7 @@ def layer(walk):
     numbers = [
         Number("x", f"x[{row}, {k}]", call.known["x"].numpy()[row, k]),
         Number("w", f"self.kernel[{k}, {u}]", walk.tensor("w")),
+        Number("b", f"self.bias[0, {u}]", walk.task.weights[1][0, u]),
         Number("output", f"call(x)[{row}, {u}]", call.result.numpy()[row, u]),
     ]
     if "error" in loss.known:
@@ -340,6 +361,8 @@ def layer(walk):
 
 def op(walk):
     """The ops that passed the door."""
+    from levels.low_level import VJPS
+
     numbers = []
     for quantity in (*FORWARD, *BACK):
         if quantity in walk.places:
@@ -348,8 +371,14 @@ def op(walk):
             name = f"{made.op}(…)" if made else "a variable" if quantity in ("w", "rate") else "a tensor"
             numbers.append(Number(quantity, name + str([*place] or ""), walk.tensor(quantity)))
     told = "Each operator of a tensor, such as `@` or `*`, passes the door `apply`. "
-    told += f"In this step {len(walk.ops)} ops pass it. The tape writes down the ops, and goes back through them with the rules."
-    return Stage(3, "an op", told, [walk.source(walk.eager.last("apply"), "DOOR.stands.do")], numbers)
+    told += f"In this step {len(walk.ops)} ops pass it, and one of them counts the steps. The tape writes them down. Its `gradient` "
+    told += "goes back through the list and calls a rule for each op, such as this one of `matmul`. **Here the road forks.** Op by "
+    told += (
+        "op, each op is launched at once (stage 5). In `fit` the ops become a graph, and the graph a program (stage 6)."
+    )
+    rule = VJPS["matmul"][1]
+    codes = [walk.source(walk.eager.last("apply"), "DOOR.stands.do"), walk.source(rule.__code__, "x, dy, transpose")]
+    return Stage(3, "an op", told, codes, numbers)
 
 
 def start_of(walk, quantity):
@@ -387,86 +416,132 @@ def plan(walk):
         Number("gradient", f"x{nth}[{at}]", float(back["reads"][nth].data[k, u])),
         Number("change", f"out[{at}]", planned_again(walk, "change")),
     ]
-    one, made_of = forward["self"], " and ".join(str([*shape]) for shape in shapes)
-    told = (
-        f"For each op a plan is made once, for these shapes. The `matmul` forward gives {[*one.spec.shape]} and moves "
-    )
-    told += f"{one.nbytes:,} bytes. The `multiply` of the update takes {made_of}, and Python writes the loop around its one "
-    told += "multiplication."
-    return Stage(2, "its plan", told, [product, made, walk.lines_of(multiply)], numbers)
+    made_of = " and ".join(str([*shape]) if shape else "a single number" for shape in shapes)
+    told = "`fit` does not come this way. Op by op, a plan is made once for each op and these shapes: it knows the shape of the "
+    told += f"result and which program to launch. For `matmul`, which gives {[*forward['self'].spec.shape]}, that is a kernel of "
+    told += f"notebook 02. For the `multiply` of the update, which takes {made_of}, a loop is written around one multiplication. Both "
+    told += f"are compiled when they first run. Each op is a launch of its own, {len(walk.eager.calls['Plan.start'])} in this step."
+    start = walk.source(start_of(walk, "change"), "self.compiled or")
+    return Stage(2, "plan and launch", told, [product, made, walk.lines_of(multiply), start], numbers, "op by op")
 
 
-def launch(walk):
-    call, starts = walk.compiled.last("RowProgram.launch"), walk.eager.calls["Plan.start"]
-    known, program = call.known, walk.compiled.last("RowProgram.launch").known["self"]
+def compiled_program(walk):
+    """The graph of the step, as a program by rows, and its launch."""
+    call = walk.compiled.last("RowProgram.launch")
+    known, made = call.known, call.known["self"]
     steps, rows, _ = known["sizes"]
     kernel = walk.compiled.calls["Dense.call"][0].known["self"].kernel
     numbers = [
-        Number("w", "the variable before", walk.compiled.before[kernel][walk.weight]),
+        Number("w", "the variable before", walk.compiled.before[kernel][walk.weight], words=True),
         Number("loss", "outs[0]", known["outs"][0].numpy().flat[0]),
-        Number("new w", "the variable after", kernel.numpy()[walk.weight]),
+        Number("new w", "the variable after", kernel.numpy()[walk.weight], words=True),
     ]
-    told = f"Op by op, each op is a launch of its own: {len(starts)} in this step. `fit` needs one, because level 3 compiled "
-    told += f"the step: {program!r}. It is given {steps} step, {rows:,} rows and {len(program.program.words) - 2} addresses. "
-    told += "The results have the same bits."
-    codes = [walk.source(starts[-1], "self.compiled or"), walk.source(call, "self.program.run(")]
-    return Stage(2, "the launch", told, codes, numbers)
+    when = {"before": "before the rows", "row": "for each row", "sum": "sums over the rows", "after": "after the rows"}
+    nodes = {part: [x.op for x in walk.program.graph.ops if walk.program.parts[x] == part] for part in when}
+    listed = [f"{when[part]}: {', '.join(ops)}" for part, ops in nodes.items() if ops]
+    parts = next(p for p in walk.index if p.name == "row_parts")
+    graph = Code(
+        "the ops of the graph, sorted", listed, {k for k, text in enumerate(listed) if "after" in text}, link(parts)
+    )
+    told = "This is the way of `fit`. The trace made a graph of the ops. Level 3 sorts them: what is done before the rows, for each "
+    told += "row, as a sum over the rows, and after them. It writes one program of all, once. Each pass is one launch: the program is "
+    told += f"given {steps} step, {rows:,} rows of data, and {len(made.program.words) - 2} addresses (of the batches' row numbers, the "
+    told += "losses, x, y and the variables). Its results have the same bits as those of stage 5."
+    return Stage(3, "the program", told, [graph, walk.source(call, "self.program.run(")], numbers, COMPILED)
 
 
 def loop(walk):
     text, program = walk.program.text, walk.program
-    write = walk.source(walk.compiled.last("_write"), "a.loop(batch", '_form_of(f"sum')
-    near = min(write.marked, default=3)
-    cut = Code(write.title, write.lines[near - 3 : near + 9], {k - near + 3 for k in write.marked}, write.link)
+    marks = "a.loop(batch", "operator.iadd", "graph.updates.values()"
+    write = walk.source(walk.compiled.last("_write"), *marks)
+    first, last = min(write.marked) - 3, max(write.marked) + 1
+    cut = Code(write.title, write.lines[first:last], {k - first for k in write.marked}, write.link)
     shown = ["…" if k is None else text[k].strip() for k in program.loop_lines()]
     marked = {k for k, line in enumerate(shown) if "phi" in line or "icmp" in line}
     before, after = program.running(walk.registers["x·slope"])
     numbers = [
-        Number("x", "of this turn's row", program.values[walk.registers["x"]]),
-        Number("share", "added to the loss", program.values[walk.registers["share"]]),
-        Number("before", "the running sum", before),
-        Number("x·slope", "is added to it", program.values[walk.registers["x·slope"]]),
-        Number("after", "the running sum", after),
-        Number("gradient", "the sum after all turns", program.values[walk.registers["gradient"]]),
+        Number("x", "of this turn's row", program.values[walk.registers["x"]], words=True),
+        Number("share", "added to the loss", program.values[walk.registers["share"]], words=True),
+        Number("before", "the running sum", before, words=True),
+        Number("x·slope", "is added to it", program.values[walk.registers["x·slope"]], words=True),
+        Number("after", "the running sum", after, words=True),
+        Number("gradient", "the sum after all turns", program.values[walk.registers["gradient"]], words=True),
     ]
-    told = "Level 1 wrote the program with its assembler: a loop over the steps, and in it a loop over the rows of a batch. "
-    told += f"Our row is turn {walk.row}, counted from 0, of {len(walk.task.batches[0])}. Each turn adds its part to the gradient."
-    return Stage(1, "the loop", told, [cut, Code("the loop, as LLVM reads it", shown, marked)], numbers)
+    told = "Level 3 calls level 1's assembler, which writes a loop over the steps, and in it a loop over the rows of a batch. "
+    told += f"Our row is turn {walk.row + 1} of {len(walk.task.batches[0])}. Each turn adds its part to the gradient. After the loop "
+    told += "come the update and, last, the lines that store the new weights."
+    return Stage(1, "the loop", told, [cut, Code("the loop, as LLVM reads it", shown, marked)], numbers, COMPILED)
 
 
-def line(walk):
+def excerpt(lines, marked, around=1):
+    """Lines with those around them, marked; and "…" where lines are left out between them."""
+    shown, marks = [], set()
+    near = sorted({k for at in marked for k in range(at - around, at + around + 1)} & {*range(len(lines))})
+    for n, k in enumerate(near):
+        if n and k != near[n - 1] + 1:
+            shown.append("…")
+        if k in marked:
+            marks.add(len(shown))
+        shown.append(lines[k].strip())
+    return shown, marks
+
+
+def llvm_text(walk):
     program, numbers = walk.program, []
     for quantity in (*FORWARD, *BACK):
         if register := walk.registers.get(quantity):
             numbers.append(Number(quantity, program.line(register), program.values[register]))
-    codes = []
-    for title, quantity in (("forward", "x·w"), ("the update", "change")):
-        at = program.at[walk.registers[quantity]]
-        codes.append(Code(title, [text.strip() for text in program.text[at - 2 : at + 3]], {2}))
-    value = walk.lines_of(next(p for p in walk.index if (p.name, p.room) == ("arithmetic", "values")), "a.write(")
-    told = (
-        "Each operator on level 1 writes one line of LLVM's language. `fmul` is the multiplication, and a name such as "
-    )
-    told += f"`{walk.registers['change']}` stands for the number that the line makes."
-    return Stage(1, "the line", told, [*codes, value], numbers)
+    at = {quantity: program.at[register] for quantity, register in walk.registers.items() if register}
+    codes = [
+        Code("forward: x · w", *excerpt(program.text, [at["x·w"]])),
+        Code("the update, and the store", *excerpt(program.text, [at["change"], at["new w"], stored(walk)])),
+        walk.lines_of(next(p for p in walk.index if (p.name, p.room) == ("arithmetic", "values")), "a.write("),
+    ]
+    change, new = walk.registers["change"], walk.registers["new w"]
+    told = f"Each operator on level 1 wrote one line of LLVM's language. `fmul` makes {change}, the rate times the gradient; `fsub` "
+    told += f"makes {new}, the new weight; and `store` writes it over the old one."
+    return Stage(1, "LLVM text", told, codes, numbers, COMPILED)
+
+
+def stored(walk):
+    """The line of the text that writes the new weight to memory."""
+    wanted = re.compile(rf"  store \w+ {re.escape(walk.registers['new w'])}, ptr %v")
+    return next(k for k, line in enumerate(walk.program.text) if wanted.match(line))
 
 
 def instruction(walk):
-    program, numbers, codes = walk.program, [], []
+    from levels.hardware import program as hardware_program
+
+    program, numbers = walk.program, []
     for quantity in (*FORWARD, *BACK):
         register = walk.registers.get(quantity)
         if register in program.instructions:
             numbers.append(Number(quantity, program.instruction(register), program.values[register]))
-    for title, quantity in (("forward", "x·w"), ("the update", "change")):
-        if lines := program.around(walk.registers[quantity]):
-            codes.append(Code(title, *lines))
-    place = next(p for p in walk.index if (p.name, p.room) == ("_text", "program"))
-    told = f"LLVM turns the text into instructions of this processor, {program.processor}. "
-    told += "Here the weight is multiplied, and here it gets its new number. Below this there is only hardware."
-    return Stage(1, "the instruction", told, [*codes, walk.lines_of(place, "join(")], numbers)
+    listing, wrote = [line for line, _ in program.listing], program.wrote(stored(walk))
+    at = {quantity: program.instructions.get(register) for quantity, register in walk.registers.items()}
+    codes = []
+    for title, marked in (
+        ("forward: x · w", [at["x·w"]]),
+        ("the update, and the store", [at["change"], at["new w"], wrote]),
+    ):
+        if found := [k for k in marked if k is not None]:
+            codes.append(Code(title, *excerpt(listing, found)))
+    made = walk.source(hardware_program.Program.__init__.__code__, "machine_code(")
+    codes.append(Code(made.title, made.lines[-3:], {k - len(made.lines) + 3 for k in made.marked}, made.link))
+    told = f"LLVM makes instructions of the text, once, for this processor, which it calls {program.processor}. Python then calls their "
+    told += "address. "
+    if any("%xmm" in line for line in listing):
+        told += "The result stands last: `vsubsd a, b, c` makes c = b - a. "
+    told += "A register such as the one of x · w is used again for the next number. "
+    merged = [MEANS[q] for q in (*FORWARD, *BACK) if walk.registers.get(q) and q not in {n.quantity for n in numbers}]
+    told += f"LLVM left no separate instruction for: {'; '.join(merged)}. " * bool(merged)
+    return Stage(1, "the instruction", told + "Below this there is only hardware.", codes, numbers, COMPILED)
 
 
-STAGES: list[Callable] = [fit, train_step, layer, op, plan, launch, loop, line, instruction]
+STAGES: list[Callable] = [fit, train_step, layer, op, plan, compiled_program, loop, llvm_text, instruction]
+UP = {k: k - 1 for k in range(1, 9)} | {5: 3}  # from the program to the op: the plan is on another road
+DOWN = {k: k + 1 for k in range(8)} | {3: 5}
+ASIDE = 4  # what runs only op by op
 
 
 # How it is shown.
@@ -493,7 +568,7 @@ def down(*walks):
 
 def part(walk, key, opened):
     """The walk of one task."""
-    loss = f"Loss of the batch <b>{short(walk.loss)}</b> <code>{walk.loss.hex()}</code>, the same on every stage"
+    loss = f"Loss of the batch <b>{short(walk.loss)}</b> <code>{walk.loss.hex()}</code>, the same bits on each stage that shows it"
     rungs = "".join(rung(walk, key, k) for k in range(len(walk.stages)))
     head = f"<summary {KEYS}>{html.escape(walk.task.title)}</summary><p class='loss'>{loss}</p>"
     name = f"The stages of {walk.task.title}, from fit down to the instruction"
@@ -507,25 +582,30 @@ def rung(walk, key, k):
     checked = " checked" * (k == 0)
     choice = f'<input type="radio" name="{key}" id="{key}-{n}" aria-label="{n} {stage.name}" {KEYS}{checked}>'
     look = f'style="--hue:{HUES[stage.level - 1]}"'
-    label = f'<label class="rung" for="{key}-{n}" {look}>{choice} {n} · {stage.name}</label>\n'
-    steps = [(k - 1, "up"), (k + 1, "down")]
+    aside = " aside" * (k == ASIDE)
+    label = f'<label class="rung{aside}" for="{key}-{n}" {look}>{choice} {n} · {stage.name}</label>\n'
+    ways = [("up", "up to", UP.get(k)), ("down", "over to" if k == ASIDE else "down to", DOWN.get(k))]
     ways = [
-        f'<label class="{way}" for="{key}-{at + 1}">{way} to {walk.stages[at].name}</label>\n'
-        for at, way in steps
-        if 0 <= at < len(walk.stages)
+        f'<label class="{sort}" for="{key}-{to + 1}">{words} {walk.stages[to].name}</label>\n'
+        for sort, words, to in ways
+        if to is not None
     ]
-    title = f"<b>{n} · {stage.name}</b> <small>level {stage.level}, {LEVELS[stage.level - 1].replace('_', ' ')}</small>"
+    if k == ASIDE - 1:
+        ways.append(f'<label class="side" for="{key}-{n + 1}">or op by op, stage {n + 1}</label>\n')
+    where = f"level {stage.level}, {LEVELS[stage.level - 1].replace('_', ' ')}" + f" · {stage.way}" * bool(stage.way)
+    title = f"<b>{n} · {stage.name}</b> <small>{where}</small>"
     codes = "".join(map(code, stage.codes))
-    tables = table("forward", FORWARD, stage) + table("back", BACK, stage)
+    tables = table("forward", FORWARD, stage) + table("back and update", BACK, stage)
     head = f'<div class="head"><p>{title}</p><p class="ways">{"".join(ways)}</p></div>'
     body = f'<p>{spelled(stage.told)}</p><div class="both"><div>{codes}</div><div>{tables}</div></div>'
     return f'{label}<div class="stage" {look}>{head}{body}</div>'
 
 
 def spelled(text):
-    """Text with `code` as HTML."""
+    """Text with `code` and **bold** as HTML."""
     parts = html.escape(text).split("`")
-    return "".join(f"<code>{each}</code>" if k % 2 else each for k, each in enumerate(parts))
+    text = "".join(f"<code>{each}</code>" if k % 2 else each for k, each in enumerate(parts))
+    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
 
 
 def code(shown):
@@ -542,7 +622,7 @@ def table(way, quantities, stage):
     """The numbers of a stage that are found on the way forward, or on the way back."""
     rows = [
         f"<tr><th scope='row'>{MEANS.get(number.quantity, number.quantity)}</th>"
-        f"<td><code>{html.escape(number.here)}</code></td><td>{short(number.value)}</td></tr>"
+        f"<td>{spelled(number.here if number.words else f'`{number.here}`')}</td><td>{short(number.value)}</td></tr>"
         for quantity in quantities
         for number in stage.numbers
         if number.quantity == quantity

@@ -16,7 +16,7 @@ from levels.mid_level import SGD, Dataset, Dense
 from levels_more.hardware import disassembly
 
 LINE, NET = tasks.linear(), tasks.rings()
-NAMES = "fit|train_step|a layer|an op|its plan|the launch|the loop|the line|the instruction"
+NAMES = "fit|train_step|a layer|an op|plan and launch|the program|the loop|LLVM text|the instruction"
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,7 @@ def line_by_hand():
         error = total + b[0][0] - target
         slope = (1.0 / n) * error + (1.0 / n) * error
         found.setdefault("x", x[0])
+        found.setdefault("b", b[0][0])
         found.setdefault("x·w", x[0] * w[0][0])
         found.setdefault("sum", total)
         found.setdefault("prediction", total + b[0][0])
@@ -96,6 +97,7 @@ def rings_by_hand(unit):
         dh2 = [0.0 if h2[j] <= 0.0 else dz * w3[j][0] for j in range(8)]
         slope = 0.0 if h1[unit] <= 0.0 else dot(dh2, w2[unit])
         found.setdefault("x", x[0])
+        found.setdefault("b", b1[0][unit])
         found.setdefault("x·w", x[0] * w1[0][unit])
         found.setdefault("sum", dot(x, [w1[0][unit], w1[1][unit]]))
         found.setdefault("output", h1[unit])
@@ -166,6 +168,25 @@ def test_each_line_of_arithmetic_has_an_instruction_that_does_it(line, rings):
             lines = [register for register in program.at if f" {llvm} " in program.line(register)]
             found = [program.instruction(register) for register in lines if register in program.instructions]
             assert len(found) > 0.7 * len(lines) and all(own in text for text in found), llvm
+
+
+def test_the_new_weight_is_stored_where_the_walk_says(line, rings):
+    """The marked lines of the update, as text and as instructions: the new weight, and its store."""
+    for each in (line, rings):
+        new = each.registers["new w"]
+        marked = [each.stages[7].codes[1].lines[k] for k in sorted(each.stages[7].codes[1].marked)]
+        assert [text.split(" ")[0 if text.startswith("store") else 2] for text in marked] == ["fmul", "fsub", "store"]
+        assert marked[1].startswith(f"{new} = ") and f" {new}, ptr " in marked[2]
+        shown = each.stages[8].codes[1]
+        marked = [shown.lines[k] for k in sorted(shown.marked)]
+        assert ["mul" in marked[0], "sub" in marked[1]] == [True, True]
+        assert len(marked) == 2 or re.match("v?mov|st", marked[2])
+
+
+def test_the_program_does_every_op_of_the_step(line, rings):
+    for each in (line, rings):
+        listed = [name for text in each.stages[5].codes[0].lines for name in text.split(": ")[1].split(", ")]
+        assert sorted(listed) == sorted(op.op for op in each.ops)
 
 
 def test_another_row_has_other_numbers():
@@ -268,16 +289,33 @@ def test_down_and_up_by_mouse(tab, both):
     names = [f"{n} · {name}" for n, name in enumerate(NAMES.split("|"), 1)]
     assert seen(tab) == names[:1]
     way = tab.locator("label.down:visible").bounding_box()
-    for name in names[1:]:
+    for name in names[1:4] + names[5:]:  # `fit` has a program instead of plans
         assert tab.locator("label.down:visible").bounding_box() == way, "a second click needs no other place"
         tab.locator("label.down:visible").click()
         assert seen(tab) == [name]
     assert tab.locator("label.down:visible").count() == 0
-    tab.locator("label.up:visible").click()
-    assert seen(tab) == names[7:8]
+    for name in names[7:4:-1] + names[3::-1]:
+        tab.locator("label.up:visible").click()
+        assert seen(tab) == [name]
+    assert tab.locator("label.up:visible").count() == 0
     tab.get_by_text("Two rings").click()
     assert seen(tab) == names[:1], "each task has its own stages"
     assert f"{both.walks[1].loss:.6g}" in tab.locator(".loss:visible").inner_text()
+
+
+def test_where_the_road_forks(tab, both):
+    """Op by op from the op to its plan, and from there back, or over to what `fit` does instead."""
+    show(tab, both)
+    tab.locator("#walk-4").check()
+    tab.locator("label.side:visible").click()
+    assert seen(tab) == ["5 · plan and launch"] and tab.locator("label.side:visible").count() == 0
+    tab.locator("label.up:visible").click()
+    assert seen(tab) == ["4 · an op"]
+    tab.locator("label.side:visible").click()
+    tab.locator("label.down:visible").click()
+    assert seen(tab) == ["6 · the program"]
+    for walk in both.walks:
+        assert [stage.way for stage in walk.stages] == [""] * 4 + ["op by op"] + ["compiled, as in fit"] * 4
 
 
 def test_down_and_up_by_keyboard(tab, both):
@@ -288,7 +326,7 @@ def test_down_and_up_by_keyboard(tab, both):
         assert seen(tab) == [f"{n} · {NAMES.split('|')[n - 1]}"]
         assert tab.evaluate("document.activeElement.ariaLabel") == f"{n} {NAMES.split('|')[n - 1]}"
     tab.keyboard.press("ArrowUp")
-    assert seen(tab) == ["8 · the line"]
+    assert seen(tab) == ["8 · LLVM text"]
 
 
 def test_jupyterlab_leaves_it_its_keys(both):
@@ -338,5 +376,5 @@ def test_without_styles_it_is_plain_tables(tab, both):
 
 
 def test_its_text_names_no_instruction(both):
-    assert repr(both).splitlines()[0] == "The line: the loss of the first batch is 170.896, on every stage"
+    assert repr(both).splitlines()[0] == "The line: the loss of the first batch is 170.896, the same bits on each stage"
     assert "xmm" not in repr(both) and np.isfinite(both.walks[1].loss)
