@@ -5,17 +5,18 @@ import numpy as np
 from course.figures.picture import GREY, HUES, ink, styled
 
 
-@styled()
+@styled(height=3.8)
 def attention(figure, shares, text):
     """Which characters of a text each character takes how much from: shares [t, t], a row for each one that takes."""
     axes = figure.subplots()
     axes.imshow(shares, cmap="Blues", vmin=0.0)
     names = [{" ": "␣", "\n": "↵"}.get(character, character) for character in text]
     places = range(len(names))
-    axes.set_xticks(places, names)
-    axes.set_yticks(places, names)
+    axes.set_xticks(places, names, size=8)
+    axes.set_yticks(places, names, size=8)
     ahead = float(np.abs(np.triu(shares, 1)).max())
-    title = "some look ahead" if ahead else "each character looks at itself and back"
+    near = sum(float(np.trace(shares, -back)) for back in range(3)) / len(shares)
+    title = "some look ahead" if ahead else f"{near:.0%} comes from the character itself and the two before"
     axes.set(xlabel="takes from", ylabel="character", title=title)
     return f"A grid of shares, {len(text)} by {len(text)}: {title}."
 
@@ -25,7 +26,7 @@ def stages(figure, losses, chance, window=100):
     """The running means of {stage: its losses}, and the loss of one who takes all characters as equally likely."""
     axes, ends = figure.subplots(), []
     axes.axhline(chance, color=GREY, linewidth=1)
-    axes.text(0, chance, "all characters equally likely", color=ink(GREY), va="bottom")
+    axes.text(20, chance - 0.03, "all characters equally likely", color=ink(GREY), va="top")
     for hue, (name, each) in zip(HUES, losses.items(), strict=False):
         smooth = np.convolve(each, np.ones(window) / window, "valid")
         steps = np.arange(len(smooth)) + window

@@ -60,6 +60,8 @@ class Call(NamedTuple):
 HEARD = {"Model.fit", "Trainable.train_step", "Sequential.call", "Dense.call", "squared_error", "cross_entropy"}
 HEARD |= {
     "Training.one_pass",
+    "Optimizer.apply_gradients",
+    "Trace.do",
     "GradientTape.gradient",
     "descend",
     "apply",
@@ -292,7 +294,7 @@ def short(number):
     return f"{number:,}" if isinstance(number, int) else f"{number:.6g}"
 
 
-COMPILED = "compiled, as in fit"
+COMPILED = "in fit, written once"
 
 
 def fit(walk):
@@ -309,7 +311,7 @@ def fit(walk):
     ]
     told = f"This `fit` has one batch of {len(rows)} rows. Afterwards the weights have changed, and we have a loss. We follow one "
     told += f"weight and one row: row {rows[walk.row]} of the data, row {walk.row} of the batch. `run_training` makes a `function` "
-    told += "of `train_step`. A pass through the data is one call of it."
+    told += "of `train_step`. A pass through the data is one call of its `over`."
     one_pass = walk.compiled.last("Training.one_pass")
     return Stage(5, "fit", told, [walk.source(call, "run_training("), walk.source(one_pass, "step.over(")], numbers)
 
@@ -325,11 +327,11 @@ def train_step(walk):
         Number("target", f"y[{row}, 0]", call.known["y"].numpy()[row, 0]),
         Number("loss", "loss", call.result.numpy()[()]),
         Number("gradient", f"tape.gradient(…)[{nth}][{k}, {u}]", tape.result[nth].numpy()[k, u]),
-        Number("new w", f"variables[{nth}][{k}, {u}]", update.result.numpy()[k, u]),
+        Number("new w", f"`variables[{nth}][{k}, {u}]` after the step", update.result.numpy()[k, u], words=True),
     ]
     told = "A step has four parts: forward, loss, backward, update. The loss is the mean over the rows, and the gradient is the sum "
-    told += "of the rows' parts of it. `fit` traces this code once, with symbols that have a shape but no numbers. The numbers of "
-    told += "stages 2 to 5 come from the same step, op by op."
+    told += "of the rows' parts. `fit` runs this code once, to trace it, on symbols that have a shape but no numbers. For the numbers "
+    told += "of stages 2 to 5 the step has been run again, op by op."
     marks = "self(x", "tape.gradient("
     return Stage(5, "train_step", told, [walk.source(call, *marks)], numbers)
 
@@ -353,9 +355,11 @@ def layer(walk):
         Number("gradient", f"dw[{k}, {u}]", update.known["dw"].numpy()[k, u]),
         Number("new w", f"descend(…)[{k}, {u}]", update.result.numpy()[k, u]),
     ]
-    told = "The layer owns the weight, and its `call` goes forward. The loss has its own formula. "
-    told += "The rule of the optimizer, `descend`, changes the weight."
-    codes = [walk.source(call, "affine("), walk.source(loss, "error *", "log("), walk.source(update, "rate * dw")]
+    told = "On level 4 are the layer, which owns the weight, the loss and the optimizer. `descend` computes the new weight, and "
+    told += "`assign` gives it to the variable."
+    apply_gradients = walk.source(walk.eager.last("Optimizer.apply_gradients"), ".assign(value)")
+    codes = [walk.source(call, "affine("), walk.source(loss, "error *", "log(")]
+    codes += [walk.source(update, "rate * dw"), apply_gradients]
     return Stage(4, "a layer", told, codes, numbers)
 
 
@@ -370,14 +374,16 @@ def op(walk):
             made = walk.made.get(id(held))
             name = f"{made.op}(…)" if made else "a variable" if quantity in ("w", "rate") else "a tensor"
             numbers.append(Number(quantity, name + str([*place] or ""), walk.tensor(quantity)))
-    told = "Each operator of a tensor, such as `@` or `*`, passes the door `apply`. "
-    told += f"In this step {len(walk.ops)} ops pass it, and one of them counts the steps. The tape writes them down. Its `gradient` "
-    told += "goes back through the list and calls a rule for each op, such as this one of `matmul`. **Here the road forks.** Op by "
-    told += (
-        "op, each op is launched at once (stage 5). In `fit` the ops become a graph, and the graph a program (stage 6)."
-    )
-    rule = VJPS["matmul"][1]
-    codes = [walk.source(walk.eager.last("apply"), "DOOR.stands.do"), walk.source(rule.__code__, "x, dy, transpose")]
+    told = f"Each operator of a tensor, such as `@` or `*`, passes the door `apply`, {len(walk.ops)} ops in this step. The tape writes "
+    told += "down those of `with GradientTape()`. Its `gradient` goes back through this list and calls a rule for each, such as that "
+    told += "of `matmul`. **Here the road forks:** what stands there, behind the tape, decides. If it is a `Run`, it launches the op "
+    told += "at once (stage 5). In `fit` it is a `Trace`, which notes the op as a node of a graph. The graph becomes a program (stage 6)."
+    ear = walk.compiled
+    codes = [
+        walk.source(walk.eager.last("apply"), "DOOR.stands.do"),
+        walk.source(VJPS["matmul"][1].__code__, "x, dy, transpose"),
+    ]
+    codes += [walk.source(walk.eager.last("Run.do"), "plan.result"), walk.source(ear.last("Trace.do"), "self.noted")]
     return Stage(3, "an op", told, codes, numbers)
 
 
@@ -417,10 +423,10 @@ def plan(walk):
         Number("change", f"out[{at}]", planned_again(walk, "change")),
     ]
     made_of = " and ".join(str([*shape]) if shape else "a single number" for shape in shapes)
-    told = "`fit` does not come this way. Op by op, a plan is made once for each op and these shapes: it knows the shape of the "
-    told += f"result and which program to launch. For `matmul`, which gives {[*forward['self'].spec.shape]}, that is a kernel of "
-    told += f"notebook 02. For the `multiply` of the update, which takes {made_of}, a loop is written around one multiplication. Both "
-    told += f"are compiled when they first run. Each op is a launch of its own, {len(walk.eager.calls['Plan.start'])} in this step."
+    told = "`fit` comes this way only if a step fits no program. A plan is made once for each op and these shapes: it knows the shape "
+    told += f"of the result and what to launch. For `matmul`, which gives {[*forward['self'].spec.shape]}, that is a kernel of notebook "
+    told += f"02. For the `multiply` of the update, which takes {made_of}, a loop is written around `x * y`. numba compiles both when "
+    told += f"they first run. Each op is a launch of its own, {len(walk.eager.calls['Plan.start'])} in this step."
     start = walk.source(start_of(walk, "change"), "self.compiled or")
     return Stage(2, "plan and launch", told, [product, made, walk.lines_of(multiply), start], numbers, "op by op")
 
@@ -437,39 +443,45 @@ def compiled_program(walk):
         Number("new w", "the variable after", kernel.numpy()[walk.weight], words=True),
     ]
     when = {"before": "before the rows", "row": "for each row", "sum": "sums over the rows", "after": "after the rows"}
-    nodes = {part: [x.op for x in walk.program.graph.ops if walk.program.parts[x] == part] for part in when}
+    optimizer, nodes = walk.compiled.last("Optimizer.apply_gradients").known["self"], {part: [] for part in when}
+    counter = walk.program.graph.updates[optimizer.iterations]
+    for x in walk.program.graph.ops:
+        nodes[walk.program.parts[x]].append(f"{x.op} (it counts the steps)" if x is counter else x.op)
     listed = [f"{when[part]}: {', '.join(ops)}" for part, ops in nodes.items() if ops]
     parts = next(p for p in walk.index if p.name == "row_parts")
     graph = Code(
         "the ops of the graph, sorted", listed, {k for k, text in enumerate(listed) if "after" in text}, link(parts)
     )
-    told = "This is the way of `fit`. The trace made a graph of the ops. Level 3 sorts them: what is done before the rows, for each "
-    told += "row, as a sum over the rows, and after them. It writes one program of all, once. Each pass is one launch: the program is "
-    told += f"given {steps} step, {rows:,} rows of data, and {len(made.program.words) - 2} addresses (of the batches' row numbers, the "
-    told += "losses, x, y and the variables). Its results have the same bits as those of stage 5."
-    return Stage(3, "the program", told, [graph, walk.source(call, "self.program.run(")], numbers, COMPILED)
+    told = "This is the way of `fit`. Level 3 sorts the ops of the graph: what is done before the rows, for each row, as a sum over "
+    told += "the rows, and after them. It writes a program, once, as stages 7 to 9 show. Then each pass is one launch of it: "
+    told += f"`self.program.run` is given {steps} step, {rows:,} rows of data, and {len(made.program.words) - 2} addresses (the batches' "
+    told += f"row numbers, the losses, x, y, and {len(made.variables)} variables). The results have the same bits as op by op."
+    return Stage(
+        3, "the program", told, [graph, walk.source(call, "self.program.run(")], numbers, "in fit, launched once a pass"
+    )
 
 
 def loop(walk):
     text, program = walk.program.text, walk.program
-    marks = "a.loop(batch", "operator.iadd", "graph.updates.values()"
+    marks = "a.loop(batch", "operator.iadd", 'compute("after")', "graph.updates.values()"
     write = walk.source(walk.compiled.last("_write"), *marks)
     first, last = min(write.marked) - 3, max(write.marked) + 1
     cut = Code(write.title, write.lines[first:last], {k - first for k in write.marked}, write.link)
     shown = ["…" if k is None else text[k].strip() for k in program.loop_lines()]
     marked = {k for k, line in enumerate(shown) if "phi" in line or "icmp" in line}
     before, after = program.running(walk.registers["x·slope"])
+    slot = program.line(walk.registers["gradient"]).split()[-1]
     numbers = [
         Number("x", "of this turn's row", program.values[walk.registers["x"]], words=True),
         Number("share", "added to the loss", program.values[walk.registers["share"]], words=True),
-        Number("before", "the running sum", before, words=True),
+        Number("before", f"the running sum, `{slot}`", before, words=True),
         Number("x·slope", "is added to it", program.values[walk.registers["x·slope"]], words=True),
-        Number("after", "the running sum", after, words=True),
+        Number("after", f"the running sum, `{slot}`", after, words=True),
         Number("gradient", "the sum after all turns", program.values[walk.registers["gradient"]], words=True),
     ]
-    told = "Level 3 calls level 1's assembler, which writes a loop over the steps, and in it a loop over the rows of a batch. "
-    told += f"Our row is turn {walk.row + 1} of {len(walk.task.batches[0])}. Each turn adds its part to the gradient. After the loop "
-    told += "come the update and, last, the lines that store the new weights."
+    told = "Level 3's `_write` runs once. It computes nothing, but calls level 1's assembler, which writes a loop over the steps, and "
+    told += f"in it a loop over the rows of a batch. In the program, our row is turn {walk.row + 1} of {len(walk.task.batches[0])}. Each "
+    told += "turn adds its part to the gradient. After the loop come the update, and the store of the new weights."
     return Stage(1, "the loop", told, [cut, Code("the loop, as LLVM reads it", shown, marked)], numbers, COMPILED)
 
 
@@ -498,8 +510,9 @@ def llvm_text(walk):
         walk.lines_of(next(p for p in walk.index if (p.name, p.room) == ("arithmetic", "values")), "a.write("),
     ]
     change, new = walk.registers["change"], walk.registers["new w"]
-    told = f"Each operator on level 1 wrote one line of LLVM's language. `fmul` makes {change}, the rate times the gradient; `fsub` "
-    told += f"makes {new}, the new weight; and `store` writes it over the old one."
+    told = "To write the program, level 3 calls `x * y` of stage 5 and its like on registers instead of numbers. Then `*` writes a line "
+    told += f"of LLVM's language. `fmul` makes {change}, the rate times the gradient; `fsub` makes {new}, the new weight; and `store` "
+    told += "writes it over the old one."
     return Stage(1, "LLVM text", told, codes, numbers, COMPILED)
 
 
@@ -528,13 +541,18 @@ def instruction(walk):
             codes.append(Code(title, *excerpt(listing, found)))
     made = walk.source(hardware_program.Program.__init__.__code__, "machine_code(")
     codes.append(Code(made.title, made.lines[-3:], {k - len(made.lines) + 3 for k in made.marked}, made.link))
-    told = f"LLVM makes instructions of the text, once, for this processor, which it calls {program.processor}. Python then calls their "
-    told += "address. "
+    told = f"LLVM makes instructions of the text, once, for the processor of this run ({program.processor}). Their address is what "
+    told += "stage 6 calls. "
     if any("%xmm" in line for line in listing):
-        told += "The result stands last: `vsubsd a, b, c` makes c = b - a. "
-    told += "A register such as the one of x · w is used again for the next number. "
+        told += "`%xmm6` is a register: it holds one number, and later another. The result stands last, so `vsubsd a, b, c` makes "
+        told += "c = b - a. Parentheses are an address in memory. "
+        told += "Numbers for which no register is free lie on the stack, at `(%rsp)`. " * any(
+            "(%rsp)" in line for line in listing
+        )
     merged = [MEANS[q] for q in (*FORWARD, *BACK) if walk.registers.get(q) and q not in {n.quantity for n in numbers}]
-    told += f"LLVM left no separate instruction for: {'; '.join(merged)}. " * bool(merged)
+    told += f"These have no instruction of their own, as another one reads or makes them: {'; '.join(merged)}. " * bool(
+        merged
+    )
     return Stage(1, "the instruction", told + "Below this there is only hardware.", codes, numbers, COMPILED)
 
 

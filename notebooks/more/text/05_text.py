@@ -4,9 +4,9 @@
 # **In this notebook your tensors, your tape and your `fit` train a net that writes: a small transformer, from a table
 # of counts to two blocks of attention.**
 #
-# You need notebooks 03 to 05 for this: rules, layers, `fit`. The code underneath is that of
-# `levels_more/kernels/batched_matmul.py`. Nothing is exported. All is in float64, so your losses and your text are those
-# printed here, to the last letter.
+# You need the formula of notebook 01, and notebooks 03 to 05: rules, layers, `fit`. The other parts come from
+# `levels_more` and are explained where they are used. Nothing is exported. All is in float64, so your losses and your text
+# are those printed here, to the last letter.
 #
 # Its last exercise uses scikit-learn, which `python3 -m course setup` adds.
 
@@ -34,7 +34,6 @@ from levels_more.kernels import batched_matmul, counted, launch, use
 from levels_more.low_level import (
     VJPS,
     GradientTape,
-    Variable,
     apply,
     constant,
     eager,
@@ -42,7 +41,6 @@ from levels_more.low_level import (
     reduce_sum,
     softmax,
     take,
-    tanh,
 )
 from levels_more.mid_level import RANDOM, Adam, Dense, Embedding, Flatten, Layer, SparseCategoricalCrossentropy
 
@@ -55,9 +53,9 @@ from levels_more.mid_level import RANDOM, Adam, Dense, Embedding, Flatten, Layer
 # %%
 train, held = prose.read()
 characters = sorted({*train, *held})
-size = len(characters)
+kinds = len(characters)
 print(train[:152])
-print(f"{len(train):,} characters to train on, {len(held):,} held out, {size} different ones")
+print(f"{len(train):,} characters to train on, {len(held):,} held out, {kinds} different ones")
 
 # %% [markdown]
 # How likely is it that an `e` follows an `h`? We count the pairs. Row a, column b of the table is how often b follows
@@ -66,9 +64,10 @@ print(f"{len(train):,} characters to train on, {len(held):,} held out, {size} di
 
 # %%
 numbers, unseen = (prose.codes(text, characters) for text in (train, held))
-counts = np.full((size, size), 0.1)
+counts = np.full((kinds, kinds), 0.1)
 np.add.at(counts, (numbers[:-1], numbers[1:]), 1)
 table = counts / counts.sum(axis=1, keepdims=True)
+print(f"after an h comes an e with the share {table[characters.index('h'), characters.index('e')]:.2f}")
 
 # %% [markdown]
 # To write, we draw the next character by these shares, again and again. Python promises that a seed gives the same
@@ -81,8 +80,9 @@ def write(shares_after, length=75):
     for seed in range(3):
         draw, text = random.Random(seed).random, "\n"
         while len(text) <= length:
+            # the first character at which the running sum of the shares passes the draw
             place = np.searchsorted(np.cumsum(shares_after(text)), draw(), side="right")
-            text += characters[min(place, size - 1)]
+            text += characters[min(place, kinds - 1)]
         print(text[1:].replace("\n", " / "))
 
 
@@ -100,7 +100,7 @@ checks.predict(
     choices=["3.4: one character says little", "about 2.3", "below 1: English is regular"],
     answer="about 2.3",
     because="exp(2.28) is about 10: after a character the table hesitates between ten others instead of 34. It knows a single "
-    "character only, and so it can do no better, whatever the size of the text.",
+    "character only, and so it can do no better, however long the text.",
 )
 
 
@@ -112,13 +112,15 @@ def loss_of_table(numbers):
 print(f"loss {loss_of_table(numbers):.4f}, held out {loss_of_table(unseen):.4f}")
 
 # %% [markdown]
-# ## The same table, learned (4 min)
+# ## The same table, learned (5 min)
 #
-# A net can find that table by itself. Each character gets a row of 32 numbers, which are trained: an **embedding**. A
-# `Dense` makes 34 numbers of them, and softmax makes these shares. The loss takes the softmax in.
+# A net can find that table by itself. Each character gets a row of 32 trained numbers, its **embedding**. A `Dense` turns
+# them into 34 numbers, one for each character that may come next. Then **softmax** makes shares of these: it takes the
+# exponential of each, and divides by the sum of all exponentials. The loss does this itself (`from_logits=True`), so the
+# net ends with the `Dense`.
 #
-# A row of x is a window of 32 characters. Its y is the same window one character further on, so each window asks 32
-# questions.
+# Each of `rows` is a window of 32 characters, as numbers. Its targets are the same window one character further on, so a
+# window asks 32 questions.
 
 # %%
 rows, targets = prose.windows(numbers, 32)
@@ -142,7 +144,7 @@ def shares_of(net, sharper=1.0):
     def shares_after(text):
         known = text[-32:]
         window = np.zeros((1, 32), int)
-        window[0, : len(known)] = prose.codes(known, characters)
+        window[0, : len(known)] = prose.codes(known, characters)  # behind them are zeros
         return softmax(sharper * net(constant(window)))[0, len(known) - 1].numpy()
 
     return shares_after
@@ -150,7 +152,7 @@ def shares_of(net, sharper=1.0):
 
 # %%
 def embedded():
-    return [Embedding(size, 32, dtype="float64"), Dense(size)]
+    return [Embedding(kinds, 32, dtype="float64"), Dense(kinds)]
 
 
 pairs = train_on_text(embedded)
@@ -158,15 +160,21 @@ print(f"held out {pairs.evaluate(*held_out):.4f}")
 write(shares_of(pairs))
 
 # %% [markdown]
-# The loss is nearly that of the table, and so is the text: the draws are the same, so each line begins as above. That is
-# all that can be known from one character. To do better, the net has to look back.
+# The loss is nearly that of the table, and with the same draws the text is much like the one above. That is all that one
+# character tells. To do better, the net has to look back.
 #
-# ## One head, by hand (5 min)
+# ## One head, by hand (6 min)
 #
-# In **attention** ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)) each place of a window makes three rows of
-# its own row h. They are called query, key and value. A query says what a place looks for, a key what it has. The
-# product of the two is a **score**. Softmax makes shares of the scores of a place, and the place takes that share of
-# each value. All this is six products and a softmax.
+# In **attention** ([Vaswani et al., 2017](https://arxiv.org/abs/1706.03762)) each place of a window may take something
+# from the other places. h holds a row of 32 numbers for each place. Three trained matrices make three rows of it:
+#
+# - h @ wq, the **queries**: what each place looks for,
+# - h @ wk, the **keys**: what each place has to offer,
+# - h @ wv, the **values**: what it gives.
+#
+# The product of a query and a key is a **score**. Softmax turns the scores of a place into shares, and the place takes
+# these shares of the values. A fourth matrix, wo, mixes the result. So a **head** is six products and a softmax. Here is
+# one for ten places, with matrices drawn at random:
 
 # %%
 draw = np.random.default_rng(0)
@@ -182,8 +190,8 @@ def head(h, wq, wk, wv, wo):
 head(h, wq, wk, wv, wo).shape
 
 # %% [markdown]
-# The scores are divided by √32. A score is a sum of 32 products, so otherwise it would be some √32 times as large, and
-# softmax would give nearly everything to one place.
+# A score is a sum of 32 products. If these vary independently, the sum varies √32 times as much as one of them. So it is
+# divided by √32. Otherwise softmax would give nearly everything to one place.
 #
 # The tape knows the rule of a product. For softmax the rule is yours to write.
 #
@@ -218,8 +226,8 @@ if exercises.verdict("05-5", softmax_rule).state == "right":
     VJPS["softmax"] = (softmax_rule,)
 
 # %% [markdown]
-# Then we nudge, as ever. All inputs of the head move a little in a random direction. The tape says how much the sum of
-# the squared results grows, and two calls say it, too.
+# Then we nudge, as ever. All inputs of the head move a little in a random direction. How much does the sum of the squared
+# results grow? We compare the tape's answer with that of two calls.
 
 
 # %%
@@ -227,8 +235,9 @@ def nudged(f, inputs, step=1e-5):
     """The slope of f in a random direction: by the tape, and by a nudge to both sides."""
     moves = [np.random.default_rng(1).normal(size=x.shape) for x in inputs]
     with GradientTape() as tape:
-        y = reduce_sum(f(*inputs) * f(*inputs))
-    by_tape = sum((dx.numpy() * move).sum() for dx, move in zip(tape.gradient(y, inputs), moves))
+        y = f(*inputs)
+        total = reduce_sum(y * y)
+    by_tape = sum((dx.numpy() * move).sum() for dx, move in zip(tape.gradient(total, inputs), moves))
     up, down = ([x + constant(sign * step * move) for x, move in zip(inputs, moves)] for sign in (1, -1))
     by_nudge = (f(*up).numpy() ** 2).sum() - (f(*down).numpy() ** 2).sum()
     return by_tape, by_nudge / (2 * step)
@@ -239,8 +248,8 @@ print("by the tape {:.4f}, nudged {:.4f}".format(*nudged(head, [h, wq, wk, wv, w
 # %% [markdown]
 # ## Eight windows at once (2 min)
 #
-# `fit` gives us eight windows, so h is [8, 32, 32]. In the core a product takes two axes. `levels_more` lets the same
-# op take more: the last two are matrices, and all before them count matrices.
+# `fit` gives us eight windows at a time, so h gets three axes: [windows, places, numbers]. In the core a product takes two
+# axes. In `levels_more` the same op takes more: the last two are those of the matrices, and those before count matrices.
 
 # %%
 windows = constant(draw.normal(size=(8, 10, 32)))
@@ -250,23 +259,21 @@ print(together.shape, bool((together.numpy() == apart).all()))
 print("by the tape {:.4f}, nudged {:.4f}".format(*nudged(head, [windows, wq, wk, wv, wo])))
 
 # %% [markdown]
-# The same numbers, to the last bit. The rule is that of notebook 03, too: `transpose_x` and `transpose_w` now turn the
-# last two axes. Where one matrix meets many, as `wq` does here, its gradient is summed over them, as for any input that
-# was repeated. The kernel is a loop around the one you know:
+# The same numbers, to the last bit. The rule is that of notebook 03; `transpose_x` and `transpose_w` now swap the last two
+# axes. Here `wq` meets eight matrices, so its gradient is the sum over all eight, as that of the bias was a sum over all
+# rows. The kernel is a loop around the one you know:
 
 # %%
 page.source(batched_matmul.matmul_batch)
 
 # %% [markdown]
-# If all share one w, there is no need for the loop: eight windows of 32 rows are one matrix of 256 rows. And a compiled
-# step gets a program with one loop more.
-#
 # **A good place to stop.** A head is six products and a softmax, and its gradient is right; next, it is trained.
 #
-# ## It must not look ahead (7 min)
+# ## A head is trained (7 min)
 #
 # Now the head becomes a layer. It knows characters, but not where they stand. So another layer adds a trained row for
-# each place of the window. And the head is added to what it reads, as in *more/05_functional*.
+# each place of the window. The result of the head is added to what it reads (a **residual connection**), as in
+# *more/05_functional*.
 
 
 # %%
@@ -289,7 +296,7 @@ class Attention(Layer):
 
 
 def one_head():
-    return [Embedding(size, 32, dtype="float64"), Positions(), Attention(), Dense(size)]
+    return [Embedding(kinds, 32, dtype="float64"), Positions(), Attention(), Dense(kinds)]
 
 
 # %% tags=["hide-input"]
@@ -309,8 +316,8 @@ write(shares_of(cheating))
 
 # %% [markdown]
 # The loss is tiny, and what it writes is worthless: when it writes, there is no next character to copy. A low loss on
-# held-out data was no proof. The **causal mask** forbids it. To each score of a later place it adds -10⁹. The exponential
-# of that is exactly 0, so the share is 0, and so is its gradient.
+# held-out data was no proof. The **causal mask** forbids looking ahead. To each score of a later place it adds -10⁹. The
+# exponential of that is exactly 0, so the share is 0, and so is its gradient.
 
 # %%
 mask = constant(np.where(np.tril(np.ones((32, 32))), 0.0, -1e9))
@@ -327,7 +334,7 @@ print(f"held out {single.evaluate(*held_out):.4f}")
 write(shares_of(single))
 
 # %% [markdown]
-# Words appear. What does this head look at? We take the shares of one window apart.
+# Short words appear. What does this head look at? Here are the shares that it gives in the first window:
 
 # %%
 embedding, positions, attention, _ = single.layers
@@ -337,10 +344,13 @@ shares = softmax(apply("matmul", inside @ wq, inside @ wk, transpose_w=True) / m
 figures.attention(shares.numpy()[0, :20, :20], train[:20])
 
 # %% [markdown]
-# ## Two blocks, and `fit` (5 min)
+# A row belongs to the character that takes, and darker is more. Most characters take from themselves and from the one or
+# two before. The `h` of "each", for instance, takes most from the `a`.
 #
-# A **block** of a transformer is a head and a small net of two `Dense`, each added to what it reads. We take two of
-# them. (A real one also standardises between them, and has several heads side by side. Ours is small enough without.)
+# ## Two blocks, and `fit` (6 min)
+#
+# A **block** of a transformer is a head and a small net of two `Dense`, each added to what it reads. We take two of them.
+# (Larger ones also have several heads side by side, and a layer norm before each part. Ours learns without.)
 
 
 # %%
@@ -357,7 +367,7 @@ class Block(Layer):
 
 
 def transformer():
-    return [Embedding(size, 32, dtype="float64"), Positions(), Block(), Block(), Dense(size)]
+    return [Embedding(kinds, 32, dtype="float64"), Positions(), Block(), Block(), Dense(kinds)]
 
 
 # %%
@@ -366,7 +376,7 @@ print(f"{writer.count_params():,} numbers, held out {writer.evaluate(*held_out):
 write(shares_of(writer))
 
 # %% [markdown]
-# Two other starts, to see how much of that is luck:
+# How much of that is luck? Two other starts:
 
 # %%
 for seed in (1, 2):
@@ -374,27 +384,32 @@ for seed in (1, 2):
     print(f"seed {seed}, held out {other.evaluate(*held_out):.4f}")
     write(shares_of(other))
 
+# %% [markdown]
+# The three differ by less than 0.1. One head was 0.3 worse than all of them. So the start matters less than the second
+# block. Here are the losses on the training windows:
+
 # %%
 nets = {"pairs": pairs, "a head": single, "two blocks": writer}
 losses = {name: net.history.losses for name, net in nets.items()}
-figures.stages(losses, math.log(size))
+figures.stages(losses, math.log(kinds))
 
 # %% [markdown]
-# The losses still fall. So the writer trains on, for 6,000 more steps. When it writes, we can also make it bolder: if
-# its last numbers are doubled before softmax, likely characters become likelier still. (The
-# inverse of that factor is called the temperature: here it is 0.5.)
+# With two blocks the loss still falls. So the writer trains on, for 6,000 more steps. We can also make it surer: if the
+# last numbers are doubled before softmax, the likely characters become likelier still. (The inverse of this factor is
+# called the **temperature**: here it is 0.5.)
 
 # %%
 writer.fit(rows, targets, batch_size=8, epochs=3, steps_per_epoch=2000, verbose=0, seed=1)
 print(f"held out {writer.evaluate(*held_out):.4f}")
 write(shares_of(writer))
-print("bolder:")
+print("surer:")
 write(shares_of(writer, sharper=2.0))
 
 # %% [markdown]
-# Now most of its words exist. It spells the others as English does, and it ends its sentences. Nobody told it what a
-# word is. But it has no idea what it says: 32,000 characters are far too few for that, and so are 20,000 numbers. Large
-# language models are nets of this kind with more of everything. They read pieces of words instead of letters.
+# Now most of its words exist, and most of the others could. Nobody told it what a word is. Made surer, it writes more
+# words that exist, and repeats itself. But it has no idea what it says: 32,000 characters are far too few for that, and
+# so are 20,000 numbers. Large language models are nets of this kind with more of everything. They read pieces of words,
+# called **tokens**, instead of letters.
 #
 # **A good place to stop.** A transformer learns on your ops; next come your kernel, your formula and PyTorch.
 #
@@ -424,20 +439,44 @@ print("the same losses, to the last bit:", bool((mine.history.losses == first).a
 #
 # ## What a step costs (7 min)
 #
-# The formula of notebook 01 says: launches · time of a launch + max(operations / peak, bytes / bandwidth). We count the
-# operations of the products, since nearly all of the work is there. The peak is that of float32; of float64 a register
-# holds half as many numbers.
+# The formula of notebook 01 says: launches · time of a launch + max(operations / peak, bytes / bandwidth). We run a step
+# op by op, and count all three. Nearly all operations are those of the products: 2 · rows · inputs · units for each.
 
 # %%
 batch = constant(rows[:8]), constant(targets[:8])
 step = function(lambda x, y: writer.train_step(x, y))
-step(*batch)
+
+
+def op_by_op():
+    with eager():
+        step(*batch)
+
+
+step(*batch)  # traces it
+op_by_op()  # plans its ops
 ((program, _),) = step.programs.values()
 products = [node for node in program.graph.ops if node.op == "matmul"]
-depths = [node.inputs[0].spec.shape[-2 if node.attrs.get("transpose_x") else -1] for node in products]
-operations = sum(2 * math.prod(node.spec.shape) * k for node, k in zip(products, depths))
-print(f"{len(products)} products, {operations / 1e6:.1f} million operations; {program.launches} programs")
+inputs = [node.inputs[0].spec.shape[-2 if node.attrs.get("transpose_x") else -1] for node in products]
+operations = sum(2 * math.prod(node.spec.shape) * n for node, n in zip(products, inputs))
+launches, nbytes = counted(op_by_op)
+print(f"{launches} launches, {operations / 1e6:.1f} million operations in {len(products)} products, {nbytes / 1e6:.1f} MB")
 
+# %% [markdown]
+# The peak that notebook 01 measured is that of float32. A register holds half as many float64, so their peak is half.
+
+# %%
+cpu = pool()["cpu:0"]
+one, out = constant(np.ones(1)), cpu.alloc((1,), "f8")
+per_launch = min(timeit.repeat(lambda: launch("add", out, one, one), number=1000, repeat=7)) / 1000
+parts = {"launches": launches * per_launch, "operations": 2 * cpu.roofline(operations, 0), "bytes": cpu.roofline(0, nbytes)}
+print(", ".join(f"{name} {1e3 * part:.2f} ms" for name, part in parts.items()))
+predicted = parts["launches"] + max(parts["operations"], parts["bytes"])
+print(f"predicted {1e3 * predicted:.2f} ms, measured {1e3 * seconds(op_by_op, repeats=30):.2f} ms")
+
+# %% [markdown]
+# The step takes about twice the predicted time. The formula's launch is an empty one, and one of many numbers costs more.
+# The operations of softmax and Adam are not counted. And a product adds to a sum: the peak does both in one instruction,
+# but our float64 rounds twice, which takes two.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -446,39 +485,13 @@ checks.predict(
     choices=["about 100 times as long", "about 10 times as long", "about twice as long"],
     answer="about twice as long",
     because="The line did a few hundred operations in a step, so it paid for launches and for little else. Here a launch has 270,000 "
-    "operations to do. The larger the model, the less the framework around it costs.",
+    "operations to do, on average. The larger the model, the less the framework around it costs.",
 )
 
-
 # %%
-def op_by_op():
-    with eager():
-        step(*batch)
-
-
-op_by_op()
-launches, nbytes = counted(op_by_op)
-print(f"{launches} launches read and write {nbytes / 1e6:.1f} MB")
-
-# %% tags=["nbval-ignore-output"]
-cpu = pool()["cpu:0"]
-one, out = constant(np.ones(1)), cpu.alloc((1,), "f8")
-per_launch = min(timeit.repeat(lambda: launch("add", out, one, one), number=1000, repeat=7)) / 1000
-kept = 6 * 8 * writer.count_params()  # the weights and Adam's two means, 8 bytes each, are read and written
-ways = ("op by op", op_by_op, launches, nbytes), ("compiled", lambda: step(*batch), 1, kept)
-for how, run, calls, moved in ways:
-    predicted = calls * per_launch + cpu.roofline(2 * operations, moved)
-    print(f"{how}: predicted {1e3 * predicted:.2f} ms, measured {1e3 * seconds(run, repeats=30):.2f} ms")
+print(f"compiled, measured {1e3 * seconds(lambda: step(*batch), repeats=30):.2f} ms")
 
 # %% [markdown]
-# Op by op, the bytes decide, because each launch reads its arrays and writes one. The formula takes them from memory.
-# Here they lie in the caches, which are quicker; but a launch of many numbers costs more than the empty one that we
-# timed.
-#
-# Compiled, the operations decide, and the step takes a few times the predicted time. The peak adds each product to a
-# sum in one instruction. Our float64 rounds both, which takes two. The exponentials of softmax and Adam's roots are not
-# counted, and matrices of 32 columns are too small for the peak.
-#
 # ## Beside PyTorch (3 min)
 #
 # `course/programs/text/torch/low_characters.py` is this net, written for PyTorch with its names, from other starting
@@ -500,42 +513,28 @@ print("apart by less than 1e-5:", programs.distance(net.history.losses, theirs.l
 # `python3 -m course programs` runs the file itself on `levels_more.torch`, with its import changed, and prints how far
 # its losses are from PyTorch's.
 #
-# And the time? On one thread of one computer, in November 2026, a step of eight windows took this many milliseconds
-# (medians; for this net they took turns three times). PyTorch's Adam was its fused one.
+# And the time? On one thread of one computer, in November 2026, a step took this many milliseconds (medians). PyTorch's
+# Adam was its fused one. The last column says how many times faster ours is than `torch.compile`.
 #
-# | | levels, op by op | levels, compiled | PyTorch, eager | PyTorch, `torch.compile` |
-# |---|--:|--:|--:|--:|
-# | this net, float32 | 1.7 | 0.54 | 1.9 | 1.9 |
-# | this net, float64 | 2.6 | 1.2 | 2.8 | 2.6 |
-# | 256 wide, 32 windows, float32 | 196 | 89 **behind** | 59 | 67 |
-# | 256 wide, 32 windows, float64 | 404 | 293 **behind** | 119 | 126 |
+# | | levels, op by op | levels, compiled | PyTorch, eager | PyTorch, `torch.compile` | |
+# |---|--:|--:|--:|--:|--:|
+# | this net, float32 | 1.7 | 0.54 | 1.9 | 1.9 | 3.5 |
+# | this net, float64 | 2.6 | 1.2 | 2.8 | 2.6 | 2.2 |
+# | 256 numbers a place, 32 windows, float32 | 196 | 89 | 59 | 67 | 0.75, **behind** |
+# | 256 numbers a place, 32 windows, float64 | 404 | 293 | 119 | 126 | 0.43, **behind** |
 #
 # For a small net the calls between the programs count, and ours is one call. For a large one only the products count,
-# and there PyTorch's library is well ahead. In float64 it also fuses products and sums, which our arithmetic of record
-# forbids.
+# and there PyTorch's library is well ahead. In float64 it also rounds product and sum at once, which `levels` never does:
+# its bits are the same on every machine.
 #
-# ## A recurrence is a loop (2 min)
+# ## A recurrence is a loop (1 min)
 #
-# Before transformers, nets read a text from left to right, with a state: hₜ = tanh(xₜ·W + hₜ₋₁·U), a **recurrence**
-# ([Elman, 1990](https://doi.org/10.1207/s15516709cog1402_1)). It needs no new op. It is a Python loop, and the tape
-# unrolls it: it writes down each turn. The walk back goes through all turns in reverse, and adds up the gradients of W
-# and U, which each turn used. (Elsewhere that is called backpropagation through time.)
-
-# %%
-x, w, u = (Variable(draw.normal(size=shape) / 4) for shape in ((16, 8), (8, 8), (8, 8)))
-for turns in (4, 8, 16):
-    with GradientTape() as tape:
-        state = constant(np.zeros((1, 8)))
-        for t in range(turns):
-            state = tanh(x[t : t + 1] @ w + state @ u)
-        loss = reduce_sum(state * state)
-    records = len(tape.records)
-    first = tape.gradient(loss, x).numpy()[0]
-    print(f"{turns:2} turns: {records:2} ops on the tape; the first row moves the loss by {abs(first).max():.1e}")
-
-# %% [markdown]
-# The last column is the trouble with recurrences: the further back, the smaller the gradient. A head reaches every
-# place in one step.
+# Earlier nets read a text from left to right, and kept a state: hₜ = tanh(xₜ·W + hₜ₋₁·U), a **recurrence**
+# ([Elman, 1990](https://doi.org/10.1207/s15516709cog1402_1)). It needs no new op. In Python it is a loop over the places,
+# and the tape unrolls it: it writes down each turn. The walk back goes through all turns in reverse, and adds up the
+# gradients of W and U, which each turn used. (This is called backpropagation through time.) On its way each gradient is
+# multiplied by U once a turn. So over many turns it vanishes, or grows without bounds ([Bengio et al.,
+# 1994](https://doi.org/10.1109/72.279181)). A head reaches every earlier place of its window in one step.
 #
 # ## Exercises (10 min)
 #
@@ -554,7 +553,8 @@ for turns in (4, 8, 16):
 # ```
 #
 # The positions go along the rows of the picture, and so do the pixels of a window. The result is int64. (About 3 lines.
-# Hint: a window's places are its corner's place plus `width * a + b`; `np.arange(n)[:, None]` is a column.)
+# Hints: there are `height - size + 1` positions down. A window's places are its corner's place plus `width * a + b`.
+# `np.arange(n)[:, None]` is a column.)
 
 # %%
 from course.practice import exercises
@@ -600,16 +600,16 @@ test = np.arange(len(x)) % 5 == 4
 # We train it on the 1,797 digits of 8 x 8 pixels that scikit-learn ships. Every fifth one is held out.
 
 # %%
-RANDOM.seed(0)
-net = Sequential([Convolution(), Flatten(), Dense(10)])
-net.compile(Adam(0.01), SparseCategoricalCrossentropy(from_logits=True), ["accuracy"])
-net.fit(x[~test], y[~test], epochs=10, verbose=0, seed=0)
-loss, right = net.evaluate(x[test], y[test])
-print(f"{net.count_params():,} numbers; right about {right:.3f} of the held-out digits")
+for name, first in {"a Dense alone": [], "with the convolution": [Convolution(), Flatten()]}.items():
+    RANDOM.seed(0)
+    net = Sequential([*first, Dense(10)])
+    net.compile(Adam(0.01), SparseCategoricalCrossentropy(from_logits=True), ["accuracy"])
+    net.fit(x[~test], y[~test], epochs=30, verbose=0, seed=0)
+    print(f"{name}: {net.count_params():,} numbers, right about {net.evaluate(x[test], y[test])[1]:.3f}")
 
 # %% [markdown]
 # ## Where to go from here
 #
 # - Write with your own text: put it into `train`, and count again.
 # - *more/02_matmul* makes the product as quick as the machine, and *more/03_fused* tells how a step becomes programs.
-# - Karpathy's [nanoGPT](https://github.com/karpathy/nanoGPT) is this net at full size, in PyTorch.
+# - Karpathy's [nanoGPT](https://github.com/karpathy/nanoGPT) is such a net in PyTorch, with all that ours leaves out.

@@ -37,9 +37,9 @@ def printed():
 def parts(cells):
     """The names that the notebook's own definitions make, without what trains: the masked head, its layers, its nets."""
     train, held = prose.read()
-    size = len({*train, *held})
+    kinds = len({*train, *held})
     scope = {"math": math, "np": np, "apply": apply, "constant": constant, "softmax": softmax, "Layer": Layer}
-    scope |= {"Embedding": Embedding, "Dense": Dense, "size": size}
+    scope |= {"Embedding": Embedding, "Dense": Dense, "kinds": kinds}
     for start in ("class Positions", "mask = ", "class Block"):
         (source,) = [cell for cell in cells if start in cell]
         exec(source.split("\nsingle = ")[0], scope)
