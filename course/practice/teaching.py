@@ -273,6 +273,8 @@ def sliders():
         root = copy_project(ROOT, scratch / "copy", [])
         cells = [nbformat.v4.new_code_cell(MOVED)]
         write_notebook(root, "one", nbformat.v4.new_notebook(cells=cells, metadata=METADATA))
+        (root / "mine").mkdir(exist_ok=True)
+        (root / "notebooks/one.ipynb").rename(root / "mine/one.ipynb")  # where JupyterLab opens
         with browser.jupyterlab(root, scratch) as address, browser.launched() as running:
             tab = running.new_page(viewport={"width": 1200, "height": 1000})
             tab.goto(address("one"))
