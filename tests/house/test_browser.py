@@ -297,8 +297,8 @@ def test_the_walk_answers_keys_and_mouse(page, name):
     for stage in ("2 · train_step", "3 · a layer", "4 · an op"):
         tab.keyboard.press("ArrowDown")
         assert head.all_inner_texts() == [stage]
-    tab.locator(".walk label.down:visible").click()
-    assert head.all_inner_texts() == ["5 · its plan"]
+    tab.locator(".walk label.side:visible").click()
+    assert head.all_inner_texts() == ["5 · plan and launch"]
     page.save(tab.locator(".walk"), "the walk")
     tab.get_by_role("link", name="matmul_ikj, written in 02_kernels").first.click()
     tab.wait_for_function(ON_TOP, arg=["02_kernels", "def matmul_ikj("], timeout=60_000)
@@ -307,7 +307,7 @@ def test_the_walk_answers_keys_and_mouse(page, name):
     if tab.locator(".jp-Dialog").count():  # its text pair has changed it
         tab.get_by_role("button", name="Discard").click()
     tab.locator(".jp-NotebookPanel").nth(1).wait_for(state="detached")
-    assert head.all_inner_texts() == ["5 · its plan"] and page.faults == []
+    assert head.all_inner_texts() == ["5 · plan and launch"] and page.faults == []
 
 
 def test_figures_answer_keys_and_mouse(page, tell, name):
