@@ -562,10 +562,13 @@ def test_the_command_ends_in_order_and_starts_again_under_load(tmp_path, tell):
             assert line, "it ended"
             lines.append(line)
         load = load or Load(port)
-        load.wait_for(100)
-        running.send_signal(number)
-        assert "Every request until then was answered" in running.communicate(timeout=30)[0]
-        assert running.returncode == 0
+        try:
+            load.wait_for(100)
+            running.send_signal(number)
+            assert "Every request until then was answered" in running.communicate(timeout=30)[0]
+            assert running.returncode == 0
+        finally:
+            running.terminate()  # a shell that runs the tests in the background has them ignore Ctrl-C
     found = load.end()
     assert lines[0] == "net: x0 FP32 [rows, 2] -> y0 FP32 [rows, 1]\n"
     # A connection that the system took but nobody read is the client's to repeat; no request is answered wrongly.
