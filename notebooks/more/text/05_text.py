@@ -4,9 +4,8 @@
 # **In this notebook your tensors, your tape and your `fit` train a net that writes: a small transformer, from a table
 # of counts to two blocks of attention.**
 #
-# You need the formula of notebook 01, and notebooks 03 to 05: rules, layers, `fit`. The other parts come from
-# `levels_more` and are explained where they are used. Nothing is exported. All is in float64, so your losses and your text
-# are those printed here, to the last letter.
+# You need the five notebooks for this. Nothing is exported. All is computed in float64 and in a fixed order, so your
+# losses and your text are those printed here, to the last letter.
 #
 # Its last exercise uses scikit-learn, which `python3 -m course setup` adds.
 
@@ -218,8 +217,8 @@ def softmax_rule(dy, y, x):
 exercises.check("05-5", softmax_rule)
 
 # %% [markdown]
-# If your rule is right, the rest of this notebook runs on it. If not, it runs on the course's. A row of the table of
-# notebook 03 is all that it takes:
+# If your rule is right, the rest of this notebook runs on it. (It may round in another place than the course's, and your
+# text may then differ from ours.) If not, it runs on the course's. A row of the table of notebook 03 is all that it takes:
 
 # %%
 if exercises.verdict("05-5", softmax_rule).state == "right":
@@ -249,7 +248,7 @@ print("by the tape {:.4f}, nudged {:.4f}".format(*nudged(head, [h, wq, wk, wv, w
 # ## Eight windows at once (2 min)
 #
 # `fit` gives us eight windows at a time, so h gets three axes: [windows, places, numbers]. In the core a product takes two
-# axes. In `levels_more` the same op takes more: the last two are those of the matrices, and those before count matrices.
+# axes. In `levels_more` the same op takes more: the last two axes are a matrix, and the earlier ones number the matrices.
 
 # %%
 windows = constant(draw.normal(size=(8, 10, 32)))
@@ -315,8 +314,8 @@ print(f"held out {cheating.evaluate(*held_out):.4f}")
 write(shares_of(cheating))
 
 # %% [markdown]
-# The loss is tiny, and what it writes is worthless: when it writes, there is no next character to copy. A low loss on
-# held-out data was no proof. The **causal mask** forbids looking ahead. To each score of a later place it adds -10⁹. The
+# The loss is tiny, and what it writes is worthless. When it writes, there is no next character to copy: behind the last one
+# stand zeros, and 0 is the end of a line. A low loss on held-out data was no proof. The **causal mask** forbids looking ahead. To each score of a later place it adds -10⁹. The
 # exponential of that is exactly 0, so the share is 0, and so is its gradient.
 
 # %%
@@ -329,6 +328,7 @@ def head(h, wq, wk, wv, wo):
     return softmax(scores) @ (h @ wv) @ wo
 
 
+# `Attention` calls the head by its name, so from now on it calls this one.
 single = train_on_text(one_head)
 print(f"held out {single.evaluate(*held_out):.4f}")
 write(shares_of(single))
@@ -385,8 +385,8 @@ for seed in (1, 2):
     write(shares_of(other))
 
 # %% [markdown]
-# The three differ by less than 0.1. One head was 0.3 worse than all of them. So the start matters less than the second
-# block. Here are the losses on the training windows:
+# The three differ by less than 0.1. One head alone was about 0.3 worse. So the start matters less than what we added.
+# Here are the losses on the training windows:
 
 # %%
 nets = {"pairs": pairs, "a head": single, "two blocks": writer}
@@ -394,13 +394,13 @@ losses = {name: net.history.losses for name, net in nets.items()}
 figures.stages(losses, math.log(kinds))
 
 # %% [markdown]
-# With two blocks the loss still falls. So the writer trains on, for 6,000 more steps. We can also make it surer: if the
-# last numbers are doubled before softmax, the likely characters become likelier still. (The inverse of this factor is
-# called the **temperature**: here it is 0.5.)
+# With two blocks the loss still falls. So the writer trains on, for 6,000 more steps. We can also make it surer: if the 34
+# numbers of the last `Dense` are doubled before softmax, the likely characters become likelier still. (The inverse of this
+# factor is called the **temperature**: here it is 0.5.)
 
 # %%
 writer.fit(rows, targets, batch_size=8, epochs=3, steps_per_epoch=2000, verbose=0, seed=1)
-print(f"held out {writer.evaluate(*held_out):.4f}")
+print(f"training {writer.history.losses[-1000:].mean():.4f}, held out {writer.evaluate(*held_out):.4f}")
 write(shares_of(writer))
 print("surer:")
 write(shares_of(writer, sharper=2.0))
@@ -440,9 +440,15 @@ print("the same losses, to the last bit:", bool((mine.history.losses == first).a
 # ## What a step costs (7 min)
 #
 # The formula of notebook 01 says: launches · time of a launch + max(operations / peak, bytes / bandwidth). We run a step
-# op by op, and count all three. Nearly all operations are those of the products: 2 · rows · inputs · units for each.
+# op by op, and count all three. Nearly all operations are in the products: 2 · rows · inputs · units in each. A product
+# on the way forward needs two more of the same size on the way back.
 
 # %%
+per_block = 4 * 256 * 32 * 32  # wq, wk, wv and wo, for 8 windows of 32 places
+per_block += 2 * 8 * 32 * 32 * 32  # the scores, and the values that are taken
+per_block += 2 * 256 * 32 * 64  # the two Dense
+operations = 3 * 2 * (2 * per_block + 256 * 32 * kinds)
+
 batch = constant(rows[:8]), constant(targets[:8])
 step = function(lambda x, y: writer.train_step(x, y))
 
@@ -452,14 +458,10 @@ def op_by_op():
         step(*batch)
 
 
-step(*batch)  # traces it
+step(*batch)  # traces the step
 op_by_op()  # plans its ops
-((program, _),) = step.programs.values()
-products = [node for node in program.graph.ops if node.op == "matmul"]
-inputs = [node.inputs[0].spec.shape[-2 if node.attrs.get("transpose_x") else -1] for node in products]
-operations = sum(2 * math.prod(node.spec.shape) * n for node, n in zip(products, inputs))
 launches, nbytes = counted(op_by_op)
-print(f"{launches} launches, {operations / 1e6:.1f} million operations in {len(products)} products, {nbytes / 1e6:.1f} MB")
+print(f"{launches} launches, {operations / 1e6:.1f} million operations, {nbytes / 1e6:.1f} MB")
 
 # %% [markdown]
 # The peak that notebook 01 measured is that of float32. A register holds half as many float64, so their peak is half.
@@ -474,9 +476,9 @@ predicted = parts["launches"] + max(parts["operations"], parts["bytes"])
 print(f"predicted {1e3 * predicted:.2f} ms, measured {1e3 * seconds(op_by_op, repeats=30):.2f} ms")
 
 # %% [markdown]
-# The step takes about twice the predicted time. The formula's launch is an empty one, and one of many numbers costs more.
-# The operations of softmax and Adam are not counted. And a product adds to a sum: the peak does both in one instruction,
-# but our float64 rounds twice, which takes two.
+# The prediction is a lower limit: all bytes come from memory once, products run at the peak, and softmax's exponentials
+# cost nothing. So the step takes longer than that. What matters is another thing: the launches, which were nearly all of the
+# line's time, are about a tenth of this.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -484,7 +486,7 @@ checks.predict(
     "Op by op, a step of the line takes some hundred times as long as compiled. How is it for this step?",
     choices=["about 100 times as long", "about 10 times as long", "about twice as long"],
     answer="about twice as long",
-    because="The line did a few hundred operations in a step, so it paid for launches and for little else. Here a launch has 270,000 "
+    because="The line did 160 operations in a step, so it paid for launches and for little else. Here a launch has 270,000 "
     "operations to do, on average. The larger the model, the less the framework around it costs.",
 )
 
@@ -494,9 +496,8 @@ print(f"compiled, measured {1e3 * seconds(lambda: step(*batch), repeats=30):.2f}
 # %% [markdown]
 # ## Beside PyTorch (3 min)
 #
-# `course/programs/text/torch/low_characters.py` is this net, written for PyTorch with its names, from other starting
-# weights. PyTorch 2.15 ran it for 200 steps, and the losses are stored. Here is ours from the same start, on the same
-# windows:
+# `course/programs/text/torch/low_characters.py` is this net in PyTorch. It starts from stored weights. PyTorch 2.15 ran it
+# for 200 steps, and the losses are stored, too. Here is ours, from the same weights and on the same windows:
 
 # %%
 (theirs,) = programs.programs("torch", folder=programs.TEXT)
@@ -514,26 +515,26 @@ print("apart by less than 1e-5:", programs.distance(net.history.losses, theirs.l
 # its losses are from PyTorch's.
 #
 # And the time? On one thread of one computer, in November 2026, a step took this many milliseconds (medians). PyTorch's
-# Adam was its fused one. The last column says how many times faster ours is than `torch.compile`.
+# Adam was its fused one.
 #
-# | | levels, op by op | levels, compiled | PyTorch, eager | PyTorch, `torch.compile` | |
+# | | levels, op by op | levels, compiled | PyTorch, eager | PyTorch, `torch.compile` | PyTorch's better ÷ levels, compiled |
 # |---|--:|--:|--:|--:|--:|
 # | this net, float32 | 1.7 | 0.54 | 1.9 | 1.9 | 3.5 |
 # | this net, float64 | 2.6 | 1.2 | 2.8 | 2.6 | 2.2 |
-# | 256 numbers a place, 32 windows, float32 | 196 | 89 | 59 | 67 | 0.75, **behind** |
-# | 256 numbers a place, 32 windows, float64 | 404 | 293 | 119 | 126 | 0.43, **behind** |
+# | 256 numbers a place, 32 windows, float32 | 196 | 89 | 59 | 67 | 0.66, **behind** |
+# | 256 numbers a place, 32 windows, float64 | 404 | 293 | 119 | 126 | 0.41, **behind** |
 #
 # For a small net the calls between the programs count, and ours is one call. For a large one only the products count,
-# and there PyTorch's library is well ahead. In float64 it also rounds product and sum at once, which `levels` never does:
-# its bits are the same on every machine.
+# and there PyTorch's library is well ahead. In float64 its products also use fused multiply-adds, which round once instead
+# of twice. In float64 `levels` uses none, so its bits are the same on every machine.
 #
 # ## A recurrence is a loop (1 min)
 #
 # Earlier nets read a text from left to right, and kept a state: hₜ = tanh(xₜ·W + hₜ₋₁·U), a **recurrence**
 # ([Elman, 1990](https://doi.org/10.1207/s15516709cog1402_1)). It needs no new op. In Python it is a loop over the places,
 # and the tape unrolls it: it writes down each turn. The walk back goes through all turns in reverse, and adds up the
-# gradients of W and U, which each turn used. (This is called backpropagation through time.) On its way each gradient is
-# multiplied by U once a turn. So over many turns it vanishes, or grows without bounds ([Bengio et al.,
+# gradients of W and U, which each turn used. (This is called backpropagation through time.) In each turn the gradient
+# is multiplied by U and by the slope of tanh. So over many turns it vanishes, or grows without bounds ([Bengio et al.,
 # 1994](https://doi.org/10.1109/72.279181)). A head reaches every earlier place of its window in one step.
 #
 # ## Exercises (10 min)
@@ -605,9 +606,11 @@ for name, first in {"a Dense alone": [], "with the convolution": [Convolution(),
     net = Sequential([*first, Dense(10)])
     net.compile(Adam(0.01), SparseCategoricalCrossentropy(from_logits=True), ["accuracy"])
     net.fit(x[~test], y[~test], epochs=30, verbose=0, seed=0)
-    print(f"{name}: {net.count_params():,} numbers, right about {net.evaluate(x[test], y[test])[1]:.3f}")
+    print(f"{name}: {net.count_params():,} numbers, {net.evaluate(x[test], y[test])[1]:.1%} right")
 
 # %% [markdown]
+# The windows help: pixels that are neighbours belong together, and a `Dense` alone does not know which are neighbours.
+#
 # ## Where to go from here
 #
 # - Write with your own text: put it into `train`, and count again.
