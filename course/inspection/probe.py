@@ -156,7 +156,7 @@ class Probe:
     def instruction(self, register):
         return self.listing[self.instructions[register]][0]
 
-    def wrote(self, k):
+    def store_instruction(self, k):
         """Which instruction came from the line k, which stores a number; None if LLVM made another store of it."""
         those = [n for n, (text, came) in enumerate(self.listing) if came == k and re.match(r"v?mov|st", text)]
         return those[0] if those else None

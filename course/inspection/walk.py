@@ -355,8 +355,8 @@ def layer(walk):
         Number("gradient", f"dw[{k}, {u}]", update.known["dw"].numpy()[k, u]),
         Number("new w", f"descend(…)[{k}, {u}]", update.result.numpy()[k, u]),
     ]
-    told = "On level 4 are the layer, which owns the weight, the loss and the optimizer. `descend` computes the new weight, and "
-    told += "`assign` gives it to the variable."
+    told = "Level 4 has three parts. The layer owns the weight, the loss measures the error, and the optimizer changes the weight: "
+    told += "`descend` computes the new one, and `assign` gives it to the variable."
     apply_gradients = walk.source(walk.eager.last("Optimizer.apply_gradients"), ".assign(value)")
     codes = [walk.source(call, "affine("), walk.source(loss, "error *", "log(")]
     codes += [walk.source(update, "rate * dw"), apply_gradients]
@@ -375,8 +375,8 @@ def op(walk):
             name = f"{made.op}(…)" if made else "a variable" if quantity in ("w", "rate") else "a tensor"
             numbers.append(Number(quantity, name + str([*place] or ""), walk.tensor(quantity)))
     told = f"Each operator of a tensor, such as `@` or `*`, passes the door `apply`, {len(walk.ops)} ops in this step. The tape writes "
-    told += "down those of `with GradientTape()`. Its `gradient` goes back through this list and calls a rule for each, such as that "
-    told += "of `matmul`. **Here the road forks:** what stands there, behind the tape, decides. If it is a `Run`, it launches the op "
+    told += "down the ops inside `with GradientTape()`. Its `gradient` goes back through this list and calls a rule for each, such as "
+    told += "`_matmul_back_w`. **Here the road forks:** what stands at the door, behind the tape, decides. A `Run` launches the op "
     told += "at once (stage 5). In `fit` it is a `Trace`, which notes the op as a node of a graph. The graph becomes a program (stage 6)."
     ear = walk.compiled
     codes = [
@@ -506,7 +506,7 @@ def llvm_text(walk):
     at = {quantity: program.at[register] for quantity, register in walk.registers.items() if register}
     codes = [
         Code("forward: x · w", *excerpt(program.text, [at["x·w"]])),
-        Code("the update, and the store", *excerpt(program.text, [at["change"], at["new w"], stored(walk)])),
+        Code("the update, and the store", *excerpt(program.text, [at["change"], at["new w"], store_line(walk)])),
         walk.lines_of(next(p for p in walk.index if (p.name, p.room) == ("arithmetic", "values")), "a.write("),
     ]
     change, new = walk.registers["change"], walk.registers["new w"]
@@ -516,7 +516,7 @@ def llvm_text(walk):
     return Stage(1, "LLVM text", told, codes, numbers, COMPILED)
 
 
-def stored(walk):
+def store_line(walk):
     """The line of the text that writes the new weight to memory."""
     wanted = re.compile(rf"  store \w+ {re.escape(walk.registers['new w'])}, ptr %v")
     return next(k for k, line in enumerate(walk.program.text) if wanted.match(line))
@@ -530,12 +530,12 @@ def instruction(walk):
         register = walk.registers.get(quantity)
         if register in program.instructions:
             numbers.append(Number(quantity, program.instruction(register), program.values[register]))
-    listing, wrote = [line for line, _ in program.listing], program.wrote(stored(walk))
+    listing, store = [line for line, _ in program.listing], program.store_instruction(store_line(walk))
     at = {quantity: program.instructions.get(register) for quantity, register in walk.registers.items()}
     codes = []
     for title, marked in (
         ("forward: x · w", [at["x·w"]]),
-        ("the update, and the store", [at["change"], at["new w"], wrote]),
+        ("the update, and the store", [at["change"], at["new w"], store]),
     ):
         if found := [k for k in marked if k is not None]:
             codes.append(Code(title, *excerpt(listing, found)))
@@ -546,13 +546,11 @@ def instruction(walk):
     if any("%xmm" in line for line in listing):
         told += "`%xmm6` is a register: it holds one number, and later another. The result stands last, so `vsubsd a, b, c` makes "
         told += "c = b - a. Parentheses are an address in memory. "
-        told += "Numbers for which no register is free lie on the stack, at `(%rsp)`. " * any(
-            "(%rsp)" in line for line in listing
-        )
+    if any("(%rsp)" in line for line in listing):
+        told += "Numbers for which no register is free lie on the stack, at `(%rsp)`. "
     merged = [MEANS[q] for q in (*FORWARD, *BACK) if walk.registers.get(q) and q not in {n.quantity for n in numbers}]
-    told += f"These have no instruction of their own, as another one reads or makes them: {'; '.join(merged)}. " * bool(
-        merged
-    )
+    if merged:
+        told += f"These have no instruction of their own, as another one reads or makes them: {'; '.join(merged)}. "
     return Stage(1, "the instruction", told + "Below this there is only hardware.", codes, numbers, COMPILED)
 
 

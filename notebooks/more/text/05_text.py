@@ -407,7 +407,8 @@ write(shares_of(writer, sharper=2.0))
 
 # %% [markdown]
 # Now most of its words exist, and most of the others could. Nobody told it what a word is. Made surer, it writes more
-# words that exist, and repeats itself. But it has no idea what it says: 32,000 characters are far too few for that, and
+# words that exist, and repeats itself. Its loss is a little lower on the sentences that it was trained on, so it begins to
+# know them by heart. But it has no idea what it says: 32,000 characters are far too few for that, and
 # so are 20,000 numbers. Large language models are nets of this kind with more of everything. They read pieces of words,
 # called **tokens**, instead of letters.
 #
@@ -476,9 +477,9 @@ predicted = parts["launches"] + max(parts["operations"], parts["bytes"])
 print(f"predicted {1e3 * predicted:.2f} ms, measured {1e3 * seconds(op_by_op, repeats=30):.2f} ms")
 
 # %% [markdown]
-# The prediction is a lower limit: all bytes come from memory once, products run at the peak, and softmax's exponentials
-# cost nothing. So the step takes longer than that. What matters is another thing: the launches, which were nearly all of the
-# line's time, are about a tenth of this.
+# Such a prediction is rough. Most of these bytes come from the caches, which are quicker than memory. But no product runs
+# at the peak, and the exponentials of softmax take time, too. What it does tell: the launches, which were nearly all of the
+# line's time, are about a tenth of the prediction here.
 
 # %% tags=["hide-input"]
 # a question: run me
@@ -515,9 +516,9 @@ print("apart by less than 1e-5:", programs.distance(net.history.losses, theirs.l
 # its losses are from PyTorch's.
 #
 # And the time? On one thread of one computer, in November 2026, a step took this many milliseconds (medians). PyTorch's
-# Adam was its fused one.
+# Adam was its fused one. The last column is the faster of PyTorch's two times, divided by ours, compiled.
 #
-# | | levels, op by op | levels, compiled | PyTorch, eager | PyTorch, `torch.compile` | PyTorch's better ÷ levels, compiled |
+# | | levels, op by op | levels, compiled | PyTorch, eager | PyTorch, `torch.compile` | ratio |
 # |---|--:|--:|--:|--:|--:|
 # | this net, float32 | 1.7 | 0.54 | 1.9 | 1.9 | 3.5 |
 # | this net, float64 | 2.6 | 1.2 | 2.8 | 2.6 | 2.2 |
