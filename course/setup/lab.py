@@ -46,10 +46,17 @@ def running(folder: Path) -> dict | None:
     return None
 
 
-def answers(url: str) -> bool:
-    """Whether a server answers. The one that was there may be gone, and its number be that of another process."""
+def answers(url: str, seconds: float = 20) -> bool:
+    """Whether a server answers. The one that was there may be gone, and its number be that of another process.
+
+    One that takes the call and says nothing for so many seconds is busy, not gone.
+    """
     try:
-        with urllib.request.urlopen(f"{url}api", timeout=20) as found:
+        with urllib.request.urlopen(f"{url}api", timeout=seconds) as found:
             return "version" in json.load(found)
-    except (OSError, ValueError):
+    except TimeoutError:
+        return True
+    except OSError as error:  # urllib wraps what happens before the answer
+        return isinstance(getattr(error, "reason", None), TimeoutError)
+    except ValueError:
         return False

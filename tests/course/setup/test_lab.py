@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import urllib.request
 
 import pytest
+from jupyter_server.serverapp import list_running_servers
 
 from course import build
 from course.setup import commands, homes, lab, workspace
@@ -78,11 +80,14 @@ def test_one_lab_on_a_desk(started, project, monkeypatch, capsys):
 
     for name in HOMES:  # as the process has them
         monkeypatch.setenv(name, str(project / ".course" / "home" / name.lower()))
+    listed = list(list_running_servers())
+    assert [each["root_dir"] for each in listed] == [str(project / build.MINE)]
+    assert lab.answers(address)
     found = lab.running(project / build.MINE)
     assert (found["url"], found["token"]) == (address, token) and lab.running(project) is None
 
     def page(place):
-        return urllib.request.urlopen(f"{address}{place}?token={token}", timeout=20).read().decode()
+        return urllib.request.urlopen(f"{address}{place}?token={token}", timeout=60).read().decode()
 
     assert "max-width: 52em" in page("custom/custom.css")
     shown = page("lab")
@@ -98,6 +103,14 @@ def test_one_lab_on_a_desk(started, project, monkeypatch, capsys):
         said == f"JupyterLab is already open in this folder: {address}lab/tree/trail/1_hardware.ipynb?token={token}\n"
     )
     assert not handed
+
+
+def test_a_busy_lab_is_not_taken_for_one_that_has_ended():
+    """It listens, and is too busy to answer; then it is gone."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        assert lab.answers(url, seconds=0.2)
+    assert not lab.answers(url, seconds=0.2)
 
 
 @pytest.mark.timeout(240)
