@@ -9,6 +9,7 @@ import pytest
 from course import build, reference, tasks
 from course.inspection import walk
 from course.inspection.source_index import cell_of, places
+from course.inspection.walk import parts
 from levels.hardware import exp, log
 from levels.high_level import Sequential
 from levels.high_level.tasks import dnn_classifier, linear_regression
@@ -141,7 +142,7 @@ def test_forward_and_back_stand_at_every_stage(line, rings):
     for each in (line, rings):
         for stage in each.stages:
             told = {number.quantity for number in stage.numbers}
-            assert told & {*walk.FORWARD} and told & {*walk.BACK}, stage.name
+            assert told & {*parts.FORWARD} and told & {*parts.BACK}, stage.name
             assert stage.codes and any(code.link for code in stage.codes), stage.name
 
 
@@ -375,7 +376,7 @@ def test_without_styles_it_is_plain_tables(tab, both):
     line = both.walks[0]
     for stage in line.stages:
         for number in stage.numbers:
-            assert number.here.replace("`", "") in shown and walk.short(number.value) in shown
+            assert number.here.replace("`", "") in shown and parts.short(number.value) in shown
 
 
 def test_its_text_names_no_instruction(both):

@@ -1,0 +1,152 @@
+"""What is heard while a step runs, and where the numbers of one row and one weight are among its ops."""
+
+import sys
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+
+class Call(NamedTuple):
+    """A call of one of the levels' functions that has returned: its code, its variables then, its result."""
+
+    code: Any
+    known: dict
+    result: Any
+
+
+HEARD = {"Model.fit", "Trainable.train_step", "Sequential.call", "Dense.call", "squared_error", "cross_entropy"}
+HEARD |= {
+    "Training.one_pass",
+    "Optimizer.apply_gradients",
+    "Trace.do",
+    "GradientTape.gradient",
+    "descend",
+    "apply",
+    "Run.do",
+    "Plan.start",
+    "_write",
+    "RowProgram.launch",
+}
+
+
+class Ear:
+    """Hears a training of one step. Of what a step calls, the calls of the last `train_step` are kept."""
+
+    def __init__(self):
+        self.calls, self.before = {}, {}  # a name -> its calls; a variable -> its numbers before the program ran
+
+    def hear(self, frame, event, result):
+        name = frame.f_code.co_qualname
+        if name not in HEARD or event not in ("call", "return") or not ours(frame):
+            return
+        if event == "return":
+            self.calls.setdefault(name, []).append(Call(frame.f_code, dict(frame.f_locals), result))
+        elif name == "Trainable.train_step":
+            self.calls = {}
+        elif name == "RowProgram.launch":
+            self.before = {v: v.numpy() for v in frame.f_locals["self"].variables}
+
+    def last(self, name):
+        return self.calls[name][-1]
+
+
+def ours(frame):
+    """Whether this function is one of the levels, or of the notebook that runs."""
+    return frame.f_globals.get("__name__", "").split(".")[0] in ("levels", "__main__")
+
+
+def listened(run):
+    """An Ear that has heard `run()`."""
+    ear, before = Ear(), sys.getprofile()
+    sys.setprofile(ear.hear)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return ear
+
+
+@contextmanager
+def core_alone():
+    """Without the plans, back ends, passes and walks back that `levels_more` may have added: what is shown is the five."""
+    from levels.kernels import PLANS
+    from levels.kernels.registry import PLAN_FINISHERS
+    from levels.low_level.autodiff import WALKS
+    from levels.low_level.functions import BACK_ENDS, PASSES
+
+    own = (
+        (PLAN_FINISHERS, 0),
+        (WALKS, 0),
+        (PASSES, 1),
+        (BACK_ENDS, 1),
+    )  # the tables, and how many entries are the core's
+    before, plans = [[*table] for table, _ in own], {**PLANS}
+    PLANS.clear()
+    for table, count in own:
+        del table[count:]
+    try:
+        yield
+    finally:
+        PLANS.clear()
+        PLANS.update(plans)
+        for (table, _), entries in zip(own, before, strict=True):
+            table[:] = entries
+
+
+# Where the numbers of one row and one weight are, among the ops of a step: those that ran, or the nodes of a graph.
+
+
+class Op(NamedTuple):
+    op: str
+    inputs: list
+    attrs: dict
+    y: Any
+
+
+def holder(x):
+    """What holds the numbers of a tensor: the tensor or, while a step is traced, its node."""
+    return getattr(x, "node", x)
+
+
+def nth_source(ear):
+    """Which of the tape's sources the kernel of the first layer is."""
+    kernel = ear.calls["Dense.call"][0].known["self"].kernel
+    return next(k for k, v in enumerate(ear.last("GradientTape.gradient").known["sources"]) if v is kernel)
+
+
+def update_in(ear):
+    """The call of the optimizer's rule for the kernel of the first layer."""
+    kernel = ear.calls["Dense.call"][0].known["self"].kernel
+    return next(call for call in ear.calls["descend"] if call.known["w"] is kernel)
+
+
+def followed(ear, ops, row, weight):
+    """{quantity: (what holds it, its place)} of a row and a weight of the first layer, and {id of a result: its Op}."""
+    made = {id(op.y): op for op in ops}
+    layer, step, tape = ear.calls["Dense.call"][0], ear.last("Trainable.train_step"), ear.last("GradientTape.gradient")
+    x = holder(layer.known["x"])
+    product = next(op for op in ops if op.op == "matmul" and op.inputs[0] is x and not any(op.attrs.values()))
+    nth, update = nth_source(ear), holder(update_in(ear).result)
+    gradient, loss = holder(tape.result[nth]), holder(step.result)
+    change = next(op for op in ops if op.op == "multiply" and any(x is gradient for x in op.inputs))
+    (rate,) = (x for x in change.inputs if x is not gradient)
+    share = made[id(loss)].inputs[0]
+    squared = made[id(share)]
+    column = row, weight[1]
+    found = {
+        "x": (x, (row, weight[0])),
+        "w": (product.inputs[1], weight),
+        "sum": (product.y, column),
+        "output": (holder(layer.result), column),
+        "prediction": (holder(ear.last("Sequential.call").result), (row, 0)),
+        "target": (holder(step.known["y"]), (row, 0)),
+        "share": (share, (row, 0)),
+        "loss": (loss, ()),
+        "slope": (made[id(gradient)].inputs[1], column),
+        "gradient": (gradient, weight),
+        "rate": (rate, ()),
+        "change": (change.y, weight),
+        "new w": (update, weight),
+    }
+    if squared.op == "multiply" and squared.inputs[0] is squared.inputs[1]:
+        found["error"] = squared.inputs[0], (row, 0)
+    return found, made
