@@ -1,46 +1,13 @@
 """What the checks of notebook 03 ask."""
 
-import functools
 import operator
-from contextlib import contextmanager
 
 import numpy as np
 
 from course.inspection.graphs import listed
 from course.practice.cases import Wrong, cases, question
+from course.practice.cases.interpreting import all_interpreted, interpreted
 from course.practice.cases.plain_data import describe
-
-
-@contextmanager
-def interpreted():
-    """Kernels run as Python: a few numbers in many shapes are done before a compiler has begun.
-
-    And a kernel that is given arrays of a wrong shape raises an IndexError, and writes nowhere else.
-    """
-    from levels.kernels import KINDS, PLANNERS, PLANS
-
-    plans, compiler = dict(PLANS), KINDS["cpu"].compiler
-    PLANS.clear()
-    others = {key: PLANNERS.pop(key) for key in [*PLANNERS] if key[1:] == ("cpu",)}  # of levels_more: they compile
-    KINDS["cpu"].compiler = lambda function, *_: function
-    try:
-        yield
-    finally:
-        KINDS["cpu"].compiler = compiler
-        PLANNERS.update(others)
-        PLANS.clear()
-        PLANS.update(plans)
-
-
-def all_interpreted(cases_of):
-    """Decorate the cases of a blank: kernels run as Python from the first case to the last."""
-
-    @functools.wraps(cases_of)
-    def cases_in_python(mine, draw):
-        with interpreted():
-            yield from cases_of(mine, draw)
-
-    return cases_in_python
 
 
 def numbers(mine, said, result):

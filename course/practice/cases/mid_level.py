@@ -3,7 +3,7 @@
 import numpy as np
 
 from course.practice.cases import Wrong, cases, question
-from course.practice.cases.low_level import all_interpreted
+from course.practice.cases.interpreting import all_interpreted
 
 
 def numbers(result):

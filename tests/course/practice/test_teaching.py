@@ -12,7 +12,7 @@ from course import build, figures, reading
 from course.build import ROOT, names_in, text_path
 from course.builder import minutes
 from course.builder.minutes import UNTIMED
-from course.practice import teaching
+from course.practice import pictures, teaching
 from course.setup import commands, environment, index_page
 from solutions.answers import ANSWERS
 
@@ -184,7 +184,7 @@ def test_pictures_are_small_and_described():
 def test_a_picture_is_described_where_it_stands():
     page = "![](pictures/one.png) and ![old](../pictures/two.png)"
     new = r"![](pictures/one.png) and ![new \1](../pictures/two.png)"
-    assert teaching.with_description(page, "two", r"new \1") == new
+    assert pictures.with_description(page, "two", r"new \1") == new
 
 
 def test_one_picture_can_be_made_anew_by_its_name(monkeypatch, tmp_path):

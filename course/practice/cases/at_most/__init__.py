@@ -2,6 +2,7 @@
 
 from course.practice.cases.at_most import (  # noqa: F401 (their cases)
     compiled,
+    functions,
     hardware,
     high_level,
     kernels,

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from course.practice.cases import Wrong, cases
-from course.practice.cases.low_level import interpreted
+from course.practice.cases.interpreting import interpreted
 from course.practice.cases.plain_data import describe
 
 

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from course.practice.cases import Solution, Wrong, cases
+from course.practice.cases.interpreting import interpreted
 from course.practice.cases.kernels import compiler
-from course.practice.cases.low_level import interpreted
 from course.practice.cases.plain_data import describe
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from course.practice.cases import Wrong, cases
-from course.practice.cases.low_level import interpreted
+from course.practice.cases.interpreting import interpreted
 from course.practice.cases.mid_level import constant
 from course.practice.cases.plain_data import describe
 

@@ -1,0 +1,82 @@
+"""The pictures of README, TEACHING and the site: made anew, and described in words."""
+
+import importlib
+import io
+import re
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def five_levels():
+    """The great figure, measured now: its PNG, and what it says in words."""
+    from course import figures, reference, tasks
+    from course.figures import tour
+    from course.inspection import compare
+
+    levels = [importlib.import_module(f"levels.{level}").tasks for level in figures.LEVELS]
+    on_all = [reference.linear_regression, *(level.linear_regression for level in levels)]
+    picture = tour.five_levels(compare.measure(tasks.linear(), *on_all))
+    return picture.png, picture.text
+
+
+MOVED = """from course import figures
+from course.figures import widgets
+
+start = {"order": "ijk", "step": 303}
+widgets.explore(figures.loop_order, "", start, order=figures.ORDERS, step=range(513))
+"""
+
+
+def sliders():
+    """A figure with its sliders, as JupyterLab shows it: its PNG, and what it says in words."""
+    import nbformat
+    from PIL import Image
+
+    from course.builder.files import copy_project
+    from course.builder.notebooks import METADATA, write_notebook
+    from course.setup import browser
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        scratch = Path(folder).resolve()
+        root = copy_project(ROOT, scratch / "copy", [])
+        cells = [nbformat.v4.new_code_cell(MOVED)]
+        write_notebook(root, "one", nbformat.v4.new_notebook(cells=cells, metadata=METADATA))
+        (root / "mine").mkdir(exist_ok=True)
+        (root / "notebooks/one.ipynb").rename(root / "mine/one.ipynb")  # where JupyterLab opens
+        with browser.jupyterlab(root, scratch) as address, browser.launched() as running:
+            tab = running.new_page(viewport={"width": 1200, "height": 1000})
+            tab.goto(address("one"))
+            if errors := browser.run_all(tab):
+                raise RuntimeError("\n".join(errors))
+            figure = tab.locator(".jp-OutputArea-output", has=tab.locator("img.widget-image"))
+            text = figure.get_by_role("status").inner_text()
+            shot = Image.open(io.BytesIO(figure.screenshot())).convert("RGB")
+    small = io.BytesIO()
+    shot.quantize(256, dither=Image.Dither.NONE).save(small, "png")
+    return small.getvalue(), f"A figure with two sliders, order and step. {text}"
+
+
+def five_side_by_side():
+    """The five levels side by side, as notebook 05 shows them: their PNG, and what they say in words."""
+    import json
+
+    from course import reading
+    from course.inspection import side_by_side
+    from course.setup import browser
+
+    notebook = json.loads((ROOT / "notebooks" / "05_high_level.ipynb").read_text(encoding="utf-8"))
+    page = next(page for page, _ in reading.outputs(notebook) if reading.HOUSE in page)
+    loss = re.search("<b>([^<]+)</b> <code>0x", page)[1]
+    words = "One training step of the linear regression, written on each of the five levels. "
+    with browser.launched() as running:
+        return side_by_side.picture(running, page), f"{words}All five end on the same loss, {loss}."
+
+
+PICTURES = {"five_levels": five_levels, "side_by_side": five_side_by_side, "sliders": sliders}
+
+
+def with_description(page, name, text):
+    """A page in which the image `pictures/NAME.png` is described by this text."""
+    return re.sub(rf"!\[[^\]]*\](\([./]*pictures/{name}\.png\))", lambda found: f"![{text}]{found[1]}", page)
