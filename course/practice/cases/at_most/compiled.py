@@ -70,7 +70,7 @@ def trace(mine, draw):
 
     said = "Python raises an error"
     found = mine.call(said, trial)
-    yield said, {"": found, "who stood in the door stands there again": door.stands is before}
+    yield said, {"": found, "the door is as before": door.stands is before}
     with programs_told(mine):
         yield "3 steps of both tasks", mine.losses("trace", "low_level", 3)
 
