@@ -188,7 +188,7 @@ def test_an_assignment_is_not_lost(monkeypatch):
         patch.setattr(Buffer, "__init__", slowly)
         caller = threading.Thread(target=lambda: halve(rows))
         caller.start()
-        assert copied.wait(10)
+        assert copied.wait(60)
         v.assign(ones)
         caller.join()
     assert v.numpy().tolist() == [1.0] * 3

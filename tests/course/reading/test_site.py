@@ -281,7 +281,7 @@ def test_a_link_to_the_walk_leads_to_the_stage_of_its_level():
 def test_search_works_from_a_file(tab):
     page = tab("search")
     page.goto(page.url + "?q=roofline")
-    page.locator("#search-results li a").first.wait_for(timeout=20_000)
+    page.locator("#search-results li a").first.wait_for(timeout=60_000)
     assert page.locator("#search-results li").count() > 3 and page.wrong == []
 
 
@@ -296,8 +296,8 @@ def test_all_can_read_it(tab, serious, scheme, width):
         page.context.close()
     page = tab("search", width, scheme)
     page.goto(page.url + "?q=tape")
-    page.get_by_text("Search finished").wait_for(timeout=20_000)
-    page.locator("#search-results .highlighted").first.wait_for(timeout=20_000)
+    page.get_by_text("Search finished").wait_for(timeout=60_000)
+    page.locator("#search-results .highlighted").first.wait_for(timeout=60_000)
     assert serious(page) == []
 
 

@@ -421,7 +421,7 @@ def test_300_bad_requests_and_no_500(server):
     counted, requests = {}, bad_requests(random.Random(0))
     for _, (method, path, headers, body) in zip(range(300), requests, strict=False):
         told = f"{method} {path[:80]} {headers} {body[:120]}"
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         connection.request(method, path, body, headers)
         found = connection.getresponse()
         text = found.read()
@@ -437,7 +437,7 @@ def test_300_bad_requests_and_no_500(server):
 
 @real
 def test_a_body_without_a_length_has_the_same_limit(server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request(
         "POST", PREDICT, iter([b" " * 1_000_000] * 40), {"Content-Type": "application/json"}, encode_chunked=True
     )
@@ -493,7 +493,7 @@ class Load:
         while not self.over.is_set():
             x = [draw.uniform(-9, 9), draw.uniform(-9, 9)]
             body = {"inputs": [{"name": "x0", "datatype": "FP32", "shape": [1, 2], "data": x}]}
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
             try:
                 connection.connect()
             except OSError:  # nobody is there: not taken, so not lost
@@ -585,7 +585,7 @@ def test_it_ends_soon_while_it_starts(tmp_path):
     """Whoever presses Ctrl-C before the server answers does not wait for it: it was told before it listened."""
     dense(1).export(tmp_path / "net.onnx")
     command = [str(serving.environment.python()), "-W", "ignore", str(serving.SERVER), str(tmp_path), "127.0.0.1", "0"]
-    assert subprocess.run(command, stdin=subprocess.DEVNULL, timeout=15).returncode == 0
+    assert subprocess.run(command, stdin=subprocess.DEVNULL, timeout=30).returncode == 0
 
 
 @real
