@@ -21,7 +21,8 @@ def _load_jupyter_server_extension(server) -> None:
     user = server.identity_provider
     token = user.token if user.token_generated else ""  # whoever has set one knows it
     user.token_generated = False  # else the server prints the address, too, in a block of six lines
-    server.io_loop.add_callback(tell, server, token)  # when it listens, and has nothing more to say
+    # A turn of the loop later: the server binds its port in the first one, behind what extensions ask for.
+    server.io_loop.add_callback(server.io_loop.add_callback, tell, server, token)
 
 
 def tell(server, token: str) -> None:
