@@ -45,10 +45,18 @@ def test_the_net_that_writes_gives_the_losses_of_pytorch():
     assert programs.distance(told["losses"], each.losses) <= programs.ALIKE
 
 
-@pytest.mark.timeout(1800)  # on two processors chapter3/torch/low_rings.py, of 200,000 steps, takes 200 to 400 seconds
+# 200,000 steps take three minutes: here a fifth of them, and all by `python3 -m course programs`.
+SHORTER = {"chapter3/torch/low_rings.py": ("range(1, 1000 + 1)", "range(1, 200 + 1)", 2)}
+
+
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("each", CHAPTER3, ids=[each.name for each in CHAPTER3])
 def test_a_program_of_chapter_3_ends_where_the_real_library_ends(each):
     """After as many epochs as in the book; so do the losses that it tells on the way, more roughly while they fall fast."""
+    if each.name in SHORTER:
+        whole, shorter, count = SHORTER[each.name]
+        assert each.text.count(whole) == 1 and len(each.losses) == 5 * count
+        each = each._replace(text=each.text.replace(whole, shorter), losses=each.losses[:count])
     told = programs.ask(each, "levels_more")
     assert "skipped" not in told, told
     assert programs.last_apart(told["losses"], each.losses) <= programs.NEAR
