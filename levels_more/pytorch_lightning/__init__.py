@@ -1,7 +1,7 @@
-"""PyTorch Lightning's names on levels_more.torch, as in its version 1: a trainer for nets that say what a step is.
+"""PyTorch Lightning's API, version 1, on levels_more.torch: a trainer for modules that define their training step.
 
-It is what `levels_more.torchkeras.LightModel` stands on, and what chapter 3 of "eat pytorch in 20 days" calls. There is
-no logger, no progress bar and no first look at the held-out rows before training: only what a module prints is seen.
+`levels_more.torchkeras.LightModel` is built on it, and chapter 3 of "eat pytorch in 20 days" calls it. There is no
+logger, no progress bar and no sanity check before training: only modules print, and `test` prints its result.
 """
 
 import math
@@ -11,54 +11,54 @@ from levels_more import torch
 from levels_more.checks import expect
 from levels_more.missing import room, small_room
 
-FOLDER = "lightning_logs"  # in which each Trainer keeps its checkpoints, in version_0, version_1, …
+FOLDER = "lightning_logs"  # each Trainer keeps its checkpoints in it, in version_0, version_1, …
 
 
 class LightningModule(torch.nn.Module):
-    """A net that says what a step is. Write `forward`, `training_step(batch, k)`, which gives the loss, or {"loss": …},
-    and `configure_optimizers`, which gives an optimizer, or {"optimizer": …, "lr_scheduler": …}, a schedule by epochs.
+    """A module for a Trainer. Define `forward`; `training_step(batch, k)`, which returns the loss, or {"loss": …}; and
+    `configure_optimizers`, which returns an optimizer, or {"optimizer": …, "lr_scheduler": one that steps per epoch}.
     """
 
     trainer = None
     device = torch.device("cpu")
 
     def training_step(self, batch, batch_idx):
-        """The loss of a batch. Raises NotImplementedError until it is written."""
+        """Return the loss of a batch. Raises NotImplementedError unless a subclass defines it."""
         raise NotImplementedError(
             f"{type(self).__name__} has no training_step; write `def training_step(self, batch, k):`"
         )
 
     def configure_optimizers(self):
-        """The optimizer. Raises NotImplementedError until it is written."""
+        """Return the optimizer. Raises NotImplementedError unless a subclass defines it."""
         raise NotImplementedError(
             f"{type(self).__name__} has no configure_optimizers; write one that gives an optimizer"
         )
 
     def validation_step(self, batch, batch_idx):
-        """What is kept of a batch of held-out rows."""
+        """Return what `validation_epoch_end` needs of a batch of validation data."""
 
     def test_step(self, batch, batch_idx):
-        """The same, when the trainer tests."""
+        """Return what `test_epoch_end` needs of a batch of test data."""
 
     def predict_step(self, batch, batch_idx):
-        """What the net gives for a batch."""
+        """Return the net's output for a batch."""
         return self(batch)
 
     def training_epoch_end(self, outputs):
-        """Hear what `training_step` gave for all batches of an epoch."""
+        """Called with the list of what `training_step` returned in an epoch: detached, as dicts."""
 
     def validation_epoch_end(self, outputs):
-        """Hear what `validation_step` gave for all batches."""
+        """Called with the list of what `validation_step` returned for all batches."""
 
     def test_epoch_end(self, outputs):
-        """Hear what `test_step` gave for all batches."""
+        """Called with the list of what `test_step` returned for all batches."""
 
     def log(self, name, value, **options):
-        """Keep a number under a name, for callbacks to watch; the options change nothing here."""
+        """Store a number under a name, for callbacks to monitor. The options have no effect."""
         self.trainer.callback_metrics[name] = torch.tensor(float(value))
 
     def log_dict(self, numbers, **options):
-        """Keep several, {name: number}."""
+        """Store several numbers, {name: number}."""
         for name, value in numbers.items():
             self.log(name, value)
 
@@ -68,14 +68,14 @@ class LightningModule(torch.nn.Module):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path, **arguments):
-        """A new one, made with these arguments, that has the numbers of a checkpoint. (There is no code in it.)"""
+        """Return a new module, made with these arguments, with a checkpoint's weights. (A checkpoint holds no code.)"""
         model = cls(**arguments)
         model.load_state_dict(torch.load(checkpoint_path)["state_dict"])
         return model
 
 
 class _Watching:
-    """Keeps the best number of those that `monitor` names; with mode "max" that is the largest."""
+    """Keeps the best value of the number `monitor`: the smallest, or with mode "max" the largest."""
 
     def __init__(self, monitor, mode):
         if mode not in ("min", "max"):
@@ -84,7 +84,7 @@ class _Watching:
         self.best_score = torch.tensor(math.inf if mode == "min" else -math.inf)
 
     def better(self, trainer, by=0.0):
-        """Whether the number is better than all before, by more than that; then it is kept. Raises ValueError."""
+        """Return whether the number beats the best by more than `by`; then keep it. Raises ValueError if not logged."""
         if self.monitor not in trainer.callback_metrics:
             logged = ", ".join(trainer.callback_metrics) or "nothing"
             raise ValueError(f"{type(self).__name__}: monitor is {self.monitor!r}; this training has logged {logged}")
@@ -96,7 +96,7 @@ class _Watching:
 
 
 class EarlyStopping(_Watching):
-    """End the training after `patience` epochs in a row in which `monitor` was not better by more than `min_delta`."""
+    """Ends training after `patience` epochs in a row without an improvement of `monitor` by more than `min_delta`."""
 
     def __init__(self, monitor, min_delta=0.0, patience=3, mode="min"):
         super().__init__(monitor, mode)
@@ -104,14 +104,14 @@ class EarlyStopping(_Watching):
         self.wait_count = self.stopped_epoch = 0
 
     def on_train_epoch_end(self, trainer, pl_module):
-        """Count the epochs without a better number."""
+        """Count the epochs without improvement, and stop the trainer after `patience` of them."""
         self.wait_count = 0 if self.better(trainer, self.min_delta) else self.wait_count + 1
         if self.wait_count >= self.patience:
             trainer.should_stop, self.stopped_epoch = True, trainer.current_epoch
 
 
 class ModelCheckpoint(_Watching):
-    """Keep the numbers of the epoch in which `monitor` was best, or those of the last epoch, in a file."""
+    """Saves the weights of the epoch in which `monitor` was best, or, if it is None, those of the last epoch."""
 
     def __init__(self, dirpath=None, monitor=None, save_top_k=1, mode="min"):
         super().__init__(monitor, mode)
@@ -121,7 +121,7 @@ class ModelCheckpoint(_Watching):
     best_model_score = property(lambda self: self.best_score if self.monitor else None)
 
     def on_train_epoch_end(self, trainer, pl_module):
-        """Write the file anew where this epoch was the best."""
+        """Replace the file if this epoch was the best, or if `monitor` is None."""
         if self.monitor and not self.better(trainer):
             return
         folder = Path(self.dirpath or trainer.folder / "checkpoints")
@@ -135,9 +135,10 @@ class ModelCheckpoint(_Watching):
 
 
 class Trainer:
-    """The loop. Each callback hears `on_train_epoch_end(trainer, module)`; if none keeps checkpoints, the last is kept.
+    """The training loop. After each epoch it calls `on_train_epoch_end(trainer, module)` of each callback.
 
-    `logger` and `enable_progress_bar` change nothing here. Raises TypeError for another device than the CPU.
+    If no callback is a ModelCheckpoint, it adds one, which saves the last epoch. `logger` and `enable_progress_bar`
+    have no effect. Raises TypeError for GPUs.
     """
 
     def __init__(
@@ -163,11 +164,11 @@ class Trainer:
 
     @property
     def checkpoint_callback(self):
-        """The first callback that keeps checkpoints."""
+        """The first ModelCheckpoint among the callbacks."""
         return next(each for each in self.callbacks if isinstance(each, ModelCheckpoint))
 
     def fit(self, model, train_dataloaders, val_dataloaders=None):
-        """Train the LightningModule on batches, and look at held-out ones after each epoch. Raises TypeError."""
+        """Train a LightningModule on batches, and validate it after each epoch. Raises TypeError for another model."""
         expect(isinstance(model, LightningModule), "Trainer.fit: model", model, "a LightningModule")
         self.model, model.trainer = model, self
         chosen = model.configure_optimizers()
@@ -188,7 +189,7 @@ class Trainer:
                 break
 
     def _step(self, model, optimizer, batch, k):
-        """Train on the batch of number k. What `training_step` gave, without what it was made from."""
+        """Train on batch k. Return what `training_step` returned, as a dict of detached tensors."""
         model.train()
         found = model.training_step(batch, k)
         found = found if isinstance(found, dict) else {"loss": found}
@@ -199,13 +200,13 @@ class Trainer:
         return {name: value.detach() if isinstance(value, torch.Tensor) else value for name, value in found.items()}
 
     def _look(self, step, end, batches):
-        """What a step gives for all batches; nothing is learned."""
+        """Call a step for all batches, in eval mode and without gradients, and pass the list of results to `end`."""
         self.model.eval()
         with torch.no_grad():
             end([step(batch, k) for k, batch in enumerate(batches)])
 
     def _prepared(self, asked, model, ckpt_path):
-        """Take a module, or the last one, with the numbers of a checkpoint: "best", a file, or None for its own."""
+        """Use a module, or the last one, and load a checkpoint: "best", a file, or None to keep its weights."""
         model = self.model if model is None else model
         expect(isinstance(model, LightningModule), f"Trainer.{asked}: model", model, "a LightningModule")
         self.model, model.trainer = model, self
@@ -216,7 +217,7 @@ class Trainer:
             model.load_state_dict(torch.load(path)["state_dict"])
 
     def test(self, model=None, dataloaders=None, ckpt_path=None, verbose=True):
-        """[{name: number}], what the module logs when it looks at these batches; it is printed, if `verbose`."""
+        """Test the module on batches. Return [{name: number}], what it logged, and print it if `verbose`."""
         self._prepared("test", model, ckpt_path)
         before, self.callback_metrics = self.callback_metrics, {}
         self._look(self.model.test_step, self.model.test_epoch_end, dataloaders)
@@ -227,7 +228,7 @@ class Trainer:
         return [found]
 
     def predict(self, model=None, dataloaders=None, ckpt_path=None):
-        """What the module's `predict_step` gives for each batch, in a list."""
+        """Return the list of what the module's `predict_step` returns for each batch."""
         self._prepared("predict", model, ckpt_path)
         found = []
         self._look(self.model.predict_step, found.extend, dataloaders)

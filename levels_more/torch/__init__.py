@@ -1,8 +1,8 @@
-"""PyTorch's names on what the five notebooks build: `import levels_more.torch as torch`.
+"""PyTorch's API on top of what the five notebooks build: `import levels_more.torch as torch`.
 
-Here is what the stored programs call, and what stands right beside it; chapter 3 of "eat pytorch in 20 days" runs with
-only its import lines changed. Tensors remember what they were made from (`levels_more.torch.recorded`), weights are
-[out, in], losses take the prediction first. A name that is missing says what to use.
+It has what the stored programs call, and closely related functions. Chapter 3 of "eat pytorch in 20 days" runs with
+only its import lines changed. Tensors record how they were computed (`levels_more.torch.recorded`), weights are
+[out, in], and losses take the prediction first. The error for a missing name says what to use instead.
 """
 
 import functools
@@ -19,23 +19,23 @@ from levels_more.torch.recording import grad_mode, set_grad_enabled  # noqa: F40
 from levels_more.torch.recording import recording as is_grad_enabled  # noqa: F401
 from levels_more.torch.storage import save  # noqa: F401
 
-__version__ = "2.15.0+levels"  # PyTorch's names as of then
+__version__ = "2.15.0+levels"  # the version of PyTorch whose names these are
 pi, inf, nan = math.pi, math.inf, math.nan
 cuda = small_room("torch.cuda", is_available=lambda: False, device_count=lambda: 0, manual_seed_all=lambda seed: None)
-linalg, accelerator = small_room("torch.linalg"), small_room("torch.accelerator")  # they say what to use
+linalg, accelerator = small_room("torch.linalg"), small_room("torch.accelerator")  # empty: errors say what to use
 backends = small_room("torch.backends", mps=cuda, cudnn=small_room("torch.backends.cudnn"))
 no_grad, enable_grad = functools.partial(grad_mode, False), functools.partial(grad_mode, True)
 inference_mode = no_grad
 
 
 def manual_seed(seed):
-    """Random numbers begin anew, at others for each seed. They are not those that PyTorch draws for it."""
+    """Seed the random numbers, and return a separate generator with this seed. The numbers differ from PyTorch's."""
     set_seed(seed)
     return Generator(seed)
 
 
 def load(f, map_location=None, weights_only=True):
-    """What `save` wrote. There is nothing but numbers, texts, dicts and lists in it."""
+    """Read what `save` wrote: tensors, numbers, strings, dicts and lists, no code. The options have no effect."""
     return storage.load(f, tensor)
 
 

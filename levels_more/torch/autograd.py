@@ -1,4 +1,4 @@
-"""`torch.autograd`: gradients by request."""
+"""`torch.autograd`: gradients as return values, and switches for recording."""
 
 import functools
 

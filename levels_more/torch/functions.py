@@ -1,6 +1,6 @@
-"""PyTorch's functions: those of level 3 and of NumPy, by its names and with its arguments, on tensors that remember.
+"""PyTorch's functions on recorded tensors: those of level 3 and NumPy, with PyTorch's names and arguments.
 
-And tensors made of numbers, of one number, or drawn by chance.
+Also the functions that make tensors: from data, filled with one number, or random.
 """
 
 import functools
@@ -34,7 +34,7 @@ KINDS = {
 
 
 def tensor(data, dtype=None, requires_grad=False, device=None):
-    """Numbers as a tensor: floats of Python in the default dtype, whole numbers as int64, arrays as they are."""
+    """Return a new tensor of data: Python floats in the default dtype, integers as int64, arrays in their own dtype."""
     own = max({_kind_of(x) for x in _leaves(data)}, key=ORDER.index, default=NUMBERS[float])
     array = np.asarray(data.held if isinstance(data, Tensor) else _plain(data))
     wanted = np.dtype(dtype or own)
@@ -45,7 +45,7 @@ def tensor(data, dtype=None, requires_grad=False, device=None):
 
 
 def _leaves(data):
-    """What lists of lists hold in the end: numbers, tensors and arrays."""
+    """Yield the items of nested lists: numbers, tensors and arrays."""
     if not isinstance(data, list | tuple):
         yield data
         return
@@ -54,7 +54,7 @@ def _leaves(data):
 
 
 def _kind_of(x):
-    """The dtype that one number, a tensor or an array asks for; float64 where it is no number."""
+    """Return the dtype for a number, a tensor or an array; float64 for anything else."""
     kind = getattr(x, "dtype", NUMBERS.get(type(x), ORDER[3]))
     if kind.kind in "iu":
         return ORDER[1]
@@ -62,14 +62,14 @@ def _kind_of(x):
 
 
 def _plain(data):
-    """Lists of lists with each tensor's numbers in its place."""
+    """Return nested lists with each tensor replaced by its numbers."""
     if isinstance(data, list | tuple):
         return [_plain(each) for each in data]
     return data.tolist() if isinstance(data, Tensor) else data
 
 
 def of_kind(kind):
-    """What makes tensors of one dtype: of numbers, or of a shape, (2, 3), with numbers to be filled in."""
+    """Return a function that makes tensors of one dtype: from data, f([1, 2]), or zeros of a shape, f(2, 3)."""
 
     def run(data=(), *sizes):
         return FUNCTIONS["zeros"](data, *sizes, dtype=kind) if isinstance(data, int) else tensor(data, kind)
@@ -78,21 +78,21 @@ def of_kind(kind):
 
 
 def from_numpy(array):
-    """The numbers of an array, with which they share their memory. Raises TypeError but for bool, int64, floats."""
+    """Return a tensor that shares an array's memory. Raises TypeError unless it is bool, int64, float32 or float64."""
     made = Tensor(low.constant(array))
     made.memory.array = array
     return made
 
 
 def as_tensor(data, dtype=None, device=None):
-    """What is given as a tensor: itself, or an array, whose memory it shares, or numbers; in another dtype a copy."""
+    """Return data as a tensor: a tensor as it is, an array with shared memory, numbers as new. Another dtype copies."""
     if isinstance(data, np.ndarray) and data.dtype in ORDER:
         data = from_numpy(data)
     return data.to(dtype, device) if isinstance(data, Tensor) else tensor(data, dtype, device=device)
 
 
 def maker(make, kind=None):
-    """`make(dtype, generator, …)` with PyTorch's arguments; floats are of the default dtype unless it is said."""
+    """Return a function with PyTorch's arguments for `make(dtype, generator, …)`. Floats get the default dtype."""
 
     def run(*args, dtype=kind, requires_grad=False, device=None, generator=None, **how):
         made = make(np.dtype(dtype or NUMBERS[float]), generator, *args, **how)
@@ -102,19 +102,19 @@ def maker(make, kind=None):
 
 
 def shaped(make):
-    """The maker of a shape: `make(shape, dtype, generator)`."""
+    """Return a maker that takes sizes or a shape, for `make(shape, dtype, generator)`."""
     return maker(lambda dtype, g, *sizes, size=None: make(sizes_of(sizes if size is None else (size,)), dtype, g))
 
 
 def like(make):
-    """A maker that takes the shape and, unless it is said otherwise, the dtype of another tensor."""
+    """Return a maker that takes its shape and, unless one is given, its dtype from another tensor."""
     return lambda x, *args, **how: make(x.shape, *args, **{"dtype": x.dtype, **how})
 
 
 def whole(dtype, generator, *given, low=0, high=None, size=None):
-    """Whole numbers below `high`, from `low` on or from 0: randint(high, size), or randint(low, high, size).
+    """Return random integers from `low` (default 0) to below `high`: randint(high, size), randint(low, high, size).
 
-    Raises ValueError where none lies between them.
+    Raises ValueError unless low < high.
     """
     *bounds, size = (x for x in (*given, high, size) if x is not None)
     start, end = (low, *bounds)[-2:]
@@ -124,9 +124,9 @@ def whole(dtype, generator, *given, low=0, high=None, size=None):
 
 
 def normal(mean=0.0, std=1.0, size=None, generator=None):
-    """Normal numbers of that mean and deviation: numbers, with a `size`, or tensors of one shape.
+    """Return normal random numbers. mean and std: numbers, with a `size`, or tensors that broadcast together.
 
-    Raises ValueError for a deviation below 0.
+    Raises ValueError if std is negative.
     """
     if np.any(np.asarray(std) < 0):
         raise ValueError(f"normal: std is {std!r:.60}; expected a deviation from 0 on")
@@ -135,7 +135,7 @@ def normal(mean=0.0, std=1.0, size=None, generator=None):
 
 
 def to(x, *how, **options):
-    """x[…] in the dtype that is named, or is another tensor's; there is one device. Raises TypeError for others."""
+    """Return x[…] in a dtype, or in that of a tensor. The only device is the CPU. Raises TypeError for others."""
     for each in (*how, *options.values()):
         kind = getattr(KINDS.get(each) if isinstance(each, str) else each, "dtype", each)
         if isinstance(kind, np.dtype):
@@ -148,24 +148,24 @@ def to(x, *how, **options):
 
 
 def get_default_dtype():
-    """The dtype of Python's floats."""
+    """Return the dtype of a tensor of Python floats."""
     return dtype(NUMBERS[float])
 
 
 def set_default_dtype(kind):
-    """The dtype of Python's floats from now on: torch.float32 or torch.float64. Raises OperandError for others."""
+    """Set the dtype that Python floats get: torch.float32 or torch.float64. Raises OperandError unless it is float."""
     if np.dtype(kind).kind != "f":
         raise OperandError(f"set_default_dtype: {kind!r}; expected floats, as torch.float64")
     NUMBERS[float] = np.dtype(kind)
 
 
 def _rows(names, row):
-    """{name: row(name)} of each name of a text."""
+    """{name: row(name)} for each name in a string."""
     return {name: row(name) for name in names.split()}
 
 
 _maximum, _minimum = both(shared_at_ties(low.maximum)), both(shared_at_ties(low.minimum))
-PLAIN = {  # functions of `levels` and of NumPy, before they remember
+PLAIN = {  # functions of `levels` and NumPy, not yet recorded
     **_rows("exp log sqrt sin cos tanh sigmoid", lambda name: lambda x: getattr(low, name)(floats(x))),
     **_rows("relu softmax log_softmax", functools.partial(getattr, nn)),
     **_rows("eq ne lt le gt ge", lambda name: both(getattr(operator, name))),
@@ -197,7 +197,7 @@ PLAIN = {  # functions of `levels` and of NumPy, before they remember
     "cpu": lambda x: x,
     "clone": lambda x: low.reshape(x, x.shape),
 }
-VIEWS = {  # functions whose results look at the memory of their argument
+VIEWS = {  # functions whose results share the memory of their argument
     "reshape": lambda x, *sizes: low.reshape(x, sizes_of(sizes)),
     "transpose": low.swapaxes,
     "t": lambda x: low.transpose(x) if len(x.shape) > 1 else x,
@@ -220,7 +220,7 @@ MAKERS = {
     "randperm": maker(lambda dtype, g, n: shuffled(n, g)),
 }
 MAKERS |= _rows("zeros_like ones_like rand_like randn_like full_like", lambda name: like(MAKERS[name[:-5]]))
-ASKED = {  # methods that are no functions of `levels`
+ASKED = {  # methods that are not wrapped in `recorded`
     "zero_": MAKERS["zeros_like"],
     "fill_": MAKERS["full_like"],
     "copy_": lambda x, y: y,

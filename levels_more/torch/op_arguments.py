@@ -1,6 +1,6 @@
-"""Functions of level 3 with the arguments that PyTorch has for them, before they remember.
+"""Functions of level 3 with PyTorch's arguments, not yet recorded: `levels_more.torch.functions` wraps them.
 
-Their operands may be of several dtypes. (Level 3 refuses those: it asks for a cast.)
+Their operands may have different dtypes. (Level 3 raises an error, which asks for a cast.)
 """
 
 import math
@@ -12,8 +12,8 @@ from levels_more import low_level as low
 from levels_more.checks import expect
 from levels_more.low_level.math import without_gradient
 
-ORDER = sorted(DTYPES, key=lambda dtype: ("bif".index(dtype.kind), dtype.itemsize))  # each fits into those after it
-NUMBERS = {  # what Python's are, where they decide
+ORDER = sorted(DTYPES, key=lambda dtype: ("bif".index(dtype.kind), dtype.itemsize))  # bool, int64, float32, float64
+NUMBERS = {  # the dtypes of Python numbers, if no tensor decides
     bool: np.dtype(bool),
     int: np.dtype("int64"),
     float: np.dtype("float32"),
@@ -26,10 +26,10 @@ def _rank(x):
 
 
 def common(x, y):
-    """The dtype of x and y together: the widest of the highest rank.
+    """Return the common dtype of x and y, tensors or numbers: the widest dtype of the highest rank (see `_rank`).
 
-    A lower rank decides where it holds floats beside integers, or integers beside bools. They are tensors or numbers;
-    raises TypeError for others.
+    A lower rank decides if its kind is higher: floats beside integers, or integers beside bools. Raises TypeError for
+    other operands.
     """
     best = None
     for z in (x, y):
@@ -44,9 +44,9 @@ def common(x, y):
 
 
 def beside(x, y):
-    """Both in the dtype that they have in common. x and y are tensors, arrays or Python numbers, which stay numbers.
+    """Return x and y in their common dtype: tensors and arrays as tensors, Python numbers as Python numbers.
 
-    Raises TypeError for others.
+    Raises TypeError for other operands.
     """
     pair = [constant(z) if isinstance(z, np.ndarray) else z for z in (x, y)]
     best = common(*pair)
@@ -55,12 +55,12 @@ def beside(x, y):
 
 
 def both(function):
-    """A function of two operands, x and y, as one that takes them in different dtypes."""
+    """Return a version of a function of two operands that takes them in different dtypes."""
     return lambda x, y: function(*beside(x, y))
 
 
 def of_kinds(function, of_bools):
-    """The same, with a function of its own for two bools: their sum is `or`, their product `and`."""
+    """The same, but with `of_bools` for two bools: their sum is `or`, their product is `and`."""
 
     def run(x, y):
         x, y = beside(x, y)
@@ -71,12 +71,12 @@ def of_kinds(function, of_bools):
 
 
 def floats(x):
-    """A tensor x as floats: whole numbers and bools in the dtype of Python's floats."""
+    """Return a tensor x as floats: integers and bools are cast to the default dtype. Python numbers are unchanged."""
     return x if not isinstance(x, Operators) or x.dtype.kind == "f" else low.cast(x, NUMBERS[float])
 
 
 def sizes_of(sizes):
-    """The shape in an argument list: (2, 3), or one tuple of them."""
+    """Return the shape in an argument list: f(2, 3) or f((2, 3))."""
     return tuple(map(int, sizes[0] if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else sizes))
 
 
@@ -88,7 +88,7 @@ RENAMED = {  # PyTorch's arguments -> ours
 
 
 def spelled(function):
-    """A function that takes PyTorch's names of arguments."""
+    """Return a version of a function that takes PyTorch's argument names."""
 
     def run(*args, **options):
         first = [options.pop("input")] if "input" in options else []
@@ -98,14 +98,14 @@ def spelled(function):
 
 
 def spread(function):
-    """A variance or a deviation of x[…], with n - 1 for n unless it is said otherwise."""
+    """Return a variance or standard deviation of x[…] with PyTorch's arguments. By default it divides by n - 1."""
     return lambda x, axis=None, unbiased=True, keep=False, correction=1, keepdims=False: function(
         x, axis, keep or keepdims, correction * unbiased
     )
 
 
 def extreme(function, ranked, both):
-    """max(x), max(x, y), and max(x, dim) -> (values, indices), of which only those at the indices have a gradient."""
+    """Return a function for max(x), max(x, y), and max(x, dim) -> (values, indices). Gradients go to indices only."""
 
     def run(x, y=None, keepdims=False, axis=None):
         axis = y if axis is None else axis
@@ -115,18 +115,18 @@ def extreme(function, ranked, both):
 
 
 def of_truths(function):
-    """A function of bools, as one of any numbers x[…], which are true unless they are 0."""
+    """Return a version of a function of bools for any numbers x[…]: a number is true unless it is 0."""
     return lambda x, *args, **how: function(x if x.dtype == bool else x != 0, *args, **how)
 
 
 def expand(x, *sizes):
-    """x[…] in a larger shape, in which -1 leaves an axis as it is."""
+    """Return x[…] broadcast to a larger shape, in which -1 keeps the size of an axis."""
     before = (1,) * (len(sizes_of(sizes)) - len(x.shape)) + x.shape
     return low.broadcast_to(x, [n if size == -1 else size for size, n in zip(sizes_of(sizes), before, strict=True)])
 
 
 def clamp(x, min=None, max=None):
-    """x[…] within two bounds, numbers or tensors, of which one may be None."""
+    """Return x[…] limited to two bounds, each a number, a tensor or None."""
     if x.dtype.kind == "f" and not any(hasattr(bound, "shape") for bound in (min, max)):
         return low.clip(x, -math.inf if min is None else min, math.inf if max is None else max)
     x = x if min is None else low.maximum(*beside(x, min))
@@ -134,7 +134,7 @@ def clamp(x, min=None, max=None):
 
 
 def put(x, value, index):
-    """x[…] with other numbers at an index of NumPy's: x and those in one long row, of which each place takes one."""
+    """Return x[…] with `value` at a NumPy index, gathered from x and `value` in one row, so that both get gradients."""
     places = np.arange(math.prod(x.shape))
     there = places.reshape(x.shape)[index]
     value = low.broadcast_to(low.as_tensor(value, x), there.shape)
@@ -144,7 +144,7 @@ def put(x, value, index):
 
 
 def over(function):
-    """A reduction of x[…], of all, along one axis, or along several, one after the other."""
+    """Return a version of a reduction of x[…] that also takes several axes, and reduces them one after another."""
 
     def run(x, axis=None, keepdims=False):
         if not isinstance(axis, list | tuple):
@@ -163,14 +163,14 @@ def div(x, y):
 
 
 def where(mask, *pair):
-    """x where the mask[…] is true, else y; without them the places where it is true, an array for each axis."""
+    """Return x where mask[…] is true, else y; without x and y the indices where it is true, a tensor for each axis."""
     return low.where(mask, *beside(*pair)) if pair else without_gradient(np.nonzero)(mask)
 
 
 def power(x, y):
-    """x[…] to the power of y, numbers or tensors; whole numbers remain so.
+    """Return x[…] to the power of y, numbers or tensors. Integers stay integers.
 
-    Raises ValueError for 1 / a whole number, TypeError for two bools.
+    Raises ValueError for integers to a negative power, TypeError for two bools.
     """
     if isinstance(y, int) and y == 2:
         return x * x
@@ -185,5 +185,5 @@ def power(x, y):
 
 
 def shared_at_ties(function):
-    """`maximum` or `minimum`; of two equal floats each has half of the gradient. (Else the first one has it all.)"""
+    """Return `maximum` or `minimum` with half the gradient for each of two equal floats. (Else the first gets all.)"""
     return lambda x, y: low.where(x == y, x * 0.5 + y * 0.5, function(x, y)) if x.dtype.kind == "f" else function(x, y)

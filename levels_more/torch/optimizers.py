@@ -1,4 +1,4 @@
-"""Optimizers of recorded tensors: `step` changes each parameter by its `grad`."""
+"""Optimizers of recorded tensors: `step` updates each parameter from its `grad`."""
 
 import types
 
@@ -17,9 +17,9 @@ SAVED = {"state_dict": _SAVED, "load_state_dict": _SAVED}
 
 
 class Optimizer:
-    """Parameters, or groups of them with options of their own. Write `update(options, t, dw, w, state)` -> the new w.
+    """The base class. params: tensors, or groups with options. Define `update(options, t, dw, w, state)` -> the new w.
 
-    Raises ValueError where there is no parameter, TypeError for a tensor alone, and what `add_param_group` raises.
+    Raises ValueError if there is no parameter, TypeError for a single tensor, and what `add_param_group` raises.
     """
 
     __getattr__ = refusing("an optimizer", "torch", **SAVED)
@@ -39,13 +39,13 @@ class Optimizer:
         return [parameter for group in self.param_groups for parameter in group["params"]]
 
     def zero_grad(self, set_to_none=True):
-        """Forget the gradients, or make them 0."""
+        """Set the gradients to None, or to 0."""
         forget(self._parameters(), set_to_none)
 
     def add_param_group(self, group):
-        """Change the parameters of this dict as well, with its options.
+        """Add a group, a dict: its "params" are updated with its options, or with the defaults.
 
-        Raises TypeError for what is no tensor, ValueError for what was made from others.
+        Raises TypeError for what is not a tensor, ValueError for a tensor that is not a leaf, or is in another group.
         """
         found, kind, known = group["params"], type(self).__name__, {*self._parameters()}
         found = [found] if hasattr(found, "grad") else list(found)
@@ -61,7 +61,7 @@ class Optimizer:
 
     @grad_mode(False)
     def step(self, closure=None):
-        """Change each parameter that has a gradient. A closure is called first, and what it gives is returned."""
+        """Update parameters with a gradient; return `closure()`, called first. Raises ValueError if shapes differ."""
         with set_grad_enabled(True):
             loss = closure() if closure else None
         for group in self.param_groups:
@@ -77,7 +77,7 @@ class Optimizer:
 
 
 def forget(parameters, set_to_none=True):
-    """Take the gradients of these tensors away, or make them 0."""
+    """Set the gradients of these tensors to None, or to 0."""
     for parameter in parameters:
         if set_to_none:
             parameter.grad = None
@@ -86,7 +86,7 @@ def forget(parameters, set_to_none=True):
 
 
 def _option(name, value):
-    """An option as Python's number from 0 on, or two of them below 1, "betas". Raises ValueError for others."""
+    """Return an option as a Python number ≥ 0; "betas" as two, each below 1. Raises ValueError for other values."""
     value = as_python(value.tolist() if isinstance(value, np.ndarray) else value)
     if not name.endswith("betas"):
         return positive(name, value, zero=True)
@@ -96,14 +96,14 @@ def _option(name, value):
 
 
 class SGD(Optimizer):
-    """v ← momentum·v + dw; w ← w - lr·v."""
+    """v ← momentum·v + dw + weight_decay·w; w ← w - lr·v. Raises TypeError for a dampening other than 0."""
 
     def __init__(self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0):
         expect(dampening == 0, "SGD: dampening", dampening, "0: there is no other here")
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
     def update(self, how, t, dw, w, state):
-        """The new w: tensors of one shape."""
+        """Return the new w. dw and w are tensors of one shape."""
         dw = dw + how.weight_decay * w if how.weight_decay else dw
         if how.momentum:
             dw = state["momentum_buffer"] = dw if t == 1 else how.momentum * state["momentum_buffer"] + dw
@@ -111,13 +111,13 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """That of level 4, whose gradient has the share of Σ w²·weight_decay/2 in it (Kingma and Ba, 2015)."""
+    """Adam of level 4 (Kingma and Ba, 2015), with the gradient of Σ w²·weight_decay/2 added to dw."""
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     def update(self, how, t, dw, w, state):
-        """The new w: tensors of one shape."""
+        """Return the new w. dw and w are tensors of one shape."""
         dw = dw + how.weight_decay * w if how.weight_decay else dw
         rule = types.SimpleNamespace(betas=how.betas, epsilon=how.eps, iterations=constant(t, w.dtype))
         memory = state.get("exp_avg", 0.0 * w), state.get("exp_avg_sq", 0.0 * w)
@@ -128,7 +128,7 @@ class Adam(Optimizer):
 
 @grad_mode(False)
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0):
-    """Shorten all gradients by one factor, so that together they are no longer than that; gives their length."""
+    """Scale all gradients by one factor, so that their joint norm is at most `max_norm`. Return the norm before."""
     found = [p.grad for p in ([parameters] if hasattr(parameters, "grad") else parameters) if p.grad is not None]
     norm = float(np.linalg.norm(np.concatenate([dx.held.numpy().ravel() for dx in found] or [[0.0]]), float(norm_type)))
     for dx in found:

@@ -1,4 +1,4 @@
-"""The tensor of PyTorch's way: it remembers, shares its memory, and can be changed in place."""
+"""PyTorch's tensor: it records how it was computed, shares memory with its views, and can be changed in place."""
 
 import functools
 import math
@@ -21,14 +21,14 @@ from levels_more.torch.recording import (
 from levels_more.torch.storage import Viewing
 
 _LACKING = refusing("a tensor", "torch")
-FUNCTIONS = {}  # name -> a function of recorded tensors, which is a method, too; `add_` is `add`, in place
+FUNCTIONS = {}  # name -> a function of recorded tensors, also a method of them; `add_` is `add` in place
 
 
 class Size(tuple):
-    """A shape, which counts its numbers."""
+    """A shape: a tuple with the method `numel`."""
 
     def numel(self):
-        """How many numbers it has."""
+        """Return how many numbers a tensor of this shape holds."""
         return math.prod(self)
 
     def __getitem__(self, index):
@@ -40,7 +40,7 @@ class Size(tuple):
 
 
 class dtype:
-    """A kind of numbers, by PyTorch's name of it, once each; NumPy takes it for its own of that kind."""
+    """A dtype with PyTorch's name: one object for each dtype of NumPy, which NumPy accepts in its place."""
 
     known = {}
 
@@ -67,7 +67,7 @@ class dtype:
 
 
 class device(str):
-    """A device by its name; there is the CPU. Raises RuntimeError for another one."""
+    """The name of a device. The CPU is the only one. Raises RuntimeError for any other."""
 
     type = "cpu"
 
@@ -83,7 +83,7 @@ def _operator(name):
 
 
 def _in_place(name):
-    """The method that puts the function's result in the place of the tensor's own numbers, and returns the tensor."""
+    """The method that overwrites the tensor with the function's result, and returns the tensor."""
 
     def method(x, *args, **options):
         y = (FUNCTIONS.get(name + "_") or FUNCTIONS[name])(x, *args, **options)
@@ -93,10 +93,10 @@ def _in_place(name):
 
 
 class Tensor(Viewing):
-    """Numbers that remember. `node`: how they were made, as the numbers `known`; `grad`: what `backward` added up."""
+    """A recorded tensor. `node`: its node or None; `known`: its numbers in the records; `grad`: summed gradients."""
 
     def __init__(self, values, *sizes, requires_grad=False, node=None):
-        if isinstance(values, int):  # a shape, as PyTorch has it
+        if isinstance(values, int):  # sizes, as in PyTorch: Tensor(2, 3)
             values = np.zeros((values, *sizes))
         held = isinstance(values, Operators)
         super().__init__(values if held else low_level.constant(np.asarray(values, NUMBERS[float])))
@@ -114,7 +114,7 @@ class Tensor(Viewing):
     device = device()
 
     def requires_grad_(self, requires_grad=True):
-        """What is made from this tensor remembers so. Raises OperandError but for floats, RuntimeError for a result."""
+        """Set whether a leaf has a gradient. Raises OperandError unless float, RuntimeError for False on a result."""
         if requires_grad and self.dtype.kind != "f":
             raise OperandError(f"requires_grad: the tensor is {self.dtype}; expected floats; only they have a gradient")
         if not (self.is_leaf or requires_grad):
@@ -133,15 +133,15 @@ class Tensor(Viewing):
             self.node, self.known = again.node, again.known
 
     def of(self, held, node=None):
-        """Another tensor, of these numbers."""
+        """Return a new tensor of these numbers, with this node."""
         return Tensor(held, node=node)
 
     def detach(self):
-        """The same numbers, which remember nothing. To change them is to change these."""
+        """Return a tensor that shares this one's memory, and is not recorded. A change of one changes both."""
         return self.of(self.held).look_at(self)
 
     def backward(self, gradient=None, retain_graph=False, create_graph=False):
-        """Add the gradient of this number to the `grad` of every leaf behind it. Raises RuntimeError for others."""
+        """Add the gradient of this number, or Σ self·gradient, to `grad` of leaves. Raises what `gradients` raises."""
         for x, dx in gradients(self, gradient, None, retain_graph, create_graph):
             if x.grad is None or create_graph:
                 x.grad = dx if x.grad is None else x.grad + dx
@@ -149,9 +149,9 @@ class Tensor(Viewing):
                 x.grad.write(x.grad.held + dx.held)
 
     def set(self, value, why="set"):
-        """Put other numbers in the place of these, in this shape and dtype. What was recorded keeps the old ones.
+        """Overwrite the numbers, in this shape and dtype. What was recorded before keeps the old numbers.
 
-        Raises RuntimeError where a recorded leaf or view would change, or shape or dtype do not fit.
+        Raises RuntimeError for a recorded leaf or view while recording is on, and if shape or dtype do not fit.
         """
         value = value if isinstance(value, Tensor) else self.of(low_level.as_tensor(value, self.held))
         node = value.node if recording() else None
@@ -186,7 +186,7 @@ class Tensor(Viewing):
     __iadd__, __isub__ = _in_place("add"), _in_place("sub")
     __imul__, __itruediv__ = _in_place("mul"), _in_place("div")
     __hash__ = object.__hash__
-    __array_ufunc__ = None  # NumPy leaves `array * tensor` to the tensor
+    __array_ufunc__ = None  # so that NumPy leaves `array * tensor` to `__rmul__`
 
     def __neg__(self):
         return FUNCTIONS["neg"](self)
@@ -224,13 +224,13 @@ class Tensor(Viewing):
         return same
 
     def numpy(self):
-        """The numbers as a NumPy array, which shares their memory. Raises RuntimeError for what is recorded."""
+        """Return a NumPy array that shares the memory. Raises RuntimeError if the tensor requires a gradient."""
         if self.requires_grad:
             raise RuntimeError("numpy: this tensor remembers; write x.detach().numpy()")
         return self.array()
 
     def item(self):
-        """The one number, as Python's. Raises ShapeError for none, or several."""
+        """Return the one number as a Python number. Raises ShapeError unless there is exactly one."""
         if self.shape.numel() != 1:
             raise ShapeError(
                 f"a tensor of shape {tuple(self.shape)} is not one number; take one of it, or any() or all()"
@@ -238,7 +238,7 @@ class Tensor(Viewing):
         return self.held.numpy().item()
 
     def tolist(self):
-        """The numbers as lists of lists of Python's."""
+        """Return the numbers as nested lists of Python numbers."""
         return self.held.numpy().tolist()
 
     def __len__(self):
@@ -278,12 +278,12 @@ class Tensor(Viewing):
 
 
 def recorded(name, function, view=None):
-    """A function of `levels`, for recorded tensors: see `record_function`."""
+    """Return a version of a function of `levels` for recorded tensors: see `record_function`."""
     return record_function(name, function, Tensor, view)
 
 
 def only_view(function):
-    """A function whose results are views; it refuses, with a RuntimeError, where it would have to copy."""
+    """Return a version of a function that raises RuntimeError if its result is a copy and not a view."""
 
     def view(x, *args):
         y = function(x, *args)
@@ -295,6 +295,6 @@ def only_view(function):
 
 
 def cut_out(x, index):
-    """Whether x[index] is cut out by slices and whole numbers: then it looks at the memory of x."""
+    """Return whether x[index] shares the memory of x: whether the index has no tensor, list or array in it."""
     parts = index if isinstance(index, tuple) else (index,)
     return not any(isinstance(part, Tensor | list | np.ndarray) for part in parts)

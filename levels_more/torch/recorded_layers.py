@@ -1,7 +1,7 @@
 """Layers and losses of recorded tensors.
 
-Each layer owns its parameters, and its `forward` is made of functions and operators. Losses take what is predicted
-first, are weighted, and then reduced to their mean or sum.
+Each layer holds its parameters, and its `forward` calls functions and operators. Losses take the prediction first. They
+are weighted, and then reduced to their mean or sum.
 """
 
 import math
@@ -23,9 +23,9 @@ def linear(x, weight, bias=None):
 
 
 def dropout(x, p=0.5, training=True):
-    """Each number of x is 0 with probability p, and what is left is divided by 1 - p; outside of training it is x.
+    """Set each number of x[…] to 0 with probability p, and divide the others by 1 - p. Outside of training return x.
 
-    Srivastava et al., 2014. Raises ValueError for a p outside of [0, 1].
+    Srivastava et al., 2014. Raises ValueError unless p is in [0, 1].
     """
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout: p is {p!r}; expected a probability, from 0 to 1")
@@ -35,7 +35,7 @@ def dropout(x, p=0.5, training=True):
 
 
 class Linear(Module):
-    """x @ weight[out, in].T + bias[out]. Both begin uniform in ±1/√in."""
+    """x @ weight[out, in].T + bias[out]. Both are initialised uniformly in ±1/√in."""
 
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
@@ -52,14 +52,14 @@ class Linear(Module):
         return linear(x, self.weight, self.bias)
 
     def extra_repr(self):
-        """What is told of it in brackets."""
+        """Return the text in brackets in the repr."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
 def reduced(losses, reduction, count=None):
-    """These losses, [batch, …], as "mean", of as many as are said, "sum", or as they are, "none".
+    """Reduce losses[batch, …]: "mean" (the sum divided by `count`, if given), "sum", or "none" (return them unchanged).
 
-    Raises ValueError for another word.
+    Raises ValueError for another reduction.
     """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction is {reduction!r:.60}; expected 'mean', 'sum' or 'none'")
@@ -70,7 +70,7 @@ def reduced(losses, reduction, count=None):
 
 
 def loss(name, each):
-    """A loss of what `each(input, target)` gives number by number, of recorded tensors; `reduction`: see `reduced`."""
+    """Return a loss of recorded tensors from the elementwise `each(input, target)`; `reduction`: see `reduced`."""
 
     def run(input, target, weight=None, reduction="mean", **options):
         if tuple(input.shape) != tuple(target.shape):
@@ -82,21 +82,21 @@ def loss(name, each):
 
 
 def of_probabilities(input, target):
-    """-(target·log p + (1 - target)·log(1 - p)), p = input; no log counts as less than -100. Raises ValueError."""
+    """-(target·log p + (1 - target)·log(1 - p)), p = input, each log ≥ -100. Raises ValueError unless 0 ≤ p ≤ 1."""
     BinaryCrossentropy().check_probabilities("input", input)
     return low.apply("probabilities_crossentropy", target, input)
 
 
 def of_logits(input, target):
-    """The same of p = sigmoid(input), with nothing cut off."""
+    """The same with p = sigmoid(input), without a limit for the logs."""
     return low.apply("logits_crossentropy", target, input)
 
 
 def of_classes(input, target, weight=None, reduction="mean", ignore_index=-100):
-    """Minus log_softmax(input[batch, classes]) at target[batch], a class; or of target[batch, classes], probabilities.
+    """Cross-entropy of logits input[batch, classes]. target: classes [batch], or probabilities [batch, classes].
 
-    A mean counts each row by the weight of its class. A row whose class is `ignore_index` counts nothing. Raises
-    ValueError for a target of another shape, IndexError for a class that is not there.
+    The mean weights each row by the weight of its class. A row of class `ignore_index` does not count. Raises
+    ValueError for a target of another shape or dtype, IndexError for a class that does not exist.
     """
     logs = nn.log_softmax(input)
     shape = tuple(logs.shape)
@@ -126,7 +126,7 @@ cross_entropy = recorded("cross_entropy", of_classes)
 
 
 class Calling(Module):
-    """Calls its function on what it is given, with its options: a layer, or a loss. Raises TypeError for others."""
+    """A layer or a loss that calls `function` with its options. Raises TypeError for options that it does not have."""
 
     __signature__ = Options()
     function, options = None, {}
@@ -141,17 +141,17 @@ class Calling(Module):
         self.options = self.options | {name: as_python(value) for name, value in given.items()}
 
     def forward(self, *args):
-        """What the function gives."""
+        """Return what the function returns."""
         return type(self).function(*args, **self.options)
 
     def extra_repr(self):
-        """Its options, but those of losses."""
+        """Return the options as text; none for a loss."""
         shown = {} if "reduction" in self.options else self.options
         return ", ".join(f"{name}={x!r}" for name, x in shown.items() if name != "inplace" or x)
 
 
 def calling(name, function, **options):
-    """The layer, or the loss, of that name, which calls this function with these options."""
+    """Return the layer or loss class `name`, which calls this function. options: the names and default values."""
     names = {"__doc__": f"Calls `{function.__name__}`.", "__module__": __name__}
     return type(name, (Calling,), names | {"function": function, "options": options})
 
@@ -167,14 +167,14 @@ CrossEntropyLoss = calling("CrossEntropyLoss", cross_entropy, weight=None, reduc
 
 
 class Dropout(Calling):
-    """Calls `dropout`, in training."""
+    """Calls `dropout`, which changes nothing outside of training. Raises ValueError unless p is in [0, 1]."""
 
     options = {"p": 0.5}
 
     def __init__(self, *args, **given):
         super().__init__(*args, **given)
-        dropout(None, self.options["p"], False)  # raises ValueError for what is no probability
+        dropout(None, self.options["p"], False)  # raises ValueError unless p is a probability
 
     def forward(self, x):
-        """x[…] with some of its numbers 0, in training."""
+        """Return x[…], in training with some numbers set to 0."""
         return dropout(x, self.options["p"], self.training)

@@ -1,4 +1,4 @@
-"""Modules of recorded tensors: their parameters and buffers have names, states and modes; and modules in a row."""
+"""Modules of recorded tensors, with named parameters and buffers, state dicts and modes; and `Sequential`."""
 
 import collections
 
@@ -19,21 +19,21 @@ class Parameter(Tensor):
         return f"Parameter containing:\n{super().__repr__()}"
 
 
-Keys = collections.namedtuple("Keys", "missing_keys unexpected_keys")  # names lacking in a state, and unknown ones
+Keys = collections.namedtuple("Keys", "missing_keys unexpected_keys")  # names that a state lacks, and unknown ones
 
 
 class Module(LevelModule):
-    """Write `forward`, and put parameters and other modules into attributes, not into lists."""
+    """The base class of modules. Define `forward`, and keep parameters and modules in attributes, not in lists."""
 
     __getattr__ = refusing("a module", "torch")
     training = True
-    buffers_of = ()  # the names of tensors that are kept, and not trained
+    buffers_of = ()  # the names of tensors that are saved but not trained
 
     def __call__(self, *args, **options):
         return self.forward(*args, **options)
 
     def forward(self, *_, **__):
-        """What a call gives: for you to write. Raises NotImplementedError."""
+        """Compute the result of a call. Raises NotImplementedError unless a subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} has no forward; write `def forward(self, x):`")
 
     def __setattr__(self, name, value):
@@ -43,7 +43,7 @@ class Module(LevelModule):
         super().__setattr__(name, value)
 
     def register_buffer(self, name, tensor, persistent=True):
-        """Keep a tensor under this name; it is saved, and not trained."""
+        """Keep a tensor as the attribute `name`. It is saved but not trained. `persistent` has no effect."""
         self.buffers_of = (*self.buffers_of, name)
         setattr(self, name, tensor)
 
@@ -56,7 +56,7 @@ class Module(LevelModule):
         return (part for _, part in self.named_children())
 
     def _paths(self, path=""):
-        """Pairs (name, module) of itself and all modules inside, as often as each is met."""
+        """Yield pairs (name, module) of itself and all modules inside, a shared module more than once."""
         yield path, self
         for name, part in self.named_children():
             yield from part._paths(f"{path}.{name}" if path else name)
@@ -82,7 +82,7 @@ class Module(LevelModule):
         return found
 
     def named_parameters(self, recurse=True):
-        """Pairs (name, parameter), each parameter once: ("0.weight", …), …; its own alone unless `recurse`."""
+        """Pairs (name, parameter), each parameter once: ("0.weight", …), …; only its own unless `recurse`."""
         found = {}
         for name, x in self._tensors(lambda module, name, x: isinstance(x, Parameter), recurse).items():
             found.setdefault(id(x), (name, x))
@@ -96,13 +96,13 @@ class Module(LevelModule):
         return self._tensors(lambda module, name, x: isinstance(x, Parameter) or name in module.buffers_of)
 
     def state_dict(self):
-        """{name: tensor} of all parameters and buffers; they share their memory."""
+        """{name: tensor} of all parameters and buffers. The tensors share the memory of the module's."""
         return collections.OrderedDict((name, x.detach()) for name, x in self._state().items())
 
     def load_state_dict(self, state, strict=True):
-        """Take these numbers over; returns (missing_keys, unexpected_keys).
+        """Copy the numbers of a state dict into this module. Return (missing_keys, unexpected_keys).
 
-        Raises RuntimeError, changing nothing, unless names (if `strict`) and shapes fit.
+        Raises RuntimeError, and changes nothing, unless the shapes and, if `strict`, the names match.
         """
         own = self._state()
         missing, unknown = [n for n in own if n not in state], [n for n in state if n not in own]
@@ -116,46 +116,46 @@ class Module(LevelModule):
         return Keys(missing, unknown)
 
     def train(self, mode=True):
-        """Set the mode of this and of all modules inside: training, or not."""
+        """Set training mode, or eval mode if `mode` is False, in this and all modules inside. Return self."""
         for module in self.modules():
             module.training = mode
         return self
 
     def eval(self):
-        """Set the mode of use: no dropout, and what batches were seen before."""
+        """Set eval mode, in which `Dropout` changes nothing. Return self."""
         return self.train(False)
 
     def zero_grad(self, set_to_none=True):
-        """Forget the gradients of all parameters, or make them 0."""
+        """Set the gradients of all parameters to None, or to 0."""
         forget(self.parameters(), set_to_none)
 
     def requires_grad_(self, requires_grad=True):
-        """Train the parameters, or freeze them."""
+        """Set `requires_grad` of all parameters: train or freeze them. Return self."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def to(self, *how, **options):
-        """The same module, its floats cast where a dtype is named. (It stays on this computer's CPU.)"""
+        """Cast the floats of this module, if a dtype is given. Return self. (The CPU is the only device.)"""
         for tensor in self._state().values():
             if tensor.dtype.kind == "f":
                 tensor.data = tensor.detach().to(*how, **options)
         return self
 
     def float(self):
-        """Its floats as float32."""
+        """Cast its floats to float32. Return self."""
         return self.to(DTYPES[0])
 
     def double(self):
-        """Its floats as float64."""
+        """Cast its floats to float64. Return self."""
         return self.to(DTYPES[1])
 
     def cpu(self):
-        """The same module: here is no other device."""
+        """Return self: the CPU is the only device."""
         return self
 
     def extra_repr(self):
-        """What is told of it in brackets."""
+        """Return the text in brackets in the repr."""
         return ""
 
     def __repr__(self):
@@ -166,7 +166,7 @@ class Module(LevelModule):
 
 
 class Sequential(Module):
-    """Modules in a row, each called on what the one before gave."""
+    """A chain of modules: each is called on the output of the one before."""
 
     def __init__(self, *modules):
         super().__init__()
@@ -184,7 +184,7 @@ class Sequential(Module):
         return self.children()
 
     def forward(self, x):
-        """What the last module gives."""
+        """Return the output of the last module for x[…]."""
         for module in self:
             x = module(x)
         return x

@@ -1,7 +1,7 @@
-"""A tensor that remembers what it was made from, so that a graph is always being recorded: PyTorch's way.
+"""PyTorch's autograd: each result keeps the records of its own computation, so that a graph is always being recorded.
 
-On level 3 a tape is open in a `with` block. Here every function runs under a tape of its own, and its result keeps what
-that tape wrote down. `backward` puts the pieces one behind the other, and walks back over them as over any tape.
+On level 3 a tape is open in a `with` block. Here each function of a tensor that requires a gradient runs under its own
+tape, and the result keeps the records. `backward` joins them in order, and walks back over them as over one tape.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _RECORDING = _Recording()
 
 
 class set_grad_enabled:
-    """From now on, or in this `with` block, results of this thread remember what they were made from, or do not."""
+    """Switch recording on or off in this thread: from now on, or in a `with` block."""
 
     def __init__(self, on):
         self.before, _RECORDING.on = _RECORDING.on, bool(on)
@@ -42,12 +42,12 @@ def _grad_mode(on):
 
 
 def grad_mode(on, function=None):
-    """The same in a `with` block, or in each call of the function that it decorates."""
+    """Switch recording on or off in a `with` block or, as a decorator, in each call of the function."""
     return _grad_mode(on) if function is None else _grad_mode(on)(function)
 
 
 def recording():
-    """Whether results of this thread remember now what they were made from."""
+    """Return whether recording is on in this thread."""
     return _RECORDING.on
 
 
@@ -55,33 +55,33 @@ _NUMBERS = itertools.count()
 
 
 class Node:
-    """What a tape wrote down while one function ran, and what that was called with: pairs (numbers, its node)."""
+    """A node of the graph: the records of one function call, and its inputs as pairs (tensor of `levels`, its node)."""
 
     def __init__(self, name, records=(), parents=(), leaf=None):
         self.name, self.records, self.parents = name, records, parents
-        self.number = next(_NUMBERS)  # a node is younger than those that it was made from
-        self.leaf = leaf  # the tensor whose numbers begin here
+        self.number = next(_NUMBERS)  # higher than those of its parents
+        self.leaf = leaf  # the recorded tensor, if this is the node of a leaf
 
     def __repr__(self):
         return f"<{self.name.strip('_').title().replace('_', '')}Backward0>"
 
 
 def noted(value, parents, records):
-    """An argument as `levels` takes it; that it was recorded is noted, and that its numbers were changed since."""
+    """Return an argument as `levels` takes it. Append its node to `parents`, and to `records` a record, if needed."""
     if isinstance(value, Viewing):
         held = value.named()
         if value.node is not None:
             parents.append((held, value.node))
-            if value.node.leaf is None and held is not value.known:
+            if value.node.leaf is None and held is not value.known:  # changed since: hand its gradient to `known`
                 records.append(("broadcast_to", (value.known,), {"shape": held.shape}, held))
         return held
     if type(value) in (list, tuple):
         return type(value)(noted(x, parents, records) for x in value)
-    return as_python(value)  # of NumPy a number is one of Python, as in PyTorch
+    return as_python(value)  # NumPy scalars count as Python numbers, as in PyTorch
 
 
 def _given(result, kind, node):
-    """What `levels` returns, as recorded tensors. Only floats remember."""
+    """Return a result of `levels` with its tensors as recorded tensors of class `kind`. Only floats get the node."""
     if isinstance(result, list | tuple):
         return getattr(type(result), "_make", type(result))([_given(each, kind, node) for each in result])
     made = isinstance(result, Operators)
@@ -89,18 +89,18 @@ def _given(result, kind, node):
 
 
 class OperandError(RuntimeError, TypeError):
-    """Operands that a function does not take: PyTorch's RuntimeError, and the TypeError of `levels`."""
+    """Operands of a wrong kind: a RuntimeError, as in PyTorch, and a TypeError, as in `levels`."""
 
 
 class ShapeError(RuntimeError, ValueError):
-    """Operands of shapes, or with numbers, that do not fit: a RuntimeError for PyTorch's readers, as well."""
+    """Operands whose shapes or numbers do not fit: a RuntimeError, as in PyTorch, and a ValueError, as in `levels`."""
 
 
 def record_function(name, function, kind, view=None):
-    """A function of `levels`, for recorded tensors: it runs under a tape, whose lines its results, of that kind, keep.
+    """Return a version of a function of `levels` for recorded tensors. It runs under a tape; results keep the records.
 
-    `view(x, *args)` says whether they are views of the first argument, which look at the same memory. Raises what
-    the function raises, a TypeError as OperandError, a ValueError as ShapeError.
+    kind: the class of the results. `view(x, *args)`: whether they are views, which share the memory of x, the first
+    argument. It raises what the function raises, but a TypeError as OperandError, and a ValueError as ShapeError.
     """
 
     @functools.wraps(function, updated=())
@@ -114,7 +114,7 @@ def record_function(name, function, kind, view=None):
             except (TypeError, ValueError) as error:
                 raise (OperandError if isinstance(error, TypeError) else ShapeError)(*error.args) from None
         if args and isinstance(args[0], Viewing) and result is given[0]:
-            return args[0]  # nothing was to be done
+            return args[0]  # the function returned its argument unchanged
         result = _given(result, kind, tape and Node(name, before + tape.records, parents))
         if view and view(*args, **options):
             if isinstance(result, Viewing):
@@ -129,7 +129,7 @@ def record_function(name, function, kind, view=None):
 
 
 def _history(node):
-    """All nodes behind this one, each after those that it was made from."""
+    """Return this node and its ancestors, each after its parents. Raises RuntimeError if a walk freed the graph."""
     found, waiting = set(), [node]
     while waiting:
         node = waiting.pop()
@@ -141,7 +141,7 @@ def _history(node):
     return sorted(found, key=lambda node: node.number)
 
 
-# ops whose rules read no input, so that a backward pass does not mind what it holds by then
+# ops whose gradient rules read no input, so that an input may be modified before the backward pass
 _READS_NO_INPUT = {
     *("add", "subtract", "negative", "reduce_sum", "reduce_mean", "spread", "broadcast_to", "reshape", "transpose"),
     *("concat", "slice", "cast", "exp", "sqrt", "relu", "sigmoid", "tanh"),
@@ -150,13 +150,13 @@ _VIEWS = "transpose", "reshape", "broadcast_to", "slice"
 
 
 def _check_unmodified(made, records):
-    """Raise RuntimeError where a leaf, one of these pairs (numbers, node), was modified since a rule is to read it."""
+    """Raise RuntimeError if a gradient rule reads a leaf of `made`, pairs (tensor, node), that was modified since."""
     changed = {held for held, node in made if node.leaf is not None and node.leaf.named() is not held}
     if not changed:
         return
     needed = made_from([held for held, node in made if node.leaf is not None], records)
     for op, read, _, y in records:
-        if op in _VIEWS and read[0] in changed:  # it looks at the same memory
+        if op in _VIEWS and read[0] in changed:  # it shares the memory
             changed.add(y)
         for k, x in enumerate(read) if op not in _READS_NO_INPUT else ():
             if x in changed and (len(read) == 1 or not needed.isdisjoint(read[:k] + read[k + 1 :])):
@@ -165,10 +165,11 @@ def _check_unmodified(made, records):
 
 
 def gradients(target, weight=None, inputs=None, keep=False, create=False):
-    """Pairs (x, its gradient), for these inputs or the leaves, of Σ target·weight; None for one number.
+    """Return pairs (x, its gradient of Σ target·weight), for those inputs, or all leaves, that the target depends on.
 
-    With `create` they remember as well. Raises RuntimeError where nothing was recorded, or the graph is walked a second
-    time, or there are several numbers without weights, TypeError for what is no recorded tensor.
+    weight: None for a target of one number. `create` records the gradients, too. `keep` and `create` keep the graph for
+    another walk. Raises TypeError unless the target is a recorded tensor. Raises RuntimeError if it was not recorded,
+    has several numbers and no weight, or was walked before, or if a leaf that a rule reads was modified since.
     """
     expect(isinstance(target, Viewing), "backward: the loss", target, "a tensor")
     if target.node is None or weight is None and math.prod(target.shape) != 1:
@@ -199,10 +200,10 @@ def gradients(target, weight=None, inputs=None, keep=False, create=False):
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False):
-    """The gradients of one number, or of Σ outputs·grad_outputs: a tuple in the shapes of the inputs.
+    """Return the gradients of one number, or of Σ outputs·grad_outputs: a tuple with the shapes of the inputs.
 
-    With `create_graph` they remember as well, for gradients of their own. Raises what `gradients` raises,
-    and RuntimeError for an input that had no part, unless `allow_unused` gives None for it.
+    `create_graph` records them as well, for second derivatives. Raises what `gradients` raises, and RuntimeError for
+    an input on which the outputs do not depend, unless `allow_unused` is set: then its gradient is None.
     """
     inputs = [*inputs] if isinstance(inputs, list | tuple) else [inputs]
     found = {}

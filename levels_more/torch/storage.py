@@ -1,10 +1,8 @@
-"""A memory that several tensors look at, as in NumPy and PyTorch; and a file that holds tensors and numbers.
+"""Memory that several tensors share, as in NumPy and PyTorch; and files of tensors and numbers.
 
-A change of one of these tensors is seen in all of them.
-
-A tensor of `levels` never changes. So a tensor that does names one after the other; a view keeps the function that made
-it, and asks it again when the tensor it looks at names another one. Sent through numbers 0, 1, 2, … the same function
-tells where the view's own numbers lie.
+A change of one of these tensors changes all of them. A tensor of `levels` is immutable, so a mutable tensor refers to
+one of them after another. A view keeps the function that made it, and calls it again when its base refers to a new
+tensor. Applied to the positions 0, 1, 2, …, the same function gives the positions of the view's numbers in memory.
 """
 
 import io
@@ -21,7 +19,7 @@ from levels_more.saving.files import write_aside
 
 
 def _strided(array, places):
-    """The numbers of a contiguous array at these places, as a view of it, if they lie in even steps along each axis."""
+    """Return a view of a contiguous array: the numbers at these places, which must have a constant stride per axis."""
     if not places.size:
         return np.empty(places.shape, array.dtype)
     first = places[(0,) * places.ndim]
@@ -35,38 +33,38 @@ def _strided(array, places):
 
 
 class _Memory:
-    """Numbers: `held`, a tensor of `levels`, and the array of NumPy that somebody outside knows them by, if any."""
+    """The numbers: `held`, a tensor of `levels`, and `array`, the NumPy array that code outside shares, or None."""
 
     def __init__(self, held, array=None):
         self.held, self.array = held, array
 
     def read(self):
-        """The numbers as they are now: somebody may have written to the array."""
+        """Return the current numbers. Code outside may have written to the array."""
         if self.array is not None and self.array.tobytes() != self.held.numpy().tobytes():
             self.held = low_level.constant(self.array)
         return self.held
 
     def shared(self):
-        """The array, which from now on belongs to these numbers."""
+        """Return a NumPy array that shares these numbers from now on."""
         if self.array is None:
             self.array = self.held.numpy()
         return self.array
 
 
 class Viewing:
-    """Looks at a memory: at a whole one, its own or another's, or through `move` at what `base` looks at.
+    """A tensor over a memory: the whole of it, which may be shared, or a view, `move(base)`, of another tensor.
 
-    A class of it has `of(held)`: another one that looks at a memory of its own.
+    A subclass defines `of(held)`, which returns a new tensor over a new memory.
     """
 
     def __init__(self, held, array=None):
         self.memory, self.base = _Memory(held, array), None
         self.move = self.seen = None
-        self.own = None  # the last numbers, and the name they have here, where another one looks at them, too
+        self.own = None  # if the memory is shared: (the last `held`, a separate tensor of the same numbers)
 
     @property
     def held(self):
-        """The numbers as they are now, a tensor of `levels`."""
+        """The current numbers, a tensor of `levels`."""
         if self.base is None:
             return self.memory.read()
         now = self.base.held
@@ -76,7 +74,7 @@ class Viewing:
         return self.memory.held
 
     def named(self):
-        """The numbers, as a tensor that nobody else is known by. (A tape knows a tensor by its identity.)"""
+        """Return the numbers as a tensor that belongs to this object alone. (A tape identifies tensors by object.)"""
         held = self.held
         if self.own is None:
             return held
@@ -88,20 +86,20 @@ class Viewing:
     dtype = property(lambda self: self.held.dtype)
 
     def look_again(self):
-        """Make the numbers anew from those of `base`, which were changed."""
+        """Compute the numbers again from `base`, which has changed."""
         self.memory.held = self.move(self.base).held
 
     def look_at(self, other):
-        """From now on look at the numbers that another one looks at."""
+        """Share the memory of another tensor from now on. Return self."""
         self.memory, self.base = other.memory, other.base
         self.move, self.seen = other.move, other.seen
         self.own = None, None
         return self
 
     def look_through(self, base, move):
-        """From now on look at what `move` makes of `base`: the same numbers, or some of them, in another shape.
+        """Become the view `move(base)`: all numbers of `base`, or some of them, in another shape.
 
-        It remains a copy where its numbers do not lie in even steps, as those of a transposed matrix put in one row.
+        Stay a copy if the numbers have no constant stride along an axis, as in a flattened transposed matrix.
         """
         self.base, self.move, self.seen = base, move, base.held
         if (
@@ -112,19 +110,19 @@ class Viewing:
             self.base = None
 
     def _places(self):
-        """Where these numbers lie in the memory that all of this looks at in the end: whole numbers in this shape."""
+        """Return the positions of these numbers in the memory under all views: whole numbers in this shape."""
         if self.base is not None:
             counted = self.base.of(low_level.constant(self.base._places()))
             return self.move(counted).held.numpy()
         return np.arange(math.prod(self.shape)).reshape(self.shape)
 
     def even(self):
-        """Whether these numbers lie in even steps along each axis, so that a view can look at them."""
+        """Return whether these numbers have a constant stride along each axis, as a view of an array needs."""
         places = self._places()
         return np.array_equal(_strided(np.arange(places.max(initial=0) + 1), places), places)
 
     def array(self):
-        """The numbers as an array of NumPy that shares their memory: what is written to one is found in the other."""
+        """Return a NumPy array that shares the memory: a change of one is a change of the other."""
         root = self
         while root.base is not None:
             root = root.base
@@ -132,7 +130,7 @@ class Viewing:
         return shared if root is self else _strided(shared, self._places())
 
     def write(self, held):
-        """Put numbers of the same shape and dtype in the place of these, for all who look at them."""
+        """Overwrite the numbers with others of the same shape and dtype, for all tensors that share the memory."""
         if self.base is not None:
             self.array()[...] = held.numpy()
             return
@@ -145,7 +143,7 @@ _TREE = "tree"
 
 
 def _written(value, arrays):
-    """What JSON can hold of a value; tensors go to `arrays`. Raises TypeError for what can be neither."""
+    """Return a value as JSON can hold it, and append its tensors to `arrays`. Raises TypeError for other types."""
     if isinstance(value, Viewing):
         arrays.append(value.held.numpy())
         return {"tensor": str(len(arrays) - 1)}
@@ -161,7 +159,7 @@ def _written(value, arrays):
 
 
 def _read(value, make):
-    """The value again; `make(array)` for each tensor."""
+    """Return the value that `_written` encoded, with `make(key)` for each tensor."""
     if not isinstance(value, dict):
         return value
     ((what, inside),) = value.items()
@@ -173,7 +171,7 @@ def _read(value, make):
 
 
 def save(tree, path):
-    """Write tensors, numbers and texts, in dicts and lists of any depth, to a file. Raises TypeError for others."""
+    """Write tensors, numbers and strings, in nested dicts, lists and tuples, to a file. Raises TypeError for others."""
     arrays, buffer = [], io.BytesIO()
     text = json.dumps(_written(tree, arrays))
     np.savez(buffer, **{_TREE: np.array(text)}, **{str(k): array for k, array in enumerate(arrays)})
@@ -182,11 +180,11 @@ def save(tree, path):
         return
     write_aside(
         Path(file_name("save: path", path)), buffer.getvalue()
-    )  # what was there stays until the new file is whole
+    )  # the old file stays until the new one is complete
 
 
 def load(path, make):
-    """What `save` wrote, each tensor as `make(array)`. Raises ValueError, or FileNotFoundError."""
+    """Read what `save` wrote, each tensor as `make(array)`. Raises ValueError for another file, FileNotFoundError."""
     data = path.read() if hasattr(path, "read") else Path(path).read_bytes()
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:

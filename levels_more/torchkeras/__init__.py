@@ -1,8 +1,8 @@
-"""torchkeras' names on levels_more.torch: a net told in print, a training loop, and a table of what it told, by pandas.
+"""torchkeras' API on levels_more.torch: a summary of a net, a training loop, and its history as a table of pandas.
 
-`KerasModel` is that of torchkeras 3.9 and 4, which shortens gradients, `LightModel` that of torchkeras 3.2 to 3.8, on
-`levels_more.pytorch_lightning`. ("eat pytorch in 20 days" asks for 3.2.2, whose `KerasModel` shortens nothing and
-starts at a rate of 0.01.)
+`KerasModel` is that of torchkeras 3.9 and 4, which clips gradients. `LightModel` is that of torchkeras 3.2 to 3.8, on
+`levels_more.pytorch_lightning`. ("eat pytorch in 20 days" asks for 3.2.2, whose `KerasModel` does not clip gradients,
+and has a default learning rate of 0.01.)
 """
 
 import copy
@@ -18,10 +18,10 @@ __version__ = "4.0.0+levels"
 
 
 def summary(model, input_data=None, input_shape=None, batch_size=-1):
-    """Print the parts of a model that hold no others: what each gives, and its parameters. Returns the text.
+    """Print the innermost modules of a model, with output shapes and numbers of parameters. Return the text.
 
-    It runs the model once, on `input_data`, a tensor, or on two rows of `input_shape`. Raises TypeError for neither.
-    (torchkeras adds four lines about megabytes.)
+    It runs the model once, on the tensor `input_data`, or on two random rows of `input_shape`. Raises TypeError if both
+    are missing. (torchkeras adds four lines about memory.)
     """
     if input_data is None:
         expect(input_shape is not None, "summary: input_shape", input_shape, "it, or input_data, a batch of features")
@@ -56,7 +56,7 @@ def summary(model, input_data=None, input_shape=None, batch_size=-1):
 
 
 class Accuracy(torch.nn.Module):
-    """Of all answers the share that is right, over all batches. preds are logits, targets 0 and 1."""
+    """The share of correct predictions over all batches. preds[…] are logits, targets[…] are 0 or 1."""
 
     hits = counted = 0
 
@@ -75,7 +75,7 @@ class Accuracy(torch.nn.Module):
 
 
 def one_pass(net, data, loss_fn, metrics, step=None, before=""):
-    """Go through batches (features, labels), with step(loss) after each one. {"loss": its mean, each metric}"""
+    """Run a net on batches (features, labels), with step(loss) after each. Return {before + name: mean or metric}."""
     net.train(step is not None)
     losses, values = [], {name: [] for name in metrics}
     for features, labels in data:
@@ -101,13 +101,13 @@ metrics = small_room("torchkeras.metrics", Accuracy=Accuracy)
 
 def _table(history):
     with needed():
-        import pandas  # here, because it takes its time to load
+        import pandas  # here, because it loads slowly
 
     return pandas.DataFrame(history)
 
 
 class KerasModel(torch.nn.Module):
-    """A net, a loss, metrics with `compute` and `reset`, an optimizer (Adam at 3e-4), maybe a schedule by steps."""
+    """A net, a loss, metrics with `compute` and `reset`, an optimizer (default: Adam, lr 3e-4), a schedule per step."""
 
     def __init__(self, net, loss_fn, metrics_dict=None, optimizer=None, lr_scheduler=None):
         super().__init__()
@@ -119,28 +119,28 @@ class KerasModel(torch.nn.Module):
         return self.net(x)
 
     def _noted(self, logs, quiet=False):
-        """A row more in the history."""
+        """Append numbers to the history, and print them unless `quiet`."""
         for name, value in logs.items():
             self.history.setdefault(name, []).append(value)
         if not quiet:
             print(", ".join(f"{name} {value:.5g}" for name, value in logs.items()))
 
     def evaluate(self, val_data):
-        """{"val_loss": the mean over all batches, …: each metric}"""
+        """Return {"val_loss": the mean over all batches, "val_" + name: each metric}."""
         return one_pass(self, val_data, self.loss_fn, self.metrics_dict, None, "val_")
 
     def predict(self, data):
-        """What the net gives for the features of all batches, one behind the other."""
+        """Return the net's output for the features of all batches, concatenated."""
         self.eval()
         with torch.no_grad():
             return torch.cat([self(batch[0]) for batch in data])
 
     def save_ckpt(self, ckpt_path="checkpoint"):
-        """Write the net's numbers to a file."""
+        """Write the net's state dict to a file."""
         torch.save(self.net.state_dict(), ckpt_path)
 
     def load_ckpt(self, ckpt_path="checkpoint"):
-        """Give the net the numbers of a file; the next `fit` then begins with an epoch 0, which changes nothing."""
+        """Load the net's state dict from a file. The next `fit` begins with an epoch 0, which changes no weights."""
         self.net.load_state_dict(torch.load(ckpt_path))
         self.from_scratch = False
 
@@ -166,10 +166,10 @@ class KerasModel(torch.nn.Module):
         quiet=False,
         cpu=True,
     ):
-        """Train, keep the best weights in `ckpt_path`, and end with them. Returns a table, a row for each epoch.
+        """Train, save the best weights in `ckpt_path`, and load them at the end. Return a table, a row for each epoch.
 
-        It ends when `monitor` was not better for `patience` epochs. `plot` and `cpu` change nothing: here is the
-        CPU. Raises ValueError for another `monitor`.
+        Stop if `monitor` has not improved for `patience` epochs. `plot` and `cpu` have no effect. Raises ValueError if
+        `monitor` is not in the history.
         """
         self.history = {}
         for epoch in range(int(self.from_scratch), epochs + 1):
@@ -190,9 +190,9 @@ class KerasModel(torch.nn.Module):
 
 
 class LightModel(LightningModule):
-    """A net, a loss, metrics with `compute` and `reset`, an optimizer (Adam at 1e-2), maybe a schedule by epochs.
+    """A net, a loss, metrics with `compute` and `reset`, an optimizer (default: Adam, lr 1e-2), a schedule per epoch.
 
-    A `pytorch_lightning.Trainer` trains it. Override `shared_step` where batches are no pairs (features, labels).
+    A `pytorch_lightning.Trainer` trains it. Override `shared_step` if batches are not pairs (features, labels).
     """
 
     def __init__(self, net, loss_fn, metrics_dict=None, optimizer=None, lr_scheduler=None):
@@ -210,13 +210,13 @@ class LightModel(LightningModule):
         return {"optimizer": self.optimizer, "lr_scheduler": self.lr_scheduler}
 
     def shared_step(self, batch, batch_idx):
-        """{"loss": one number, "preds": what the net gives, "y": the labels} of a batch."""
+        """Return {"loss": one number, "preds": the net's output, "y": the labels} for a batch."""
         features, labels = batch
         preds = self(features)
         return {"loss": self.loss_fn(preds, labels), "preds": preds.detach(), "y": labels.detach()}
 
     def _counted(self, stage, batch, batch_idx):
-        """The loss of a batch, which all metrics of this stage have counted."""
+        """Return {"loss": the loss of a batch}, and update all metrics of this stage."""
         found = self.shared_step(batch, batch_idx)
         for metric in self.metrics_of[stage].values():
             metric(found["preds"], found["y"])
@@ -232,11 +232,11 @@ class LightModel(LightningModule):
         return self._counted("test", batch, batch_idx)
 
     def predict_step(self, batch, batch_idx):
-        """What the net gives for the features of a batch."""
+        """Return the net's output for the features of a batch."""
         return self(batch[0] if isinstance(batch, list | tuple) else batch)
 
     def _ended(self, stage, outputs):
-        """The means of an epoch, or of a test: printed, logged, and kept in the history but for a test."""
+        """Print and log the means of an epoch or of a test, reset the metrics, and add an epoch to the history."""
         found = {f"{stage}_loss": sum(each["loss"].item() for each in outputs) / len(outputs)}
         for name, metric in self.metrics_of[stage].items():
             found[f"{stage}_{name}"] = metric.compute().item()
@@ -257,14 +257,14 @@ class LightModel(LightningModule):
         self._ended("test", outputs)
 
     def get_history(self):
-        """A table, a row for each epoch."""
+        """Return a table, a row for each epoch."""
         return _table([*self.history.values()])
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path, net=None, loss_fn=None, **more):
-        """A new one of this net and loss that has a checkpoint's numbers. Raises TypeError without them.
+        """Return a new model of this net and loss with a checkpoint's weights. Raises TypeError if either is missing.
 
-        (torchkeras keeps both in the file, as pickled code. A file here holds numbers only.)
+        (torchkeras stores both in the file, pickled. A file here holds numbers only.)
         """
         for name, given in (("net", net), ("loss_fn", loss_fn)):
             expect(given is not None, f"load_from_checkpoint: {name}", given, "it, since a file holds numbers only")

@@ -1,6 +1,6 @@
-"""torchmetrics' names on levels_more.torch: what chapter 3 of "eat pytorch in 20 days" takes from it.
+"""torchmetrics' API on levels_more.torch: the part that chapter 3 of "eat pytorch in 20 days" uses.
 
-Metrics of yes and no, for labels that are floats, are in `levels_more.torchkeras.metrics`, as in torchkeras.
+Metrics of binary classification, for float labels, are in `levels_more.torchkeras.metrics`, as in torchkeras.
 """
 
 from levels_more import torch
@@ -8,12 +8,12 @@ from levels_more.missing import room
 
 
 class MeanAbsoluteError(torch.nn.Module):
-    """mean(|preds - target|) of all numbers, over all batches, for preds and target of one shape."""
+    """mean(|preds - target|) over all numbers of all batches. preds and target have the same shape."""
 
     total = counted = 0
 
     def forward(self, preds, target):
-        """Count a batch, two tensors […]. Returns its own mean. Raises ValueError for two shapes."""
+        """Add a batch, two tensors […], and return the mean of that batch. Raises ValueError if their shapes differ."""
         if preds.shape != target.shape:
             shapes = f"preds is {tuple(preds.shape)}, target {tuple(target.shape)}"
             raise ValueError(f"MeanAbsoluteError: {shapes}; expected equal shapes")

@@ -1,4 +1,4 @@
-"""`torch.nn`: modules whose `forward` is written, parameters, layers and losses."""
+"""`torch.nn`: the base class of modules, parameters, layers and losses."""
 
 from levels_more.missing import room, small_room
 from levels_more.torch.optimizers import clip_grad_norm_

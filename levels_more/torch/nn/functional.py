@@ -1,4 +1,4 @@
-"""`torch.nn.functional`: layers and losses as functions. A loss takes what is predicted first, what is true second."""
+"""`torch.nn.functional`: layers and losses as functions. A loss takes the prediction first, then the target."""
 
 from levels_more.missing import room
 from levels_more.torch.functions import FUNCTIONS

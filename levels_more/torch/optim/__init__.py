@@ -1,4 +1,4 @@
-"""`torch.optim`: `step` changes each parameter by its `grad`."""
+"""`torch.optim`: `step` updates each parameter from its `grad`."""
 
 from levels_more.missing import room
 from levels_more.torch.optimizers import SGD, Adam, Optimizer  # noqa: F401

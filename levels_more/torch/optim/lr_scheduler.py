@@ -1,4 +1,4 @@
-"""`torch.optim.lr_scheduler`: rates that depend on how often `step` was called, once an epoch."""
+"""`torch.optim.lr_scheduler`: learning rates that depend on the number of calls of `step`, one per epoch."""
 
 from levels_more.checks import as_python
 from levels_more.missing import refusing, room
@@ -6,7 +6,7 @@ from levels_more.torch.optimizers import SAVED
 
 
 class LambdaLR:
-    """The rate that each group began with, times `lr_lambda(epoch)`."""
+    """Sets the learning rate of each group to its initial rate times `lr_lambda(epoch)`."""
 
     __getattr__ = refusing("a scheduler", "torch", **SAVED)
 
@@ -22,17 +22,17 @@ class LambdaLR:
             group["lr"] = as_python(first * self.factor(self.last_epoch))
 
     def step(self):
-        """One epoch more."""
+        """Count one more epoch, and set the rates."""
         self.last_epoch += 1
         self._set()
 
     def get_last_lr(self):
-        """The rates of the groups."""
+        """Return the current rates of the groups."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
 
 class StepLR(LambdaLR):
-    """The rate as it stands, times `gamma` after every `step_size` epochs: others may change it, too."""
+    """Multiplies the current rate by `gamma` after every `step_size` epochs. Other code may change the rate, too."""
 
     def __init__(self, optimizer, step_size, gamma=0.1):
         self.step_size, self.gamma = as_python((step_size, gamma))

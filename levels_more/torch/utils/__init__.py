@@ -1,4 +1,4 @@
-"""`torch.utils`: `data`."""
+"""`torch.utils`, which has only `data`."""
 
 from levels_more.missing import room
 

@@ -1,4 +1,4 @@
-"""`torch.utils.data`: samples by number, `data[k]`, some of them, and loaders of batches."""
+"""`torch.utils.data`: data sets with samples `data[k]`, subsets, samplers, and loaders of batches."""
 
 import itertools
 
@@ -12,14 +12,14 @@ from levels_more.torch.recorded import Tensor
 
 
 class Dataset:
-    """Write `__len__`, and `__getitem__(index)`."""
+    """The base class. Define `__len__` and `__getitem__(index)`."""
 
     def __iter__(self):
         return (self[k] for k in range(len(self)))
 
 
 class TensorDataset(Dataset):
-    """The rows of several tensors or arrays, as tuples. Raises ValueError where one has more rows than another."""
+    """The rows of several tensors or arrays, as tuples. Raises ValueError unless all have the same number."""
 
     def __init__(self, *tensors):
         if len({len(x) for x in tensors}) != 1:
@@ -35,7 +35,7 @@ class TensorDataset(Dataset):
 
 
 class Subset(Dataset):
-    """The samples of these numbers."""
+    """The samples of a data set at these indices."""
 
     def __init__(self, dataset, indices):
         self.dataset, self.indices = dataset, indices
@@ -48,7 +48,7 @@ class Subset(Dataset):
 
 
 def random_split(dataset, lengths, generator=None):
-    """Parts of a data set, drawn at random: so many samples each, or such shares of all. Raises ValueError."""
+    """Split a data set at random. lengths: counts or fractions. Raises ValueError unless they add up to the whole."""
     counts = list(lengths)
     if all(0.0 <= n <= 1.0 for n in counts) and abs(sum(counts) - 1.0) < 1e-6:
         counts = [int(len(dataset) * share) for share in counts]
@@ -61,14 +61,14 @@ def random_split(dataset, lengths, generator=None):
 
 
 class Sampler:
-    """Write `__iter__`, which gives numbers of samples, and `__len__`: a `DataLoader` takes them in this order."""
+    """The order of samples for a `DataLoader`. Define `__iter__`, which yields their indices, and `__len__`."""
 
     def __init__(self, data_source=None):
         self.data_source = data_source
 
 
 def default_collate(samples):
-    """A list of samples as one batch: tensors and numbers one beneath the other; tuples and dicts part by part."""
+    """Return a list of samples as one batch: tensors and numbers are stacked, tuples and dicts joined part by part."""
     first = samples[0]
     if isinstance(first, dict):
         return {name: default_collate([sample[name] for sample in samples]) for name in first}
@@ -82,10 +82,10 @@ def default_collate(samples):
 
 
 class DataLoader:
-    """Batches of a data set, in order, or with `shuffle` in another one in each pass, or in that of a `sampler`.
+    """Batches of a data set: in order, in a new random order in each pass (`shuffle`), or in that of a `sampler`.
 
-    `collate_fn` makes a batch of a list. There is one process: `num_workers` and `pin_memory` change nothing. Raises
-    TypeError for a batch size that is none, ValueError for a sampler beside `shuffle`.
+    `collate_fn` makes a batch of a list of samples. `num_workers` and `pin_memory` have no effect. Raises TypeError
+    unless the batch size is a whole number from 1 on, ValueError for a sampler together with `shuffle`.
     """
 
     def __init__(
@@ -108,14 +108,14 @@ class DataLoader:
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.shuffle, self.sampler, self.generator = shuffle, sampler, generator
         self.num_workers, self.collate_fn = num_workers, collate_fn or default_collate
-        self.by_rows = collate_fn is None and type(dataset) is TensorDataset  # a batch is rows of its tensors
+        self.by_rows = collate_fn is None and type(dataset) is TensorDataset  # index each tensor once per batch
 
     def __len__(self):
         n = len(self.dataset if self.sampler is None else self.sampler)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
     def _order(self):
-        """The numbers of all samples, an array."""
+        """Return the indices of all samples, in order: an array."""
         if self.sampler is not None:
             return np.array([*self.sampler])
         return shuffled(len(self.dataset), self.generator) if self.shuffle else np.arange(len(self.dataset))
