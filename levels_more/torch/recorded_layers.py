@@ -100,12 +100,13 @@ def of_classes(input, target, weight=None, reduction="mean", ignore_index=-100):
     """
     logs = nn.log_softmax(input)
     shape = tuple(logs.shape)
-    if target.dtype.kind == "f" and tuple(target.shape) == shape:
+    if target.dtype.kind == "f" and tuple(target.shape) == shape and len(shape) == 2:
         each = low.apply("multiply_no_nan", logs, target)
         return reduced(-low.reduce_sum(each * (1.0 if weight is None else weight), 1), reduction)
     if target.dtype.kind != "i" or tuple(target.shape) != shape[:1] or len(shape) != 2:
         given = f"target is {target.dtype}, {tuple(target.shape)}; input is {shape}"
-        raise ValueError(f"{given}: expected a class (int64) for each row, or a probability (a float) for each number")
+        wanted = "input [batch, classes], and a class (int64) per row or a probability (a float) per number"
+        raise ValueError(f"{given}; expected {wanted}")
     counts = target != ignore_index
     target = low.where(counts, target, 0)
     numbers = target.numpy()

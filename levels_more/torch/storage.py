@@ -18,18 +18,33 @@ from levels_more.checks import expect, file_name
 from levels_more.saving.files import write_aside
 
 
+def _steps(offsets):
+    """Return the stride along each axis of these whole numbers, or None if one is not constant. () for no numbers."""
+    if not offsets.size:
+        return ()
+    origin = (0,) * offsets.ndim
+    ahead = [origin[:k] + (1,) + origin[k + 1 :] for k in range(offsets.ndim)]
+    steps = [int(offsets[at] - offsets[origin]) if n > 1 else 0 for at, n in zip(ahead, offsets.shape, strict=True)]
+    regular = offsets[origin] + sum(step * k for step, k in zip(steps, np.indices(offsets.shape), strict=True))
+    return steps if np.array_equal(regular, offsets) else None
+
+
 def _strided(array, places):
-    """Return a view of a contiguous array: the numbers at these places, which must have a constant stride per axis."""
+    """Return a view of an array: its numbers at these places, which count its numbers row by row.
+
+    If no strides lead to them, as in a flattened view of a transposed array, return a copy that cannot be written to.
+    """
     if not places.size:
         return np.empty(places.shape, array.dtype)
-    first = places[(0,) * places.ndim]
-    ahead = [(0,) * k + (1,) + (0,) * (places.ndim - k - 1) for k in range(places.ndim)]
-    steps = [
-        (places[at] - first) * array.itemsize if size > 1 else 0 for at, size in zip(ahead, places.shape, strict=True)
-    ]
+    index = np.unravel_index(places, array.shape)
+    offsets = np.zeros(places.shape, int) + sum(k * step for k, step in zip(index, array.strides, strict=True))
+    if (steps := _steps(offsets)) is None:
+        copy = array.reshape(-1)[places]
+        copy.flags.writeable = False
+        return copy
     repeated = any(step == 0 and size > 1 for step, size in zip(steps, places.shape, strict=True))
-    rows = array.reshape(-1)[first:]
-    return np.lib.stride_tricks.as_strided(rows, places.shape, steps, writeable=not repeated)
+    begin = tuple(slice(k.flat[0], None) for k in index)
+    return np.lib.stride_tricks.as_strided(array[begin], places.shape, steps, writeable=not repeated)
 
 
 class _Memory:
@@ -118,8 +133,7 @@ class Viewing:
 
     def even(self):
         """Return whether these numbers have a constant stride along each axis, as a view of an array needs."""
-        places = self._places()
-        return np.array_equal(_strided(np.arange(places.max(initial=0) + 1), places), places)
+        return _steps(self._places()) is not None
 
     def array(self):
         """Return a NumPy array that shares the memory: a change of one is a change of the other."""

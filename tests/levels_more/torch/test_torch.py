@@ -201,6 +201,51 @@ def test_arrays_and_tensors_hear_of_each_other():
         leaf([1.0]).numpy()
 
 
+SHARED = {
+    "a column": lambda d: d[:, 0],
+    "transposed": lambda d: d.T,
+    "every other row": lambda d: d[::2],
+    "columns backwards": lambda d: d[:, ::-1],
+    "whole": lambda d: d,
+}
+
+
+@pytest.mark.parametrize("part", SHARED.values(), ids=SHARED)
+def test_views_of_an_array_with_any_strides(part):
+    """NumPy does the same beside it, on an array of its own."""
+    n, mine = np.arange(8.0).reshape(4, 2), np.arange(8.0).reshape(4, 2)
+    x, y = torch.from_numpy(part(n)), part(mine)
+    x[:2].fill_(-1.0)
+    y[:2] = -1.0
+    later = x[1:]
+    later += 1.0
+    y[1:] += 1.0
+    x.T[0].mul_(3.0)
+    y.T[0] *= 3.0
+    x[1:].numpy()[-1] = 5.0
+    y[1:][-1] = 5.0
+    assert n.tolist() == mine.tolist() and x.tolist() == y.tolist() and later.tolist() == y[1:].tolist()
+    n[0, 0] = mine[0, 0] = 9.0
+    assert x[:1].tolist() == y[:1].tolist() and x.reshape(-1).tolist() == y.reshape(-1).tolist()
+
+
+def test_a_flattened_view_that_no_strides_lead_to_loses_nothing_silently():
+    n = np.arange(8.0).reshape(4, 2)
+    flat = torch.from_numpy(n.T).view(-1)
+    assert flat.numpy().tolist() == [0.0, 2.0, 4.0, 6.0, 1.0, 3.0, 5.0, 7.0]
+    with pytest.raises(ValueError, match="read-only"):
+        flat.numpy()[0] = 9.0
+    with pytest.raises(ValueError, match="read-only"):
+        flat.mul_(2.0)
+    assert n.tolist() == np.arange(8.0).reshape(4, 2).tolist()
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3, 4)])
+def test_cross_entropy_of_probabilities_takes_a_batch_of_classes_only(shape):
+    with pytest.raises(ValueError, match=r"expected input \[batch, classes\], and a class \(int64\) per row or a"):
+        torch.nn.functional.cross_entropy(torch.ones(*shape), torch.ones(*shape))
+
+
 def test_a_view_of_a_parameter_follows_its_steps():
     w = leaf([1.0, 1.0, 1.0])
     column = w.view(3, 1)
@@ -887,7 +932,7 @@ def test_the_rest_of_a_division_has_both_slopes_where_the_quotient_is_huge():
             r"class 3; input \(2, 3\) has the classes 0 to 2",
         ),
         (lambda: F.cross_entropy(torch.tensor(L), torch.tensor([0, -1])), "target holds class -1"),
-        (lambda: F.cross_entropy(torch.tensor(L), torch.tensor([0.0, 1.0])), "expected a class"),
+        (lambda: F.cross_entropy(torch.tensor(L), torch.tensor([0.0, 1.0])), "and a class .int64. per row"),
         (lambda: torch.tensor([np.nan], dtype=torch.long), "nan has no place in int64"),
         (lambda: torch.tensor([True]) ** torch.tensor([True]), "make numbers of bools first"),
     ],
