@@ -1,4 +1,4 @@
-"""What all layers of this package can do: know whether they are trained, and take several inputs."""
+"""The base class of this package's layers: it passes on whether a call is for training, and takes several inputs."""
 
 import functools
 import inspect
@@ -16,21 +16,21 @@ from levels_more.mid_level.initializers import INITIALIZERS
 
 
 class _Training(threading.local):
-    now = False  # whether layers are called in order to be trained, in each thread
+    now = False  # whether the current call is for training, separately in each thread
 
 
 TRAINING = _Training()
 
 
 class ColumnTensors(list):
-    """Tensors side by side, and the layers of feature columns that read them: each takes its own by `of(layer)`."""
+    """A list of tensors for several layers of feature columns. `of(layer)` gives those of one layer."""
 
     def __init__(self, column_layers, tensors):
         super().__init__(tensors)
         self.column_layers = column_layers
 
     def of(self, layer):
-        """Those of a layer. Raises ValueError for one that is no part of the model."""
+        """Return the tensors of this layer. Raises ValueError if the layer is not part of the model."""
         first = 0
         for reader in self.column_layers:
             if reader is layer:
@@ -40,7 +40,7 @@ class ColumnTensors(list):
 
 
 def _several(x):
-    """([their shapes], [their Specs]) of a list or a dict of tensors or arrays. Of one input nothing."""
+    """Return ([shapes], [Specs]) of a list or a dict of tensors or arrays; () for a single input."""
     parts = [*x.values()] if isinstance(x, dict) else x
     if not isinstance(parts, (list, tuple)) or not parts or not isinstance(parts[0], (Operators, np.ndarray)):
         return ()
@@ -52,34 +52,34 @@ _takes_training = functools.cache(lambda call: "training" in inspect.signature(c
 
 
 class Layer(mid_level.Layer, Module):
-    """A part of a model: write `call(x)`, or `call(x, training)`, and `build(shape)` where it needs variables.
+    """A part of a model: write `call(x)`, or `call(x, training)`, and `build(shape)` if it needs variables.
 
-    It is called on an array, on a list or a dict of arrays, on an `Input`, or on columns with names. `training=True`
-    holds for the layers inside, too, until the call ends.
+    A layer can be called on an array, a list or a dict of arrays, an `Input`, or named columns. `training=True` also
+    applies to the layers inside, until the call ends.
     """
 
-    whole = False  # whether the inputs are whole numbers, of any of NumPy's dtypes for them
+    whole = False  # whether the inputs are integers, of any of NumPy's integer dtypes
 
     hears_training = True
 
     def check_model(self, model):
-        """Raise TypeError for a model of the core: it neither says whether it is trained, nor adds penalties."""
+        """Raise TypeError for a model of the core: it neither passes on `training` nor adds penalties to the loss."""
         if not isinstance(model, Layer):
             told = f"{type(self).__name__} is a layer of levels_more, and {type(model).__name__} a model of levels"
             raise TypeError(f"{told}; take the model from levels_more.high_level")
 
     def starting(self, initializer, shape):
-        """The numbers of an initializer, [*shape], in its dtype."""
+        """The numbers that an initializer gives for this shape, in the layer's dtype."""
         return super().starting(known("initializer", INITIALIZERS, initializer), shape)
 
     def run(self, x, training=None):
-        """What `call` gives for what the layer is called on. Raises TypeError for columns that nothing reads."""
+        """Return what `call` gives for x. Raises TypeError if x is a dict of columns and `call` cannot read columns."""
         if isinstance(x, (Operators, np.ndarray)):
             narrow = self.whole and isinstance(x, np.ndarray) and x.dtype.kind in "iu"
             return self._with_training(training, as_int64(x) if narrow else x)
         first = x[0] if isinstance(x, (list, tuple)) and x else x
         array = isinstance(first, (Operators, np.ndarray))
-        if not array and hasattr(first, "through"):  # no numbers yet: level 5 notes down the call
+        if not array and hasattr(first, "through"):  # a placeholder of level 5, which records the call
             return first.through(self, x, training)
         if isinstance(x, dict):
             if of_levels(type(self).call) and not hasattr(type(self), "fit"):
@@ -90,7 +90,7 @@ class Layer(mid_level.Layer, Module):
         return self._with_training(training, [*map(as_tensor, x)] if several else x, *_several(x))
 
     def _with_training(self, training, *given):
-        """`_run`, with all layers inside told whether it is part of a training. None: as it was."""
+        """Call `_run` with this `training` for all layers inside. None keeps the value of the surrounding call."""
         if training is None:
             return self._run(*given)
         training = training if type(training) is bool else flag(f"{self.name}: training", training)
@@ -101,7 +101,7 @@ class Layer(mid_level.Layer, Module):
             TRAINING.now = before
 
     def _run(self, x, shape=None, specs=()):
-        """What `call` gives, after `build` on the first call. Several inputs come with `specs`, which are kept."""
+        """Return what `call` gives, after `build` on the first call. Store the inputs' Specs (`specs` if several)."""
         if not specs:
             x = x if type(x) is Tensor else as_tensor(x)
             specs = [x.spec]
@@ -113,13 +113,13 @@ class Layer(mid_level.Layer, Module):
         return y
 
     def add_loss(self, loss):
-        """Raises NotImplementedError: a call leaves nothing behind that the next one would have to forget."""
+        """Raise NotImplementedError: a call stores no losses, which the next call would have to clear."""
         cure = "in call write self.penalties = [lambda: value]: functions whose results are added to the loss"
         raise NotImplementedError(f"{self.name}: there is no add_loss; {cure}")
 
     @property
     def losses(self):
-        """What this layer and those inside want added to the loss."""
+        """The values of the penalties of this layer and of those inside, which are added to the loss."""
         return [
             penalty() for part in self.named(mid_level.Layer).values() for penalty in vars(part).get("penalties", ())
         ]
@@ -129,7 +129,7 @@ class Layer(mid_level.Layer, Module):
 
     @property
     def non_trainable_variables(self):
-        """The variables that no training changes."""
+        """The variables that training does not change."""
         trained = {*self.trainable_variables}
         return [v for v in self.variables if v not in trained]
 

@@ -1,4 +1,4 @@
-"""What all metrics can do: add up over batches, and give a number."""
+"""The base class of metrics: it adds up over batches, and computes a number."""
 
 import re
 
@@ -15,33 +15,33 @@ from levels_more.mid_level.losses import weighted
 
 
 def snake_case(name):
-    """Keras' names of things: BinaryAccuracy -> binary_accuracy, KLDivergence -> kl_divergence."""
+    """Keras' name for a class: BinaryAccuracy -> binary_accuracy, KLDivergence -> kl_divergence."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def ratio(part, whole):
-    """All numbers of one array, added up, over those of another; 0 where that is 0, as in Keras."""
+    """The sum of one array divided by the sum of another; 0 if the divisor is 0, as in Keras."""
     return part.sum() / whole.sum() if whole.sum() else 0.0
 
 
 class Metric(Made, Module):
-    """Sums over all rows, and a formula. Write `parts(y_true, y_pred)`, and `formula(count, *sums)` if it is no mean.
+    """A formula of sums over all rows. Write `parts(y_true, y_pred)`, and `formula(count, *sums)` unless it is a mean.
 
     The parts are tensors [batch, …]. Their rows are added up, each times its weight; `count` is the sum of the weights.
     """
 
-    apart = True  # a model may hold its metrics: what they count is none of the model's variables
-    by_name = False  # whether `compile` was given its name: then it heeds whether the loss takes logits
-    activation = None  # makes probabilities of logits
+    apart = True  # a model that holds a metric does not list the metric's variables
+    by_name = False  # whether `compile` was given its name: only then it adapts to a loss of logits
+    activation = None  # converts logits to probabilities
 
     def __init__(self, name=None):
         self.name = snake_case(type(self).__name__) if name is None else name
         self.state = None  # variables, made for the first batch
 
     def add_variable(self, shape=(), initializer="zeros", dtype="float32", name=None):
-        """A variable of this shape, for a metric whose `update_state`, `result` and `reset_state` are all yours.
+        """Make a variable of this shape, for a metric with your own `update_state`, `result` and `reset_state`.
 
-        It is named by the attribute that holds it; `name` is ignored. Raises TypeError for other shapes and dtypes.
+        Its name is the attribute that holds it; `name` is ignored. Raises TypeError for an invalid shape or dtype.
         """
         shape = sizes("add_variable: shape", shape)
         values = np.reshape(known("initializer", INITIALIZERS, initializer)(shape), shape)
@@ -49,20 +49,20 @@ class Metric(Made, Module):
 
     add_weight = add_variable  # as Keras called it before
 
-    probabilities, check = False, Loss.check  # that the shapes are equal
+    probabilities, check = False, Loss.check  # it raises unless the shapes are equal
     check_probabilities, __repr__ = Loss.check_probabilities, Loss.__repr__
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        """Add a batch. Each row counts once, or as often as its `sample_weight` [batch] says."""
+        """Add a batch. Each row has the weight 1, or its `sample_weight` [batch]."""
         y_pred = as_tensor(y_pred)
         y_pred = y_pred if y_pred.dtype.kind == "f" else cast(y_pred, "float32")
         y_pred = y_pred if self.activation is None else self.activation(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
-        if y_true.spec.shape == y_pred.spec.shape:  # else it holds the numbers of classes
+        if y_true.spec.shape == y_pred.spec.shape:  # else y_true holds class indices
             y_true = cast(y_true, y_pred.dtype)
         parts = self.parts(y_true, y_pred)
-        weight = apply("spread", 1.0, parts[0], count=1.0)  # ones, as many as a compiled step's batch has rows
+        weight = apply("spread", 1.0, parts[0], count=1.0)  # ones; by an op, so that a compiled step takes any batch
         if sample_weight is not None:
             weight = weighted(self, weight, cast(sample_weight, weight.dtype))
         new = self.sums(weight, *parts)
@@ -72,14 +72,14 @@ class Metric(Made, Module):
             variable.assign(value)
 
     def of_logits(self, loss):
-        """Expect the logits that this loss takes, if it matters: the largest is that of the largest probability."""
+        """Expect the logits of this loss. Here nothing changes: the largest logit has the largest probability."""
 
     def sums(self, weight, *parts):
-        """Of a batch: count, and the sum of each part."""
+        """Return the sums of a batch: of the weights, and of each weighted part."""
         return [reduce_sum(x, 0) for x in (weight, *(weight * part for part in parts))]
 
     def merged(self, *new):
-        """The state, with the sums of a new batch."""
+        """Return the state plus the sums of a new batch."""
         return [old + x for old, x in zip(self.state, new, strict=True)]
 
     def formula(self, count, total):
@@ -100,6 +100,6 @@ class Metric(Made, Module):
             variable.assign(np.zeros(variable.shape, variable.dtype))
 
     def __call__(self, *args, **options):
-        """Add a batch, and give the result."""
+        """Add a batch, and return the result."""
         self.update_state(*args, **options)
         return self.result()

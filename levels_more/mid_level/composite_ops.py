@@ -1,7 +1,7 @@
-"""Composite ops: several ops as one, where nothing is traced, with one launch and one record on the tape.
+"""Composite ops: outside a trace, several ops run as one, with one launch and one record on the tape.
 
-Their kernels are those of the several. What is traced stays as it is: programs fuse ops by themselves, and all back
-ends know the single ones. Where the rule of one of them is the reader's, nothing is fused: this rule is called.
+They run the kernels of the single ops. A trace keeps the single ops: programs fuse ops themselves, and all back ends
+support them. If the reader has replaced the gradient rule of a single op, nothing is fused, and that rule is called.
 """
 
 import functools
@@ -21,7 +21,7 @@ from levels_more.kernels.verify import TEST_CASES
 from levels_more.low_level import autodiff  # noqa: F401 (the rules of logits_crossentropy)
 
 _MEAN = {"axis": None, "keepdims": False}
-# op -> the ops that it is made of: (op, numbers of its inputs, attributes); results are numbered behind the inputs
+# composite op -> its single ops: (op, numbers of its inputs, attributes); results are numbered after the inputs
 _RECORDS = {
     "affine": [("matmul", [0, 1], {}), ("add", [3, 2], {})],
     "affine_relu": [("matmul", [0, 1], {}), ("add", [3, 2], {}), ("relu", [4], {})],
@@ -29,7 +29,7 @@ _RECORDS = {
     "mean_squared_error": [("subtract", [1, 0], {}), ("multiply", [2, 2], {}), ("reduce_mean", [3], _MEAN)],
 }
 MADE_OF |= {op: tuple(part for part, *_ in records) for op, records in _RECORDS.items()}
-# op -> [(an op that it is made of, its rule; None where one is the reader's by now), …]
+# composite op -> [(a single op of it, its gradient rules; None if one of them is the reader's already), …]
 _RULES = {
     op: [(part, VJPS[part] if all(map(of_levels, filter(None, VJPS[part]))) else None) for part in parts]
     for op, parts in MADE_OF.items()
@@ -37,7 +37,7 @@ _RULES = {
 
 
 def _rules_are_ours(op):
-    """Whether the rules of all ops that this one is made of are still those that it knows."""
+    """Whether the gradient rules of all single ops of this composite op are still those in `_RULES`."""
     for part, rule in _RULES[op]:  # noqa: SIM110 (`all` would take three times as long)
         if VJPS[part] is not rule:
             return False
@@ -46,9 +46,9 @@ def _rules_are_ours(op):
 
 @functools.cache
 def _stands_for(op):
-    """Whether the level below, whose text the reader may have changed, still does what this op stands for.
+    """Whether the core's layer or loss, which the reader may have edited, still runs the single ops of this op.
 
-    What that text refuses is refused again where the ops run one by one. Other errors are raised here.
+    False if that code raises LookupError, TypeError or ValueError: the single ops raise it again. Others are raised.
     """
     _, single_ops, trials = _COMPOSITES[op]
     specs = [pool()["cpu:0"].spec(shape, np.float64) for shape in trials[-1][0]]
@@ -57,7 +57,7 @@ def _stands_for(op):
     except (LookupError, TypeError, ValueError):
         return False
     except AttributeError as error:
-        if not isinstance(error.obj, SimpleNamespace):  # it stands for a layer or a loss, and lacks some attributes
+        if not isinstance(error.obj, SimpleNamespace):  # which lacks some attributes of a layer or a loss
             raise
         return False
     numbers = {node: n for n, node in enumerate(graph.nodes)}
@@ -66,9 +66,9 @@ def _stands_for(op):
 
 
 def fuses(op, x):
-    """Whether ops on x, a tensor or anything else, become this one: x has numbers, on a CPU, and no trace is open.
+    """Whether the ops on x run as this composite op: x is a tensor (not a Symbol) on a CPU, and no trace is open.
 
-    (Inside `eager()` they do not; an open tape records the composite op.)
+    (Nothing is fused inside `eager()`; an open tape records the composite op.)
     """
     if not ACCELERATION.on:
         return False
@@ -80,7 +80,7 @@ def fuses(op, x):
 
 
 def _without_loop(op):
-    """What stands in the table for a composite op, until a reader enters a kernel: it has no loop of its own."""
+    """The entry of a composite op in the kernel table, until a reader enters a kernel. Calling it raises TypeError."""
 
     def function(*arrays):
         raise TypeError(f"{op} has no loop of its own: several kernels run one after the other")
@@ -89,9 +89,9 @@ def _without_loop(op):
 
 
 def _planner(op):
-    """The planner of this op: one part after the other, each in the buffer of the one before if the shape is the same.
+    """The planner of this op: the single ops run in turn, each over the result before it if the shape is the same.
 
-    It moves as many bytes as they do. Raises ValueError where a layer's b[1, n] has not a number for each column.
+    Its `nbytes` is the sum of theirs. It raises ValueError if a layer's b[1, n] has not one number for each column.
     """
 
     def planner(_, function, *inputs):
@@ -120,7 +120,7 @@ def _planner(op):
 
 
 def _rule(op, which, ours, single_ops):
-    """The rule of a composite op for one of its inputs: `ours`, or that of the single ops if one has another rule."""
+    """The gradient rule for one input of a composite op: `ours`, or a tape if a single op has another rule by now."""
 
     def back(dy, y, *inputs):
         if _rules_are_ours(op):
@@ -133,7 +133,7 @@ def _rule(op, which, ours, single_ops):
 
 
 def _affine_back(slope):
-    """For x, w and b the rules of slope(dy, y, x @ w + b), by dy and y."""
+    """The gradient rules for x, w and b. slope(dy, y) is the gradient at x @ w + b."""
     return (
         lambda dy, y, x, w, b: VJPS["matmul"][0](slope(dy, y), y, x, w),
         lambda dy, y, x, w, b: VJPS["matmul"][1](slope(dy, y), y, x, w),
@@ -142,24 +142,24 @@ def _affine_back(slope):
 
 
 def _mean_back(which):
-    """For y or z the rule of the mean."""
+    """The gradient rule of the mean of logits_crossentropy(y, z), for y (`which` 0) or z (1)."""
     return lambda dy, loss, y, z: VJPS["logits_crossentropy"][which](dy / float(math.prod(z.spec.shape)), loss, y, z)
 
 
 def _error_back(dy, loss, y, z):
-    """For z the rule of the mean of (z - y)²: both factors of a square give their share."""
+    """The gradient rule for z of the mean of (z - y)². Each factor of the square contributes `share`."""
     error = z - y
     share = VJPS["reduce_mean"][0](dy, loss, error, **_MEAN) * error
     return share + share
 
 
 def _layer(activation):
-    """What the core's layer does, op by op."""
+    """The core's Dense layer with this activation, op by op, as a function of x, w and b."""
     return lambda x, w, b: layers.Dense.call(SimpleNamespace(activation=activation, kernel=w, bias=b), x)
 
 
 def _loss(call):
-    """What the core's loss does, op by op, with this `call`."""
+    """The core's loss with this `call`, op by op, as a function of y and z."""
     core = SimpleNamespace(checked=lambda *both: both)
     core.call = functools.partial(call, core)
     return lambda y, z: losses.Loss.__call__(core, y, z)
@@ -167,7 +167,7 @@ def _loss(call):
 
 _NUMBERS = [([shape, shape], {}) for shape in ((1,), (9, 1), (3, 5))]
 _BY_ROWS = [([(m, k), (k, n), (1, n)], {}) for m, k, n in ((1, 1, 1), (3, 5, 4), (17, 33, 9))]
-_COMPOSITES = {  # op -> (its rules, the ops apart, on what a kernel is tried)
+_COMPOSITES = {  # op -> (its gradient rules, the single ops as a function, test cases of a kernel)
     "affine": (_affine_back(lambda dy, y: dy), _layer(as_tensor), _BY_ROWS),
     "affine_relu": (
         _affine_back(lambda dy, y: apply("relu_grad", dy, y)),

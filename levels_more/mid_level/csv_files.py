@@ -11,23 +11,23 @@ from levels_more.checks import file_name
 
 
 def read_columns(path, na_value):
-    """{name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`.
+    """Return {name: array} of a CSV file with a header. Missing cells are empty, or hold `na_value`.
 
-    Raises ValueError, naming the line, where its cells do not fit the header.
+    Raises ValueError, naming the line, if a line has more or fewer cells than the header.
     """
     with open(file_name("from_csv: path", path), newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
         names, lines = reader.fieldnames or (), {f"{path}, line {reader.line_num}": row for row in reader}
     for line, row in lines.items():
-        if None in row or None in row.values():  # under no name, or for no cell
+        if None in row or None in row.values():  # a cell without a column name, or a column without a cell
             raise ValueError(f"{line}: {reprlib.repr([*row.values()])} beneath {len(names)} names")
     return {name: column(name, {line: row[name] for line, row in lines.items()}, na_value) for name in names}
 
 
 def column(name, cells, na_value):
-    """The cells {line: text} under that name as an array.
+    """Convert the cells {line: text} of a column to an array of int64, float32 or text.
 
-    Raises ValueError, naming the line, for a text among numbers.
+    Raises ValueError, naming the line, for text among numbers.
     """
     cells, numbers = {line: "" if cell == na_value else cell for line, cell in cells.items()}, []
     for line, cell in cells.items():
@@ -43,7 +43,7 @@ def column(name, cells, na_value):
 
 
 def whole_number(text):
-    """The whole number that a text of a number says, exactly; None where it is none, or too large for int64."""
+    """Convert the text of a number to an int, exactly; None if it is not a whole number, or does not fit int64."""
     number = decimal.Decimal(text or "nan")
     fits = number.is_finite() and -(2**63) <= number < 2**63 and number == number.to_integral_value()
     return int(number) if fits else None

@@ -1,4 +1,4 @@
-"""A dataset whose stages see the elements: functions, files, threads, buffers."""
+"""A dataset whose stages can work on the elements themselves: functions, files, threads, buffers."""
 
 import functools
 import itertools
@@ -33,7 +33,7 @@ from levels_more.mid_level.stages import (
 
 
 def _count(least, name, value):
-    """A count as Python's number, also a tensor of one. Raises ValueError unless it is whole, and at least that."""
+    """Return a count, which may be a tensor, as an int. Raises ValueError unless it is one, and at least `least`."""
     return at_least(least, name, value.numpy()[()] if isinstance(value, Operators) else value)
 
 
@@ -46,42 +46,42 @@ def _elements(data):
 
 
 def _then(data, stage, make, length, arrays=None, batches=False):
-    """One stage more behind any dataset. It goes on with row numbers if it is given the `arrays`."""
+    """Append a stage to any dataset. With `arrays` the stage passes row numbers of them, else elements."""
     kind = type(data) if isinstance(data, Dataset) else Dataset
     return kind(stage, make, length, arrays, batches or data.batches, data.stages)
 
 
 def adopted(data):
-    """A dataset of the core as a Dataset of this package: one of these stays as it is."""
+    """Convert a dataset of the core to a Dataset of this package. One of this package is returned unchanged."""
     if isinstance(data, Dataset):
         return data
     return Dataset(data.stage, data.make, data.length, data.arrays, data.batches, data.stages[:-1])
 
 
 class Dataset(mid_level.Dataset):
-    """A dataset of any elements: tensors, words, tuples or dicts of them; `arrays` is None where no row numbers pass.
+    """A dataset of any elements: tensors, text, tuples or dicts of them. `arrays` is None if it passes no row numbers.
 
-    `length` is infinite for one that never ends, and NaN where only a pass can tell. Level 5 sets its `layout` and
-    `class_weight`.
+    `length` is infinite if the dataset never ends, and NaN if the length is known only after a pass. Level 5 sets
+    `layout` and `class_weight`.
     """
 
     layout = class_weight = None
 
     def __init__(self, stage, make, length, arrays=None, batches=False, before=()):
-        self.iterate = make  # the same as `make`, one after the other: a long pass begins at once
+        self.iterate = make  # as `make`, but not collated: a long pass starts at once
         super().__init__(stage, make if arrays is None else lambda: collate(make()), length, arrays, batches, before)
 
     @classmethod
     def from_tensor_slices(cls, arrays):
-        """The rows of all the arrays of a tuple or a dict, of words as well; for what is raised see `in_rows`."""
+        """The rows of an array, or of all arrays in a tuple or a dict; text is allowed. For errors see `in_rows`."""
         arrays, count = in_rows(arrays)
         return cls("from_tensor_slices", lambda: np.arange(count), count, arrays)
 
     @classmethod
     def from_batches(cls, x, y, batches):
-        """One batch (x, y) for each of `batches`, row numbers [steps, batch] or several of different sizes.
+        """One batch (x, y) for each of `batches`: row numbers [steps, batch], or a list of arrays of different sizes.
 
-        x, y: what `from_tensor_slices` takes. Raises ValueError for what is no row numbers.
+        x, y: what `from_tensor_slices` takes. Raises ValueError if `batches` are not row numbers.
         """
         rows = collate(batches)
         for part in [rows] if isinstance(rows, np.ndarray) else [batch[None] for batch in rows]:
@@ -100,9 +100,9 @@ class Dataset(mid_level.Dataset):
 
     @classmethod
     def from_generator(cls, generator):
-        """What the iterators give that generator() makes, a new one for each pass.
+        """The elements of the iterator that generator() returns; it is called anew for each pass.
 
-        Raises TypeError for what is no such function.
+        Raises TypeError if `generator` is not callable.
         """
         if not callable(generator):
             raise TypeError(f"from_generator: expected a function that makes iterators, got {reprlib.repr(generator)}")
@@ -110,11 +110,11 @@ class Dataset(mid_level.Dataset):
 
     @classmethod
     def zip(cls, *datasets):
-        """Tuples of an element of each dataset, as long as all have one."""
+        """Tuples with one element of each dataset, until the shortest dataset ends."""
         for data in datasets:
             expect(isinstance(data, mid_level.Dataset), "zip", data, "datasets")
         datasets = [*map(adopted, datasets)]
-        length = np.min([data.length for data in datasets])  # NaN, where one of them is
+        length = np.min([data.length for data in datasets])  # NaN if one of them is NaN
         return cls("zip", lambda: zip(*map(_elements, datasets), strict=False), length)
 
     def __iter__(self):
@@ -128,28 +128,28 @@ class Dataset(mid_level.Dataset):
     def __len__(self):
         if math.isnan(self.length):
             raise TypeError("how many elements there are is known at the end of a pass")
-        if self.length == math.inf:  # no TypeError: list(…) takes that for "not known", and would never end
+        if self.length == math.inf:  # list(…) would ignore a TypeError, and never end
             raise ValueError(f"{self.stage} never ends; take(count) of it")
         return int(self.length)
 
     def rows(self):
-        """As in the core. Raises TypeError where no row numbers pass."""
+        """As in the core. Raises TypeError if the dataset passes no row numbers."""
         if self.arrays is None:
             raise TypeError(f"rows: {self.stage} gives no batches of row numbers; go through the dataset in a loop")
         arrays, rows = super().rows()
         return arrays if isinstance(arrays, tuple) else (arrays,), rows
 
     def of(self, arrays):
-        """The same row numbers, of other arrays."""
+        """The same dataset of row numbers, for other arrays."""
         return type(self)(self.stage, self.iterate, self.length, arrays, self.batches, self.stages[:-1])
 
     @property
     def in_memory(self):
-        """Whether there are `rows`: a compiled function can take a pass whole."""
+        """Whether `rows` works: then a compiled function can take a whole pass."""
         return self.arrays is not None and self.batches
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
-        """In random order, through a buffer: see `shuffled`. A seed gives the same orders, pass by pass."""
+        """Random order, through a buffer (see `shuffled`). The same seed gives the same orders, pass by pass."""
         n = _count(1, "shuffle: buffer_size", buffer_size)
         again = flag("shuffle: reshuffle_each_iteration", reshuffle_each_iteration)
         if self.arrays is not None and n >= self.length and again:
@@ -163,7 +163,7 @@ class Dataset(mid_level.Dataset):
         return _then(self, f"shuffle({n})", make, self.length, self.arrays)
 
     def batch(self, batch_size, drop_remainder=False):
-        """So many elements as one; the last may be fewer, or is dropped. Raises ValueError where no batch is left."""
+        """Batches of elements. The last may be shorter, or is dropped. Raises ValueError if that leaves no batch."""
         n, drop = _count(1, "batch: batch_size", batch_size), flag("batch: drop_remainder", drop_remainder)
         count = np.floor if drop else np.ceil
         if self.arrays is not None and not self.batches:
@@ -178,12 +178,12 @@ class Dataset(mid_level.Dataset):
         )
 
     def take(self, count):
-        """The first `count`."""
+        """The first `count` elements."""
         n = _count(0, "take: count", count)
         return _then(self, f"take({n})", lambda: _part(self, 0, n), np.minimum(n, self.length), self.arrays)
 
     def skip(self, count):
-        """All but the first `count`."""
+        """All elements but the first `count`."""
         n = _count(0, "skip: count", count)
         return _then(self, f"skip({n})", lambda: _part(self, n), np.maximum(0, self.length - n), self.arrays)
 
@@ -198,7 +198,7 @@ class Dataset(mid_level.Dataset):
     def map(self, function, num_parallel_calls=None, deterministic=None):
         """function(element), or function(x, y) of an element (x, y). It takes and returns NumPy arrays.
 
-        `num_parallel_calls` and `deterministic` are TensorFlow's: here elements are made one after the other, in order.
+        TensorFlow's `num_parallel_calls` and `deterministic` are ignored: elements are made one by one, in order.
         """
         where, name = f"stage {len(self.stages) + 1}, map", getattr(called("map", function), "__name__", "…")
         return _then(self, f"map({name})", lambda: mapped(_elements(self), function, where), self.length)
@@ -209,25 +209,25 @@ class Dataset(mid_level.Dataset):
         return _then(self, f"filter({name})", lambda: filtered(_elements(self), predicate, where), math.nan)
 
     def steps(self, count):
-        """A dataset whose passes are the next `count` elements each; behind the last element comes the first."""
+        """A dataset in which each pass takes the next `count` elements; after the last element comes the first."""
         running = repeated(self.iterate, itertools.count())
         return _then(self, f"steps({count})", lambda: islice(running, count), count, self.arrays)
 
     def repeat(self, count=None):
-        """So many passes, one after the other; without a count they never end."""
+        """`count` passes, one after the other; without a count they never end."""
         if count is None:
             return _then(self, "repeat()", lambda: repeated(lambda: _elements(self), itertools.count()), math.inf)
         n = _count(1, "repeat: count", count)
-        if self.arrays is not None and not self.batches and n * self.length > 10**6:  # no longer few row numbers
+        if self.arrays is not None and not self.batches and n * self.length > 10**6:  # too many row numbers
             return _then(self, f"repeat({n})", lambda: repeated(lambda: _elements(self), range(n)), n * self.length)
         return _then(self, f"repeat({n})", lambda: repeated(self.iterate, range(n)), n * self.length, self.arrays)
 
     def cache(self):
-        """What the first whole pass gave, again in every pass."""
+        """Keep the elements of the first complete pass, and yield them in every later pass."""
         return _then(self, "cache()", functools.partial(cached, self.make, []), self.length, self.arrays)
 
     def prefetch(self, buffer_size):
-        """Up to so many elements ahead, made by another thread; -1, TensorFlow's AUTOTUNE, is 2. In memory none are."""
+        """Let a thread make that many elements ahead; -1, TensorFlow's AUTOTUNE, is 2. Row numbers need none."""
         n = 2 if buffer_size == -1 else _count(1, "prefetch: buffer_size", buffer_size)
         if self.arrays is not None:
             return self
@@ -235,13 +235,13 @@ class Dataset(mid_level.Dataset):
 
 
 def _part(data, first, last=None, step=1):
-    """A pass from one place up to another, or to the end; or every so many elements of it."""
+    """The slice [first:last:step] of a pass."""
     rows = data.iterate()
     return rows[first:last:step] if isinstance(rows, (np.ndarray, list)) else islice(rows, first, last, step)
 
 
 def DataLoader(dataset, batch_size=1, shuffle=False, drop_last=False):
-    """As in PyTorch: the batches of a dataset, or of arrays; all rows are shuffled anew in every pass, if asked for."""
+    """As in PyTorch: the batches of a dataset, or of arrays. With `shuffle`, each pass has a new order of all rows."""
     if isinstance(dataset, (Operators, np.ndarray, list, tuple, dict)):
         dataset = Dataset.from_tensor_slices(dataset)
     data = dataset

@@ -1,4 +1,4 @@
-"""Feature columns: a dict of numbers, words and gaps becomes one matrix."""
+"""Feature columns: they turn a dict of numbers, words and missing values into one matrix."""
 
 import functools
 import reprlib
@@ -15,10 +15,10 @@ from levels_more.mid_level.hashing import bucket_of
 
 
 class FeatureColumn(Made):
-    """`width` numbers a row: `encode(features)` makes an array of a dict, `call(layer, x)` a tensor [batch, width]."""
+    """`width` numbers a row: `encode(features)` makes x from a dict, `call(layer, x)` then a tensor [batch, width]."""
 
     def build(self, layer):
-        """Make what variables it needs, in the `DenseFeatures` that it belongs to."""
+        """Make the column's variables in `layer`, the `DenseFeatures` that it belongs to."""
 
     def call(self, layer, x):
         return x
@@ -28,14 +28,14 @@ class FeatureColumn(Made):
 
 
 def values_of(features, key):
-    """The values under that name in a dict, as an array [batch]; a list may mix words, numbers and None.
+    """Return the values of a column as an array [batch]. A list may mix words, numbers and None.
 
-    Raises TypeError for what is no dict and for a masked array, ValueError for a shape but [batch] or [batch, 1].
+    Raises TypeError if `features` is no dict, or for a masked array; ValueError for a shape but [batch] or [batch, 1].
     """
     if not hasattr(features, "keys"):
         raise TypeError(f"feature columns read a dict of columns, not a {type(features).__name__}")
     values, first = known("column", features, word("a column's key", key)), next(iter(features))
-    if hasattr(values, "isna") and values.dtype.kind not in "biuf":  # words of pandas, whose gaps are of several kinds
+    if hasattr(values, "isna") and values.dtype.kind not in "biuf":  # pandas text: several kinds of missing values
         values = np.where(values.isna(), None, values.to_numpy(object))
     elif hasattr(values, "isna") and values.isna().any():
         values = values.to_numpy(np.float64, na_value=np.nan)
@@ -48,9 +48,9 @@ def values_of(features, key):
 
 
 class NumericColumn(FeatureColumn):
-    """One number a row. A missing one, None or NaN, becomes `default_value`; without that it is an error.
+    """One number per row. A missing one (None or NaN) becomes `default_value`; without a default it is an error.
 
-    `normalizer_fn` is given the whole column, its gaps filled, as float64 [batch]."""
+    `normalizer_fn` takes the whole column as float64 [batch], with the missing values filled in."""
 
     width = 1
 
@@ -61,7 +61,7 @@ class NumericColumn(FeatureColumn):
         self.default_value, self.normalizer_fn = gap, called("numeric_column: normalizer_fn", normalize)
 
     def encode(self, features):
-        """Numbers [batch, 1] from a dict. Raises TypeError for words, ValueError for NaN."""
+        """Return numbers [batch, 1] from a dict. Raises TypeError for text, ValueError for NaN without a default."""
         values = values_of(features, self.name)
         if values.dtype == object:
             values = np.array([np.nan if value is None else value for value in values])
@@ -76,7 +76,7 @@ class NumericColumn(FeatureColumn):
 
 
 class CategoricalColumn(Made):
-    """A category a row: `ids(features)` makes int64 [batch] of a dict, each in range(num_buckets), or -1 for none."""
+    """One category per row: `ids(features)` makes int64 [batch] from a dict, in range(num_buckets), or -1 for none."""
 
     def __init__(self, name, num_buckets, ids):
         self.name, self.ids = name, ids
@@ -87,10 +87,10 @@ class CategoricalColumn(Made):
 
 
 def recipe(function):
-    """A function that makes columns: each remembers its call, as what is `Made` does, so that it can be saved."""
+    """Decorate a function that makes columns: each keeps its call as `again`, like `Made`, so that it can be saved."""
 
     def plain(x):
-        return x.tolist() if hasattr(x, "tolist") else x  # no file holds an array
+        return x.tolist() if hasattr(x, "tolist") else x  # a saved model holds lists, not arrays
 
     @functools.wraps(function)
     def make(*args, **options):
@@ -122,8 +122,8 @@ def row_by_row(key, num_buckets, table, unknown):
 
 @recipe
 def categorical_column_with_vocabulary_list(key, vocabulary_list, *, default_value=-1, num_oov_buckets=0):
-    """A category's id is its place in the list, else `default_value`, or by its hash one of `num_oov_buckets` ids
-    behind it ("out of vocabulary"), -1 if missing: see `is_missing`. Raises ValueError for a list with a word twice."""
+    """The id is the word's index in the list, or -1 for a missing word (see `is_missing`). Others get `default_value`,
+    or by hash one of `num_oov_buckets` more ids ("out of vocabulary"). Raises ValueError if a word occurs twice."""
     words = vocabulary_list.tolist() if hasattr(vocabulary_list, "tolist") else vocabulary_list  # also pandas' unique()
     words = words if isinstance(words, list | tuple) else ()
     for name, value in (("default_value", default_value), ("num_oov_buckets", num_oov_buckets)):
@@ -145,7 +145,7 @@ def categorical_column_with_vocabulary_list(key, vocabulary_list, *, default_val
 
 
 class IndicatorColumn(FeatureColumn):
-    """A number for each category: 1 for that of the row, else 0. A row without a category has zeros.
+    """One-hot: a number for each category, 1 for the category of the row, else 0. A row without a category has zeros.
 
     Raises TypeError for a column without categories.
     """
@@ -157,11 +157,11 @@ class IndicatorColumn(FeatureColumn):
         self.width = categorical_column.num_buckets
 
     def call(self, layer, ids):
-        return one_hot(ids + 1, self.width + 1, layer.dtype)[:, 1:]  # the place of -1 is cut off
+        return one_hot(ids + 1, self.width + 1, layer.dtype)[:, 1:]  # the column of -1 is cut off
 
 
 def own_tensors(layer, features):
-    """What `DenseFeatures` is called with, as tensors: its part of a model's columns, or what it makes of a dict."""
+    """Return the tensors of a `DenseFeatures`: its part of a model's columns, or those that it encodes from a dict."""
     if isinstance(features, ColumnTensors):
         return features.of(layer)
     if isinstance(features, Operators):  # of a single column
@@ -170,9 +170,9 @@ def own_tensors(layer, features):
 
 
 class DenseFeatures(Layer):
-    """{name: values [batch]} -> [batch, width]: the columns side by side, in the order given (TensorFlow: by name).
+    """{name: values [batch]} -> [batch, width]: the columns side by side, in the given order (TensorFlow: by name).
 
-    Raises TypeError for what is no column of numbers, ValueError for none, or for one twice.
+    Raises TypeError for anything that is not a `FeatureColumn`, ValueError for no columns, or for one twice.
     """
 
     def __init__(self, feature_columns, dtype="float32", **options):
@@ -191,7 +191,7 @@ class DenseFeatures(Layer):
         return [constant(array, self.dtype if array.dtype.kind == "f" else None) for array in arrays]
 
     def __call__(self, features, training=None):
-        """`features` is a dict, or the list that `encode` made of one: a compiled step takes only tensors."""
+        """`features` is a dict, or the list that `encode` made from one, since a compiled step takes only tensors."""
         return super().__call__(own_tensors(self, features), training)
 
     def build(self, shapes):
@@ -203,9 +203,9 @@ class DenseFeatures(Layer):
 
 
 class BucketizedColumn(CategoricalColumn, IndicatorColumn):
-    """Ranges of a numeric column as categories: id i is that of boundaries[i - 1] <= x < boundaries[i], ascending.
+    """Ranges of a numeric column as categories: id i means boundaries[i - 1] <= x < boundaries[i].
 
-    Raises TypeError for a column that is not numeric, ValueError for boundaries that do not ascend.
+    Raises TypeError for a column that is not numeric, ValueError unless the boundaries ascend.
     """
 
     def __init__(self, source_column, boundaries):
@@ -228,9 +228,9 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
 
 @recipe
 def categorical_column_with_identity(key, num_buckets, *, default_value=None):
-    """The value is the id, in range(num_buckets). Any other has `default_value`; without that it is an error.
+    """The value is the id, in range(num_buckets). A missing one gets -1, any other `default_value` (None: an error).
 
-    Raises ValueError for a default that is no id.
+    Raises ValueError for a default that is not such an id.
     """
     n = at_least(1, f"column {key}: buckets", num_buckets)
     if default_value is not None and at_least(0, f"column {key}: default_value", default_value) >= n:
@@ -246,16 +246,16 @@ def categorical_column_with_identity(key, num_buckets, *, default_value=None):
 
 @recipe
 def categorical_column_with_hash_bucket(key, hash_bucket_size):
-    """The id is the bucket of the text's hash, or of the whole number's, the same on every machine."""
+    """The id is the hash bucket of the text or whole number, the same on every machine."""
     n = at_least(1, f"column {key}: buckets", hash_bucket_size)
     return row_by_row(key, n, {}, lambda value, row: bucket_of(value, n))
 
 
 @recipe
 def crossed_column(keys, hash_bucket_size):
-    """A category for each combination of the keys, names or categorical columns, by hash; -1 where one is missing.
+    """A category for each combination of the values under these keys, by hash; -1 if a value is missing.
 
-    Raises ValueError for fewer than two keys.
+    keys: names, or categorical columns. Raises ValueError for fewer than two.
     """
     parts = keys if isinstance(keys, list | tuple) else ()
     if len(parts) < 2 or not all(isinstance(key, str | CategoricalColumn) for key in parts):
@@ -270,7 +270,7 @@ def crossed_column(keys, hash_bucket_size):
 
 
 class EmbeddingColumn(IndicatorColumn):
-    """`dimension` numbers for each category, learned: a row of a table. A row without a category has zeros."""
+    """`dimension` trained numbers for each category, from a table. A row without a category has zeros."""
 
     def __init__(self, categorical_column, dimension, *, initializer="glorot_uniform"):
         super().__init__(categorical_column)

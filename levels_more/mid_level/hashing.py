@@ -6,9 +6,9 @@ import numpy as np
 
 
 def fingerprint(value):
-    """Eight bytes of a text, a whole number or a tuple of these: the same on every machine (BLAKE2b, RFC 7693).
+    """The 8-byte hash of a text, a whole number or a tuple of these: the same on every machine (BLAKE2b, RFC 7693).
 
-    The number 7 and the text "7" have the same. Raises TypeError for other values.
+    The number 7 and the text "7" have the same hash. Raises TypeError for other values.
     """
     if not isinstance(value, (str, int, np.integer, tuple)):
         raise TypeError(f"{value!r} is no category; expected text, a whole number, or a bucketized_column")

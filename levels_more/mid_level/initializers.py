@@ -8,17 +8,17 @@ from levels import mid_level
 from levels.mid_level import RANDOM
 
 _NORMAL = statistics.NormalDist()
-_SPREAD = 0.87962566103423978  # the standard deviation of a normal number that is cut off at ±2
+_SPREAD = 0.87962566103423978  # the standard deviation of a standard normal truncated at ±2
 
 
 def truncated_normal(shape, stddev=0.05):
-    """As many numbers as the shape has, normal with mean 0, cut off at two `stddev`."""
+    """Numbers for this shape, normal with mean 0, truncated at ±2·`stddev`."""
     low, high = _NORMAL.cdf(-2.0), _NORMAL.cdf(2.0)
     return [stddev * _NORMAL.inv_cdf(RANDOM.uniform(low, high)) for _ in range(math.prod(shape))]
 
 
 def _inputs(shape):
-    """How many inputs weights of this shape have: the last axis but one or, where there is none, the only one."""
+    """The number of inputs of weights of this shape: the size of the last axis but one, or of the only axis."""
     return shape[-2:][0] if shape else 1
 
 
@@ -28,7 +28,7 @@ def he_uniform(shape):
     return [RANDOM.uniform(-limit, limit) for _ in range(math.prod(shape))]
 
 
-INITIALIZERS = collections.ChainMap({}, mid_level.INITIALIZERS)  # those of the core are found behind these
+INITIALIZERS = collections.ChainMap({}, mid_level.INITIALIZERS)  # a name that is not here is looked up in the core's
 INITIALIZERS.update(
     ones=lambda shape: [1.0] * math.prod(shape),
     random_normal=lambda shape: [

@@ -1,4 +1,4 @@
-"""Further layers: penalties, functions as layers, several inputs, arithmetic, dropout, normalisation, tables' rows."""
+"""Further layers: penalties, functions as layers, several inputs, arithmetic, dropout, normalisation, embeddings."""
 
 import collections
 import math
@@ -16,21 +16,21 @@ from levels_more.mid_level.base_layer import TRAINING, Layer
 from levels_more.mid_level.composite_ops import fuses
 from levels_more.mid_level.regularizers import REGULARIZERS
 
-# the functions of levels_more.low_level.nn by their names, before those of the core
+# the functions of levels_more.low_level.nn by name; a name that is not here is looked up in the core's
 ACTIVATIONS = collections.ChainMap({name: getattr(nn, name) for name in nn.__all__}, mid_level.ACTIVATIONS)
 ACTIVATIONS["exponential"] = exp
 
 
 def check_softmax(name, activation, units):
-    """Raise ValueError for a softmax over one unit, which is always 1, and its logarithm 0."""
-    if units == 1 and getattr(activation, "__name__", "") in ("softmax", "log_softmax"):  # in any spelling
+    """Raise ValueError for a softmax over one unit, which is always 1 (its logarithm is always 0)."""
+    if units == 1 and getattr(activation, "__name__", "") in ("softmax", "log_softmax"):  # by name or as a function
         raise ValueError(f"{name}: a softmax over one unit is always 1; use a sigmoid, or 2 units")
 
 
 class Dense(mid_level.Dense, Layer):
-    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units]), with a penalty or without a bias.
+    """activation(x[batch, inputs] @ kernel[inputs, units] + bias[1, units]); the bias and a penalty are optional.
 
-    Raises TypeError for an `input_shape`: an `Input` says it.
+    Raises TypeError for an `input_shape`: use an `Input` instead.
     """
 
     def __init__(
@@ -67,10 +67,10 @@ class Dense(mid_level.Dense, Layer):
             self.bias = None
             self.kernel = self.add_weight((shape[-1], self.units), self.initializers[0])
         if self.regularizer is not None:
-            self.penalties.append(self.penalty)  # a method: a copy of this layer has that of its own kernel
+            self.penalties.append(self.penalty)  # bound: in a copy of this layer it reads the copy's kernel
 
     def penalty(self):
-        """What the regularizer makes of the kernel: one number, which is added to the loss."""
+        """The regularizer's value for the kernel: one number, which is added to the loss."""
         return self.regularizer(self.kernel)
 
     def call(self, x):
@@ -118,7 +118,7 @@ class Concatenate(Layer):
 
 
 class Drawing(Layer):
-    """A layer that draws random numbers: the same for the same seed, call by call."""
+    """A layer that draws random numbers. The same seed gives the same numbers, call by call."""
 
     def __init__(self, seed=None, **options):
         super().__init__(**options)
@@ -126,7 +126,7 @@ class Drawing(Layer):
         self.state = Variable(np.array([seed, 0]), trainable=False)  # key and counter: see level 2
 
     def drawn(self, op, x):
-        """Random numbers in the shape of a tensor x, by the op of that name. Those of the next call follow them."""
+        """Draw random numbers with this op, with the shape and dtype of x. The next call continues the sequence."""
         drawn = apply(op, self.state, shape=x.shape, dtype=x.dtype)
         self.state.assign(self.state + np.array([0, math.prod(x.shape)]))
         return drawn
@@ -166,7 +166,7 @@ class BatchNormalization(Layer):
         mean, variance = self.moving
         if x.spec.shape[-1:] != self.gamma.shape:
             raise ValueError(f"{self.name}: built for {self.gamma.shape[0]} inputs, got {x.spec}")
-        if TRAINING.now and self.trainable:  # as in Keras, a frozen one goes by what it has seen before
+        if TRAINING.now and self.trainable:  # as in Keras, a frozen layer uses its moving averages
             axes = tuple(range(len(x.spec.shape) - 1))
             mean = reduce_mean(x, axes)
             variance = reduce_mean((x - mean) ** 2, axes)
@@ -178,7 +178,7 @@ class BatchNormalization(Layer):
 class Embedding(Layer):
     """ids [batch, …], whole numbers below input_dim -> [batch, …, output_dim], rows of a table that is trained."""
 
-    whole = True  # what a model that has it is given stays whole numbers
+    whole = True  # integer inputs of a model with this layer stay integers
 
     def __init__(self, input_dim, output_dim, embeddings_initializer="random_uniform", **options):
         super().__init__(**options)
@@ -196,7 +196,7 @@ ARITHMETIC = "add", "subtract", "multiply", "divide", "power", "matmul", "negati
 
 
 def operand(op, number):
-    """A number, or an array, that stands beside a tensor of any shape. Raises TypeError for anything else."""
+    """Return `number` if it is a number (an int within int64) or an array. Raises TypeError for anything else."""
     real = isinstance(number, (int, float, np.number, np.ndarray)) and not (
         type(number) is int and abs(number) >= 2**63
     )
@@ -204,11 +204,11 @@ def operand(op, number):
 
 
 class Arithmetic(Layer):
-    """An op by name, of a list of two tensors, or of one tensor and a number beside it.
+    """Apply an op, given by name, to a list of two tensors, or to one tensor and a number.
 
-    `op` is "add", "subtract", "multiply", "divide", "power" or "matmul"; the number stands right of the tensor, or left
-    if `left`. "negative" takes a tensor alone. It is what `inputs * 2.0` makes of an `Input`. Raises ValueError for
-    other names, and TypeError for what is no number.
+    `op` is "add", "subtract", "multiply", "divide", "power" or "matmul"; the number is the right operand, or the left
+    one if `left`. "negative" takes one tensor. `inputs * 2.0` with an `Input` makes such a layer. Raises ValueError for
+    other names, TypeError if `number` is neither a number nor an array.
     """
 
     def __init__(self, op, number=None, left=False, **options):

@@ -24,12 +24,12 @@ def weighted(loss, each, sample_weight):
 
 
 class Loss(losses.Loss):
-    """That of the core, which also takes a weight for each sample, and labels that are whole numbers or bools."""
+    """The Loss of the core, which here also takes a weight for each sample, and labels that are integers or bools."""
 
     __signature__ = Arguments()
 
     def checked(self, y_true, y_pred):
-        """Both as tensors; labels that are no floats, such as 1 and 0, become some. Raises ValueError, see `check`."""
+        """Both as tensors. Labels become floats, unless they are class indices. Raises ValueError, see `check`."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         if self.classes or y_true.dtype.kind == "f":
@@ -38,7 +38,7 @@ class Loss(losses.Loss):
         return cast(y_true, y_pred.dtype), y_pred
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number. Raises ValueError where the two, or the weights, do not belong together."""
+        """The mean loss, one number. Raises ValueError if y_true, y_pred and the weights do not fit each other."""
         each = self.call(*self.checked(y_true, y_pred))
         return reduce_mean(each if sample_weight is None else weighted(self, each, sample_weight))
 
@@ -46,7 +46,7 @@ class Loss(losses.Loss):
 class Reduced(Loss):
     """A loss with a name and a `reduction`: the mean, the "sum" over samples, or "none", a number for each sample.
 
-    Raises ValueError for another one.
+    Raises ValueError for another reduction.
     """
 
     def __init__(self, name=None, reduction="sum_over_batch_size"):
@@ -56,10 +56,10 @@ class Reduced(Loss):
             raise ValueError(f"{self}: reduction is {reduction!r}; expected 'sum_over_batch_size', 'sum' or 'none'")
 
     is_mean = property(lambda self: self.reduction in ("sum_over_batch_size", "mean"))
-    composite_op = None  # the op that the mean of `call` is
+    composite_op = None  # the composite op that computes the mean of `call`
 
     def each(self, y_true, y_pred, sample_weight=None):
-        """A number for each sample [batch]: the mean over the last axis of y_true and y_pred."""
+        """A number for each sample [batch]: the mean of `call` over the last axis, unless `call` reduced that axis."""
         y_pred = as_tensor(y_pred)
         y_true = as_tensor(y_true, y_pred)
         self.check(y_true, y_pred)
@@ -68,7 +68,7 @@ class Reduced(Loss):
         return each if sample_weight is None else weighted(self, each, sample_weight)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """One number, or one for each sample. Raises ValueError where y_true and y_pred do not belong together."""
+        """One number, or one for each sample. Raises ValueError if y_true and y_pred do not fit each other."""
         if self.is_mean:
             if sample_weight is None and self.composite_op and fuses(self.composite_op, y_pred):
                 return apply(self.composite_op, *self.checked(y_true, y_pred))
@@ -78,7 +78,7 @@ class Reduced(Loss):
 
 
 class MeanSquaredError(Reduced, losses.MeanSquaredError):
-    """That of the core, with a name and a reduction."""
+    """The MeanSquaredError of the core, with a name and a reduction."""
 
     @property
     def composite_op(self):
@@ -93,9 +93,9 @@ class MeanAbsoluteError(Reduced):
 
 
 def check_logits(loss, y_pred):
-    """Raise ValueError for a sigmoid or a softmax in the place of the logits that this loss expects.
+    """Raise ValueError if y_pred is the result of a sigmoid or softmax, and this loss expects logits.
 
-    While a function is traced, as in `fit`, each tensor knows its op. Otherwise nothing can be said.
+    The check works only while a function is traced, as in `fit`: then each tensor is a Symbol that has its op.
     """
     op = y_pred.node.op if type(y_pred) is Symbol else ""
     if op in ("sigmoid", "softmax"):
@@ -104,14 +104,14 @@ def check_logits(loss, y_pred):
 
 
 def check_several(loss, y_pred):
-    """Raise ValueError for one column of classes y_pred[batch, 1]: its share of itself is always 1, and the loss 0."""
+    """Raise ValueError for a single class, y_pred[batch, 1]: its probability is always 1, and the loss always 0."""
     if y_pred.spec.shape[-1:] == (1,):
         cure = "use BinaryCrossentropy with one sigmoid, or give a column for each class"
         raise ValueError(f"{loss}: y_pred is {y_pred.spec}, and of one class the loss is always 0; {cure}")
 
 
 class Crossentropy(Reduced):
-    """A loss of probabilities or, with `from_logits=True`, of the numbers that they are made of."""
+    """A loss of probabilities or, with `from_logits=True`, of logits."""
 
     def __init__(self, from_logits=False, **options):
         super().__init__(**options)
@@ -125,7 +125,7 @@ class Crossentropy(Reduced):
 
 
 class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
-    """That of the core or, with `from_logits=True`, that of the z of p = 1 / (1 + exp(-z)), which cuts nothing off."""
+    """The core's loss. With `from_logits=True`, y_pred is the z of p = 1 / (1 + exp(-z)), and nothing is clipped."""
 
     @property
     def composite_op(self):
@@ -139,13 +139,13 @@ class BinaryCrossentropy(Crossentropy, losses.BinaryCrossentropy):
 class CategoricalCrossentropy(Crossentropy):
     """The mean of -Σ y_true·log p over samples, for y_true and p [batch, classes], p scaled to a sum of 1.
 
-    `from_logits=True` takes the z of p = softmax(z) in the place of p. A z of -inf rules a class out: if y_true is 0,
-    it costs nothing.
+    With `from_logits=True`, y_pred is the z of p = softmax(z). A z of -inf rules a class out: it adds nothing to the
+    loss if y_true is 0.
     """
 
     def check(self, y_true, y_pred):
         super().check(y_true, y_pred)
-        if y_true is not y_pred:  # targets alone are checked as if they were predicted
+        if y_true is not y_pred:  # before training, targets are checked alone: check(y, y)
             check_several(self, y_pred)
 
     def call(self, y_true, y_pred):
@@ -156,7 +156,7 @@ class CategoricalCrossentropy(Crossentropy):
 
 
 def check_classes(loss, y_true, y_pred):
-    """Raise ValueError unless y_true [batch] or [batch, 1] holds numbers of classes of y_pred [batch, classes]."""
+    """Raise ValueError unless y_true [batch] or [batch, 1] holds class indices for y_pred [batch, classes]."""
     (*samples, classes) = y_pred.spec.shape or (0, 0)
     samples = tuple(samples)
     if y_true.spec.dtype.kind != "i" or y_true.spec.shape not in (samples, (*samples, 1)):
@@ -168,7 +168,7 @@ def check_classes(loss, y_true, y_pred):
 
 
 class SparseCategoricalCrossentropy(CategoricalCrossentropy):
-    """The same for y_true [batch] or [batch, 1], the numbers of the classes."""
+    """Categorical cross-entropy for y_true [batch] or [batch, 1], the class indices."""
 
     classes = True
 
@@ -185,7 +185,7 @@ class SparseCategoricalCrossentropy(CategoricalCrossentropy):
         return super().call(one_hot(reshape(y_true, samples), classes, y_pred.dtype), y_pred)
 
 
-LOSSES = collections.ChainMap({}, mid_level.LOSSES)  # those of the core are found behind these
+LOSSES = collections.ChainMap({}, mid_level.LOSSES)  # a name that is not here is looked up in the core's
 LOSSES.update(
     mse=MeanSquaredError,
     mean_squared_error=MeanSquaredError,

@@ -14,14 +14,14 @@ from levels_more.mid_level.losses import LOSSES, check_classes
 
 
 def activation_of(loss):
-    """What makes probabilities of the logits that this loss takes."""
+    """The function that converts the logits of this loss to probabilities."""
     return sigmoid if isinstance(loss, losses.BinaryCrossentropy) else softmax
 
 
 def expect_logits(metrics, losses):
-    """Let the metrics that were asked for by name expect logits [batch, …], where the loss beside them takes those.
+    """Make the metrics that were given by name expect logits [batch, …] if the (first) loss takes logits.
 
-    sigmoid(z) > 0.5 is z > 0. A metric that is given as an object keeps its threshold, as in Keras.
+    For example, sigmoid(z) > 0.5 is z > 0. A metric that is given as an object keeps its threshold, as in Keras.
     """
     for metric in metrics:
         if getattr(metric, "by_name", False) and getattr(losses[0], "from_logits", False):
@@ -29,11 +29,11 @@ def expect_logits(metrics, losses):
 
 
 class BinaryAccuracy(Metric):
-    """The share of right answers. A prediction above the threshold says 1; any other, NaN included, says 0."""
+    """The share of correct predictions. A prediction above the threshold counts as 1, any other (also NaN) as 0."""
 
     def __init__(self, threshold=0.5, **options):
         super().__init__(**options)
-        if not isinstance(threshold, np.ndarray) or not isinstance(self, AUC):  # which has several
+        if not isinstance(threshold, np.ndarray) or not isinstance(self, AUC):  # AUC has several
             threshold = positive(f"{self.name}: the threshold", threshold, 1.0, zero=True)
         self.threshold = threshold
 
@@ -80,9 +80,9 @@ class MeanLoss(Metric):
 
 
 class Calculated(Metric):
-    """The mean over all rows of function(y_true, y_pred), a function of yours that gives a number for each row, or one.
+    """The mean over all rows of your function(y_true, y_pred), which returns a number for each row, or one number.
 
-    An update raises ValueError where it gives anything else.
+    An update raises ValueError if it returns anything else.
     """
 
     def __init__(self, function, name=None):
@@ -90,10 +90,10 @@ class Calculated(Metric):
         self.function = called("Calculated: function", function)
 
     def check(self, y_true, y_pred):
-        """Any two belong together that the function takes."""
+        """Accept any two: the function decides what it takes."""
 
     def parts(self, y_true, y_pred):
-        """What the function gives, for each row. Raises ValueError where that is neither a number a row nor one."""
+        """Return the function's result for each row. Raises ValueError unless it is a number per row, or one number."""
         rows, each = y_pred.spec.shape[:1], as_tensor(self.function(y_true, y_pred))
         each = each if each.dtype.kind == "f" else cast(each, y_pred.dtype)
         if each.spec.shape and each.spec.shape[:1] != rows:
@@ -103,14 +103,14 @@ class Calculated(Metric):
 
 
 class CategoricalAccuracy(Metric):
-    """The share of rows whose largest number stands at the same place in y_true and y_pred [batch, classes]."""
+    """The share of rows whose largest number has the same index in y_true and y_pred [batch, classes]."""
 
     def parts(self, y_true, y_pred):
         return (cast(arg_max(y_true, -1) == arg_max(y_pred, -1), y_pred.dtype),)
 
 
 class SparseCategoricalAccuracy(Metric):
-    """The same, for y_true [batch] or [batch, 1], the numbers of the classes."""
+    """Categorical accuracy for y_true [batch] or [batch, 1], the class indices."""
 
     check = check_classes
 
@@ -119,7 +119,7 @@ class SparseCategoricalAccuracy(Metric):
 
 
 class Precision(BinaryAccuracy):
-    """How much of what was called 1 is 1. It is 0 while nothing was called 1, as in Keras."""
+    """The share of 1s among the rows predicted as 1. It is 0 as long as no row is predicted as 1, as in Keras."""
 
     def __init__(self, thresholds=0.5, **options):
         super().__init__(thresholds, **options)
@@ -132,7 +132,7 @@ class Precision(BinaryAccuracy):
 
 
 class Recall(Precision):
-    """How much of what is 1 was called 1."""
+    """The share of rows predicted as 1 among the rows that are 1."""
 
     def parts(self, y_true, y_pred):
         return y_true, self.said(y_pred) * y_true
@@ -169,12 +169,12 @@ class AUC(BinaryAccuracy):
     def formula(self, by_threshold, outside):
         if outside.any():
             raise ValueError("AUC: y_pred has numbers that are no probabilities, from 0 to 1")
-        recall, alarms = by_threshold / np.maximum(by_threshold[:, :1], 1e-30)  # all are called at the first threshold
+        recall, alarms = by_threshold / np.maximum(by_threshold[:, :1], 1e-30)  # at the first threshold all count as 1
         return (-np.diff(alarms) * (recall[1:] + recall[:-1])).sum() / 2.0
 
 
 class R2Score(Metric):
-    """1 - Σ(y_true - y_pred)² / Σ(y_true - mean)², the mean over the columns; 0 for a column of equal truths."""
+    """1 - Σ(y_true - y_pred)² / Σ(y_true - mean)², averaged over the columns; 0 for a column of equal y_true."""
 
     def parts(self, y_true, y_pred):
         return y_true, (y_true - y_pred) ** 2
@@ -200,7 +200,7 @@ class AccuracyByShape(Metric):
     threshold = 0.5
 
     def of_logits(self, loss):
-        self.threshold = 0.0  # of one column there is a sigmoid only
+        self.threshold = 0.0  # it is used for one column only, so for a sigmoid
 
     def check(self, y_true, y_pred):
         shape = y_pred.spec.shape

@@ -1,4 +1,4 @@
-"""Further optimizers, momentum, learning rate schedules, and gradients that are clipped."""
+"""Further optimizers, momentum, learning rate schedules, and gradient clipping."""
 
 import collections
 import functools
@@ -16,7 +16,7 @@ from levels_more.mid_level.update_program import EagerStep
 
 
 def shortened(gradients, norm):
-    """These gradients times one factor: 1, or what brings the root of the sum of their squares down to `norm`."""
+    """Scale these gradients by one factor so that their joint norm, √(sum of all squares), is at most `norm`."""
     squares = [reduce_sum(dw * dw) for dw in gradients]
     factor = norm / maximum(sqrt(functools.reduce(operator.add, squares)), norm)
     return [dw * factor for dw in gradients]
@@ -25,7 +25,7 @@ def shortened(gradients, norm):
 class Optimizer(optimizers.Optimizer, Module):
     """An optimizer that clips gradients (Pascanu et al., 2013). It may have a name.
 
-    `clipnorm` bounds the norm of each, `global_clipnorm` that of all together, `clipvalue` each number.
+    `clipnorm` bounds the norm of each gradient, `global_clipnorm` that of all together, `clipvalue` each |number|.
     """
 
     def __init__(self, *args, clipnorm=None, global_clipnorm=None, clipvalue=None, name=None, **options):
@@ -36,7 +36,7 @@ class Optimizer(optimizers.Optimizer, Module):
             setattr(self, name, None if value is None else positive(f"{type(self).__name__}: {name}", value))
 
     def clipped(self, gradients):
-        """The gradients, as long as they may be."""
+        """Return the clipped gradients."""
         if self.clipvalue is not None:
             gradients = [clip(dw, -self.clipvalue, self.clipvalue) for dw in gradients]
         if self.clipnorm is not None:
@@ -44,7 +44,7 @@ class Optimizer(optimizers.Optimizer, Module):
         return gradients if self.global_clipnorm is None else shortened(gradients, self.global_clipnorm)
 
     def op_by_op(self, gradients, variables):
-        """Change these variables by as many gradients."""
+        """Clip the gradients, and update these variables by them, op by op."""
         super().apply_gradients(zip(self.clipped(gradients), variables, strict=True))
 
     def apply_gradients(self, grads_and_vars):
@@ -56,7 +56,7 @@ class Optimizer(optimizers.Optimizer, Module):
 
 
 class SGD(Optimizer, optimizers.SGD):
-    """With momentum v ← momentum·v - rate·dw and w ← w + v (Polyak, 1964); Nesterov's: w ← w + momentum·v - rate·dw."""
+    """With momentum: v ← momentum·v - rate·dw, w ← w + v (Polyak, 1964). Nesterov's: w ← w + momentum·v - rate·dw."""
 
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **options):
         super().__init__(learning_rate, **options)
@@ -71,7 +71,7 @@ class SGD(Optimizer, optimizers.SGD):
 
 
 class Adam(Optimizer, optimizers.Adam):
-    """That of the core, with gradients that are clipped."""
+    """The Adam of the core, with gradient clipping."""
 
 
 class RMSprop(Optimizer):
@@ -118,7 +118,7 @@ class ExponentialDecay(Made):
 class PiecewiseConstantDecay(Made):
     """values[0] up to and including step boundaries[0], then values[1], and so on.
 
-    Raises ValueError unless there is one more value than boundaries.
+    Raises ValueError unless the boundaries ascend and there is one more value than boundaries.
     """
 
     def __init__(self, boundaries, values):
@@ -139,5 +139,5 @@ class PiecewiseConstantDecay(Made):
         return rate
 
 
-OPTIMIZERS = collections.ChainMap({}, mid_level.OPTIMIZERS)  # those of the core are found behind these
+OPTIMIZERS = collections.ChainMap({}, mid_level.OPTIMIZERS)  # a name that is not here is looked up in the core's
 OPTIMIZERS.update(sgd=SGD, adam=Adam, rmsprop=RMSprop, adamw=AdamW)

@@ -1,4 +1,4 @@
-"""What the stages of a dataset do: generators and functions of elements, made of NumPy arrays."""
+"""The work of a dataset's stages: generators and functions over elements, which consist of NumPy arrays."""
 
 import itertools
 import reprlib
@@ -14,11 +14,11 @@ from levels.low_level import DOOR, DTYPES, RUN, Operators, Tensor, as_tensor, co
 from levels.support.checks import unmasked, words_in
 from levels_more.checks import as_int64, expect, without_mask
 
-AT_ONCE = 2**16  # bytes of rows
+AT_ONCE = 2**16  # bytes: batches are taken together up to this size
 
 
 def each_array(function, *elements):
-    """function of the arrays in elements that are made alike."""
+    """Apply a function to the corresponding arrays of elements of one structure: arrays, or tuples or dicts of them."""
     first = elements[0]
     if isinstance(first, dict):
         return {name: each_array(function, *(element[name] for element in elements)) for name in first}
@@ -28,14 +28,14 @@ def each_array(function, *elements):
 
 
 def stack(*arrays):
-    """Arrays of one shape as one array [how many, *shape]. Raises ValueError where their shapes differ."""
+    """Stack arrays of one shape into one array [count, *shape]. Raises ValueError if their shapes differ."""
     if len(shapes := {str(np.shape(x)) for x in arrays}) > 1:
         raise ValueError(f"batch: arrays of shapes {' and '.join(sorted(shapes))} do not fit into one")
     return np.stack(arrays)
 
 
 def batched(elements, size, drop):
-    """So many elements as one. The last may be of fewer, or is dropped."""
+    """Yield batches of `size` elements. The last may be shorter; it is dropped if `drop` is true."""
     elements = iter(elements)
     while part := list(islice(elements, size)):
         if len(part) == size or not drop:
@@ -43,7 +43,7 @@ def batched(elements, size, drop):
 
 
 def shuffled(elements, size, draws):
-    """Elements as they leave a buffer of `size`, from which one is drawn at random and replaced by the next."""
+    """Yield the elements through a buffer of `size`: a random one leaves it, and the next element takes its place."""
     elements = iter(elements)
     buffer = list(islice(elements, size))
     for element in elements:
@@ -55,16 +55,16 @@ def shuffled(elements, size, draws):
 
 
 def as_array(value):
-    """What a stage works on: an array of numbers or text. Python's floats become float32, as in `constant`.
+    """Convert a value to an array of numbers or text. Python's floats become float32, as in `constant`.
 
-    Raises TypeError for a tensor and for other objects, ValueError for parts that differ in shape.
+    Raises TypeError for a tensor and for other objects, ValueError for a list whose parts differ in shape.
     """
     if isinstance(value, Operators):
         raise TypeError("got a tensor; stages work on NumPy arrays, and tensors are made of what comes out at the end")
     readable = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
     without_mask(value)
     try:
-        array = np.asarray(value if readable else None)  # through anything else NumPy might walk for ever
+        array = np.asarray(value if readable else None)  # NumPy might iterate over another object forever
     except ValueError:
         raise ValueError("a list of parts that differ in shape is no array; several arrays go into a tuple") from None
     if array.dtype.kind not in "biufU":
@@ -74,21 +74,21 @@ def as_array(value):
 
 
 def as_element(array):
-    """What comes out: numbers as a tensor, whole ones of int64. What has no kernels, such as text, stays an array."""
+    """Convert an array to a tensor, with integers as int64. An array without kernels, such as text, is kept."""
     if type(array) is not Tensor and array.dtype.kind in "iu":
         array = as_int64(array)
     return in_memory(array)
 
 
 def in_memory(array):
-    """An array whose dtype has kernels as a tensor; any other one, and a tensor, as it is."""
+    """Convert an array to a tensor if its dtype has kernels. Other arrays, and tensors, are returned unchanged."""
     return constant(array) if type(array) is not Tensor and array.dtype in DTYPES else array
 
 
 def in_rows(tensors):
-    """(array, or tuple or dict of arrays; how many rows each of them has)
+    """Return (an array, or a tuple or a dict of arrays, converted by `in_memory`; how many rows each of them has).
 
-    Raises ValueError where they differ, or there are none.
+    Raises ValueError if the numbers of rows differ, or are 0.
     """
     sizes = []
 
@@ -105,27 +105,27 @@ def in_rows(tensors):
 
 
 def take_rows(arrays, rows):
-    """The rows of these numbers: of tensors as tensors, of arrays as arrays."""
+    """Return the rows with these numbers: tensors from tensors, arrays from arrays."""
     return each_array(lambda x: gather(x, rows) if type(x) is Tensor else np.take(x, rows, axis=0), arrays)
 
 
 def _pieces(x):
-    """The parts of a tensor along its first axis. They share its memory: as long as one lives, all of it does."""
+    """An iterator over the slices of a tensor along its first axis. They share its memory, and keep it alive."""
     spec = x.device.spec(x.spec.shape[1:], x.spec.dtype)
     return (Tensor(spec, x.data[k, ...], x) for k in range(len(x.data)))
 
 
 def _bytes_of_a_row(x):
-    """How much memory a row of it takes; AT_ONCE for what is no tensor on a CPU, so that it is taken alone."""
+    """The bytes of a row of x; AT_ONCE unless x is a tensor on a CPU, so that its batches are taken one by one."""
     return x.spec.nbytes // x.spec.shape[0] if type(x) is Tensor and x.device.kind == "cpu" else AT_ONCE
 
 
 def _groups(arrays, batches):
-    """Batches that are taken together: small neighbours of one shape, where all are there; others one by one."""
+    """Group the batches that are taken together: small consecutive ones of one shape, if all are in memory."""
     sizes = []
     each_array(lambda x: sizes.append(_bytes_of_a_row(x)), arrays)
     there = isinstance(batches, (np.ndarray, list)) and len(batches)
-    if not there or DOOR.stands is not RUN:  # a tape records each
+    if not there or DOOR.stands is not RUN:  # one by one: a tape records each batch
         return ([rows] for rows in batches)
     count = max(1, AT_ONCE // max(1, sum(sizes) * np.size(batches[0])))
     parts = (batches[k : k + count] for k in range(0, len(batches), count))
@@ -133,21 +133,21 @@ def _groups(arrays, batches):
 
 
 def take_batches(arrays, batches):
-    """The elements of batches of row numbers. Small ones are taken together, in one launch.
+    """Yield the element for each batch of row numbers. Small batches are taken together, in one launch.
 
-    (A step on 100 rows, op by op, takes 50 µs. To make a tensor of their numbers and take them took 6 of these.)
+    (A step on 100 rows, op by op, takes 50 µs; making a tensor of the row numbers and taking the rows took 6 of these.)
     """
     for group in _groups(arrays, batches):
         pieces = None
         if len(group) > 1:
-            with suppress(IndexError):  # one by one it is raised in its turn
+            with suppress(IndexError):  # taken one by one below, so the error is raised at its batch
                 pieces = each_array(_pieces, take_rows(arrays, constant(np.array(group), np.int64)))
         for rows in group:
             yield each_array(next, pieces) if pieces else take_rows(arrays, constant(rows, np.int64))
 
 
 def collate(rows):
-    """Row numbers, or batches of them, in one array; a list where batches are of different sizes."""
+    """Return row numbers, or batches of them, as one array; as a list of arrays if the batches differ in size."""
     if isinstance(rows, np.ndarray):
         return unmasked(rows)
     rows = [*map(unmasked, rows)]
@@ -155,9 +155,9 @@ def collate(rows):
 
 
 def mapped(elements, function, where):
-    """function of each element.
+    """Yield function(element) for each element.
 
-    An error of it comes back as a RuntimeError with the number of the element, counted from 0.
+    An error in it is raised as a RuntimeError with the number of the element, counted from 0.
     """
     for number, element in enumerate(elements):
         try:
@@ -167,23 +167,23 @@ def mapped(elements, function, where):
         yield result
 
 
-_END = object()  # what no element is
+_END = object()  # a sentinel: no element is this object
 
 
 def filtered(elements, predicate, where):
-    """The elements for which the predicate is true."""
+    """Return an iterator over the elements for which the predicate is true."""
     elements, judged = itertools.tee(elements)
     return itertools.compress(elements, mapped(judged, lambda *x: _verdict(predicate(*x)), where))
 
 
 def _verdict(said):
-    """What a predicate says of one element: a bool, or a number."""
+    """Return the result of a predicate if it is a single bool or number. Raises TypeError otherwise."""
     single = isinstance(said, bool | int | float | np.generic) or getattr(said, "size", 0) == 1
     return expect(single, "what the predicate says", said, "True or False")
 
 
 def repeated(make, passes):
-    """The elements of all passes. A pass that is empty is the last: else endless repetition might search for ever."""
+    """Yield the elements of all passes. An empty pass is the last: endless repetition might otherwise loop forever."""
     for _ in passes:
         element = _END
         for element in make():
@@ -193,31 +193,31 @@ def repeated(make, passes):
 
 
 def cached(make, kept):
-    """What the first whole pass gave, in every pass; `kept` is where it is."""
+    """Yield the elements of the first complete pass in every pass. The list `kept` stores them."""
     elements = []
     for element in kept or make():
         elements.append(element)
-        yield each_array(np.array, element)  # a copy: what a later stage writes into it is not for the next pass
+        yield each_array(np.array, element)  # a copy: a later stage may write into it
     kept[:] = elements
 
 
 def prefetched(elements, size):
-    """The elements of a pass that another thread goes through, up to `size` elements ahead."""
-    device = PLACE.device  # of this thread; the other one begins with its own
+    """Yield elements that another thread makes, up to `size` elements ahead."""
+    device = PLACE.device  # each thread has its own current device: the worker gets this thread's
     worker = ThreadPoolExecutor(1, "prefetch", lambda: setattr(PLACE, "device", device))
     try:
         ahead = deque(worker.submit(next, elements, _END) for _ in range(size))
         while (element := ahead.popleft().result()) is not _END:
             ahead.append(worker.submit(next, elements, _END))
             yield element
-    finally:  # a loop that is left early comes here too: Python closes the generator
+    finally:  # also runs if the loop is left early: Python closes the generator
         worker.shutdown(wait=False, cancel_futures=True)
 
 
 def cut(batches, size):
-    """Batches of row numbers [steps, batch], or one after the other, in pieces of size() steps.
+    """Yield batches in pieces of size() steps. `batches` are row numbers [steps, batch], or an iterable of batches.
 
-    A batch that is longer or shorter than those before ends its piece.
+    A batch that is longer or shorter than those before it ends its piece.
     """
     if isinstance(batches, np.ndarray):
         while len(batches):

@@ -1,10 +1,10 @@
-"""A step of an optimizer where nothing is traced: one program changes all variables, in place of many launches.
+"""An optimizer's step outside a trace: one program updates all variables, in place of many launches.
 
-Measured, the update alone of the net 2-4-8-1, in µs, and the weights read by the next step:
+Measured for the net 2-4-8-1, in µs: the update alone, and the next step's reading of the weights.
 
-    optimizer   op by op   so
-    SGD               37    9
-    Adam             224   14
+    optimizer   op by op   one program
+    SGD               37             9
+    Adam             224            14
 """
 
 from operator import is_
@@ -17,19 +17,19 @@ from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.eager.backward import at_once
 from levels_more.compiler.fused.backend import ShortFunction
 
-_OFTEN = 3  # what was traced anew so often would be again: then op by op is quicker
+_OFTEN = 3  # after more renewals than this, the next one is likely to come soon: then op by op is quicker
 
 
 def _read(optimizer):
-    """All that a step reads of an optimizer of ours: its rule, its attributes, and those of a schedule."""
+    """All that a step reads from an optimizer of ours: its `update`, its attributes, and those of its schedule."""
     rate = optimizer.rate
     return [type(optimizer).update, *vars(optimizer).values(), *(vars(rate).values() if isinstance(rate, Made) else ())]
 
 
 class EagerStep(ShortFunction):
-    """A step of an optimizer as a program, which is made anew where an attribute has changed. A copy begins without it.
+    """An optimizer's step as a program, made anew when an attribute has changed. A copied optimizer starts without one.
 
-    Python of the reader's, which may print, is no program: it runs in each step.
+    An optimizer or schedule of the reader gets no program: its Python, which may print, has to run in each step.
     """
 
     def __init__(self, optimizer, step):
@@ -40,7 +40,7 @@ class EagerStep(ShortFunction):
     def prepared(self, graph):
         """The graph of the new values, given the gradients and then the old values.
 
-        (A program that writes over these would have to copy them first, since there are tensors that name them.)
+        (A program that overwrites the old values would have to copy them first, since tensors share their memory.)
         """
         old = [node for node in graph.nodes if node.op == "variable"]
         self.old, self.changed = [node.attrs["of"] for node in old], [*graph.updates]
@@ -53,7 +53,7 @@ class EagerStep(ShortFunction):
         return Graph([*new.values()], [*map(new.get, graph.updates.values())], {})
 
     def done(self, gradients, variables):
-        """Do a step by tensors shaped like these variables. False where that is no program: then nothing was done."""
+        """Do a step by gradients shaped like the variables. If no program can, do nothing and return False."""
         optimizer, read = self.optimizer, _read(self.optimizer)
         if len(read) != len(self.read) or not all(map(is_, read, self.read)):
             self.renew()
@@ -66,7 +66,7 @@ class EagerStep(ShortFunction):
         if specs != self.specs or not all(map(is_, variables, self.variables)):
             return False
         program, _ = self.program(gradients, None, False)
-        if isinstance(program, Replay):  # that is op by op
+        if isinstance(program, Replay):  # it runs op by op
             return False
         if program.variables:
             program.run(gradients)

@@ -1,8 +1,8 @@
-"""Models as files: a folder, ONNX, one page, a hub."""
+"""Save a model: as a folder, as ONNX, as one web page, on a hub."""
 
 import importlib
 
-# file -> its names: each imports a large package, so it is imported when one of its names is asked for
+# file -> its names. Each file imports a large package, so it is imported only when one of its names is used
 _FILES = {
     "hub": "from_pretrained push_to_hub save_pretrained",
     "model": "load_model load_weights save save_weights",

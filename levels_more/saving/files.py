@@ -1,4 +1,4 @@
-"""Files that are whole or not there: what was there stays until the new one is written."""
+"""Atomic file writes: the old file stays until the new one is complete."""
 
 import os
 import secrets
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_aside(file, data):
-    """Write bytes beside a file; when they are on the disk, give them its name."""
+    """Write bytes to a temporary file beside `file`; once they are on the disk, rename it to `file`."""
     aside = file.with_name(f"{file.name}.{secrets.token_hex(4)}.new")
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -22,7 +22,7 @@ def write_aside(file, data):
 
 
 def patiently(act, *errors):
-    """What act() returns. After one of these errors it is tried again, for about a second."""
+    """Return act(). After one of these errors, retry it for about a second, then raise the error."""
     for left in reversed(range(100)):
         try:
             return act()
@@ -33,12 +33,12 @@ def patiently(act, *errors):
 
 
 def replace(file, data):
-    """Make a file of these bytes, new or in the place of an old one. Raises FileExistsError where it is a folder."""
+    """Write these bytes to a file, new or in place of an old one. Raises FileExistsError if it is a folder."""
     file = Path(file).resolve()
     if file.is_dir():
         raise FileExistsError(f"{file.as_posix()} is a folder; choose another name")
     left = [other for other in file.parent.glob("*.new") if other.name.startswith(f"{file.name}.")]
-    # swept away by another save, or, on Windows, somebody is reading the old file
+    # retried: another save may have deleted the temporary file, or, on Windows, the old file is open
     patiently(lambda: write_aside(file, data), FileNotFoundError, PermissionError)
     for other in left:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""A model on a hub, by `huggingface_hub`: its folder, and a card. No code goes along, and none is loaded."""
+"""Share a model on a hub with `huggingface_hub`: its folder and a card. No code is uploaded, and none is loaded."""
 
 import json
 import tempfile
@@ -52,19 +52,19 @@ NOT_TOLD = "not told"
 
 
 class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
-    """A model with what `huggingface_hub` asks of one. A folder is what `save` makes, a card, and ONNX."""
+    """A model with the methods that `huggingface_hub` needs. A folder holds the file of `save`, a card, and ONNX."""
 
     def __init__(self, model):
         self.model = model
 
     def _save_pretrained(self, save_directory):
-        with tempfile.TemporaryDirectory() as beside:  # `save` wants a folder of its own, and here may be a card
+        with tempfile.TemporaryDirectory() as beside:  # `save` accepts no folder with a card in it
             save(self.model, Path(beside, "model"))
             replace(save_directory / WEIGHTS, Path(beside, "model", WEIGHTS).read_bytes())
         try:
             replace(save_directory / "model.onnx", onnx_model(self.model).SerializeToString())
         except (ValueError, onnx.checker.ValidationError):
-            (save_directory / "model.onnx").unlink(missing_ok=True)  # the card says so
+            (save_directory / "model.onnx").unlink(missing_ok=True)  # the card says why
 
     @classmethod
     def _from_pretrained(cls, *, model_id, custom_objects=None, revision=None, **options):
@@ -75,7 +75,7 @@ class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
         return cls(load_model(Path(file).parent, custom_objects))
 
     def generate_model_card(self, repo="a folder", data=None, metrics=None, license=None):
-        """The card of the model. What nobody told stands there as not told."""
+        """Return the card of the model. Anything that was not given is marked as "not told"."""
         model, front = self.model, {"library_name": "levels", "tags": ["levels"]}
         if license is not None:
             front["license"] = license
@@ -105,7 +105,7 @@ class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
 
 
 def trained(model):
-    """In words, what was given to `compile`."""
+    """The optimizer and the losses that were given to `compile`, as text."""
     if model.chosen is None:
         return NOT_TOLD
     losses = ", ".join(getattr(loss, "__name__", None) or type(loss).__name__ for loss in model.chosen.losses)
@@ -113,7 +113,7 @@ def trained(model):
 
 
 def requirements(model):
-    """The names of the classes and functions in a model that are neither ours nor in its file."""
+    """The names of the classes and functions that a model needs and that are neither ours nor in its file."""
     found = set()
 
     def look(entry):
@@ -129,7 +129,7 @@ def requirements(model):
 
 
 def checked_card(verb, model, data, metrics, license):
-    """The words of a card, for a built model. Raises TypeError for others than texts, and a dict of numbers."""
+    """Return the entries of a built model's card. Raises TypeError unless they are texts, and a dict of numbers."""
     expect(isinstance(model, Model), f"{verb}: model", model, "a Model")
     check_built(model, verb)
     for name, text in (("data", data), ("license", license)):
@@ -141,7 +141,7 @@ def checked_card(verb, model, data, metrics, license):
 
 
 def http_error(at, error):
-    """The OSError that tells of an answer of the hub."""
+    """The OSError for an HTTP error of the hub, with the status and a cure."""
     status = getattr(error.response, "status_code", "?")
     cure = "; log in with a token that may do this:  hf auth login" if status in (401, 403) else ""
     cure = "; try again later" if status == 429 or str(status).startswith("5") else cure
@@ -150,10 +150,10 @@ def http_error(at, error):
 
 @contextmanager
 def hub_request(verb, repo_id):
-    """What the hub says against it, in a sentence, with the cure. What is wrong with the model itself goes through.
+    """In this `with` block, errors of the hub become sentences with a cure. Errors of the model itself pass unchanged.
 
-    Raises ConnectionError where it cannot be reached, FileNotFoundError for what is not there, ValueError for an
-    impossible name, OSError for a refusal.
+    Raises ConnectionError if the hub cannot be reached, FileNotFoundError for a missing model, revision or file,
+    ValueError for an invalid name, OSError for a refusal.
     """
     at = f"{verb}: {repo_id}"
     try:
@@ -163,7 +163,7 @@ def hub_request(verb, repo_id):
             f"{at} is neither a folder that is here nor a name on the hub, 'name/model': {error}"
         ) from error
     except LocalEntryNotFoundError as error:
-        refused = error.__cause__  # it was reached, where that has an answer
+        refused = error.__cause__  # an HTTP error: then the hub was reached
         if isinstance(refused, HfHubHTTPError):
             raise http_error(at, refused) from error
         raise ConnectionError(f"{at}: the hub cannot be reached, and it was not fetched before") from error
@@ -178,17 +178,17 @@ def hub_request(verb, repo_id):
     except HfHubHTTPError as error:
         raise http_error(at, error) from error
     except Exception as error:
-        if type(error).__module__.partition(".")[0] in ("httpx", "httpx2"):  # which of them, hangs on its version
+        if type(error).__module__.partition(".")[0] in ("httpx", "httpx2"):  # depends on huggingface_hub's version
             raise ConnectionError(f"{at}: the hub cannot be reached ({type(error).__name__})") from error
         raise
 
 
 def save_pretrained(model, save_directory, data=None, metrics=None, license=None):
-    """Make a folder as a hub has it: the file of `save`, model.onnx if the model has that form, and a card, README.md.
+    """Make a folder as on a hub: the file of `save`, model.onnx if the model has an ONNX form, and a card, README.md.
 
-    data: a sentence, what it was trained on; metrics: {name: number}; license: its short name, such as "mit". A card
-    that is there stays. Raises ValueError for a model that is not built, and for an argument that no file can hold;
-    TypeError for words of another kind.
+    data: a sentence on the training data; metrics: {name: number}; license: its short name, such as "mit". An existing
+    card stays. Raises ValueError for a model that is not built, and for an argument that cannot be saved; TypeError
+    for data, metrics or license of another type.
     """
     words = checked_card("save_pretrained", model, data, metrics, license)
     folder = Path(file_name("save_pretrained: save_directory", save_directory))
@@ -198,11 +198,11 @@ def save_pretrained(model, save_directory, data=None, metrics=None, license=None
 def push_to_hub(
     model, repo_id, data=None, metrics=None, license=None, private=None, token=None, commit_message="A model"
 ):
-    """Put a model into the repository `repo_id`, "name/model"; it is made if need be. Returns the commit's address.
+    """Upload a model to the repository `repo_id`, "name/model", which is made if needed. Returns the commit's address.
 
-    data, metrics and license go onto its card, as in `save_pretrained`. token: what `hf auth login` keeps, where None.
-    Raises ValueError for a model that is not built and for an impossible name, ConnectionError where the hub cannot be
-    reached, OSError, naming the cure, where it refuses.
+    data, metrics and license go onto its card, as in `save_pretrained`. token: if None, the one that `hf auth login`
+    stored. Raises ValueError for a model that is not built and for an invalid name, ConnectionError if the hub cannot
+    be reached, OSError, naming the cure, if it refuses.
     """
     words = checked_card("push_to_hub", model, data, metrics, license)
     expect(isinstance(repo_id, str), "push_to_hub: repo_id", repo_id, 'a text, "name/model"')
@@ -213,15 +213,15 @@ def push_to_hub(
 
 
 def from_pretrained(repo_id, custom_objects=None, revision=None, token=None, local_files_only=False):
-    """The model in the repository "name/model", or in a folder that `save_pretrained` made. It runs no code of it.
+    """Load the model in the repository "name/model", or in a folder of `save_pretrained`. No code from there runs.
 
-    custom_objects: classes and functions of your own that it uses, as in `load_model`. local_files_only: as it was
-    fetched before. Raises FileNotFoundError where there is none, ConnectionError where the hub cannot be reached,
-    ValueError, naming the file, where it is not what `save` made.
+    custom_objects: classes and functions of your own that it uses, as in `load_model`. local_files_only: use only what
+    was downloaded before. Raises FileNotFoundError if there is no model, ConnectionError if the hub cannot be reached,
+    ValueError, naming the file, if it is not what `save` made.
     """
     expect(isinstance(repo_id, str), "from_pretrained: repo_id", repo_id, 'a text, "name/model"')
     expect(revision is None or isinstance(revision, str), "from_pretrained: revision", revision, "a text")
     options = {"revision": revision, "token": token, "local_files_only": local_files_only}
     with hub_request("from_pretrained", repo_id):
-        # Not by the mixin's `from_pretrained`, which first reads a config.json of whoever made the repository.
+        # Not the mixin's `from_pretrained`: it first reads a config.json from the repository, which is not trusted.
         return OnHub._from_pretrained(model_id=repo_id, custom_objects=custom_objects, **options).model

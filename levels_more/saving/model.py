@@ -1,4 +1,4 @@
-"""A model that leaves the house: a folder of data, without any code."""
+"""Save a model as a folder of data, without any code, and load it."""
 
 import functools
 import hashlib
@@ -28,16 +28,16 @@ with needed():
 
 
 def numbers_of(part, before=""):
-    """The numbers of all variables, {name: array}, with this before each name."""
+    """The numbers of all variables, {name: array}, with the prefix `before` in each name."""
     return {before + name: np.asarray(v.numpy(), order="C") for name, v in part.named(Variable).items()}
 
 
-# names beside those of the variables, none of which begins with a slash
+# names of further entries; no variable's name begins with a slash
 TEXT, MEMORY, SUM = "/config", "/optimizer/", "/sha256"
 
 
 def checksum(arrays):
-    """The SHA-256 of all names, dtypes, shapes and bytes but its own."""
+    """The SHA-256 of all names, dtypes, shapes and bytes, except those of the checksum itself, as uint8[32]."""
     total = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         if name != SUM:
@@ -50,9 +50,9 @@ FILES = CONFIG, WEIGHTS, OPTIMIZER
 
 
 def put(arrays, folder):
-    """Make a folder that holds these arrays and their checksum, new or in the place of a model.
+    """Write these arrays and their checksum into a folder. It is new, or holds a model, which is replaced.
 
-    Raises FileExistsError where it is a file, or a folder with anything else in it.
+    Raises FileExistsError if it is a file, or a folder with anything else in it.
     """
     folder = Path(folder).resolve()
     if folder.is_file():
@@ -65,20 +65,20 @@ def put(arrays, folder):
     finally:
         with suppress(OSError):
             if new:
-                folder.rmdir()  # which only an empty one suffers
-    for old in (CONFIG, OPTIMIZER):  # a model was three files once; `stored` reads them still
+                folder.rmdir()  # only works on an empty folder: after a failed write
+    for old in (CONFIG, OPTIMIZER):  # models used to be three files; `stored` still reads those
         (folder / old).unlink(missing_ok=True)
 
 
 def noted(model):
-    """What else a file has to say of a model: the names of its inputs, and the layers that are frozen."""
+    """Further entries of a model's config: the names of its inputs, and the layers that are frozen."""
     still = [path for path, part in model.named(Layer).items() if not part.trainable]
     found = {"names": vars(model).get("input_names"), "still": still}
     return {name: value for name, value in found.items() if value}
 
 
 def rebuild(model, config):
-    """Make the variables of a model by what was `noted` and by its inputs, and freeze the layers that were frozen."""
+    """Build the variables of a model from its config (see `noted`), and freeze the layers that were frozen."""
     specs = [x.spec for x in config["inputs"]]
     layout = BatchLayout(len(specs), 0, 0, tuple(config.get("names", ())), column_layers_of(model))
     dry_run(lambda x: model(layout.x(as_list(x))), specs)
@@ -87,9 +87,9 @@ def rebuild(model, config):
 
 
 def save(model, path):
-    """Make a folder of that name. Its one file, weights.safetensors, holds the numbers, the optimizer's, and the text.
+    """Make a folder with one file, weights.safetensors: the model's numbers, its optimizer's, and the config as text.
 
-    Raises ValueError for a model that is not built, and for an argument that no file can hold.
+    Raises ValueError for a model that is not built, and for an argument that cannot be saved.
     """
     check_built(model, "save")
     file_name("save: path", path)
@@ -123,10 +123,9 @@ def save_weights(model, filepath):
 
 
 def load_weights(model, filepath):
-    """Give all variables the numbers that `save_weights` wrote, floats in the dtype that the model computes in.
+    """Set all variables to the numbers that `save_weights` wrote. Floats get the dtypes of the model's variables.
 
-    Raises FileNotFoundError where there is no file, ValueError where it holds other variables, or a model that is not
-    built.
+    Raises OSError if the file cannot be read, ValueError if it holds other variables or the model is not built.
     """
     file = Path(file_name("load_weights: filepath", filepath))
     if not model.variables:
@@ -146,7 +145,7 @@ def as_bytes(text):
 
 
 def check_built(model, verb):
-    """Raise ValueError where nobody knows yet what the model's inputs are like."""
+    """Raise ValueError if the model's input shapes are not known yet."""
     if vars(model).get("input_specs") is None:
         raise ValueError(f"{verb}: {model.name} is not built; call model.build(shape), or fit it, then {verb} it")
 
@@ -168,7 +167,7 @@ def blamed(file):
 
 @contextmanager
 def nothing_drawn(most):
-    """Inside this `with` block the initializers that have names give zeros to this thread, and no more than so many."""
+    """In this `with` block named initializers give this thread zeros; they raise ValueError for more than `most`."""
     here = threading.get_ident()
 
     def zeros(draw, shape):
@@ -184,9 +183,9 @@ def nothing_drawn(most):
 
 
 def stored(folder):
-    """All that was stored in a folder, {name: array}; the file that holds the text; the optimizer's file.
+    """Return (all that a folder stores, {name: array}; the file that holds the config; the optimizer's file).
 
-    Raises ValueError for a file whose checksum is not that of what it holds.
+    Raises ValueError if the checksum of a file does not match its content.
     """
 
     def read(file):
@@ -195,7 +194,7 @@ def stored(folder):
 
     config, weights, optimizer = (folder / name for name in FILES)
     arrays = read(weights)
-    if SUM not in arrays and config.exists():  # a model in three files
+    if SUM not in arrays and config.exists():  # an older model, in three files
         with blamed(config):
             arrays[TEXT] = np.frombuffer(config.read_bytes(), "u1")
         if optimizer.exists():
@@ -209,17 +208,16 @@ def stored(folder):
     return arrays, weights, weights
 
 
-# beside the course's `levels`, or a folder further up from a reader's own
+# the pretrained models are beside the course's `levels`, or in a folder above a reader's own `levels`
 ABOVE = [folder / "data" / "models" for folder in Path(low_level.__file__).parents]
 MODELS = next(filter(Path.is_dir, ABOVE), ABOVE[2])
 
 
 def load_model(path, custom_objects=None):
-    """The model in a folder that `save` made, or a pretrained one by its name. It runs no code from the folder.
+    """Load the model in a folder that `save` made, or a pretrained model by its name. No code from the folder runs.
 
     `custom_objects` are classes and functions of your own that it uses, {"MyLayer": MyLayer}. Raises FileNotFoundError
-    where there is no folder, or no model in it, OSError or ValueError, naming the file, where it is not what `save`
-    made.
+    if there is no folder, or no model in it; OSError or ValueError, naming the file, if it is not what `save` made.
     """
     custom = {} if custom_objects is None else custom_objects
     expect(isinstance(custom, dict), "load_model: custom_objects", custom, "a dict {name: class or function}")
@@ -249,7 +247,7 @@ def load_model(path, custom_objects=None):
 
 
 def fill(part, arrays, file):
-    """Give all variables the numbers that a file holds. Raises ValueError where it holds others, of another model."""
+    """Set all variables to the numbers from a file. Raises ValueError if they are those of another model."""
     names = part.named(Variable)
     try:
         if arrays.keys() != names.keys():

@@ -1,4 +1,4 @@
-"""A model for those who have no `levels`: ONNX."""
+"""Export a model as ONNX, which runs without `levels`."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ ONNX.update(equal="Equal", less="Less", less_equal="LessOrEqual")
 
 
 def traced(model, rows):
-    """The graph of a prediction for so many rows. Raises ValueError for what ONNX has no form for."""
+    """Trace a prediction for this number of rows. Raises ValueError for anything that has no form in ONNX."""
     specs = [PLACE.device.spec((rows, *spec.shape[1:]), spec.dtype) for spec in model.input_specs]
     graph = dce(cse(trace(lambda *x: model(unwrap_single(x)), specs)[0]))
     if graph.updates:
@@ -38,7 +38,7 @@ def traced(model, rows):
 
 
 def both(p, q, unknown):
-    """The sizes that two shapes have in common, and `unknown` in the place of others."""
+    """The sizes that two shapes have in common, with `unknown` where they differ."""
     return [a if a == b else unknown for a, b in zip(p, q, strict=True)]
 
 
@@ -55,14 +55,14 @@ def _shape_but_rows(two, three):
     return {"shape": shape} if shape.count(-1) < 2 else None
 
 
-# op -> the attributes that a node and its twin have in common; None where one hangs on the number of rows
+# op -> function: the common attributes of a node and its twin; None if one depends on the number of rows
 ATTRIBUTES = {"constant": _same_numbers, "reshape": _shape_but_rows}
 
 
 def attributes_of(two, three):
-    """The attributes of a node, given it and its twin in the graph for a row more.
+    """The attributes of a node. `two` is this node in the graph for 2 rows, `three` the same node in that for 3 rows.
 
-    Raises ValueError where one hangs on the number of rows.
+    Raises ValueError if an attribute depends on the number of rows.
     """
     common = ATTRIBUTES.get(two.op, _same)(two.attrs, three.attrs) if two.op == three.op else None
     if common is None:
@@ -77,12 +77,12 @@ class OnnxWriter:
         self.nodes, self.initializers = [], []
 
     def constant(self, array, name=None):
-        """The name of an array."""
+        """Add an array as an initializer, and return its name."""
         self.initializers.append(numpy_helper.from_array(np.asarray(array), name or f"c{len(self.initializers)}"))
         return self.initializers[-1].name
 
     def op(self, row, name=None):
-        """The name of the result of (op, inputs, attributes). An input is a name, another such triple, or numbers."""
+        """Add a node; return its result's name. `row`: (op, inputs, attributes). Inputs: names, rows, or numbers."""
         op, inputs, attributes = row
         kinds = {str: str, tuple: self.op}
         given = [kinds.get(type(x), self.constant)(x) for x in inputs]
@@ -115,7 +115,7 @@ def onnx_graph(model):
 
 
 def info(name, dtype, shape):
-    """What ONNX is told of an input or an output."""
+    """The ONNX description of an input or an output."""
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
 
 
@@ -128,7 +128,7 @@ def onnx_model(model):
 
 
 def export(model, path, format="onnx"):
-    """Write what a model predicts as an ONNX file, opset 17, which is checked before it is written.
+    """Write a model's prediction as an ONNX file, opset 17. The file is checked before it is written.
 
     Raises ValueError for a model that is not built, for another format, and for an op that has no form in ONNX.
     """
@@ -142,17 +142,17 @@ def export(model, path, format="onnx"):
 
 
 def reduction_row(op):
-    """The row of a reduction that has its axes as an attribute."""
+    """The row of ONNX for a reduction that takes its axes as an attribute."""
     return lambda x, axis, keepdims: (op, [x], {"axes": None if axis is None else as_list(axis), "keepdims": keepdims})
 
 
 def sum_row(x, axis, keepdims):
-    """The sum of a tensor over these axes."""
+    """The row for a sum, which takes its axes as an input."""
     return "ReduceSum", [x] if axis is None else [x, as_list(axis)], {"keepdims": keepdims}
 
 
 def arg_row(op):
-    """The row of the place of the largest number, or the smallest, along an axis or among all."""
+    """The row for the index of the largest (or smallest) number, along an axis or among all numbers."""
     return lambda x, axis: (op, [("Reshape", [x, [-1]], {}) if axis is None else x], {"axis": axis or 0, "keepdims": 0})
 
 
@@ -174,7 +174,7 @@ ONNX.update(
 
 def slice_row(x, slices):
     """x[start:stop:step, …]"""
-    far = 2**63 - 1  # as far as it goes
+    far = 2**63 - 1  # beyond any size: up to the end
 
     def bounds(start, stop, step):
         first, last = (far, -far) if (step or 1) < 0 else (0, far)

@@ -1,4 +1,4 @@
-"""A model as one page for any browser: its numbers, what runs them, what moves its inputs. It asks for no network."""
+"""A model as one page for any browser: its numbers, the code that runs it, and input controls. It needs no network."""
 
 import base64
 import gzip
@@ -23,29 +23,29 @@ with needed():
     import onnx
 
 TEMPLATE = Path(__file__).with_name("page.html")
-PLAIN = "linear", "relu", "sigmoid", "tanh", "softmax"  # the activations that the page itself knows
-FAR = 1e38  # how far an input can be moved at most: float32 has no larger number
-LARGEST = 100_000  # numbers that its plain JavaScript takes; above, onnxruntime-web is quicker
+PLAIN = "linear", "relu", "sigmoid", "tanh", "softmax"  # the activations that the page's own JavaScript computes
+FAR = 1e38  # the limit for the values of inputs: it is below the largest float32, 3.4e38
+LARGEST = 100_000  # numbers at most for the page's own JavaScript; for more, onnxruntime-web is quicker
 WEB = "ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm"
-SHORT = {"Elu", "Erf"}  # what onnxruntime has for float32 alone
-LAST = {"Sigmoid": "probability", "Softmax": "classes"}  # what a model says, by its last op; any other gives numbers
+SHORT = {"Elu", "Erf"}  # ops that onnxruntime has for float32 only
+LAST = {"Sigmoid": "probability", "Softmax": "classes"}  # last op -> kind of output; others: "numbers"
 
 
 def export_page(model, path, inputs=None, outputs=None, picture=None):
     """Write a model as one HTML file, which predicts in a browser without a network and without `levels`.
 
     model: built, from one table of numbers [rows, n] to one [rows, k]. A Sequential of Dense layers with up to 100,000
-    numbers is computed by the page itself, in float64: its sums are those of a float64 model to the last bit, exp is
+    numbers is computed by the page itself, in float64: its sums equal those of a float64 model to the last bit; exp is
     the browser's. Any other needs onnxruntime-web, which is then part of the page: `npm install onnxruntime-web` once.
 
-    inputs: {name: (low, high)}, the columns in order and how far each can be moved; the default is x1, x2, …, from -10
+    inputs: {name: (low, high)}, the columns in order and the range of each control; the default is x1, x2, …, from -10
     to 10.
-    outputs: the names of the k numbers; for a single sigmoid two names, of the answers 0 and 1.
-    picture: (rows, columns, ink), where the inputs are the pixels of a picture, from 0 to ink: then one draws it.
+    outputs: the names of the k numbers; for a single sigmoid two names, for the answers 0 and 1.
+    picture: (rows, columns, ink), if the inputs are the pixels of a picture, from 0 to ink: the user then draws it.
 
-    With two inputs the page shows the plane, and what the model says of each point. How the model is trained, its loss
-    and its optimizer, stays at home. Raises TypeError or ValueError for a model or a word that does not fit, and for a
-    layer that has no form in ONNX; FileNotFoundError where onnxruntime-web is needed and not there.
+    With two inputs the page shows the plane, with the prediction at each point. It contains neither the loss nor the
+    optimizer. Raises TypeError or ValueError for a model or an argument that does not fit, and for a layer that has
+    no form in ONNX; FileNotFoundError if onnxruntime-web is needed and not installed.
     """
     expect(isinstance(model, Model), "export_page: model", model, "a Model")
     check_built(model, "export_page")
@@ -65,7 +65,7 @@ def export_page(model, path, inputs=None, outputs=None, picture=None):
 
 
 def page_data(model, made, inputs, outputs, picture):
-    """What the page is told of a model, but its numbers. Raises TypeError or ValueError for words that do not fit."""
+    """The page's data about a model, except its weights. Raises TypeError or ValueError if an argument does not fit."""
     columns, units = table_of(model, made)
     last = made.graph.node[-1].op_type if made.graph.node else ""
     kind = LAST.get(last, "numbers") if last != "Sigmoid" or units == 1 else "numbers"
@@ -81,7 +81,7 @@ def page_data(model, made, inputs, outputs, picture):
 
 
 def table_of(model, made):
-    """(columns of the one input, columns of the one output). Raises ValueError for any other model."""
+    """(columns of the input, columns of the output). Raises ValueError unless each is one table of floats."""
     shapes = [
         [d.dim_value or -1 for d in t.type.tensor_type.shape.dim] for t in (*made.graph.input, *made.graph.output)
     ]
@@ -108,7 +108,7 @@ def check_runs(model, made):
 
 
 def checked_inputs(inputs, columns):
-    """[{name, low, high}] of all columns. Raises TypeError or ValueError for others."""
+    """[{name, low, high}] of all columns. Raises TypeError or ValueError for inputs that do not fit."""
     given = {f"x{k + 1}": (-10, 10) for k in range(columns)} if inputs is None else inputs
     expect(isinstance(given, dict), "export_page: inputs", given, "a dict {name: (low, high)}")
     if len(given) != columns:
@@ -126,7 +126,7 @@ def checked_inputs(inputs, columns):
 
 
 def checked_outputs(outputs, number, kind):
-    """The names of what is said. Raises TypeError or ValueError where their number is another."""
+    """The names of the outputs. Raises TypeError unless they are a list of names, ValueError unless of this number."""
     names = outputs
     if outputs is None:
         names = [f"y{k + 1}" for k in range(number)] if kind == "numbers" else [str(k) for k in range(number)]
@@ -138,7 +138,7 @@ def checked_outputs(outputs, number, kind):
 
 
 def checked_picture(picture, columns):
-    """{rows, columns, ink} or None. Raises ValueError where the model has not as many inputs."""
+    """{rows, columns, ink} or None. Raises ValueError unless rows · columns is the number of the model's inputs."""
     if picture is None:
         return None
     fits = isinstance(picture, (tuple, list)) and len(picture) == 3 and isinstance(picture[2], numbers.Real)
@@ -151,14 +151,14 @@ def checked_picture(picture, columns):
 
 
 def plain(model):
-    """Whether a model is Dense layers alone, one behind another, with activations that the page knows."""
+    """Whether a model is a Sequential of only Dense layers, with activations that the page computes itself."""
     return type(model) is Sequential and all(
         isinstance(layer, Dense) and of_levels(type(layer)) and activation_of(layer) in PLAIN for layer in model.layers
     )
 
 
 def activation_of(layer):
-    """The name of its activation, "linear" where it has none."""
+    """The name of a layer's activation; "linear" if it has none, "" for a function that has no name in ACTIVATIONS."""
     names = [name for name, function in ACTIVATIONS.items() if function is layer.activation]
     return names[0] if names else "linear" if layer.activation is None else ""
 
@@ -178,12 +178,12 @@ def packed_numbers(array):
 
 
 def packed(data):
-    """Bytes as text: compressed, in base64, as every browser can unpack."""
+    """Bytes as text: compressed by gzip, in base64. Every browser can unpack it."""
     return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
 
 def onnxruntime_web():
-    """[(name, bytes), …] of the files of onnxruntime-web, where npm has put them. Raises FileNotFoundError."""
+    """[(name, bytes), …] of the files of onnxruntime-web. Raises FileNotFoundError if no node_modules has them."""
     here = Path.cwd()
     for folder in (here, *here.parents, TEMPLATE.parents[1]):
         files = [folder / "node_modules" / "onnxruntime-web" / "dist" / name for name in WEB]
