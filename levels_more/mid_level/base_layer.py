@@ -124,8 +124,8 @@ class Layer(mid_level.Layer, Module):
             penalty() for part in self.named(mid_level.Layer).values() for penalty in vars(part).get("penalties", ())
         ]
 
-    weights = property(lambda self: self.variables, doc="Keras' name of its variables.")
-    trainable_weights = property(lambda self: self.trainable_variables, doc="Keras' name of its trainable variables.")
+    weights = property(lambda self: self.variables, doc="Keras' name for `variables`.")
+    trainable_weights = property(lambda self: self.trainable_variables, doc="Keras' name for `trainable_variables`.")
 
     @property
     def non_trainable_variables(self):
@@ -133,7 +133,7 @@ class Layer(mid_level.Layer, Module):
         trained = {*self.trainable_variables}
         return [v for v in self.variables if v not in trained]
 
-    non_trainable_weights = property(lambda self: self.non_trainable_variables, doc="Keras' name of them.")
+    non_trainable_weights = property(lambda self: self.non_trainable_variables, doc="Keras' name for `non_trainable_variables`.")
 
     def count_params(self):
         """How many numbers its variables hold."""

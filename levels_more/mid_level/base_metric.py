@@ -91,7 +91,7 @@ class Metric(Made, Module):
         Raises TypeError while a function is traced: its state has no numbers then.
         """
         if any(type(as_tensor(v)) is Symbol for v in self.state or ()):
-            raise TypeError(f"{self}: inside a function only update_state; ask for the result() after the call")
+            raise TypeError(f"{self}: inside a function only update_state can be called; call result() after it")
         return float(self.formula(*(v.numpy().astype(np.float64) for v in self.state))) if self.state else 0.0
 
     def reset_state(self):

@@ -200,7 +200,7 @@ def operand(op, number):
     real = isinstance(number, (int, float, np.number, np.ndarray)) and not (
         type(number) is int and abs(number) >= 2**63
     )
-    return expect(real, f"Arithmetic: what stands beside {op}", number, "a number, an array, or an Input")
+    return expect(real, f"Arithmetic: the other operand of {op}", number, "a number, an array, or an Input")
 
 
 class Arithmetic(Layer):

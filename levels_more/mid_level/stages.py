@@ -60,7 +60,7 @@ def as_array(value):
     Raises TypeError for a tensor and for other objects, ValueError for a list whose parts differ in shape.
     """
     if isinstance(value, Operators):
-        raise TypeError("got a tensor; stages work on NumPy arrays, and tensors are made of what comes out at the end")
+        raise TypeError("got a tensor; stages work on NumPy arrays; the dataset makes tensors of the result of the last one")
     readable = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
     without_mask(value)
     try:
@@ -179,7 +179,7 @@ def filtered(elements, predicate, where):
 def _verdict(said):
     """Return the result of a predicate if it is a single bool or number. Raises TypeError otherwise."""
     single = isinstance(said, bool | int | float | np.generic) or getattr(said, "size", 0) == 1
-    return expect(single, "what the predicate says", said, "True or False")
+    return expect(single, "the result of the predicate", said, "True or False")
 
 
 def repeated(make, passes):

@@ -48,7 +48,7 @@ model = from_pretrained("{repo}"{own})
 
 `{weights}` holds data and no code. {portable}
 """
-NOT_TOLD = "not told"
+NOT_TOLD = "not given"
 
 
 class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
@@ -75,7 +75,7 @@ class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
         return cls(load_model(Path(file).parent, custom_objects))
 
     def generate_model_card(self, repo="a folder", data=None, metrics=None, license=None):
-        """Return the card of the model. Anything that was not given is marked as "not told"."""
+        """Return the card of the model. Anything that was not given is marked as "not given"."""
         model, front = self.model, {"library_name": "levels", "tags": ["levels"]}
         if license is not None:
             front["license"] = license
@@ -95,7 +95,7 @@ class OnHub(huggingface_hub.ModelHubMixin, library_name="levels"):
             trained=trained(model),
             metrics=", ".join(f"{key} {value:.4g}" for key, value in (metrics or {}).items()) or NOT_TOLD,
             licence=license or NOT_TOLD,
-            left=f"{', '.join(own)}, which whoever loads it must have" if own else "the data",
+            left=f"{', '.join(own)}, which you need to load it" if own else "the data",
             repo=repo,
             own=f", custom_objects={{{', '.join(f'{name!r}: {name}' for name in own)}}}" if own else "",
             weights=WEIGHTS,

@@ -125,7 +125,8 @@ def save_weights(model, filepath):
 def load_weights(model, filepath):
     """Set all variables to the numbers that `save_weights` wrote. Floats get the dtypes of the model's variables.
 
-    Raises OSError if the file cannot be read, ValueError if it holds other variables or the model is not built.
+    Raises FileNotFoundError or OSError if the file cannot be read, ValueError if it holds other variables or the model
+    is not built.
     """
     file = Path(file_name("load_weights: filepath", filepath))
     if not model.variables:
@@ -155,13 +156,15 @@ LOADING = threading.RLock()
 
 @contextmanager
 def blamed(file):
-    """Inside this `with` block every error becomes an OSError or a ValueError that names this file."""
+    """Inside this `with` block every error becomes a FileNotFoundError, an OSError or a ValueError that names this file."""
     try:
         yield
     except Exception as error:
         found = " ".join(f"{type(error).__name__}: {error}"[:300].split())
-        kind = OSError if isinstance(error, OSError) else ValueError
-        cure = "" if isinstance(error, NameError) else "; was the file changed, or cut off? Take another copy"
+        missing = isinstance(error, FileNotFoundError)
+        kind = FileNotFoundError if missing else OSError if isinstance(error, OSError) else ValueError
+        whole = missing or isinstance(error, NameError)
+        cure = "" if whole else "; was the file changed, or cut off? Take another copy"
         raise kind(f"{file.as_posix()}: {found}{cure}") from error
 
 

@@ -91,7 +91,7 @@ def table_of(model, made):
         told = ", ".join(f"{spec.dtype}{['rows', *spec.shape[1:]]}" for spec in model.input_specs)
         gives = ", ".join(str(shape).replace("-1", "rows") for shape in shapes[len(made.graph.input) :])
         raise ValueError(
-            f"export_page: {model.name} takes {told} and gives {gives}; a page moves one table of numbers, "
+            f"export_page: {model.name} takes {told} and gives {gives}; a page maps one table of numbers, "
             "[rows, n], to one [rows, k]"
         )
     return shapes[0][1], shapes[1][1]
@@ -133,7 +133,7 @@ def checked_outputs(outputs, number, kind):
     fits = isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names)
     expect(fits, "export_page: outputs", names, "a list of names")
     if len(names) != number:
-        raise ValueError(f"export_page: outputs has {len(names)} names; the model says {number} ({kind})")
+        raise ValueError(f"export_page: outputs has {len(names)} names; the model has {number} ({kind})")
     return list(names)
 
 

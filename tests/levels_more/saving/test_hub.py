@@ -63,8 +63,8 @@ def test_a_card_says_what_is_not_along(tmp_path):
     model = net(Doubled(), Dense(2, halved))
     model.save_pretrained(tmp_path / "m")
     card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
-    assert "- **Not in here:** Doubled, halved, which whoever loads it must have\n" in card
-    assert "custom_objects={'Doubled': Doubled, 'halved': halved})" in card and "- **Data:** not told\n" in card
+    assert "- **Not in here:** Doubled, halved, which you need to load it\n" in card
+    assert "custom_objects={'Doubled': Doubled, 'halved': halved})" in card and "- **Data:** not given\n" in card
     with pytest.raises(ValueError, match="no class is called 'Doubled'; pass custom_objects"):
         from_pretrained(str(tmp_path / "m"))
     again = from_pretrained(str(tmp_path / "m"), {"Doubled": Doubled, "halved": halved})

@@ -410,7 +410,7 @@ def words():
     [
         (lambda: Sequential([Dense(1, "sigmoid")], name="net"), ValueError, "export_page: net is not built"),
         (lambda: 3, TypeError, "export_page: model is 3; expected a Model"),
-        (words, ValueError, "takes int64.*; a page moves one table of numbers"),
+        (words, ValueError, "takes int64.*; a page maps one table of numbers"),
         (lambda: Model([Input((2,)), other := Input((2,))], Dense(1)(other)), ValueError, "one table of numbers"),
         (
             lambda: Model(x := Input((3,)), [Dense(1)(x), Dense(2)(x)]),
@@ -432,7 +432,7 @@ def test_a_model_that_no_page_can_run_stays(make, error, why, tmp_path):
         ({"inputs": {"a": (0, 1), "b": (1, 0)}}, r"inputs has 'b': \(1, 0\); expected a name and"),
         ({"inputs": {"a": (0, 1), "b": (0, np.inf)}}, "inputs has 'b'"),
         ({"inputs": ["a", "b"]}, "expected a dict"),
-        ({"outputs": ["yes"]}, "outputs has 1 names; the model says 2"),
+        ({"outputs": ["yes"]}, "outputs has 1 names; the model has 2"),
         ({"outputs": "no"}, "expected a list of names"),
         ({"picture": (8, 8, 1)}, "with 2 pixels in all"),
         ({"picture": 8}, "picture is 8; expected"),

@@ -231,6 +231,14 @@ def test_arguments_may_have_any_name(tmp_path):
     assert loaded.predict(X).tolist() == model.predict(X).tolist()
 
 
+def test_a_file_that_is_missing_is_not_called_damaged(tmp_path):
+    model = Sequential([Dense(1)])
+    model.build((1, 2))
+    with pytest.raises(FileNotFoundError, match="none.weights.h5: FileNotFoundError: ") as error:
+        model.load_weights(tmp_path / "none.weights.h5")
+    assert "Take another copy" not in str(error.value)
+
+
 def test_weights_that_are_nan_or_infinite_are_numbers_too(tmp_path):
     model = plain()
     model.build((None, 3))
