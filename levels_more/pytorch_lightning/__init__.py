@@ -115,7 +115,7 @@ class ModelCheckpoint(_Watching):
 
     def __init__(self, dirpath=None, monitor=None, save_top_k=1, mode="min"):
         super().__init__(monitor, mode)
-        expect(save_top_k == 1, "ModelCheckpoint: save_top_k", save_top_k, "1: the best is kept")
+        expect(save_top_k == 1, "ModelCheckpoint: save_top_k", save_top_k, "1, the only supported value: the best is kept")
         self.dirpath, self.best_model_path = dirpath, ""
 
     best_model_score = property(lambda self: self.best_score if self.monitor else None)
@@ -152,7 +152,7 @@ class Trainer:
         logger=True,
         enable_progress_bar=True,
     ):
-        expect(gpus in (0, None, []), "Trainer: gpus", gpus, "0: here is the CPU")
+        expect(gpus in (0, None, []), "Trainer: gpus", gpus, "0: the CPU is the only device")
         self.callbacks = [*(callbacks or [])]
         if not any(isinstance(each, ModelCheckpoint) for each in self.callbacks):
             self.callbacks.append(ModelCheckpoint())

@@ -12,7 +12,7 @@ from levels_more.missing import refusing
 from levels_more.torch.recorded import FUNCTIONS, Tensor
 from levels_more.torch.recording import grad_mode, set_grad_enabled
 
-_SAVED = "levels_more.high_level, whose save keeps an optimizer's memory, or start it anew"
+_SAVED = "levels_more.high_level, whose save keeps an optimizer's state, or a new optimizer"
 SAVED = {"state_dict": _SAVED, "load_state_dict": _SAVED}
 
 
@@ -55,7 +55,7 @@ class Optimizer:
             if not p.is_leaf:
                 raise ValueError(f"{kind}: a parameter was made from other tensors; train those, or detach() it first")
             if p in known:
-                raise ValueError(f"{kind}: a parameter stands in two groups; it would step twice")
+                raise ValueError(f"{kind}: a parameter is in two groups; it would be updated twice")
         options = {name: as_python(x) for name, x in group.items()}
         self.param_groups.append({**self.defaults, **options, "params": found})
 
@@ -99,7 +99,7 @@ class SGD(Optimizer):
     """v ← momentum·v + dw + weight_decay·w; w ← w - lr·v. Raises TypeError for a dampening other than 0."""
 
     def __init__(self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0):
-        expect(dampening == 0, "SGD: dampening", dampening, "0: there is no other here")
+        expect(dampening == 0, "SGD: dampening", dampening, "0, the only supported value")
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
     def update(self, how, t, dw, w, state):

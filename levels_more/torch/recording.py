@@ -161,7 +161,7 @@ def _check_unmodified(made, records):
         for k, x in enumerate(read) if op not in _READS_NO_INPUT else ():
             if x in changed and (len(read) == 1 or not needed.isdisjoint(read[:k] + read[k + 1 :])):
                 told = f"backward: a tensor of shape {x.shape} that the gradient of {op} reads was modified since"
-                raise RuntimeError(f"{told}, in place or by a step of an optimizer; compute the loss anew")
+                raise RuntimeError(f"{told}, in place or by a step of an optimizer; compute the loss again")
 
 
 def gradients(target, weight=None, inputs=None, keep=False, create=False):

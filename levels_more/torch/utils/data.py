@@ -24,7 +24,7 @@ class TensorDataset(Dataset):
     def __init__(self, *tensors):
         if len({len(x) for x in tensors}) != 1:
             counts = [len(x) for x in tensors]
-            raise ValueError(f"TensorDataset: tensors of {counts} rows; expected one or more, with as many in each")
+            raise ValueError(f"TensorDataset: tensors of {counts} rows; expected one or more tensors with equal numbers of rows")
         self.tensors = tensors
 
     def __len__(self):
@@ -104,7 +104,7 @@ class DataLoader:
         whole = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool) and batch_size > 0
         expect(whole, "DataLoader: batch_size", batch_size, "a whole number from 1 on")
         if shuffle and sampler is not None:
-            raise ValueError("DataLoader: a sampler gives the order; leave shuffle away")
+            raise ValueError("DataLoader: a sampler gives the order; leave out shuffle")
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.shuffle, self.sampler, self.generator = shuffle, sampler, generator
         self.num_workers, self.collate_fn = num_workers, collate_fn or default_collate

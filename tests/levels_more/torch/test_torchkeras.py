@@ -87,7 +87,7 @@ def test_a_summary_takes_a_batch_or_a_shape():
     assert summary(net, input_data=torch.tensor(X)) == summary(net, input_shape=(2,)) == summary(net, torch.tensor(X))
     with pytest.raises(TypeError, match=r"summary: input_data is \(2,\); expected a tensor; a shape is input_shape"):
         summary(net, (2,))
-    with pytest.raises(TypeError, match="summary: input_shape is None; expected it, or input_data"):
+    with pytest.raises(TypeError, match="summary: input_shape is None; expected a shape, or input_data"):
         summary(net)
 
 
@@ -155,7 +155,7 @@ def test_the_best_is_kept_and_enough_is_enough(tmp_path):
     again = torchkeras.LightModel.load_from_checkpoint(path, net=start, loss_fn=nn.MSELoss())
     assert again.net.weight.tolist() == model.net.weight.tolist() and again.net is start
     with pytest.raises(
-        TypeError, match="load_from_checkpoint: net is None; expected it, since a file holds numbers only"
+        TypeError, match="load_from_checkpoint: net is None; expected an object: a checkpoint holds numbers only"
     ):
         torchkeras.LightModel.load_from_checkpoint(path)
     longer = light(0.04)
@@ -276,7 +276,7 @@ def test_what_lightning_does_not_do_here_is_said(tmp_path):
     fresh, empty = (pl.Trainer(max_epochs=1, default_root_dir=tmp_path) for _ in range(2))
     watching = pl.Trainer(max_epochs=1, callbacks=[pl.callbacks.EarlyStopping("val_acc")], default_root_dir=tmp_path)
     cases = [
-        (lambda: pl.Trainer(gpus=1), TypeError, "Trainer: gpus is 1; expected 0: here is the CPU"),
+        (lambda: pl.Trainer(gpus=1), TypeError, "Trainer: gpus is 1; expected 0: the CPU is the only device"),
         (lambda: pl.Trainer(precision=16), TypeError, "unexpected keyword argument 'precision'"),
         (lambda: pl.callbacks.ModelCheckpoint(save_top_k=3), TypeError, "save_top_k is 3; expected 1"),
         (lambda: pl.callbacks.EarlyStopping("loss", mode="best"), ValueError, "EarlyStopping: mode is 'best'"),
