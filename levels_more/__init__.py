@@ -1,8 +1,8 @@
-"""What is built on the five levels, in rooms of the same names: `from levels_more.high_level import EarlyStopping`.
+"""What builds on the five levels, in packages of the same names: `from levels_more.high_level import EarlyStopping`.
 
-`hardware`, `kernels`, `low_level`, `mid_level` and `high_level` have all names of `levels` and more, as subclasses;
-`compiler` makes programs of graphs. On them stand `saving`, `distributed`, and three spellings: `tensorflow`, `torch`,
-`torchkeras`. Importing a room adds rows to the tables of `levels`, and replaces none.
+`hardware`, `kernels`, `low_level`, `mid_level` and `high_level` have all names of `levels`, some as subclasses, and
+more. `compiler` turns graphs into programs. `saving`, `distributed` and the APIs `tensorflow`, `torch` and `torchkeras`
+build on these. Importing a package adds rows to the tables of `levels` and replaces none.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import contextlib
 
 @contextlib.contextmanager
 def needed():
-    """Around the import of a package that not every environment has: where it is missing, it is said what adds it.
+    """Context manager around the import of an optional package: if it is missing, the error says how to install it.
 
     Raises ModuleNotFoundError.
     """
@@ -21,12 +21,12 @@ def needed():
 
 
 def not_installed(package):
-    """The error that says so, and what adds the package."""
+    """Return the ModuleNotFoundError for this missing package. It says how to install it."""
     return ModuleNotFoundError(f"{package} is not installed: `python3 -m course setup` adds it", name=package)
 
 
 def __getattr__(name):
-    """What a name of version 1 is called now, for whoever imports it."""
+    """Raise the error for a missing name. For a file of version 1 it says where that file is now."""
     from levels_more.missing import missing
     from levels_more.moved import told
 

@@ -1,4 +1,4 @@
-"""What an argument has to be is said where it is given: a sentence for each kind, for all of `levels_more`."""
+"""Checks of arguments for all of `levels_more`: one function, with one error sentence, for each kind of argument."""
 
 import functools
 import inspect
@@ -13,44 +13,44 @@ from levels.support.checks import real, unmasked
 
 
 def expect(fits, name, value, expected):
-    """The value, if it fits. Else raises TypeError, which tells what it is, and what was expected."""
+    """Return the value if it fits. Else raise TypeError, which says what it is and what was expected."""
     if not fits:
         raise TypeError(f"{name} is {reprlib.repr(value)}; expected {expected}")
     return value
 
 
 def without_mask(values):
-    """These values, if none of them is masked: an array, or a list or an array of objects. Else raises TypeError."""
+    """Return the values: an array, or a list or object array of values. Raises TypeError if one is a masked array."""
     objects = isinstance(values, np.ndarray) and values.dtype == object
     inside = values.flat if objects else values if isinstance(values, list | tuple) else ()
     for each in (values, *inside):
         if isinstance(each, np.ma.MaskedArray):
-            unmasked(each)  # says what to do about it
+            unmasked(each)  # raises the error
     return values
 
 
 def word(name, value):
-    """The value, if it is text."""
+    """Return the value if it is a string. Else raise TypeError."""
     return expect(isinstance(value, str), name, value, "a name, in quotes")
 
 
 def called(name, value, what="a function"):
-    """The value, if it can be called."""
+    """Return the value if it is callable. Else raise TypeError."""
     return expect(callable(value), name, value, what)
 
 
 def several(name, value, what="a list"):
-    """The value, if it is a list or a tuple."""
+    """Return the value if it is a list or a tuple. Else raise TypeError."""
     return expect(isinstance(value, list | tuple), name, value, what)
 
 
 def file_name(name, value):
-    """The value, if it names a file: a number would be the number of an open one."""
+    """Return the value if it is a path. Else raise TypeError. (`open` takes an integer for a file descriptor.)"""
     return expect(isinstance(value, str | os.PathLike), name, value, "the name of a file")
 
 
 def dtype_of(name, value, allowed="float32 float64 int64 bool"):
-    """The dtype of that name, if it is among the allowed ones. (NumPy takes None for float64.)"""
+    """Return the dtype of that name if it is allowed. Else raise TypeError. (NumPy takes None for float64.)"""
     try:
         found = None if value is None else np.dtype(value)
     except (TypeError, ValueError):
@@ -63,7 +63,7 @@ def dtype_of(name, value, allowed="float32 float64 int64 bool"):
 
 
 def as_int64(array):
-    """An array of numbers as int64, with floats cut off behind the point. OverflowError: NaN, or a number too large."""
+    """Cast an array of numbers to int64, truncating floats. Raises OverflowError for NaN and numbers too large."""
     numbers = array.astype(np.float64) if array.dtype.kind == "f" else array
     largest = np.uint64(2**63 - 1) if array.dtype.kind == "u" else 2.0**63 - 1024  # the largest float64 below 2^63
     if array.dtype.kind in "uf" and (beyond := numbers[~(abs(numbers) <= largest)]).size:
@@ -72,14 +72,14 @@ def as_int64(array):
 
 
 def as_tuple(value):
-    """A list, a tuple, or a tensor or an array with an axis as a tuple; any other value stays."""
+    """Convert a list, or a tensor or array with at least one axis, to a tuple. Return any other value as it is."""
     if isinstance(value, list | tuple):
         return tuple(value)
     return tuple(np.asarray(value).tolist()) if getattr(value, "shape", ()) else value
 
 
 def sizes(name, value):
-    """A shape as a tuple of whole numbers from 0 on: Python's, NumPy's, tensors. One number is a shape of one axis."""
+    """Convert one integer >= 0 or several (Python, NumPy, tensor) to a shape, a tuple of ints. Raises TypeError."""
     value = as_tuple(value)
     try:
         found = tuple(map(operator.index, value if isinstance(value, tuple | list) else (value,)))
@@ -91,7 +91,7 @@ def sizes(name, value):
 
 
 def number(name, value, least=-np.inf):
-    """The value as Python's number, if it is a number from there on, finite and no bool."""
+    """Return a finite number >= `least` as a Python number. Raises TypeError for anything else, also for bools."""
     found = real(value)
     fits = found is not None and found >= least and abs(found) < np.inf
     expect(fits, name, value, "a number" + f" from {least:g} on" * (least > -np.inf))
@@ -99,15 +99,15 @@ def number(name, value, least=-np.inf):
 
 
 def as_python(value):
-    """NumPy's real numbers as Python's, in a list or a tuple, too; anything else as it is."""
+    """Convert NumPy's real numbers to Python's, also inside lists and tuples. Return anything else as it is."""
     if type(value) in (list, tuple):
         return type(value)(map(as_python, value))
     return real(value) if isinstance(value, np.number) and real(value) is not None else value
 
 
 def takes(method, given):
-    """Whether a function can be called with so many arguments."""
-    if isinstance(method, MethodType) and isinstance(method.__func__, FunctionType):  # asked in every epoch
+    """Whether a function can be called with this many positional arguments."""
+    if isinstance(method, MethodType) and isinstance(method.__func__, FunctionType):  # cached: called in every epoch
         return _takes(method.__func__, given + 1)
     return _takes.__wrapped__(method, given)
 
@@ -116,13 +116,13 @@ def takes(method, given):
 def _takes(function, given):
     try:
         inspect.signature(function).bind(*range(given))
-    except (TypeError, ValueError):  # it cannot, or Python does not know
+    except (TypeError, ValueError):  # they do not fit, or it has no known signature
         return False
     return True
 
 
 def axis_of(name, axis, axes):
-    """The axis, counted from the front. Raises TypeError for no whole number, ValueError where there is none."""
+    """Return the axis, counted from the front. Raises TypeError for a non-integer, ValueError if it is out of range."""
     axis = index_of(f"{name}: axis", axis)
     if not -axes <= axis < axes:
         raise ValueError(f"{name}: axis {axis} is not one of {axes} axes")
@@ -130,7 +130,7 @@ def axis_of(name, axis, axes):
 
 
 def index_of(name, value):
-    """A whole number, Python's, NumPy's or a tensor, as Python's. Raises TypeError for anything else, bools too."""
+    """Convert an integer (Python, NumPy or tensor) to an int. Raises TypeError for anything else, also for bools."""
     try:
         return operator.index(None if isinstance(value, bool | np.bool_) else value)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What a spelling has of a name, and what is said of one that it lacks, also where a `from … import …` asks for it."""
+"""Look up names in the modules of an API. Errors for missing names, also in `from … import …`, say what to use."""
 
 import difflib
 import dis
@@ -11,20 +11,20 @@ from types import ModuleType
 
 @functools.cache
 def told_of(table):
-    """What is said of names that are not here: a table of missing.toml, {what to use instead: names, or one name}."""
+    """Return a table of missing.toml, such as {what to use instead: names that are missing, in one string}."""
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))[table]
 
 
 @functools.cache
 def cures_of(table):
-    """{name: what to use instead} of "torch", "tensorflow", or "gone", which fronts of version 1 handed on."""
+    """{name: what to use instead} for "torch", "tensorflow", or "gone": names that levels exported in version 1."""
     return {name: cure for cure, names in told_of(table).items() for name in names.split()}
 
 
 def missing(told, name, calls=2):
-    """The error for a module's `__getattr__`, which calls this, or so many `calls` away, to raise: it says `told`.
+    """Return the error, with the text `told`, that a module's `__getattr__` raises; the importer is `calls` frames up.
 
-    An AttributeError, so that `hasattr` is false; but in `from … import …`, where its text is dropped, an ImportError.
+    It is an AttributeError, so that `hasattr` is False; in `from … import …`, which drops its text, an ImportError.
     """
     asking = sys._getframe(calls)
     importing = dis.opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM"
@@ -32,9 +32,9 @@ def missing(told, name, calls=2):
 
 
 def refusing(what, framework, **own):
-    """`__getattr__` for a class: of a name that its objects lack it is said what to use, in an AttributeError.
+    """Return a `__getattr__` for a class. It raises an AttributeError that says what to use instead of the name.
 
-    What to use is a row of missing.toml, or one of the class's `own`.
+    What to use comes from missing.toml, or from the class's `own` keywords.
     """
 
     def find(self, name):
@@ -46,7 +46,7 @@ def refusing(what, framework, **own):
 
 
 def _belongs(place, name, value):
-    """Whether a name of a module is one of the framework's, and not a helper, a table or a file of ours."""
+    """Whether a name in a module belongs to the framework's API, and is not one of our helpers, tables or files."""
     ours = told_of("ours")["names"].split()
     if isinstance(value, ModuleType):
         made = not hasattr(value, "__file__")
@@ -55,9 +55,9 @@ def _belongs(place, name, value):
 
 
 def room(place, own, *tables):
-    """`__getattr__` and `__dir__` of a module whose names are its `own`, from globals(), and the rows of these tables.
+    """`__getattr__` and `__dir__` for a module with the names of its `own` globals() and the rows of these tables.
 
-    What is in neither is `missing`: it is said what to use, which name is near, or how all are listed.
+    For any other name `__getattr__` raises an error that gives a replacement, a similar name, or how to list all.
     """
     framework = "tensorflow" if place.startswith("tensorflow") else "torch"
 
@@ -80,7 +80,7 @@ def room(place, own, *tables):
 
 
 def small_room(place, *tables, **names):
-    """A module such as "torch.cuda", that has these names, and rows, alone; `import` finds it below `levels_more`."""
+    """Create a module such as "torch.cuda" with only these names and rows. `import` finds it below `levels_more`."""
     module = sys.modules[f"levels_more.{place}"] = ModuleType(f"levels_more.{place}", f"`{place}`.")
     for table in (*tables, names):
         vars(module).update(table)

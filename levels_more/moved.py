@@ -1,4 +1,4 @@
-"""The names that fronts hand on; those that files and names of version 1 have now, or what to use in their place."""
+"""`__all__` for the packages of the levels, and errors that say what to use for names and files of version 1."""
 
 import importlib
 from types import ModuleType
@@ -7,25 +7,25 @@ from levels_more.missing import cures_of, missing, told_of
 
 
 def told(name):
-    """What to write instead of an import of this old name; nothing where it is none."""
+    """Return a sentence that says how to import this file of version 1 now, or "" if there was no such file."""
     now = told_of("files").get(name, "")
     room, _, file = now.rpartition(".")
     return now and f"levels_more.{name} is levels_more.{now} now: write `from levels_more.{room} import {file}`"
 
 
 def handed_on(front, *modules):
-    """`__all__` of the front of a level: all names in its globals(), without modules, unless they are among these."""
+    """Return `__all__` for a level's `__init__`: all public names in its globals(); of the modules, only these."""
     names = {name for name, value in front.items() if name[0] != "_" and not isinstance(value, ModuleType)}
     return sorted(names | {*modules})
 
 
-ELSEWHERE = "saving", "distributed"  # rooms whose names were those of a level in version 1
+ELSEWHERE = "saving", "distributed"  # packages whose names belonged to a level in version 1
 
 
 def elsewhere(front, name):
-    """The error for the `__getattr__` of a level's front: it says what to write, where another room has this name.
+    """Return the error that the `__getattr__` of a level raises for a missing name.
 
-    Raises nothing itself; the name may be one that nobody has.
+    If version 1 had the name, or another package has it now, the error says what to use.
     """
     told = f"module {front!r} has no attribute {name!r}"
     if name in cures_of("gone"):
@@ -37,7 +37,7 @@ def elsewhere(front, name):
 
 
 def renamed(front, name):
-    """The error for the `__getattr__` of a room's front: it says what a name is called now, if it was renamed."""
+    """Return the error that the `__getattr__` of a package raises. For a renamed name it gives the new one."""
     told, now = f"module {front!r} has no attribute {name!r}", told_of("renamed")[front.rpartition(".")[2]]
     if name in now:
         told = f"{name} is called {now[name]} now: write `from {front} import {now[name]}`"

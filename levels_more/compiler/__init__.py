@@ -1,4 +1,4 @@
-"""What makes programs of graphs: passes, lowering rules, back ends. Its import adds them to the tables of `levels`."""
+"""Passes, lowering rules and back ends that turn graphs into programs. The import adds them to tables of `levels`."""
 
 from levels_more.compiler import guards, passes, quick_rows
 from levels_more.compiler.eager import backward, small_ops

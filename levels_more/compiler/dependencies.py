@@ -1,20 +1,20 @@
-"""What compiled Python reads from outside: places, and what stood there. Where another value stands, it is stale."""
+"""The globals and closure cells that compiled Python reads. When one of their values changes, it is stale."""
 
 import types
 
 from levels.support.compiled import STANDS, globals_read
 
-TEXTS = {type(None), bool, int, float, complex, str}  # kinds of values whose texts say all that they are
+TEXTS = {type(None), bool, int, float, complex, str}  # types whose values are the same if their reprs are
 
 
 def of_levels(value):
-    """Whether a class, a function or a module is one of ours. These do not change."""
+    """Whether a class, a function or a module belongs to `levels` or `levels_more`. These do not change."""
     name = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
     return (name or "").partition(".")[0] in ("levels", "levels_more")
 
 
 def cell_content(cell):
-    """What a cell of a closure holds; the cell itself as long as that is nothing."""
+    """The content of a closure cell, or the cell itself while it is empty."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -22,9 +22,9 @@ def cell_content(cell):
 
 
 def read_outside(function):
-    """[(read, key, value), …]: the globals that a Python function reads, and the cells of the functions around it.
+    """[(read, key, value), …] for the globals and the closure cells that a Python function reads.
 
-    read(key) gives the value that stands there.
+    read(key) returns the current value.
     """
     scope, cells = function.__globals__, function.__closure__ or ()
     names = sorted(globals_read(function.__code__) & scope.keys())
@@ -32,10 +32,10 @@ def read_outside(function):
 
 
 def read_by(functions, inside):
-    """All that these functions read, those among it in turn: [(read, key, value), …].
+    """[(read, key, value), …] for all that these functions read, and what the functions among these values read.
 
-    inside(value) gives the Python function in a value, to be looked into, or None. What ours read themselves does not
-    change.
+    inside(value) returns the Python function in a value, which is searched too, or None. Values that functions of
+    `levels` and `levels_more` read are left out, since they do not change.
     """
     found, waiting, met = [], [*functions], set()
     while waiting:
@@ -49,13 +49,13 @@ def read_by(functions, inside):
 
 
 def same(now, value):
-    """Whether these are one value. Numbers and texts count by what they say: 0.0 is not -0.0."""
+    """Whether these are one object, or numbers or strings of one type and repr. So 0.0 is not -0.0."""
     return now is value or (type(now) is type(value) and type(now) in TEXTS and repr(now) == repr(value))
 
 
 def changed(places):
-    """Whether another value stands in one of these places."""
-    for read, key, value in places:  # this stands in the way of every call
+    """Whether one of these values has changed."""
+    for read, key, value in places:  # a plain loop: it runs before every call
         now = read(key)
         if now is not value and not same(now, value):
             return True
@@ -63,13 +63,13 @@ def changed(places):
 
 
 def _called(value):
-    """The Python function that a kernel calls, if this is one, and nothing else stands for it there."""
+    """The Python function in a value, unless kernels call a replacement of it (STANDS); else None."""
     function = getattr(value, "py_func", value)
     return function if isinstance(function, types.FunctionType) and function not in STANDS else None
 
 
 def watch(made, function):
-    """This plan, which looks before each run whether what its kernel was made from has changed, and compiles anew."""
+    """Make the plan recompile before a run if a value that its kernel reads has changed. Returns the plan."""
     lower = made.lower
 
     def lower_watched():

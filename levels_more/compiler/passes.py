@@ -1,4 +1,4 @@
-"""Passes that make a graph smaller: what is done twice is done once, what depends on constants alone is done now."""
+"""Passes that make a graph smaller: common subexpression elimination and constant folding."""
 
 import functools
 from contextlib import suppress
@@ -23,21 +23,21 @@ def cse(graph):
     seen = {}
 
     def change(node, inputs):
-        key = node.op, inputs, repr(node.attrs)  # 0.0 == -0.0, but their texts differ
+        key = node.op, inputs, repr(node.attrs)  # 0.0 == -0.0, but their reprs differ
         return seen.setdefault(key, Node(node.op, inputs, node.attrs, node.spec))
 
     return rebuilt(graph, change)
 
 
 def constant_fold(graph):
-    """What depends on constants alone is computed now, in Python's floats."""
+    """Constant folding: elementwise ops on float constants are computed now, in Python's floats."""
 
     def change(node, inputs):
         if node.op in ELEMENTWISE and node.spec.dtype.kind == "f" and all(x.op == "constant" for x in inputs):
             numbers = {name: value for name, value in node.attrs.items() if name != "shape"}
             function = functools.partial(KERNELS[node.op, "cpu"], **numbers)
             with suppress(ArithmeticError, TypeError), np.errstate(all="ignore"):
-                # what Python refuses, 1 / 0 or a complex root, is left to the kernels
+                # if Python raises, as for 1 / 0 or a complex root, the op is left to its kernel
                 numbers = [x.attrs["of"].numpy().astype(object) for x in inputs]
                 value = np.asarray(np.frompyfunc(function, len(inputs), 1)(*numbers), node.spec.dtype)
                 value = np.broadcast_to(value, node.spec.shape)

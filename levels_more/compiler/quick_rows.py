@@ -1,19 +1,19 @@
-"""The core's program by rows: the values of more ops for one row, and two ways in which it is quicker.
+"""Additions to the core's row program: the values of more ops for one row, and two optimisations.
 
-Rows come from memory ahead: a program asks for the rows that it will need soon, and works on while they come. Measured,
-a step on 100 rows in random order, in µs, without and with it:
+Prefetching: the program prefetches rows that it will need soon, and goes on computing. Time of a step on 100 rows in
+random order, in µs, without and with prefetching:
 
     rows of x and y      linear, SGD     rings, SGD
     100,000             0.26   0.25     1.24   1.22
     10,000,000          2.34   1.11     3.58   1.81
 
-They are brought into the second cache: into the first, fewer can be on their way at once (1.85 and 2.48 µs).
+Rows are prefetched into the L2 cache. Into L1 it takes 1.85 and 2.48 µs, as fewer loads can be under way at once.
 
-And many sums in lanes are added up together: their halves share registers, until each lane holds the total of another
-sum. A sum in lanes is added up by halves: each lane and the one half a register further, then a quarter, down to one
-number. One by one, 16 sums of 16 lanes take 64 additions in registers that are emptier each time; together 15 in full
-ones. Each sum is added up in the same order as alone, so its bits are the same. Measured, µs a step, float32 in 16
-lanes, one by one and so:
+Adding the lanes of many sums together: the lanes of one sum are added by halves, each lane to the one half a register
+further, then a quarter, down to one number. One by one, 16 sums of 16 lanes take 64 additions, in registers that are
+emptier each time. Together they take 15 in full registers: halves of several sums share a register, until each lane
+holds the total of one sum. The order within a sum is the same, so its bits are the same. Time of a step in µs, float32
+in 16 lanes, one by one and together:
 
     rings, batch 10, SGD      function.over   0.27   0.21      fit   0.34   0.23
 """
@@ -36,11 +36,11 @@ def _cast_values(node, shape, x):
 
 
 def _index(node, shape):
-    """The slices of a node. In a program by rows, where the shape is that of one row, they have to take all rows."""
+    """The slices of a node. Raises NoProgram if `shape` is that of one row and they do not take all rows."""
     slices = as_slices(node.attrs["slices"])
     if shape != node.spec.shape and slices[0] != slice(None):
         raise NoProgram(f"{node!r} takes other rows than its own")
-    return (*slices, ...)  # (with the dots an array, also where there is no axis)
+    return (*slices, ...)  # (`...` makes the result an array, even without axes)
 
 
 def _slice_grad_values(node, shape, dy):
@@ -50,7 +50,7 @@ def _slice_grad_values(node, shape, dy):
 
 
 def _reduced_values(node, shape, x):
-    """The reduction's function takes in one number after the other, in order. A mean is a sum, divided by how many."""
+    """Apply the reduction's scalar function to one number after the other. A mean is a sum divided by the count."""
     op = node.op.replace("mean", "sum")
     before, within, after = reduced(op, x.shape, node.attrs.get("axis"))[1]
     total, x = np.full((before, after), REDUCTIONS[op], object), x.reshape(before, within, after)
@@ -60,7 +60,7 @@ def _reduced_values(node, shape, x):
 
 
 def _row_kernel_values(node, shape, *inputs):
-    """What a kernel of rows gives for the last axis, which has to be another one than that of the batch."""
+    """Apply a row kernel along the last axis. Raises NoProgram if this is the batch axis."""
     if len(shape) < 2 and shape != node.spec.shape:
         raise NoProgram(f"{node!r} needs all rows at a time")
     out = np.empty((math.prod(shape[:-1]), shape[-1]), object)
@@ -78,14 +78,14 @@ for _op in ("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"):
     FORMS[_op] = _row_kernel_values
 
 
-AHEAD = 64  # rows; 16 came too late, and with 256 they are a tenth slower
-LINE = 64  # bytes that memory hands over at once
+AHEAD = 64  # rows; 16 is too late, and 256 is a tenth slower
+LINE = 64  # bytes of a cache line
 
 
 def load(a, batches, step, i):
-    """The row numbers batches[step, i], as `a.load` gives them; the rows that come 64 later are asked for.
+    """Load the row numbers batches[step, i] like `a.load`, and prefetch the rows that are needed 64 rows later.
 
-    `batches` is [steps, batch] and has rows_of. Near its end the last rows are asked for again: nothing is read beyond.
+    `batches` is [steps, batch] and has rows_of. Near its end the last rows are prefetched again, none past it.
     """
     batch, lines = batches.shape[1], LINE // a.dtype.itemsize
     count = min(a.lanes, batch)
@@ -108,7 +108,7 @@ def load(a, batches, step, i):
 
 
 def _halved(a, x, y, block):
-    """A register of two, made of blocks of so many lanes: the halves of each block of x added up, then those of y."""
+    """Add the two halves of each block of `block` lanes: first those of x, then those of y, in one register."""
 
     def half(offset):
         places = ", ".join(f"i32 {lane + offset}" for lane in range(2 * a.lanes) if lane % block < block // 2)
@@ -118,7 +118,7 @@ def _halved(a, x, y, block):
 
 
 def totals(a, sums):
-    """The total of each of these running sums, as an array of values. (In float64 they run ascending: each alone.)"""
+    """The total of each running sum, as an array of Values. (In float64 each is added in order, separately.)"""
     if a.lanes == 1 or not a.flags:
         return np.array([one.total() for one in sums.flat], object).reshape(sums.shape)
     found, parts = [], [one.parts().register for one in sums.flat]
@@ -136,14 +136,14 @@ def totals(a, sums):
 
 
 class QuickRowProgram(RowProgram):
-    """The same bits, sooner. Raises what that of the core raises."""
+    """A faster `RowProgram` that gives the same bits. Raises what `RowProgram` raises."""
 
     load = staticmethod(load)
     totals = staticmethod(totals)
 
 
 def rank(graph):
-    """Before the core's program by rows, which has 1; behind it where the switch is off."""
+    """0.5, before the core's row program, which has 1; or 1.5, after it, if ACCELERATION is off."""
     return 0.5 if ACCELERATION.on else 1.5
 
 

@@ -1,4 +1,4 @@
-"""Programs on whole numbers and masks: an assembler that writes `add` where that of level 1 writes `fadd`."""
+"""An assembler for programs on integers and masks: it writes `add` where that of level 1 writes `fadd`."""
 
 import functools
 
@@ -7,8 +7,8 @@ import numpy as np
 from levels.hardware import REAL, Assembler, Value
 from levels.support.machine import host_lanes
 
-KIND = REAL | {np.dtype("i8"): "i64", np.dtype(bool): "i8"}  # LLVM's names; a mask is a byte in memory
-_OF_INTEGERS = {  # of floats -> of whole numbers
+KIND = REAL | {np.dtype("i8"): "i64", np.dtype(bool): "i8"}  # dtype -> LLVM's type; a mask is a byte in memory
+_OF_INTEGERS = {  # instruction on floats -> on integers
     "fadd ": "add ",
     "fsub ": "sub ",
     "fmul ": "mul ",
@@ -22,13 +22,13 @@ _OF_INTEGERS = {  # of floats -> of whole numbers
 
 
 class IntegerAssembler(Assembler):
-    """Writes one program on int64 numbers, which wrap around as NumPy's do; of masks, on the bytes that hold them.
+    """Writes one program on int64 numbers, which wrap around as in NumPy, or on the bytes of masks.
 
-    Raises TypeError for a constant that is no whole number.
+    Raises TypeError for a constant that is no integer or is beyond 2^53.
     """
 
     def __init__(self, name, dtype, lanes=1):
-        super().__init__(name, np.float64, lanes)  # of which its constants are
+        super().__init__(name, np.float64, lanes)  # the dtype of its constants
         self.real = KIND[dtype]
         self.kind = self.wide(self.real)
 
@@ -36,7 +36,7 @@ class IntegerAssembler(Assembler):
         return super().constant(kind, self.integer(text) if text.startswith("0x") else text)
 
     def integer(self, text):
-        """A constant that level 1 writes as the bits of a float64, as a whole number."""
+        """Convert a constant, which level 1 writes as the bits of a float64, to an integer."""
         number = float(np.uint64(int(text, 16)).view(np.float64))
         if not number.is_integer() or abs(number) > 2**53:
             raise TypeError(f"{self.name}: {number} is no constant of a program on whole numbers")
@@ -49,25 +49,25 @@ class IntegerAssembler(Assembler):
 
 
 def assembler(name, dtype, lanes):
-    """An assembler of programs on numbers of this dtype."""
+    """An assembler for programs on numbers of this dtype."""
     return (Assembler if dtype in REAL else IntegerAssembler)(name, dtype, lanes)
 
 
-@functools.cache  # LLVM takes a quarter of a millisecond to say what processor this is
+@functools.cache  # LLVM takes a quarter of a millisecond to identify the processor
 def all_lanes(dtype):
-    """How many numbers a register holds. Lanes that never meet in a sum reorder nothing, so float64 has them too."""
+    """How many numbers a register holds. Lanes that are never added together reorder no sum: float64 has them too."""
     return host_lanes() * 4 // dtype.itemsize
 
 
 def array_like(a, name, dtype, *shape):
-    """An array of that dtype in a program that may compute in another one."""
+    """Add an array of that dtype to a program that may compute in another one."""
     array = a.array(name, *shape)
     array.kind = KIND[dtype]
     return array
 
 
 def loaded(a, array, dtype, *indices):
-    """A number of an array of that dtype: a mask as a condition, else converted to what the program computes in."""
+    """Load a number from an array of that dtype: a mask as a condition, others converted to the program's dtype."""
     number, kind = a.load(array, *indices), a.wide(array.kind)
     if array.kind == a.real:
         return number
@@ -78,7 +78,7 @@ def loaded(a, array, dtype, *indices):
 
 
 def stored(a, value, array, *indices):
-    """Store a number, or a condition as a mask, in an array of any dtype; what is cut off of a number is lost."""
+    """Store a number, or a condition as a mask, in an array of any dtype. A float is rounded, or truncated to int64."""
     real, kind = a.real, a.kind
     if array.kind != real:
         how = {"i8": f"zext {a.wide('i1')}", "i64": f"fptosi {kind}"}.get(array.kind, f"fptrunc {kind}")
@@ -89,7 +89,7 @@ def stored(a, value, array, *indices):
 
 
 def _bits(instruction):
-    """A method that writes one instruction on two words, or on a word and a whole number."""
+    """Return a method that writes one instruction on two Words, or on a Word and an integer."""
 
     def write(x, y):
         other = y.register if isinstance(y, Word) else x.a.constant("i64", str(int(y)))
@@ -101,13 +101,13 @@ def _bits(instruction):
 class Word:
     """64 bits in each lane. Its operators write instructions, and wrap around as those of np.uint64 do."""
 
-    __array_ufunc__ = None  # np.uint64(2) * word is a word, too
+    __array_ufunc__ = None  # so that np.uint64(2) * word is a Word
 
     def __init__(self, a, register):
         self.a, self.register = a, register
 
     def number(self):
-        """What it counts, below 2⁶³, as a number to compute with."""
+        """Convert it to a Value to compute with. It must be below 2⁶³."""
         return Value(self.a, self.a.write(f"sitofp {self.a.wide('i64')} {self.register} to {self.a.kind}"))
 
     __add__, __rshift__, __lshift__ = _bits("add"), _bits("lshr"), _bits("shl")

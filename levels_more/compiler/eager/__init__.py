@@ -1,20 +1,20 @@
-"""What makes the eager mode quick, behind one switch: one program, launch or record takes the place of several.
+"""Optimisations of eager mode, behind one switch: one program, launch or record takes the place of several.
 
     from levels_more.compiler.eager import ACCELERATION
     ACCELERATION.on = False
 
-Now every op is planned and launched by itself, as levels 2 and 3 build it: slower, and in float64 with the same bits.
-Each of these pieces asks the switch where it comes in:
+Then every op is planned and launched separately, as levels 2 and 3 build it: slower, and in float64 with the same bits.
+Each of these parts checks the switch:
 
-    piece                                  with the switch on
+    part                                   with the switch on
     compiler/eager/small_ops               a small launch runs a program of level 1, not a loop that numba compiled
-    compiler/eager/backward                the way back over a tape of a known shape is one program
-    compiler/quick_rows                    rows are asked for ahead, and the lanes of many sums added up together
+    compiler/eager/backward                the backward pass over a tape of a known structure is one program
+    compiler/quick_rows                    rows are prefetched, and the lanes of many sums are added together
     mid_level/composite_ops                a layer, or a loss, is one launch and one record on the tape
     mid_level/update_program               the step of an optimizer is one program
     high_level/multi_epoch                 several short epochs are one call
 
-A function that is compiled already keeps the program that it has.
+A function that is already compiled keeps its program.
 """
 
 from levels.kernels import PLANS
@@ -31,7 +31,7 @@ class Acceleration:
 
     def __setattr__(self, name, value):
         super().__setattr__(name, flag(f"ACCELERATION.{name}", value))
-        PLANS.clear()  # a plan that was made keeps to its way
+        PLANS.clear()  # cached plans were made for the old setting
 
 
 ACCELERATION = Acceleration()

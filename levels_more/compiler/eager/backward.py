@@ -1,7 +1,7 @@
-"""A walk back over a tape as one program, in place of launches for each op: for tapes of a shape that was met before.
+"""The backward pass over a tape as one program, instead of launches for each op, if its structure was seen before.
 
-A loop that runs op by op writes the same tape in each step, with other numbers on it. Nothing else about it is
-remembered.
+A training loop that runs op by op records the same ops in each step, on different numbers. Only the structure of a tape
+is cached: its ops, how they are connected, shapes, dtypes and attributes.
 """
 
 from operator import is_
@@ -14,16 +14,16 @@ from levels_more.compiler.dependencies import of_levels
 from levels_more.compiler.eager import ACCELERATION
 from levels_more.compiler.fused.backend import ShortFunction
 
-_SELDOM = 8  # so many tapes of a shape are walked op by op: a program takes a tenth of a second to make
-_MOST = 256  # shapes that are remembered
-_PLAIN = bool, int, float, str, type(None), np.generic, np.dtype  # attributes whose texts say all that they are
+_SELDOM = 8  # tapes of a structure that are first walked op by op: a program takes a tenth of a second to make
+_MOST = 256  # structures in the cache
+_PLAIN = bool, int, float, str, type(None), np.generic, np.dtype  # types of attributes that repr spells in full
 
-MADE_OF = {}  # a joined op -> the ops that it is made of, whose rules its own asks
-_WALKS = {}  # the shape of a tape -> how many were met, or their program; None where there is none
+MADE_OF = {}  # a composite op -> the ops that it is made of, whose rules its own rule calls
+_WALKS = {}  # the structure of a tape -> how many were seen, then their _Walk, or None if there is none
 
 
 def at_once():
-    """Whether ops run at once in this thread, and no tape that stands at the door writes them down."""
+    """Whether ops run at once in this thread: no trace is open, and no open tape records them."""
     stands = DOOR.stands
     while isinstance(stands, GradientTape) and stands.records is None:
         stands = stands.below
@@ -35,20 +35,20 @@ def _plain(value):
 
 
 def _asked(ops):
-    """The ops whose rules are asked in a walk over these."""
+    """The ops whose rules are called in a walk over these."""
     return [*dict.fromkeys(part for op in ops for part in (op, *MADE_OF.get(op, ())))]
 
 
 def _ours(records):
-    """Whether all that a walk over this tape does is ours, and its attributes are plain: functions may hold numbers."""
-    # a row without end is that of an op with rules of its own
+    """Whether a walk over this tape calls only our rules, and attributes are plain. (Functions may hold numbers.)"""
+    # a row of another type may have no end: `concat` has a rule for each of any number of inputs
     rows = [*map(VJPS.get, _asked(op for op, *_ in records))]
     ours = all(type(row) is tuple and all(map(of_levels, filter(None, row))) for row in rows)
     return ours and all(_plain(tuple(attrs.values())) for _, _, attrs, _ in records)
 
 
 class _Walk(ShortFunction):
-    """The gradients of one tape, given all its tensors in the order of `numbers`: {tensor: number}."""
+    """A function from all tensors of a tape, in the order of `numbers` {tensor: number}, to the gradients."""
 
     def __init__(self, numbers, records, target, sources):
         told = [(op, [numbers[x] for x in inputs], attrs, numbers[y]) for op, inputs, attrs, y in records]
@@ -63,29 +63,29 @@ class _Walk(ShortFunction):
         self.rules, self.fails = [*map(VJPS.get, self.ops)], False
 
     def traced(self, signature, over):
-        """As in any function. Raises NoProgram where a rule refuses or needs numbers: op by op they are heard of."""
+        """Trace as in any function. Raises NoProgram if a rule raises an error or needs the numbers."""
         try:
             return super().traced(signature, over)
         except (LookupError, TypeError, ValueError) as why:
             raise NoProgram(f"{type(why).__name__}: {why}") from why
 
     def gradients(self, tensors):
-        """What the walk gives for these tensors; None where that is no program."""
+        """The gradients, given these tensors. None if the walk is no program, or a rule has been replaced."""
         if self.fails or not all(map(is_, map(VJPS.get, self.ops), self.rules)):
             return None
         try:
             program, _ = self.program(tensors, None, False)
-        except NoProgram:  # the walk op by op says what is wrong, or needs the numbers
+        except NoProgram:  # the walk op by op raises the error, or has the numbers
             self.fails = True
             return None
         return None if isinstance(program, Replay) else program.run(tensors)
 
 
 def walk_back(records, target, sources):
-    """The gradient of the tensor `target` at each of the sources, tensors too; None where no program gives it."""
+    """The gradient of the tensor `target` for each of the source tensors, or None if no program computes it."""
     if not records or not ACCELERATION.on or not at_once():
         return None
-    # A loop: it stands in the way of every gradient, and comprehensions took three times as long.
+    # A plain loop: it runs before every gradient, and comprehensions took three times as long.
     numbers, shape = {}, []
     for op, inputs, attrs, y in records:
         shape.append(op)
@@ -97,7 +97,7 @@ def walk_back(records, target, sources):
                 shape.append(x.spec)
         if attrs:
             shape.append(repr(attrs))
-        if y in numbers:  # no op of ours gives what was there
+        if y in numbers:  # an op that returns an earlier tensor is not ours
             return None
         numbers[y] = len(numbers)
         shape.append(y.spec)

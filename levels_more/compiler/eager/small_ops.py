@@ -1,7 +1,7 @@
-"""Small launches run programs of level 1's assembler, in place of what numba makes of the same kernels.
+"""Small launches run programs of level 1's assembler, instead of what numba compiles from the same kernels.
 
-A program is there in 10 ms where numba takes 300, and numba need not be imported. It serves all sizes, for each call
-tells them. Larger arrays are left to numba's loops, which are as quick.
+A program is compiled in 10 ms, where numba takes 300, and numba need not be imported. It serves all sizes, because each
+call passes them. Larger arrays are left to numba's loops, which are as fast.
 """
 
 import ctypes
@@ -25,11 +25,11 @@ from levels_more.compiler.typed_assembler import KIND, all_lanes
 from levels_more.hardware.locks import once
 from levels_more.kernels.batched_matmul import products_of
 
-SMALL = 2**16  # bytes that a launch reads and writes
-LITTLE_WORK = 2**14  # products of two numbers
+SMALL = 2**16  # bytes that a launch may read and write
+LITTLE_WORK = 2**14  # multiplications of a matrix product
 HIGH = 8  # rows of a product that are computed at once
 
-# kind of a word -> how `struct` packs it, and what makes it of a number
+# type of a word -> its format in `struct`; and the function that converts a number to it
 _PACKED = {"ptr": "q", "i64": "q", "double": "d", "float": "f4x"}
 _NUMBER = {
     "i64": operator.index,
@@ -37,16 +37,16 @@ _NUMBER = {
     "float": lambda x: ctypes.c_float(x).value,
 }
 _bytes_of = (ctypes.c_char * 0).from_buffer
-# A program that is called so keeps the GIL: it is over sooner than another thread would be told that it may run.
+# A program that is called in this way keeps the GIL: it ends sooner than another thread could start.
 _SHORT = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 
 
 def caller(program, arguments, **sizes):
-    """run(*arrays, *numbers) for a program of level 1. Any threads may call it: each call packs words of its own.
+    """Return run(*arrays, *numbers) for a program of level 1. It is thread-safe: each call packs its own words.
 
-    `arguments` names the words that the arrays and then the numbers are, in order; `sizes` says what the other words
-    are. It trusts arrays to be as large as they should. Raises TypeError for what is no array or no number, ValueError
-    for too few.
+    `arguments` names the words of the arrays and then of the numbers, in order. `sizes` gives the values of the other
+    words. The sizes of arrays are not checked. `run` raises TypeError for what is not an array or a number, ValueError
+    for a wrong number of arguments.
     """
     words, places, pack = block_of(program, arguments, sizes)
     numbers = [_NUMBER[kind] for kind in map(program.words.get, arguments) if kind != "ptr"]
@@ -69,18 +69,18 @@ def caller(program, arguments, **sizes):
 
 
 def block_of(program, arguments, sizes):
-    """The words of a program, with these sizes in their places; the places of the arguments; what packs such words."""
+    """(The words of a program with these sizes filled in, the places of the arguments, a function that packs words)."""
     names = [*program.words]
     pack = struct.Struct("=" + "".join(map(_PACKED.get, program.words.values()))).pack
     return [sizes.get(name, 0) for name in names], [*map(names.index, arguments)], pack
 
 
-# (op, dtypes, which input has which axes) -> program; a plan is lowered by one thread at a time
+# (op, dtypes, which input has which axes) -> program. (No lock: only one thread at a time lowers a plan.)
 _LOOPS = {}
 
 
 def _loop_of(op, plan, inputs, attrs):
-    """As in _MAKERS, of an elementwise op; None of masks alone."""
+    """As in _MAKERS, for an elementwise op. None for an op on masks alone."""
     out = plan.spec
     axes = merged_axes(out.shape, [x.shape for x in inputs])
     key = op, out.dtype, *[x.dtype for x in inputs], *[owners for _, owners in axes]
@@ -95,30 +95,30 @@ def _loop_of(op, plan, inputs, attrs):
 
 
 def _sum_of(op, plan, inputs, attrs):
-    """As in _MAKERS, of a sum or a mean."""
+    """As in _MAKERS, for a sum or a mean."""
     before, within, after = reduced(op, inputs[0].shape, attrs.get("axis"))[1]
     names = "before", "within", "after" if after > 1 else 1
-    in_order = within < 1024  # as its kernel adds
+    in_order = within < 1024  # like its kernel
     program = sum_program(*names, op == "reduce_mean", plan.spec.dtype, "before", names[2], in_order)
     return program, ["out", "x"], {"before": before, "within": within, "after": after}
 
 
 @once
 def product_program(dtype, turned_x, turned_w):
-    """out[m, n] = x[m, k] @ w[k, n], some rows at a time, their sums in registers; x or w may lie turned."""
+    """out[m, n] = x[m, k] @ w[k, n], HIGH rows at a time, with their sums in registers. x or w may be transposed."""
     a = Assembler("product", dtype, all_lanes(dtype))
     out, x = a.array("out", "m", "n"), a.array("x", *("km" if turned_x else "mk"))
-    w, _ = a.array("w", *("nk" if turned_w else "kn")), a.array("unused", "tiles")  # a size has to be that of an array
+    w, _ = a.array("w", *("nk" if turned_w else "kn")), a.array("unused", "tiles")  # every size must be in a shape
     with a.loop("n", a.lanes) as j, a.loop("tiles") as t:
         first, last = a.write(f"mul i64 {t.register}, {HIGH}"), a.write(f"sub i64 {a.size('m')}, 1")
-        rows = [a.write(f"add i64 {first}, {n}") for n in range(HIGH)]  # beyond the last one it is that one again
+        rows = [a.write(f"add i64 {first}, {n}") for n in range(HIGH)]  # past the last row, that row again
         rows = [Index(a, a.write(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})"), "m") for i in rows]
         write_sums(a, out, x, w, "k", rows, j, j, turned_x, turned_w)
     return a.assemble()
 
 
 def _product_of(op, plan, inputs, attrs):
-    """As in _MAKERS, of a matrix product; None for a large one, for several, and for whole numbers."""
+    """As in _MAKERS, for a matrix product. None for a large one, for several, and for integers."""
     dtype, names = plan.spec.dtype, ["out", "x", "w"]
     turned_x, turned_w = (bool(attrs.get(f"transpose_{name}")) for name in "xw")
     _, count, m, k, n, *_ = products_of(op, *(x.shape for x in inputs), turned_x, turned_w)
@@ -126,24 +126,24 @@ def _product_of(op, plan, inputs, attrs):
         return None
     if n == 1 and dtype == np.float32 and not turned_x:
         return column_program("m", "k", dtype), names, {"m": m, "k": k}
-    if n == 1 and turned_x:  # many columns are side by side: the product lies the other way round, too
+    if n == 1 and turned_x:  # compute the transposed product, a row: its lanes are contiguous in x
         return product_program(dtype, False, False), ["out", "w", "x"], {"m": 1, "k": k, "n": m, "tiles": 1}
     return product_program(dtype, turned_x, turned_w), names, {"m": m, "k": k, "n": n, "tiles": math.ceil(m / HIGH)}
 
 
 def _gather_of(op, plan, inputs, attrs):
-    """As in _MAKERS, of a gather; a word of the program is the answer whether a row is missing."""
+    """As in _MAKERS, for a gather. The word `answer` is the address where the program reports a missing row."""
     x, rows = inputs
     sizes = {"count": math.prod(rows.shape), "limit": x.shape[0], "width": math.prod(x.shape[1:])}
     return gather_program("count", "limit", "width", plan.spec.dtype, True), ["out", "x", "rows"], sizes
 
 
-# op -> what gives (a program, the names in it of the result and of the inputs, the sizes in it) for a plan
+# op -> function(op, plan, inputs, attrs) -> (a program, its names of the result and the inputs, its sizes) or None
 _MAKERS = {"matmul": _product_of, "gather": _gather_of, "reduce_sum": _sum_of, "reduce_mean": _sum_of}
 
 
 def _ours(op):
-    """Whether the kernel of this op is the first, and its compiler ours, too. (A trial's has its indices checked.)"""
+    """Whether this op has its original kernel, compiler and loops. (In `use` the compiler may also check indices.)"""
     here = KINDS["cpu"]
     checks = getattr(here.compiler, "keywords", {}) == {"boundscheck": True}
     compiler = here.compiler.func if checks else here.compiler
@@ -151,21 +151,21 @@ def _ours(op):
 
 
 def finish(plan, op, function, inputs, attrs):
-    """What this plan of a launch of `op` becomes: one that runs a program, or watches what a reader's kernel reads."""
+    """Return `plan`, or one that runs a program. For a reader's kernel, `plan` checks what the kernel reads."""
     if not of_levels(function):
         return watch(plan, function)
     maker = _loop_of if op in ELEMENTWISE else _MAKERS.get(op)
     small = ACCELERATION.on and plan.nbytes <= SMALL and all(0 not in x.shape for x in inputs)
-    small = small and all(x.dtype in KIND for x in (plan.spec, *inputs))  # of other numbers the assembler writes none
+    small = small and all(x.dtype in KIND for x in (plan.spec, *inputs))  # no programs for others
     if maker and small and plan.spec.device.kind == "cpu" and _ours(op):
         return ProgramPlan(plan, lambda: maker(op, plan, inputs, attrs))
     return plan
 
 
 class ProgramPlan(Plan):
-    """A plan that runs a program of level 1, where `maker` gives one, and what the plan would run where it gives none.
+    """A plan that runs the program of level 1 that `maker` returns, or, if it returns none, the kernel of `plan`.
 
-    Each launch packs a block of words of its own, so any threads may launch at once.
+    Each launch packs its own block of words, so several threads may launch at once.
     """
 
     def __init__(self, plan, maker):
@@ -173,10 +173,10 @@ class ProgramPlan(Plan):
         self.op, self.maker, self.kernel, self.pack = plan.op, maker, plan.lower, None
 
     def program_or_kernel(self):
-        """What `run` will be."""
+        """Return what `run` calls."""
         try:
             made = self.maker()
-        except NoProgram:  # the assembler has no instruction for it, as for `power`
+        except NoProgram:  # the assembler has no instruction for this op, such as `power`
             made = None
         if made is None:
             return self.kernel()
@@ -190,16 +190,16 @@ class ProgramPlan(Plan):
         return run if self.answer is None else _checked(run)
 
     def start(self, out, reads, attrs):
-        """Run on these buffers, of the Specs that were planned, and count it; returns `out`. Raises as a plan does."""
+        """Run on these buffers, which have the planned Specs, and count it. Returns `out`. Raises as `Plan.start`."""
         if self.pack is None or getattr(out, "spec", None) is not self.spec:
             return super().start(out, reads, attrs)
         if len(reads) != len(self.places):
-            return super().start(out, reads, attrs)  # says what is wrong
+            return super().start(out, reads, attrs)  # raises the error
         block, places = self.words.copy(), self.places
         block[self.place] = out.address or address_of(out)
         for k, x in enumerate(reads):  # `zip` with `strict` takes half a microsecond
             if x is out:
-                return super().start(out, reads, attrs)  # says what is wrong
+                return super().start(out, reads, attrs)  # raises the error
             block[places[k]] = x.address or address_of(x)
         if self.answer is None:
             self.short(self.pack(*block))
@@ -213,13 +213,13 @@ class ProgramPlan(Plan):
 
 
 def _check(missing):
-    """Raise IndexError where a program has found that a row is not there."""
+    """Raise IndexError if a program has reported a missing row."""
     if missing:
         raise IndexError("gather: a row number is out of range")
 
 
 def _checked(run):
-    """A gather on arrays that refuses rows that are not there."""
+    """Return a gather on arrays that raises IndexError for missing rows."""
 
     def gather(out, x, rows):
         missing = np.zeros(1, np.int64)

@@ -1,1 +1,1 @@
-"""The back end that fuses: ops that follow one another become one program."""
+"""The back end that fuses ops that follow one another into one program."""

@@ -1,6 +1,6 @@
 """Fused programs: a graph as a list of programs, one for each loop, product or sum, with no Python in between.
 
-A back end for graphs that do not split into rows, and for those that are quicker this way.
+A back end for graphs that do not split into rows, and for those that are faster this way.
 """
 
 import math
@@ -23,11 +23,11 @@ from levels_more.compiler.guards import guard
 from levels_more.kernels import elementwise  # noqa: F401 (it adds copy)
 from levels_more.kernels.batched_matmul import has_batches
 
-SHORT = 2**18  # bytes of all arrays of a step for which a `ShortFunction` asks no other back end
+SHORT = 2**18  # bytes of all arrays of a step; up to this size a `ShortFunction` tries this back end first
 
 
 def _unit_parts(unit, results, parts):
-    """The program of a unit in parts, as in PARTS, or in one if it is small. Raises NoProgram where there is none."""
+    """The program of a unit, in parts as in PARTS, or in one if it is small. Raises NoProgram if there is none."""
     largest = max(math.prod(x.spec.shape) for node in unit.nodes for x in (node, *node.inputs))
     parts = parts if largest >= WORTH_SHARING else 1
     if unit.loop is not None:
@@ -44,10 +44,11 @@ def _last_readers(units):
 
 
 def overwritten(graph, units):
-    """{node: variable}: the new values that can be written at once where the old ones lie.
+    """{node: variable} for the new values that can be written directly over the old ones.
 
-    That is so where nothing reads the old one later. A loop may read it in the unit itself: number by number, before it
-    writes there. Values that are results too, or new values of two variables, are copied at the end of the step.
+    That is possible if nothing reads the old value later. The same unit may read it if it is a loop, which reads each
+    number before it writes there. New values are copied at the end of the step if they, or the old ones, are results,
+    or if they belong to two variables.
     """
     unit_number = {node: n for n, unit in enumerate(units) for node in unit.nodes}
     last_reader = _last_readers(units)
@@ -64,7 +65,7 @@ def overwritten(graph, units):
 
 
 def check_ours(graph):
-    """Raise NoProgram for empty arrays, other devices, and a reader's own kernel of an op that is in no loop."""
+    """Raise NoProgram for empty arrays, devices but the CPU, and a reader's kernel of an op that is not elementwise."""
     for node in graph.nodes:
         kind = node.spec.device.kind
         ours = not node.inputs or node.op in ELEMENTWISE or KERNELS.is_first(node.op, kind)
@@ -75,24 +76,24 @@ def check_ours(graph):
 
 
 def with_copies(graph):
-    """The graph in which a variable that takes the old value of another takes a copy of it."""
+    """The graph in which a variable that is assigned the old value of another is assigned a copy of it."""
     taken = {variable: node for variable, node in graph.updates.items() if node.op == "variable"}
     copies = {variable: Node("copy", (node,), {}, node.spec) for variable, node in taken.items()}
     return Graph([*graph.nodes, *copies.values()], graph.outputs, graph.updates | copies)
 
 
 def _home(variable):
-    """The name of the address at which a call finds a variable."""
+    """The name under which each call passes the address of a variable."""
     return "variable", variable.created
 
 
 def _room(spec):
-    """A buffer of as many bytes, for any shape and dtype."""
+    """A new buffer with as many bytes as this Spec, to be used for any shape and dtype."""
     return spec.device.alloc((spec.nbytes,), np.bool_)
 
 
 def shared_buffers(units, kept):
-    """{node: a buffer} for what passes from unit to unit and is not kept. Behind its last reader it is used again."""
+    """{node: a buffer} for values that pass between units and are not kept. They are reused after the last reader."""
     last_reader = _last_readers(units)
     buffers, free = {}, {}  # free: {bytes: buffers}
     for n, unit in enumerate(units):
@@ -107,7 +108,7 @@ def shared_buffers(units, kept):
 
 
 class FusedProgram:
-    """A graph as a list of programs: `run` does one step; written with `over`, `over` any number. All threads may call.
+    """A graph as a list of programs. `run` does one step; made with over=True, `over` does any number. Thread-safe.
 
     Raises NoProgram, when it is made, for a graph with an op that is left to its kernel.
     """
@@ -125,42 +126,42 @@ class FusedProgram:
         self.variables = [*dict.fromkeys([*read, *graph.updates])]
         self.locks = LockAll(self.variables)
         inputs, outputs = [("input", k) for k in self.inputs], [("out", k) for k in range(len(graph.outputs))]
-        # what each call tells
+        # the names of what each call passes
         self.names = ["steps", "rows", "batches", *inputs, *outputs, *map(_home, self.variables)]
         self.programs, self.buffers, self.is_over = [None] * len(self.units), {}, over
-        self.now = np.zeros(1, np.int64)  # the number of the step
-        self.words = {node: self.leaf(node, over) for node in leaves}  # node -> where its numbers lie, or who tells
+        self.now = np.zeros(1, np.int64)  # the number of the current step
+        self.words = {node: self.leaf(node, over) for node in leaves}  # node -> its place, as in `leaf`
         self.place_results()
-        self.most_threads, self.lists = most_threads(graph), {}  # {how many threads: a list for them}
+        self.most_threads, self.lists = most_threads(graph), {}  # {number of threads: its ProgramList}
         self.specs = [node.spec for node in graph.outputs]
         self.current()
 
     def made_list(self, threads):
-        """A list for so many threads."""
+        """Make the ProgramList for this number of threads."""
         fetches = self.fetches(threads) if self.is_over else ()
         return ProgramList([*fetches, *self.steps(threads), *self.moves()], self.names, self.now, threads)
 
     def current(self):
-        """The list for as many threads as there are now."""
+        """The ProgramList for the present number of threads."""
         threads = threads_for(self.most_threads)
         if threads not in self.lists:
             self.lists[threads] = self.made_list(threads)
         return self.lists[threads]
 
     def leaf(self, node, over):
-        """Where the numbers of a leaf lie: an address that stays, or a name of one that each call tells."""
+        """The place of the numbers of a leaf: a fixed address, or the name of an address that each call passes."""
         of = node.attrs["of"]
         if node.op == "input":
             return address(self.buffer(node.spec, node).data) if over else (node.op, of)
         return _home(of) if node.op == "variable" else address(of.data)
 
     def buffer(self, spec, key):
-        """New memory of that size, kept under this key."""
+        """Allocate memory for this Spec, and keep it under this key."""
         self.buffers[key] = _room(spec)
         return self.buffers[key]
 
     def place_results(self):
-        """Find a place for what each op computes: at a variable's home, in shared memory, or in memory of its own."""
+        """Choose the place of each op's result: a variable, a result of the call, a shared buffer or one of its own."""
         homes = overwritten(self.graph, self.units)
         kept = {*self.graph.outputs, *self.graph.updates.values()}
         self.buffers |= shared_buffers(self.units, kept | homes.keys())
@@ -172,7 +173,7 @@ class FusedProgram:
         self.words |= {node: address(buffer.data) for node, buffer in self.buffers.items()}
 
     def fetches(self, parts):
-        """The programs with which each of many steps begins: they fetch the rows of its batch."""
+        """The programs at the beginning of each of many steps: they fetch the rows of its batch."""
         for node in self.graph.nodes:
             if node.op == "input":
                 batch, source, calls = node.spec.shape[0], (node.op, node.attrs["of"]), []
@@ -184,12 +185,12 @@ class FusedProgram:
                 yield calls
 
     def place(self, x, begin):
-        """Where the numbers of a node lie, from this one on."""
+        """The place of the numbers of a node, from number `begin` on."""
         where, nbytes = self.words[x], begin * x.spec.dtype.itemsize
         return where + nbytes if isinstance(where, int) else Beyond(where, nbytes) if nbytes else where
 
     def steps(self, parts):
-        """The programs of the units."""
+        """The programs of the units, in parts, with the places of their arrays."""
         for n, unit in enumerate(self.units):
             found, calls = _unit_parts(unit, [node for node in unit.nodes if node in self.words], parts), []
             self.programs[n] = found[0][0], [x for x, _ in found[0][1]]
@@ -199,7 +200,7 @@ class FusedProgram:
             yield calls
 
     def moves(self):
-        """At the end results are copied to where the call wants them, new values that lie elsewhere to their homes."""
+        """The programs at the end of a step, which copy results to the call's arrays and new values to variables."""
         for k, node in enumerate(self.graph.outputs):
             if self.words[node] == ("out", k):
                 continue
@@ -213,7 +214,7 @@ class FusedProgram:
                 yield [(copy_program(count, node.spec.dtype), [to, self.words[node]])]
 
     def launch(self, args, outs, *sizes):
-        """Tell the list where this call's arrays lie, and run it. Variables are read and overwritten in their homes."""
+        """Run the list on the addresses of this call's arrays. Variables are read and overwritten in place."""
         given = [x.address or address_of(x) for x in (*map(args.__getitem__, self.inputs), *outs)]
         with self.lock, self.locks:  # the lock is for the block and the buffers, which all calls share
             homes = [v.pinned or pinned_address(v, v in self.graph.updates) for v in self.variables]
@@ -227,7 +228,7 @@ class FusedProgram:
         return self.launch(args, [Tensor(spec) for spec in self.specs], 1, 0, 0)
 
     def over(self, args, batches):
-        """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""
         if self.limits:
             check_rows(self.limits, args, batches)
         steps, _ = batches.shape
@@ -243,7 +244,7 @@ class FusedProgram:
 
 
 class ShortFunction(Function):
-    """A function whose program, if it is short, is a fused one: least is done around it. Else it is any function's."""
+    """A Function that, if a step is small (see SHORT), gets a FusedProgram first: it has the least overhead."""
 
     def compile(self, args, over):
         graph, result = self.traced([x.spec for x in args], over)
@@ -260,17 +261,17 @@ class ShortFunction(Function):
         return program, result
 
     def prepared(self, graph):
-        """The graph that becomes a program."""
+        """The graph to make a program of. A subclass may change it."""
         return graph
 
     def replays(self, program):
-        """Say nothing: no reader wrote this function."""
+        """Print nothing: this function was not written by a reader."""
 
 
 def rank(graph):
-    """Where these programs stand among the back ends: 0, before the program by rows, which has 1; or 2, behind it.
+    """The rank of these programs among the back ends: 0, before the program by rows, which has 1; or 2, after it.
 
-    The rule, measured once: before it in float64, as soon as an array of the step has two axes that are longer than 1.
+    The rule comes from measurements: before it in float64, if an array of the step has two axes that are longer than 1.
     A step of SGD, in µs, by rows and fused, on a processor with 16 lanes of float32:
 
         layers, rows in a batch     float64         float32
@@ -282,10 +283,9 @@ def rank(graph):
         2-32-1, 100 rows           13.6   3.60     1.60   1.60
         4-8-8-1, 1000 rows          130   22.7     9.46   23.8
 
-    By rows, float64 has one lane, since sums keep their order; a loop over an array may fill the register, and does so
-    in exp, log and divisions too. In float32 both have lanes, and by rows nothing goes to memory between the ops.
-
-    It is 0 for products of many matrices, too, which no program by rows holds.
+    By rows, float64 has one lane, since sums keep their order. A fused loop over an array fills the register, also in
+    exp, log and divisions. In float32 both have lanes, and by rows nothing goes to memory between the ops. For products
+    of many matrices, which no program by rows can contain, the rank is 0, too.
     """
     if has_batches(graph):
         return 0

@@ -1,6 +1,6 @@
-"""The programs of ops that go by row numbers: gather, scatter_add, one_hot.
+"""The programs of ops that take row numbers: gather, scatter_add, one_hot.
 
-A program cannot refuse, so numbers are checked before.
+A program cannot raise an error, so row numbers are checked before it runs.
 """
 
 import functools
@@ -21,18 +21,18 @@ ROWS = {  # op -> function(node) -> the node of its row numbers, how many rows t
 
 
 def row_limits(graph):
-    """{(input, a slice of it): (how many rows its numbers may name, what they are called)}
+    """{(number of an input, a slice of it): [how many rows there are, what they are called]} for inputs of row numbers.
 
-    Raises NoProgram where row numbers are computed, or a constant's are wrong.
+    Raises NoProgram if row numbers come from neither an input nor a constant, or a constant's are out of range.
     """
     limits = {}
     for node in graph.ops:
         if node.op in ROWS:
             rows, *limit = ROWS[node.op](node)
             part = ()
-            while rows.op in ("copy", "reshape", "transpose"):  # which have all numbers of their input
+            while rows.op in ("copy", "reshape", "transpose"):  # these keep all numbers of their input
                 (rows,) = rows.inputs
-            if rows.op == "slice" and rows.attrs["slices"][:1] == ((None, None, None),):  # of each row
+            if rows.op == "slice" and rows.attrs["slices"][:1] == ((None, None, None),):  # of all rows
                 part, (rows,) = rows.attrs["slices"], rows.inputs
             if rows.op == "input":
                 key = rows.attrs["of"], part
@@ -43,12 +43,12 @@ def row_limits(graph):
 
 
 def in_range(numbers, count):
-    """Whether all of these are row numbers of so many rows."""
+    """Whether all of these numbers are in [0, count)."""
     return numbers.min() >= 0 and numbers.max() < count
 
 
 def check_rows(limits, args, batches=None):
-    """Raise IndexError where an argument, in these batches of its rows, names a row that is not there."""
+    """Raise IndexError if an argument has a row number out of range. With `batches`, only these rows of it are used."""
     for (k, part), (count, name) in limits.items():
         numbers = args[k].data[as_slices(part)]
         if not in_range(numbers, count) and (batches is None or not in_range(numbers[batches], count)):
@@ -58,9 +58,9 @@ def check_rows(limits, args, batches=None):
 
 @while_held
 def gather_program(count, limit, width, dtype, checked=False):
-    """out[count, width] = x[rows[i]] for each of `count` rows.
+    """out[i] = x[rows[i]], for out[count, width] and x[limit, width].
 
-    If it is `checked`, 1 is where its word `answer` points if there is no such row, for which row 0 stands.
+    If it is `checked`, a missing row stores 1 at the address in the word `answer`, and row 0 is read instead.
     """
     a = assembler("gather", dtype, all_lanes(dtype))
     out, x = a.array("out", count, width), a.array("x", limit, width)
@@ -79,7 +79,7 @@ def gather_program(count, limit, width, dtype, checked=False):
 
 @while_held
 def scatter_program(count, limit, width, dtype):
-    """out[rows[i]] = Σ x[i], in the order of i, on zeros."""
+    """out[rows[i]] += x[i], in the order of i, starting from zeros."""
     a = assembler("scatter_add", dtype, all_lanes(dtype))
     out, x = a.array("out", limit, width), a.array("x", count, width)
     rows = a.array("rows", count, rows_of=limit)
@@ -105,7 +105,7 @@ def one_hot_program(count, depth, dtype):
 
 
 def _by_rows(program, node):
-    """The program of a gather or a scatter_add, and whose memory its arrays are. Raises NoProgram for many rows."""
+    """The program of a gather or scatter_add, and the nodes of its arrays. Raises NoProgram if these are large."""
     rows, limit, _ = ROWS[node.op](node)
     check_small(node, node if program is gather_program else node.inputs[0])
     count = math.prod(rows.spec.shape)

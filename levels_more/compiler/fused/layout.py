@@ -1,4 +1,4 @@
-"""The programs of ops that move numbers, keep the largest, or draw them: transpose, slice, reduce_max, …"""
+"""The programs of ops that move numbers, find extremes or draw random numbers: transpose, slice, reduce_max, …"""
 
 import math
 from contextlib import ExitStack, nullcontext
@@ -16,20 +16,20 @@ from levels_more.kernels.random import ELEVEN, HIGH, LOW, philox
 
 
 def _along(a, i, start, step, size):
-    """start + step·i as an index of an axis of that size, in each lane where i has lanes."""
+    """start + step·i as an index of an axis of that size, in each lane if i has lanes."""
     register = a.write(f"add i64 {a.write(f'mul i64 {i.register}, {step}')}, {start}")
     if not i.each:
         return Index(a, register, size)
     kind, (start, by) = a.wide("i64"), (a.constant("i64", str(n)) for n in (start, step))
     each = a.write(f"add {kind} {a.write(f'mul {kind} {i.each}, {by}')}, {start}")
-    return Index(a, register if step == 1 else None, size, each)  # with another step the lanes lie apart
+    return Index(a, register if step == 1 else None, size, each)  # with another step the lanes are not contiguous
 
 
 @while_held
 def moves_program(shape, shapes, moves, dtype):
-    """out[to] = x_k[source], of arrays in these shapes, for each of `moves`: (k, the sizes of its loops, to, source).
+    """out[to] = x_k[source] for each of `moves`: (k, sizes of its loops, to, source). x_k has shapes[k], out `shape`.
 
-    `to` and `source` are (the number of a loop, start, step) for each axis: start + step·i. With k = None it is 0.
+    `to` and `source` are (number of a loop, start, step) for each axis: start + step·i. With k = None it stores 0.
     """
     a = assembler("moves", dtype, all_lanes(dtype))
     out, *arrays = (a.array(f"x{k}", *(each or (1,))) for k, each in enumerate((shape, *shapes)))
@@ -48,18 +48,18 @@ def moves_program(shape, shapes, moves, dtype):
 
 
 def _moves(node, moves):
-    """The program of a node that moves numbers, and whose memory its arrays are."""
+    """The program of a node that moves numbers, and the nodes whose memory its arrays are."""
     shapes = tuple(x.spec.shape for x in node.inputs)
     return moves_program(node.spec.shape, shapes, tuple(moves), node.spec.dtype), [node, *node.inputs]
 
 
 def _all_axes(shape):
-    """Each axis from its beginning, one number after the other."""
+    """`to` or `source` of a move that takes each axis in full."""
     return tuple((n, 0, 1) for n in range(len(shape)))
 
 
 def _part(shape, slices):
-    """The axes of a slice of an array of that shape."""
+    """`to` or `source` of a move that takes a slice of an array of that shape."""
     ranges = [range(*each.indices(size)) for each, size in zip(as_slices(slices), shape, strict=True)]
     return tuple((n, each.start, each.step) for n, each in enumerate(ranges))
 
@@ -90,13 +90,13 @@ def _concat(node):
     return _moves(node, moves)
 
 
-# LLVM's names, for floats and for whole numbers
+# op -> LLVM's reduction over the lanes, for floats and for integers
 LANES_IN_ONE = {"reduce_max": ("fmaximum", "smax"), "reduce_min": ("fminimum", "smin")}
 
 
 @while_held
 def extreme_program(op, before, within, after, dtype):
-    """out[before, after] = the largest (or smallest) of x[before, within, after] over its middle."""
+    """out[before, after] = the largest (or smallest) of x[before, within, after] over its middle axis."""
     last, a = after == 1, assembler("extreme", dtype, all_lanes(dtype))
     out, x = a.array("out", before, after), a.array("x", before, within, *[after] * (not last))
     found = a.slot(a.kind)
@@ -106,7 +106,7 @@ def extreme_program(op, before, within, after, dtype):
         with a.loop(within, a.lanes if last else 1) as k:
             so_far = a.write(f"load {a.kind}, ptr {found}")
             larger = KERNELS[op, "cpu"](Value(a, so_far), a.load(x, i, k, *column)).register
-            if last:  # only the lanes that count
+            if last:  # lanes past the end change nothing
                 larger = a.write(f"select {a.wide('i1')} {a.mask}, {a.kind} {larger}, {a.kind} {so_far}")
             a.emit(f"store {a.kind} {larger}, ptr {found}")
         largest = a.write(f"load {a.kind}, ptr {found}")
@@ -126,10 +126,10 @@ def _extreme(node):
 
 @while_held
 def place_program(op, before, within, after, dtype):
-    """out[before, after] = the first place in its middle of the largest (or smallest) of x[before, within, after]."""
+    """out[before, after] = the first index of the largest (or smallest) of x[before, within, after] along `within`."""
     a = Assembler("place", dtype, 1 if after == 1 else all_lanes(dtype))
     out, x = array_like(a, "out", np.dtype("i8"), before, after), a.array("x", before, within, after)
-    slots = [a.slot(a.kind) for _ in "ab"]  # the largest so far, and its place
+    slots = [a.slot(a.kind) for _ in "ab"]  # the largest so far, and its index
     with a.loop(before) as i, a.loop(after, a.lanes) as j:
         first = a.load(x, i, 0, j)
         for slot, start in zip(slots, (first, a.count(Index(a, "0", 1))), strict=True):
@@ -146,7 +146,7 @@ def place_program(op, before, within, after, dtype):
 
 
 def _place(node):
-    """Raises NoProgram for whole numbers, and where a place is no exact float."""
+    """The program of arg_max or arg_min. Raises NoProgram for integers, and for indices that are no exact floats."""
     (x,) = node.inputs
     before, within, after = reduced(node.op, x.spec.shape, node.attrs.get("axis"))[1]
     if x.spec.dtype not in REAL or within > 2**24:
@@ -156,7 +156,7 @@ def _place(node):
 
 @while_held
 def uniform_program(count, dtype):
-    """out[i] = number i of the uniform ones in [0, 1) that follow `state`, two words: key and counter."""
+    """out[i] = number i of the uniform numbers in [0, 1) that follow `state`, two int64: key and counter."""
     a, steps = Assembler("random_uniform", np.float64, all_lanes(np.dtype("f8"))), 2.0 ** (24 if dtype == "f4" else 53)
     out, state = array_like(a, "out", dtype, count), array_like(a, "state", np.dtype("i8"), 2)
     key, first = (Word(a, a.load(state, k).register) for k in (0, 1))

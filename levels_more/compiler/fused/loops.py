@@ -1,4 +1,4 @@
-"""Elementwise ops that follow one another become one loop: which ops share one, and the program of it.
+"""Elementwise ops that follow one another become one loop: which ops share a loop, and its program.
 
 A number is loaded once, stays in registers from op to op, and is stored once.
 """
@@ -18,12 +18,12 @@ _byte = (ctypes.c_char * 0).from_buffer
 
 
 def address(array):
-    """Where the numbers of an array lie. (`array.ctypes.data` says the same, and takes five times as long.)"""
+    """The address of the numbers of an array. (`array.ctypes.data` is the same, and takes five times as long.)"""
     return ctypes.addressof(_byte(array))
 
 
 def address_of(buffer):
-    """Where the numbers of a buffer lie. It keeps the answer: to ask takes as long as a whole small program."""
+    """The address of the numbers of a buffer, cached there: finding it takes as long as a whole small program."""
     buffer.address = address(buffer.data)
     return buffer.address
 
@@ -31,8 +31,8 @@ def address_of(buffer):
 class Unit:
     """Ops that run together: those of one loop, or a single op of another kind, whose `loop` is None.
 
-    `loop` is the Spec, a shape and a dtype, that all ops of a loop share. Once something outside has read from it, it
-    is `closed`: nothing more may join, so that whatever a unit reads is there before it starts.
+    `loop` is the Spec, a shape and a dtype, that all ops of a loop share. Once an op outside reads from it, the unit is
+    `closed`: no op may join it any more. So all that a unit reads is computed before it starts.
     """
 
     def __init__(self, loop):
@@ -44,9 +44,9 @@ class Unit:
 
 
 def _cast(node):
-    """A cast makes 1.0 and 0.0 of a mask, and a mask of what is not 0; else its number is converted as it is loaded.
+    """The scalar function of a cast: a mask becomes 1.0 or 0.0, a number the mask x != 0. `loaded` does other casts.
 
-    None for one that makes whole numbers of floats: its kernel refuses those that have no place there.
+    None for a cast from floats to integers: its kernel raises an error for numbers that do not fit.
     """
     given, made = node.inputs[0].spec.dtype, node.spec.dtype
     if given == made or made.kind == "f" and given.kind != "b":
@@ -56,20 +56,20 @@ def _cast(node):
     return (lambda x: select(x, 1.0, 0.0)) if given.kind == "b" else None
 
 
-# op -> function(node) that gives the function of its numbers in a loop, or None (elementwise ops have their kernels)
+# op -> function(node) -> the scalar function that computes it in a loop, or None (elementwise ops use their kernels)
 SCALARS = {"cast": _cast}
 
 
 def _scalar(node):
-    """The row of SCALARS for a node; None where there is none."""
+    """The scalar function that SCALARS gives for a node, or None."""
     return SCALARS[node.op](node) if node.op in SCALARS else None
 
 
 def loop_of(node):
-    """The Spec that all ops of a loop with this one share: its shape, in numbers. None for an op that is in no loop."""
+    """The Spec that all ops of a loop with this one share: its shape, the dtype of its numbers. None if in no loop."""
     if not _scalar(node) and node.op not in ELEMENTWISE:
         return None
-    dtype = node.inputs[-1].spec.dtype  # a comparison takes numbers and gives a mask; masks come first
+    dtype = node.inputs[-1].spec.dtype  # a comparison takes numbers and gives a mask; masks are the first inputs
     if _scalar(node) and node.spec.dtype.kind != "b":
         dtype = node.spec.dtype
     return node.spec.device.spec(node.spec.shape, dtype) if dtype.kind != "b" else None
@@ -78,7 +78,7 @@ def loop_of(node):
 def units_of(graph):
     """The ops of a graph as units, in an order in which they can run.
 
-    An op joins the loops of its inputs that are like its own and not closed; these become one. All others it closes.
+    Units that an op reads become one with it if they have its `loop` and are not closed. The op closes all others.
     """
     home = {}  # node -> its unit
     for node in graph.ops:
@@ -94,7 +94,7 @@ def units_of(graph):
 
 
 def merged_axes(shape, shapes):
-    """[(size, (does input 0 have this axis, …)), …]: neighbours that all inputs treat alike become one axis."""
+    """[(size, (does input 0 have this axis, …)), …]. Neighbouring axes that belong to the same inputs become one."""
     # shapes are aligned at the right; what is missing on the left is 1
     padded = [(1,) * (len(shape) - len(s)) + tuple(s) for s in shapes]
     # (size, owners) of each axis; an axis of 1 needs no loop
@@ -105,9 +105,9 @@ def merged_axes(shape, shapes):
 
 
 class LoopWriter:
-    """Writes the program of one loop: a nest with as many levels as the inputs have axes that they own in other ways.
+    """Writes the program of one loop: nested loops, one for each of the `merged_axes`.
 
-    With `named` each call tells the sizes n0, n1, … of these axes, and the numbers that are attributes.
+    With `named` each call passes the sizes n0, n1, … of these axes, and the attributes, which are numbers.
     """
 
     def __init__(self, nodes, results, rows=None, named=False):
@@ -116,7 +116,7 @@ class LoopWriter:
         axes = merged_axes(nodes[0].spec.shape, [x.spec.shape for x in self.inputs])
         self.sizes = [f"n{n}" if named else size for n, (size, _) in enumerate(axes)]
         self.named = named
-        if rows is not None:  # only so many along the first axis
+        if rows is not None:  # only this many along the first axis
             self.sizes[0] = rows
         self.axes_of = {x: [n for n, (_, owners) in enumerate(axes) if owners[k]] for k, x in enumerate(self.inputs)}
         self.axes_of |= {x: [*range(len(axes))] for x in results}
@@ -124,7 +124,7 @@ class LoopWriter:
         self.a = a = assembler("fused loop", dtype, all_lanes(dtype))
         sizes = {x: self.along(x, self.sizes) for x in self.axes_of}
         self.arrays = {x: array_like(a, f"x{n}", x.spec.dtype, *sizes[x]) for n, x in enumerate(sizes)}
-        self.values, self.index = {}, []  # {node: its number, in the loops that are open}; the counters of these loops
+        self.values, self.index = {}, []  # {node: its Value in the open loops}; the counters of these loops
         with ExitStack() as loops:
             self.load()
             for depth, size in enumerate(self.sizes, 1):
@@ -136,11 +136,11 @@ class LoopWriter:
                 stored(a, self.values[x], self.arrays[x], *self.index)
 
     def along(self, x, parts):
-        """Those of the parts, one for each axis, whose axis the array of x has. A lone number has one place."""
+        """Those of `parts`, one for each axis, that belong to axes of x. [1] for a single number."""
         return [parts[axis] for axis in self.axes_of[x]] or [1]
 
     def load(self):
-        """Load the inputs whose place is known in the loops that are open: a row's number not again for each column."""
+        """Load the inputs whose indices are known in the open loops. A row's number is not loaded for each column."""
         for x in self.inputs:
             axes = self.axes_of[x]
             if x not in self.values and all(axis < len(self.index) for axis in axes):
@@ -148,7 +148,7 @@ class LoopWriter:
                 self.values[x] = loaded(self.a, self.arrays[x], x.spec.dtype, *at)
 
     def computed(self, node):
-        """The number of a node, written by the op's own scalar function."""
+        """The Value of a node: the op's scalar function writes the instructions."""
         values = [self.values[x] for x in node.inputs]
         if scalar := _scalar(node):
             return scalar(*values)
@@ -159,7 +159,7 @@ class LoopWriter:
 
 
 def loop_program(nodes, results, rows=None):
-    """One program for these elementwise nodes, and the nodes whose arrays it takes, in order: inputs, results."""
+    """The program of these elementwise nodes, and the nodes whose arrays it takes, in order: inputs, results."""
     writer = LoopWriter(nodes, results, rows)
     return writer.a.assemble(), list(writer.arrays)
 

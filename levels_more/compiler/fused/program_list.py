@@ -13,10 +13,10 @@ from levels_more.hardware.locks import once
 
 @once
 def list_program():
-    """Run the programs of a table (the address of each, and of its block) one by one; and all of that `steps` times."""
+    """Run the programs of a table (the address of each, and of its block) one by one, and repeat this `steps` times."""
     a = Assembler("list", np.float64)
     table = a.array("table", "programs", 2, rows_of=2**31 - 1)
-    a.array("now", "steps", rows_of=2**31 - 1)  # only its first place is used; a size has to be that of an array
+    a.array("now", "steps", rows_of=2**31 - 1)  # only its first element is used; every size must be in a shape
     with a.loop("steps") as step:
         a.emit(f"store i64 {step.register}, ptr {a.word('now', 'ptr')}")
         with a.loop("programs") as n:
@@ -26,18 +26,18 @@ def list_program():
 
 
 class Beyond(NamedTuple):
-    """A place so many bytes beyond an address that each call tells."""
+    """A place this many bytes after the address that each call passes under this name."""
 
     name: Any
     nbytes: int
 
 
 class ProgramList:
-    """Programs that one call runs one after the other, any number of times; `now` holds the number of the time.
+    """Programs that one call runs in order, any number of times. `now` holds the number of the current repetition.
 
-    `units` are lists of the parts of a program, which may run at once. A part is a program and what stands for each of
-    its arrays: an address that stays, the name of one that each `run` is told, or a place beyond it. Named sizes are
-    told too: `names` are those of all that is told, in order, and the first of them is "steps".
+    `units` are lists of the parts of a program, which may run at the same time. A part is a program and the place of
+    each of its arrays: a fixed address, the name of an address that each `run` passes, or a Beyond. Named sizes are
+    passed too: `names` are the names of all that `run` passes, in order, and the first of them is "steps".
     """
 
     def __init__(self, units, names, now, threads):
@@ -57,7 +57,7 @@ class ProgramList:
             placed = known | dict(zip(program.arrays, places, strict=True))
             words += [placed.get(name, name) for name in program.words]
         self.block, self.start = (ctypes.c_int64 * len(words))(), starts[-1]
-        self.told = []  # (which word, which of what is told it is, so many bytes beyond)
+        self.told = []  # (number of a word, index in what `run` passes, bytes to add)
         for n, word in enumerate(words):
             if isinstance(word, int):
                 self.block[n] = word
@@ -70,19 +70,19 @@ class ProgramList:
         self.begin = begin + 8 * self.start
 
     def bind(self, told):
-        """Write what this call tells to where the programs look for it. (All calls share the block: one at a time.)"""
+        """Write what this call passes into the block of words. (All calls share the block: one may run at a time.)"""
         block = self.block
         for n, which, nbytes in self.told:
             block[n] = told[which] + nbytes
 
     def run(self, told):
-        """Run all of them, as many times as the first of these words says."""
+        """Run all programs told[0] times. `told` holds the values of the `names`."""
         if self.threads == 1:
             self.bind(told)
             self.program.run(self.begin)
             return
-        # counts and words are of this call alone: a thread that comes late finds that all is done
-        counts = np.zeros(16, np.int64)  # two, on two lines of the cache
+        # counts and words belong to this call alone: a thread that starts late finds that all is done
+        counts = np.zeros(16, np.int64)  # `free` and `done`, in two cache lines
         self.bind((*told, address(counts), address(counts) + 64))
         words = np.array(self.block[self.start :])
         run_together(self.program, address(words), self.threads, (self, counts, words))

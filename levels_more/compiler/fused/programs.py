@@ -1,6 +1,6 @@
-"""The programs of ops that are no loop over single numbers: products, sums, rows, copies.
+"""The programs of ops that are not elementwise loops: products, sums, row kernels, copies.
 
-Each program is written once for its sizes and its dtype. PARTS says which program an op is.
+Each program is written once for its sizes and its dtype. PARTS gives the program of an op.
 """
 
 import functools
@@ -20,19 +20,19 @@ from levels_more.kernels.batched_matmul import products_of
 from levels_more.kernels.matmul import WORTH_PACKING
 from levels_more.kernels.micro_kernel import TILE_ROWS, TILE_VECTORS
 
-NEAR_BYTES = 2**21  # a larger `w` would be read from far away, once for each tile (measured)
-WIDEST_ROW = 64  # numbers; a longer row is not written out
-LARGE = 2**20  # bytes; with more, some kernels are two to four times as quick as their programs
+NEAR_BYTES = 2**21  # a larger `w` leaves the near caches, and is read again for each tile (measured)
+WIDEST_ROW = 64  # numbers; a longer row is not unrolled
+LARGE = 2**20  # bytes; above that, some kernels are two to four times as fast as their programs
 
 
 def check_small(node, x):
-    """Raise NoProgram for an op whose array x, of any shape and dtype, has more bytes than its program is good at."""
+    """Raise NoProgram if the array x, of any shape and dtype, is so large that the op's kernel is faster."""
     if x.spec.nbytes > LARGE:
         raise NoProgram(f"{node!r} moves {x.spec.nbytes:,} bytes; from {LARGE:,} on its kernel is quicker")
 
 
 def write_sums(a, out, x, w, k, rows, j, column, turned_x=False, turned_w=False, front=((), (), ())):
-    """out[i, j] = Σₖ x[i, k]·w[k, column] for these rows, the sums in registers; x or w may lie the other way round.
+    """out[i, j] = Σₖ x[i, k]·w[k, column] for these rows, with the sums in registers. x or w may be transposed.
 
     `front`: the indices before these two, in out, x and w.
     """
@@ -49,7 +49,7 @@ def write_sums(a, out, x, w, k, rows, j, column, turned_x=False, turned_w=False,
 class _ProductWriter:
     """Writes the first rows and columns of out[m, n] = x[m, k] @ w[k, n], in tiles whose sums stay in registers.
 
-    x or w may lie the other way round. Of `count` products each has an x, or a w, of its own, or all have the same one.
+    x or w may be transposed. Of `count` products each has its own x (`own_x`), or all have the same one; w likewise.
     """
 
     def __init__(self, m, k, n, dtype, turned_x, turned_w, rows, columns, count, own_x, own_w):
@@ -69,10 +69,10 @@ class _ProductWriter:
                 self.product([(b,) if each else () for each in own])
 
     def product(self, front):
-        """One of the products; `front`: the indices of its matrices in out, x and w."""
+        """Write one of the products. `front`: the indices of its matrices in out, x and w."""
         a, rows = self.a, self.rows
         count = math.ceil(rows / (TILE_ROWS * TILE_VECTORS))
-        high = math.ceil(rows / count)  # tiles of about one height, none with more sums than registers
+        high = math.ceil(rows / count)  # tiles of about equal height, with no more sums than registers
         with a.loop(self.columns, a.lanes) as j:
             place = self.fetched(j, front) if self.turned_w else (self.w, j, front)
             with a.loop(rows // high) as t:
@@ -82,7 +82,7 @@ class _ProductWriter:
                 self.tile(range(rows - rows % high, rows), j, *place)
 
     def fetched(self, j, front):
-        """The columns j of a w that lies turned, where neighbours lie apart: fetched once, not once for each tile."""
+        """Copy the columns j of a transposed w, which are not contiguous, to the panel: once for all tiles."""
         a = self.a
         place = Index(a, "0", a.lanes, j.each)
         with a.loop(self.k) as p:
@@ -90,15 +90,15 @@ class _ProductWriter:
         return self.panel, place, [*front[:2], ()]
 
     def tile(self, rows, j, w, column, front):
-        """These rows of the columns j."""
+        """Write these rows of the columns j."""
         write_sums(self.a, self.out, self.x, w, self.k, rows, j, column, self.turned_x, front=front)
 
 
 @while_held
 def product_program(m, k, n, dtype, turned_x, turned_w, rows=None, columns=None, count=1, own_x=False, own_w=False):
-    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns; its array `panel` is memory for k in each lane.
+    """out[m, n] = x[m, k] @ w[k, n], or its first rows and columns. Its array panel[k, lanes] is scratch memory.
 
-    It may make `count` products, each with an x, or a w, of its own.
+    It may compute `count` products, each with its own x (`own_x`) or w (`own_w`).
     """
     writer = _ProductWriter(m, k, n, dtype, turned_x, turned_w, rows or m, columns or n, count, own_x, own_w)
     return writer.a.assemble()
@@ -118,7 +118,7 @@ def column_program(m, k, dtype):
 
 
 def product_of(node, parts=1):
-    """The program of a matmul in parts, as in PARTS. Raises NoProgram for one that level 2 does quicker."""
+    """The program of a matmul in parts, as in PARTS. Raises NoProgram for integers, and if its kernel is faster."""
     (x, w), dtype = node.inputs, node.spec.dtype
     if dtype.kind != "f":
         raise NoProgram(f"{node!r}: a product of whole numbers is left to its kernel")
@@ -137,7 +137,7 @@ def product_of(node, parts=1):
             found.append((program, [(node, i * m * n), (x, i * m * k * own_x), (w, i * k * n * own_w), (panel, 0)]))
         return found
     if n == 1 and dtype == np.float32 and not turned_x:
-        # (in float64 such a sum has no lanes, and many side by side are quicker)
+        # (in float64 such a sum has no lanes, and many sums side by side are faster)
         return [(column_program(rows, k, dtype), [(node, i), (x, i * k), (w, 0)]) for i, rows in shares(m, parts)]
     if n == 1 and turned_x:
         x, w, m, n, turned_x, turned_w = w, x, 1, m, False, False
@@ -151,9 +151,9 @@ def product_of(node, parts=1):
 
 @while_held
 def sum_program(before, within, after, mean, dtype, rows, columns, in_order=False):
-    """out[before, after] = the sum, or mean, of x[before, within, after] over its middle; its first rows and columns.
+    """out[:rows, :columns] of out[before, after] = the sum, or mean, of x[before, within, after] over its middle axis.
 
-    A size may be a name, and is told in each call. Float32 is added in any order, but `in_order`.
+    A size may be a name, whose value each call passes. Float32 is added in any order, unless `in_order`.
     """
     last = after == 1
     a = assembler("sum", dtype, 1 if last and (in_order or dtype != np.float32) else all_lanes(dtype))
@@ -182,7 +182,7 @@ def sum_of(node, parts=1, mean=False):
 
 @while_held
 def rows_program(function, inputs, rows, width, dtype):
-    """out[rows, width] = this kernel of so many inputs: the rows side by side, a row written out."""
+    """out[rows, width] = this row kernel of so many inputs. Each lane computes one row, whose loop is unrolled."""
     a = Assembler("rows", dtype, all_lanes(dtype))
     out, *arrays = (a.array(name, rows, width) for name in ("out", *(f"x{n}" for n in range(inputs))))
     with a.loop(rows, a.lanes) as i:
@@ -194,7 +194,7 @@ def rows_program(function, inputs, rows, width, dtype):
 
 
 def row_kernel_of(node, parts=1):
-    """The program of a kernel of rows in parts, as in PARTS. Raises NoProgram for long rows."""
+    """The program of a row kernel in parts, as in PARTS. Raises NoProgram for long rows."""
     *_, width = node.spec.shape
     if width > WIDEST_ROW:
         raise NoProgram(f"{node!r} has rows of {width} numbers; a program writes out {WIDEST_ROW}")
@@ -208,7 +208,7 @@ def row_kernel_of(node, parts=1):
 
 @while_held
 def fetch_program(batch, width, dtype, count):
-    """out[i] = the row of x whose number is batches[now, i], for the first i."""
+    """out[i] = x[batches[now, i]] for the first `count` rows i."""
     a = assembler("fetch", dtype, all_lanes(dtype))
     batches, now = a.array("batches", "steps", batch, rows_of="rows"), a.array("now", 1, rows_of="steps")
     x, out = a.array("x", "rows", width), a.array("out", batch, width)
@@ -231,7 +231,7 @@ def copy_program(count, dtype):
 
 @while_held
 def keep_program(dtype):
-    """out[now] = x[0]: what a step gives is kept in the place of that step."""
+    """out[now] = x[0]: keep the result of a step at the index of that step."""
     a = assembler("keep", dtype, 1)
     out, x = a.array("out", "steps"), a.array("x", 1)
     now = a.array("now", 1, rows_of="steps")
@@ -240,13 +240,13 @@ def keep_program(dtype):
 
 
 def copy_of(node, parts=1):
-    """The program of an op that only changes the shape in parts, as in PARTS."""
+    """The program, in parts as in PARTS, of an op that only changes the shape: a copy."""
     found = shares(math.prod(node.spec.shape), parts, all_lanes(node.spec.dtype))
     return [(copy_program(count, node.spec.dtype), [(x, i) for x in (node, *node.inputs)]) for i, count in found]
 
 
 def single_part(program_of):
-    """The row of PARTS for a program in one part: `program_of(node)` gives it, and whose memory its arrays are."""
+    """Make a row of PARTS with one part. program_of(node) gives the program and the nodes of its arrays."""
 
     def in_one_part(node, parts=1):
         program, taken = program_of(node)
@@ -255,8 +255,8 @@ def single_part(program_of):
     return in_one_part
 
 
-# op -> function(node, parts) -> [(a program, [(whose memory an array is: a node, or a Spec for memory of its own; where
-# in it this part begins)])], at most so many parts, none of which needs another
+# op -> function(node, parts) -> [(a program, [(x, begin), …]), …]: at most this many parts, which are independent. For
+# each array, x is the node whose memory it is, or a Spec for new memory; `begin` is where the part begins.
 PARTS = {
     "matmul": product_of,
     "reduce_sum": sum_of,

@@ -1,14 +1,14 @@
-"""A replay in which elementwise ops are fused: for graphs with ops that no program holds, such as a reader's kernel.
+"""A replay in which elementwise ops are fused: for graphs with ops that have no program, such as a reader's kernel.
 
-Measured, a step on 32 rows with dropout, in µs (when random numbers had no program; now such a step takes 3):
+Time of a step on 32 rows with dropout, in µs (measured when random numbers had no program; now such a step takes 3):
 
-    layers           optimizer   eager   replayed   so
-    2-4-8-1          SGD           279        120    77
-    2-4-8-1          Adam          450        248   112
-    20-64-32-1       SGD           368        207   160
-    20-64-32-1       Adam          576        344   221
-    100-128-64-10    SGD           488        316   269
-    100-128-64-10    Adam          701        489   328
+    layers           optimizer   eager   replayed   fused
+    2-4-8-1          SGD           279        120      77
+    2-4-8-1          Adam          450        248     112
+    20-64-32-1       SGD           368        207     160
+    20-64-32-1       Adam          576        344     221
+    100-128-64-10    SGD           488        316     269
+    100-128-64-10    Adam          701        489     328
 """
 
 import ctypes
@@ -21,7 +21,7 @@ from levels_more.kernels.batched_matmul import has_batches
 
 
 def _single(node):
-    """A unit of one op, which its kernel will run."""
+    """A unit of one op, which its kernel runs."""
     unit = Unit(None)
     unit.nodes.append(node)
     return unit
@@ -36,7 +36,7 @@ def replay_units(graph):
 
 
 class Part:
-    """A unit as a launch: run(arrays), of {node: array}; and how many bytes that reads and writes."""
+    """A unit as a launch: run(arrays) takes {node: array}, and reads and writes `nbytes` bytes."""
 
     def __init__(self, unit, nbytes, run):
         self.unit, self.nbytes, self.run = unit, nbytes, run
@@ -46,10 +46,10 @@ class Part:
 
 
 class FusedReplay(Replay):
-    """A graph that is replayed, but for its loops, which are programs. What passes between units has memory of its own.
+    """A graph that is replayed, except that its loops are programs. Values that pass between units have fixed buffers.
 
-    Raises NoProgram for a graph without such loops, unless it has products of many matrices, and for another kind of
-    device.
+    Raises NoProgram for a graph without such loops, unless it has products of many matrices, for empty arrays, and for
+    devices other than the CPU.
     """
 
     def __init__(self, graph, batch, over=False):
@@ -67,7 +67,7 @@ class FusedReplay(Replay):
         self.buffers = shared_buffers(self.units, kept)
         self.fixed = {x: b.data.view(x.spec.dtype).reshape(x.spec.shape) for x, b in self.buffers.items()}
         self.fixed |= {x: x.attrs["of"].data for x in graph.nodes if x.op == "constant"}
-        self.made = [node for node in graph.ops if node in kept]  # these are new in each step
+        self.made = [node for node in graph.ops if node in kept]  # these get new memory in each step
         plan_of = {node: plan for node, plan, *_ in self.plans}
         self.parts = [self.loop(unit) if unit.loop else self.kernel(unit, plan_of) for unit in self.units]
 
@@ -94,7 +94,7 @@ class FusedReplay(Replay):
         return Part(unit, plan.nbytes, lambda arrays: plan.run(*[arrays[x] for x in nodes], *numbers))
 
     def launch(self, part, arrays):
-        """Run one part on these arrays; returns them. (Here the X-ray listens.)"""
+        """Run one part on these arrays; returns them. (The X-ray times this call.)"""
         part.run(arrays)
         return arrays
 
@@ -121,7 +121,7 @@ class FusedReplay(Replay):
 
 
 def rank(graph):
-    """Behind all programs; but before those by rows, at 0.2, for products of many matrices, which they do not hold."""
+    """3, after all programs; but 0.2, before those by rows, for products of many matrices, which these cannot hold."""
     return 0.2 if has_batches(graph) else 3
 
 

@@ -1,9 +1,9 @@
-"""A list of programs on several threads: large programs are cut into parts; each thread takes the next that is free.
+"""A list of programs on several threads: large programs are cut into parts, and each thread takes the next free one.
 
-A part may begin when all parts of the programs before its own are done. Machine code hands them out, and nobody waits
-for a thread, only for a part that has begun: a thread that comes late, or never, has taken nothing. No sum is cut, so
-any number of threads gives the same bits in float64. (In float32 LLVM may fuse a product and a sum in one part and not
-in another.)
+A part may begin when all parts of the programs before its own are done. Machine code hands out the parts. It waits only
+for parts that have begun, never for a thread to start: a thread that starts late, or never, holds no part. No sum is
+cut, so any number of threads gives the same bits in float64. (In float32 LLVM may fuse a product and a sum in one part
+and not in another.)
 """
 
 import _thread
@@ -20,18 +20,18 @@ from levels.hardware import Assembler, Index
 from levels_more.hardware.locks import once
 from levels_more.kernels.matmul import WORTH_PACKING
 
-WORTH_SHARING = 2**14  # numbers in the largest array of a program; one with fewer is a single part
+WORTH_SHARING = 2**14  # numbers in the largest array of a program; a program with fewer is a single part
 
 
 def most_threads(graph):
-    """How many threads are worth it: each has WORTH_PACKING products, 0.1 ms of work; a start takes half of that."""
+    """How many threads pay off: one per WORTH_PACKING multiplications, 0.1 ms of work. A start takes half of that."""
     products = [(x, math.prod(x.spec.shape)) for x in graph.ops if x.op == "matmul"]
     work = sum(size * x.inputs[0].spec.shape[-2 if x.attrs.get("transpose_x") else -1] for x, size in products)
     return max(1, work // WORTH_PACKING)
 
 
 def threads_for(most):
-    """As many threads as numba is told to use, and as are worth it."""
+    """The number of threads to use: numba's setting, or `most` if that is less."""
     if most == 1:
         return 1
     import numba
@@ -40,14 +40,14 @@ def threads_for(most):
 
 
 def shares(count, parts, step=1):
-    """[(where it begins, its size)] of each part: `count` in whole steps. There are fewer if it is small."""
+    """[(begin, size), …] of the parts of `count`. They begin at multiples of `step`; there are fewer if it is small."""
     steps = -(-count // step)
     ends = [min(count, steps * t // parts * step) for t in range(parts + 1)]
     return [(begin, end - begin) for begin, end in itertools.pairwise(ends) if begin < end]
 
 
 def grid(high, wide, parts):
-    """How many parts down and across so many tiles are cut into: the largest shall be small, then near to a square."""
+    """(parts down, parts across) for high × wide tiles: first the largest part is kept small, then near to a square."""
 
     def largest(down):
         height, width = math.ceil(high / down), math.ceil(wide / (parts // down))
@@ -59,7 +59,7 @@ def grid(high, wide, parts):
 
 @functools.cache
 def let_others_run():
-    """The address of the system's function by which a thread lets others run."""
+    """The address of the system's function with which a thread yields the processor."""
     system = ctypes.WinDLL("kernel32") if sys.platform == "win32" else ctypes.CDLL(None)
     function = system.SwitchToThread if sys.platform == "win32" else system.sched_yield
     return ctypes.cast(function, ctypes.c_void_p).value
@@ -67,16 +67,16 @@ def let_others_run():
 
 @once
 def team_program():
-    """What each thread runs: take the next part and do it, until the parts of all steps are done.
+    """The program of each thread: take the next part and run it, until the parts of all steps are done.
 
-    `table` is as in `program_list.list_program`; `before` says for each part how many of the step must be done before
-    it begins. `free` is the number of the next part, `done` how many are; they grow from step to step.
+    `table` is as in `program_list.list_program`. `before` is, for each part, how many parts of the step must be done
+    before it begins. `free` is the number of the next part, `done` how many are done; both go on over all steps.
     """
     a = Assembler("team", np.float64)
     table, before = (
         a.array(name, "parts", *size, rows_of=2**31 - 1) for name, size in (("table", [2]), ("before", []))
     )
-    a.array("now", "steps", rows_of=2**31 - 1)  # only its first place is used; a size has to be that of an array
+    a.array("now", "steps", rows_of=2**31 - 1)  # only its first element is used; every size must be in a shape
     names = "free", "done", "others", "now"
     free, done, others, now = (a.word(name, "ptr") for name in names)
     parts, total = a.size("parts"), a.write(f"mul i64 {a.size('steps')}, {a.size('parts')}")
@@ -101,15 +101,15 @@ def team_program():
 
 
 def _take_part(program, words, kept):
-    """What another thread does. `kept` lives until it has left, though the caller may be gone by then."""
+    """What another thread runs. `kept` stays alive until the program ends, even if the caller has returned by then."""
     program.run(words)
 
 
 def run_together(program, words, threads, kept):
-    """Run a `team_program` on so many threads, this one among them; when it returns, all is done.
+    """Run a `team_program` on this many threads, including this one. When it returns, all is done.
 
-    Whatever keeps the others from coming, Ctrl-C or a system that has no threads left, this one does what there is to
-    do. (A `threading.Thread` would wait until it runs: 0.15 ms in each call, where this takes 0.05.)
+    If the others cannot start, because of Ctrl-C or because the system has no threads left, this one does all the work.
+    (A `threading.Thread` would wait until it runs: 0.15 ms in each call, while this takes 0.05.)
     """
     try:
         with contextlib.suppress(RuntimeError):
