@@ -1,10 +1,10 @@
-"""One training on several processes."""
+"""Training on several processes together."""
 
 import importlib
 
 from levels_more.moved import renamed
 
-# file -> its names: they need MPI, so a file is imported when one of its names is asked for
+# file -> its names. A file is imported on the first use of one of its names, since these need MPI
 _FILES = {
     "backend": "Bucket LARGE Rows SingleMessage StagedProgram",
     "collectives": "COLLECTIVES World all_gather all_reduce all_reduce_kernel broadcast rows_back synchronised"

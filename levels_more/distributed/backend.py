@@ -1,4 +1,4 @@
-"""A graph with collectives runs in stages: program, messages, program. Small tensors of one stage travel together."""
+"""Run a graph with collectives in stages: program, messages, program. Small tensors of a stage share a message."""
 
 import itertools
 import zlib
@@ -12,23 +12,23 @@ from levels_more.compiler.fused.backend import FusedProgram
 from levels_more.compiler.fused.replay import FusedReplay
 from levels_more.distributed.collectives import COLLECTIVES
 
-LARGE = 2**16  # bytes, from which on a tensor travels alone
+LARGE = 2**16  # bytes; a tensor of this size or more has its own message
 
 
 class Rows:
-    """What this process has gone through: all ranks share the rows of the same data. `sum` hears of each array once."""
+    """A checksum, `sum`, of the data that this process has used, for comparing ranks. `arrays` are in it already."""
 
     sum, arrays = 0, []
 
     @classmethod
     def note(cls, *arrays):
-        """Take the bytes of these NumPy arrays into the sum."""
+        """Add the bytes of these NumPy arrays to the checksum."""
         for array in arrays:
             cls.sum = zlib.crc32(np.ascontiguousarray(array), cls.sum)
 
     @classmethod
     def note_once(cls, tensors):
-        """Those of them that are not known yet."""
+        """Add those of these tensors that have not been added yet."""
         for x in tensors:
             if all(x is not known for known in cls.arrays):
                 cls.arrays.append(x)
@@ -36,9 +36,9 @@ class Rows:
 
 
 def stages_of(graph):
-    """{node: the number of the stage that computes it}; a collective comes behind the stage of its number.
+    """{node: the number of the stage that computes it}; a collective runs after the program of its stage.
 
-    A node comes as late as it can: so the tensors of one message wait for each other, and there are few messages.
+    Each node is in the latest possible stage. So more collectives are in one stage, and there are fewer messages.
     """
     sent, first = {x: x.op in COLLECTIVES for x in graph.nodes}, {}
     for node in graph.nodes:
@@ -52,7 +52,7 @@ def stages_of(graph):
 
 
 def argument_rows(node):
-    """(the number of an argument, first, last) of a node that is just these rows of it. None for any other node."""
+    """(the number of an argument, first, last) if a node is a slice of an argument's rows, else None."""
     (rows, *rest) = node.attrs.get("slices") or [None]
     if node.op != "slice" or node.inputs[0].op != "input" or any(part != (None, None, None) for part in rest):
         return None
@@ -60,13 +60,13 @@ def argument_rows(node):
 
 
 def _rows(x, rows):
-    """These rows of a tensor: in its own memory where they are a slice."""
+    """These rows of a tensor: a view of its memory if `rows` is a slice, else a copy."""
     data = x.data[rows]
     return Tensor(x.device.spec(data.shape, x.dtype), data, x)
 
 
 def _program_of(graph):
-    """The quickest program that can hold the graph of a stage."""
+    """The program of the fastest back end that can run the graph of a stage."""
     for back_end in (FusedProgram, FusedReplay) if graph.ops else ():
         try:
             return back_end(graph, None)
@@ -76,7 +76,7 @@ def _program_of(graph):
 
 
 class Bucket:
-    """One message: tensors of one dtype side by side, [rows, all their numbers of a row], through one collective."""
+    """One message: tensors of one dtype, side by side in an array [rows, all their numbers of a row]."""
 
     def __init__(self, nodes, slots):
         self.op, self.attrs = nodes[0].op, nodes[0].attrs
@@ -100,7 +100,7 @@ class Bucket:
         return f"{self.op} of {len(self.packs)} tensors, {self.all.spec.nbytes:,} bytes"
 
     def run(self, values):
-        """Send what lies in its places of `values`, and put there what comes."""
+        """Pack this message's tensors from `values`, run the collective, and put the results into `values`."""
         for slot, shape, place in self.packs:
             place[...] = values[slot].data.reshape(shape)
         came = RUN.do(self.op, self.plan, [self.all], self.attrs).data
@@ -110,7 +110,7 @@ class Bucket:
 
 
 class SingleMessage:
-    """One message: one tensor, as it is."""
+    """One message with one tensor, sent as it is."""
 
     def __init__(self, nodes, slots):
         (node,) = nodes
@@ -122,16 +122,16 @@ class SingleMessage:
         return f"{self.op} of {self.spec}"
 
     def run(self, values):
-        """As `Bucket.run`."""
+        """The same as `Bucket.run`."""
         source, target = self.slots
         values[target] = RUN.do(self.op, self.plan, [values[source]], self.attrs)
 
 
 def messages_of(nodes, slots):
-    """These collectives of one stage as messages: small ones of one kind in one, large ones alone."""
+    """The messages for the collectives of one stage: small ones of one kind share one, large ones have their own."""
     kinds = {}
     for node in nodes:
-        x = node.spec  # its result, which is alike on all ranks: they have to send the same messages
+        x = node.spec  # the result's, since it is the same on all ranks: they have to send the same messages
         small = x.nbytes < LARGE and node.op != "broadcast" and 0 not in x.shape
         key = (node.op, x.dtype, repr(node.attrs)) if small else node
         kinds.setdefault(key, []).append(node)
@@ -139,12 +139,12 @@ def messages_of(nodes, slots):
 
 
 class StagedProgram(Replay):
-    """A graph as stages, with messages behind each but the last. What all threads call, one does at a time.
+    """A graph as stages, with messages after each but the last. All threads may call it; one runs at a time.
 
-    Raises NoProgram, when it is made, for a graph without a collective.
+    The constructor raises NoProgram for a graph without a collective.
     """
 
-    launch = FusedReplay.launch  # its parts are launched there, which the X-ray asks of every back end
+    launch = FusedReplay.launch  # the X-ray watches each back end's `launch`; the parts here use this one
 
     def __init__(self, graph, batch, over=False):
         if not any(node.op in COLLECTIVES for node in graph.nodes):
@@ -160,7 +160,7 @@ class StagedProgram(Replay):
         leaves = {x: (x.attrs["of"], None, None) for x in graph.nodes if x.op == "input" and x in read} | own
         self.given = [(self.slots[x], *rows) for x, rows in leaves.items()]
         last = max(stage[x] + (x.op in COLLECTIVES) for x in graph.nodes)
-        self.parts = []  # (a program, the slots of its results, the messages behind it)
+        self.parts = []  # (a program, the slots of its results, the messages after it)
         for number in range(last + 1):
             here = [x for x in graph.ops if stage[x] == number and x not in own]
             made = [x for x in here if x.op not in COLLECTIVES]
@@ -169,7 +169,7 @@ class StagedProgram(Replay):
             self.parts.append((program, slots, messages_of([x for x in here if x in sent], self.slots)))
 
     def program(self, made, outs, updates):
-        """The program that computes these nodes, for these results and new values. What is not made here is given."""
+        """The program that computes the nodes `made`, for these results and new values. Other nodes are its inputs."""
         new = {}
 
         def found(x):
@@ -184,7 +184,7 @@ class StagedProgram(Replay):
         return _program_of(dce(Graph([*new.values()], outs, updates)))
 
     def step(self, given):
-        """One step on these tensors, in the order of `given`. Returns the results."""
+        """One step on these tensors, in the order of `self.given`. Returns the results."""
         values = [None] * len(self.slots)
         for (slot, *_), x in zip(self.given, given, strict=True):
             values[slot] = x
@@ -205,7 +205,7 @@ class StagedProgram(Replay):
         return [renamed(x) for x in self.step(given)]
 
     def over(self, args, batches):
-        """A step for each row of `batches`. Returns each result, a number, as a tensor of all steps."""
+        """A step for each row of `batches`. Returns a tensor for each result, with one number per step."""
         Rows.note_once(args)
         Rows.note(batches)
         outs = [np.empty(len(batches), x.spec.dtype) for x in self.graph.outputs]

@@ -1,7 +1,7 @@
-"""Kernels that reach across: ops whose numbers lie in several processes, on one machine or many. Their engine is MPI.
+"""Collectives: ops on the numbers of several processes, on one machine or many. They use MPI.
 
 `mpiexec -n 4 python train.py` starts four processes, the ranks 0 to 3. Each runs the same program. A collective is an
-op that all of them call: it ends when all have come.
+op that all ranks have to call: a rank waits in it for the others.
 """
 
 import functools
@@ -20,13 +20,13 @@ from levels_more.hardware.locks import once
 from levels_more.kernels.verify import TEST_CASES
 
 INSTALL = "pip install mpi4py mpich (on Windows impi-rt, in place of mpich)"
-STARTED = "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"  # one of them is in the environment of a rank
-LOCAL = "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"  # how many ranks there are on this machine
-PATIENT = "MPIR_CVAR_ENABLE_HEAVY_YIELD", "MPIR_CVAR_POLLS_BEFORE_YIELD"  # a rank that waits leaves its core to others
+STARTED = "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"  # one of these is in the environment of a rank
+LOCAL = "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"  # one of these: how many ranks are on this machine
+PATIENT = "MPIR_CVAR_ENABLE_HEAVY_YIELD", "MPIR_CVAR_POLLS_BEFORE_YIELD"  # 1: a waiting rank yields its core to others
 
 
 class World(NamedTuple):
-    """This process is number `rank` of `size`. `comm` is MPI's; None, where there is one process."""
+    """This process is number `rank` of `size`. `comm` is MPI's communicator, or None if MPI is not used."""
 
     rank: int
     size: int
@@ -35,9 +35,9 @@ class World(NamedTuple):
 
 @once
 def world():
-    """The World that this process is in. One that `mpiexec` did not start is alone, with MPI or without.
+    """The World of this process. A process that `mpiexec` did not start is alone in it, with MPI or without.
 
-    Raises ImportError where it was started as a rank, and mpi4py is missing.
+    Raises ImportError if the process was started as a rank and mpi4py is missing.
     """
     if "mpi4py.MPI" not in sys.modules and not any(name in os.environ for name in STARTED):
         return World(0, 1)
@@ -60,27 +60,27 @@ def world():
 
 
 def _end_all(report, kind, error, traceback):
-    """What an error does that nobody catches: it is told, and all ranks end. (The others would wait for this one.)"""
+    """Handle an uncaught error: print it and end all ranks. (Otherwise the other ranks would wait for this one.)"""
     report(kind, error, traceback)
     sys.stderr.write(f"rank {world().rank} has ended by this error, and with it all ranks\n")
     sys.stderr.flush()
-    time.sleep(0.5)  # mpiexec hands on what is written, but ends at once when it is told to
+    time.sleep(0.5)  # for mpiexec to forward the output: Abort ends it at once
     world().comm.Abort(1)
 
 
 class _Wait:
-    """Since when this process has waited for the others, in which op; and for how many seconds it may."""
+    """`since`: when this process began to wait for the others, or None; `op`: in which op; `limit`: seconds allowed."""
 
     since, op, limit = None, "", 300.0
 
 
 def time_limit(seconds):
-    """Let a rank wait so many seconds (at first 300) for the others. Then it says so and ends; `mpiexec` ends all."""
+    """Let a rank wait `seconds` (at first 300) for the others, then print an error and end. Then `mpiexec` ends all."""
     _Wait.limit = number("time_limit: seconds", seconds, 0.1)
 
 
 def _watch(rank):
-    """End this process once it has waited too long. A thread of its own: who waits in MPI runs no Python."""
+    """End this process if it waits too long. Runs in its own thread: a rank that waits in MPI runs no Python code."""
     while True:
         time.sleep(min(1.0, _Wait.limit / 4))
         since = _Wait.since
@@ -92,7 +92,7 @@ def _watch(rank):
 
 
 def synchronised(op, call, *args):
-    """call(*args), which waits for all ranks, under the time limit. Returns what it gives."""
+    """Return call(*args), a call that waits for all ranks in this op, under the time limit."""
     _Wait.op, _Wait.since = op, time.monotonic()
     try:
         return call(*args)
@@ -100,14 +100,14 @@ def synchronised(op, call, *args):
         _Wait.since = None
 
 
-# Three collectives: a kernel and a rule each. In each of them all ranks have their part of one computation, and one
-# loss.
+# Three collectives, with a kernel and a gradient rule each. The rules hold if all ranks do parts of one computation
+# with one loss.
 
 
 def all_gather_kernel(out, x, rows):
-    """out[all rows, …] = the rows of rank 0, of rank 1, …; rank r has rows[r] of them, here x.
+    """out[all rows, …] = the rows x of rank 0, of rank 1, …; rank r has rows[r] of them.
 
-    Raises ValueError where these are other ranks.
+    Raises ValueError if `rows` does not fit the ranks or x.
     """
     here = world()
     if len(rows) != here.size or rows[here.rank] != len(x):
@@ -120,7 +120,7 @@ def all_gather_kernel(out, x, rows):
 
 
 def all_reduce_kernel(out, x):
-    """out = the sum of all ranks' x, number by number. In float64 it is added from rank 0 up; else as MPI likes."""
+    """out = the elementwise sum of all ranks' x. float64 is added from rank 0 up, other dtypes in MPI's order."""
     comm = world().comm
     if comm is None:
         out[...] = x
@@ -142,7 +142,7 @@ def broadcast_kernel(out, x, root):
 
 
 def _plan_all_gather(op, function, x, rows=()):
-    """Rows of all ranks in one array. `rows`: how many each rank has, a tuple; () for as many on each."""
+    """Rows of all ranks in one array. `rows`: a tuple of how many each rank has; () if all have as many as x."""
     same_dtype(op, x, kinds="fib")
     rows = sizes(f"{op}: rows", rows) or x.shape[:1] * world().size
     if x.shape[:1] not in [(count,) for count in rows]:
@@ -151,12 +151,12 @@ def _plan_all_gather(op, function, x, rows=()):
 
 
 def _plan_all_reduce(op, function, x):
-    """As many numbers as in x."""
+    """The result has the shape and dtype of x."""
     return make(op, x.shape, same_dtype(op, x, kinds="fi"), [x], lambda: function)
 
 
 def _plan_broadcast(op, function, x, root=0):
-    """As many numbers as in x. Raises ValueError for a rank that is not there."""
+    """The result has the shape and dtype of x. Raises ValueError if `root` is not a rank."""
     same_dtype(op, x, kinds="fib")
     if root not in range(world().size):
         raise ValueError(f"{op}: root is {root!r}; there are the ranks 0 to {world().size - 1}")
@@ -171,7 +171,7 @@ TEST_CASES.update({op: [([shape], {}) for shape in ((3,), (2, 3), (0, 4))] for o
 
 
 def rows_back(dy, y, x, rows=()):
-    """The rule of all_gather: of the tensor dy, the rows that this rank's x has become."""
+    """The gradient rule of all_gather: of the tensor dy, the rows that belong to this rank's x."""
     count = x.spec.shape[0]
     first = sum(rows[: world().rank]) if rows else count * world().rank
     return dy[first : first + count]
@@ -183,7 +183,7 @@ VJPS["broadcast"] = (lambda dy, y, x, root=0: dy * (1.0 if world().rank == root 
 
 
 def all_gather(x):
-    """The rows x[n, …] of rank 0, rank 1, …, on every rank: [sum of all n, …]. Raises ValueError for one number."""
+    """The rows x[n, …] of rank 0, rank 1, …, on every rank: [sum of all n, …]. Raises TypeError for a single number."""
     x = as_tensor(x)
     expect(x.spec.shape, "all_gather: x", x, "an array with rows")
     here = world()
@@ -192,10 +192,10 @@ def all_gather(x):
 
 
 def all_reduce(x):
-    """The sum of all ranks' x, number by number, on every rank; float64 from rank 0 up, other dtypes as MPI likes."""
+    """The elementwise sum of all ranks' x, on every rank: float64 from rank 0 up, other dtypes in MPI's order."""
     return apply("all_reduce", x)
 
 
 def broadcast(x, root=0):
-    """The x of the rank `root`, on every rank; x has one shape and dtype on all. Raises ValueError for no rank."""
+    """The x of rank `root`, on every rank; x has one shape and dtype on all. Raises ValueError for an unknown rank."""
     return apply("broadcast", x, root=root)

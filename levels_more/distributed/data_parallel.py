@@ -1,4 +1,4 @@
-"""Training on several machines: the same `compile` and `fit`, in as many processes as `mpiexec` starts."""
+"""Data-parallel training: the same `compile` and `fit`, in all processes that `mpiexec` starts, on several machines."""
 
 import contextlib
 import functools
@@ -18,13 +18,13 @@ from levels_more.high_level.recompile import GRAPH_TRANSFORM
 
 
 def _own_rows(graph, batch):
-    """The graph of a step, as one in which this rank does its own rows."""
+    """The graph of a step, changed so that this rank computes its own rows."""
     return spread(graph, batch, world())
 
 
 @contextlib.contextmanager
 def _going(change):
-    """Inside this `with` block, that is done to each graph of a step."""
+    """Inside this `with` block, `change` (None: nothing) is applied to each graph of a step when it is traced."""
     before, GRAPH_TRANSFORM.change = GRAPH_TRANSFORM.change, change
     try:
         yield
@@ -33,12 +33,12 @@ def _going(change):
 
 
 class _Now:
-    alone = False  # whether rank 0 does something for all ranks, and they only wait for its end
+    alone = False  # whether rank 0 does something for all ranks, while the others only wait for it
 
 
 @contextlib.contextmanager
 def _alone():
-    """Inside this `with` block rank 0 does something for all. So it asks nobody: the others would not hear it."""
+    """Inside this `with` block, rank 0 acts for all ranks. It calls no collectives: the others would not take part."""
     _Now.alone = True
     try:
         with _going(None):
@@ -48,7 +48,7 @@ def _alone():
 
 
 def _broadcast_object(op, comm, value):
-    """What rank 0 says to all in this op. Raises RuntimeError where it is in another one."""
+    """The `value` of rank 0, on all ranks. Raises RuntimeError if rank 0 is in another op."""
     said, value = synchronised(op, comm.bcast, (op, value))
     if said != op:
         cure = "call fit, evaluate, predict and save on all ranks; model.module is the model alone"
@@ -62,7 +62,7 @@ def _state(model):
 
 
 def run_on_rank_0(act, op="a callback"):
-    """What act() gives on rank 0, on all ranks; the others do not call it. Its error is raised on all of them."""
+    """Call act() on rank 0 only, and return its result on all ranks. Its error is raised on all of them."""
     comm, given, error = world().comm, None, None
     if comm is None or _Now.alone:
         return act()
@@ -79,25 +79,25 @@ def run_on_rank_0(act, op="a callback"):
 
 
 class First(Callback):
-    """Tells callbacks on rank 0 alone. What they change holds on all ranks: weights, the rate, the end, the logs.
+    """Calls callbacks on rank 0 only. What they change is copied to all: weights, learning rate, stop_training, logs.
 
-    After each epoch the ranks compare their rows and weights. Raises RuntimeError where they differ. Ctrl-C, which
-    comes to each rank in another step, ends all of them behind the same epoch.
+    After each epoch the ranks compare their rows and weights. Raises RuntimeError if they differ. Ctrl-C reaches each
+    rank in a different step; all ranks end after the same epoch.
     """
 
     def __init__(self, model, callbacks):
-        attach(callbacks, model, None)  # they hear of the `params` when the training begins
+        attach(callbacks, model, None)  # their `params` are set when the training begins
         self.pressed, self.error = [], None
         self.model, self.listeners = model, CallbackList(model, callbacks, 0)
         heard = [callback for callback in callbacks if callback.on_train_batch_end]
-        self.needed, each = run_on_rank_0(lambda: (bool(callbacks), bool(heard)), "fit")  # only rank 0 may have some
+        self.needed, each = run_on_rank_0(lambda: (bool(callbacks), bool(heard)), "fit")  # other ranks may have none
         if each:
             self.on_train_batch_end = lambda step, logs: self.tell(
                 lambda: [callback.on_train_batch_end(step, logs) for callback in heard], logs
             )
 
     def tell(self, act, logs):
-        """act() on rank 0, and then what it has changed on all."""
+        """Call act() on rank 0, then make its changes on all ranks."""
         model = self.model
         if not self.needed:
             return
@@ -132,18 +132,18 @@ class First(Callback):
         check_equal("weights", hashlib.sha256(b"".join(w.tobytes() for w in self.model.get_weights())).digest())
         self.tell(lambda: self.listeners.on_epoch_end(epoch, logs), logs)
         if world().size > 1 and any(synchronised("on_epoch_end", world().comm.allgather, bool(self.pressed))):
-            self.model.training.watch.pressed.append(True)  # it is heard of next
+            self.model.training.watch.pressed.append(True)  # the watch, which is called next, checks it
 
     def on_train_end(self, logs):
         if sys.exc_info()[1] is self.error:
             self.tell(self.listeners.on_train_end, logs)
-        elif world().rank == 0:  # an error is on its way: the others may never come
+        elif world().rank == 0:  # an error is being raised: the other ranks may never get here
             with _alone():
                 self.listeners.on_train_end()
 
 
 def check_equal(what, own):
-    """Raise RuntimeError where this rank has other `rows` or `weights` than others; `own` is a sum of its own ones."""
+    """Raise RuntimeError if this rank's `what`, rows or weights, differ from another's; `own` is their checksum."""
     if world().comm is not None:
         sums = synchronised("check_equal", world().comm.allgather, own)
         others = [rank for rank, sum in enumerate(sums) if sum != own]
@@ -153,7 +153,7 @@ def check_equal(what, own):
 
 
 def fingerprint(given):
-    """What has to be alike on all ranks of what they are given: lengths, shapes, dtypes, numbers and names."""
+    """What of the arguments has to be equal on all ranks: lengths, shapes, dtypes, numbers and names."""
     if isinstance(given, (tuple, dict)):
         return [*map(fingerprint, given.items() if isinstance(given, dict) else given)]
     if hasattr(given, "shape"):
@@ -164,9 +164,9 @@ def fingerprint(given):
 
 
 def spread_state(model, given=()):
-    """Give all ranks what rank 0 has: its random numbers to come, and all variables of the model and its optimizer.
+    """Copy rank 0's state to all ranks: its random generator, and all variables of the model and its optimizer.
 
-    Raises ValueError where ranks have different variables, or are `given` different things.
+    Raises ValueError if ranks have different variables, or are `given` different arguments.
     """
     comm = world().comm
     if comm is None:
@@ -183,13 +183,13 @@ def spread_state(model, given=()):
 
 
 class DistributedDataParallel:
-    """A model that is trained and asked by all ranks together, as PyTorch names it. Everything else is the model's own.
+    """A model that all ranks train and evaluate together (PyTorch's name). All other attributes are the model's own.
 
-    fit, evaluate and predict are called on all ranks, with the same arrays: of each batch every rank does its share of
-    the rows. In float64 the losses and weights are, bit by bit, those of one process; in float32 sums over rows are
-    rounded in another order. A training loop of your own is a `train_step` of the model. Callbacks, the bar and what
-    writes files work on rank 0 alone, which asks nobody then. `module` is the model itself. A rank that waits `timeout`
-    seconds for the others ends, and all end. Raises TypeError for what is no model.
+    Call fit, evaluate and predict on all ranks, with the same arrays: of each batch every rank computes its share of
+    the rows. In float64 the losses and weights are, bit for bit, those of one process; in float32 sums over rows are
+    rounded in another order. Write a training loop of your own as a `train_step` of the model. Callbacks, the bar and
+    methods that write files run on rank 0 only, without messages to others. `module` is the model itself. If a rank
+    waits `timeout` seconds for the others, all ranks end. Raises TypeError if `model` is no Model.
     """
 
     def __init__(self, model, timeout=300.0):
@@ -210,14 +210,14 @@ class DistributedDataParallel:
         setattr(self.module, name, value)
 
     def __call__(self, x, training=None):
-        """The model on x, on this rank alone. Raises RuntimeError under a tape, where several ranks would part."""
+        """The model on x, on this rank only. Raises RuntimeError under a tape: the ranks' weights would diverge."""
         if world().size > 1 and isinstance(DOOR.stands, GradientTape) and DOOR.stands.records is not None:
             cure = "write a train_step(self, x, y), which fit shares out, or all_reduce the gradients of model.module"
             raise RuntimeError(f"DistributedDataParallel: nobody adds up the gradients of this tape; {cure}")
         return self.module(x, training)
 
     def together(self, method, *args, **options):
-        """A method of the model in which each rank does its rows. Raises RuntimeError where these are of other data."""
+        """Call a method of the model; each rank computes its rows. Raises RuntimeError if ranks have different data."""
         if _Now.alone:
             return method(*args, **options)
         spread_state(
@@ -233,7 +233,7 @@ class DistributedDataParallel:
         return result
 
     def fit(self, x, y=None, batch_size=32, epochs=1, verbose=1, callbacks=None, **options):
-        """As the model's `fit`. Returns its History, on all ranks."""
+        """The same as the model's `fit`, by all ranks together. Returns the History, on all ranks."""
         if not _Now.alone:
             callbacks = [First(self.module, as_list([] if callbacks is None else callbacks))]
         options |= {"verbose": verbose if world().rank == 0 else 0, "callbacks": callbacks}
@@ -244,4 +244,4 @@ class DistributedDataParallel:
 
 
 TOGETHER = "evaluate", "predict"
-WRITES = "save", "save_weights", "export"  # when it ends, the file is there, for all ranks
+WRITES = "save", "save_weights", "export"  # they return on all ranks after the file is written

@@ -1,4 +1,4 @@
-"""`python -m levels_more.distributed.launch 4 train.py …`: a script in so many ranks; and what to do when one dies."""
+"""`python -m levels_more.distributed.launch 4 train.py …`: run a script in 4 ranks; print what to do if one fails."""
 
 import contextlib
 import shutil
@@ -10,7 +10,7 @@ from levels_more.distributed.collectives import INSTALL
 
 
 def mpiexec():
-    """The program that starts ranks, beside this Python or in PATH. Raises FileNotFoundError where there is none."""
+    """The path of mpiexec, beside this Python or in PATH. Raises FileNotFoundError if there is none."""
     found = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
     if found is None:
         raise FileNotFoundError(f"there is no mpiexec: {INSTALL}")
@@ -18,10 +18,10 @@ def mpiexec():
 
 
 def launched(ranks, *command):
-    """Run `python *command` in so many ranks, and wait. Returns its exit status; where it is not 0, it is told."""
+    """Run `python *command` in that many ranks and wait. Returns the exit status; if it is not 0, prints what to do."""
     process, status = subprocess.Popen([mpiexec(), "-n", str(ranks), sys.executable, *command]), None
     while status is None:
-        with contextlib.suppress(KeyboardInterrupt):  # mpiexec hears of Ctrl-C, too, and ends the ranks
+        with contextlib.suppress(KeyboardInterrupt):  # mpiexec gets Ctrl-C, too, and ends the ranks
             status = process.wait()
     if status:
         cure = "Start it again, with any number of ranks: a script that loads its last checkpoint goes on from there"

@@ -1,9 +1,9 @@
-"""A step for a whole batch becomes one in which each rank does its rows: the graph is cut, collectives are put in.
+"""Turn the graph of a step on a whole batch into one with collectives, in which each rank computes its own rows.
 
-What goes row by row, each rank does for its own rows. What adds rows up needs all of them: in float64 they are
-gathered, and every rank adds them in their order, so the bits are those of one process; in float32 each rank adds its
-own, and the sums are added up. All the rest every rank does whole. So whatever a step holds, it is right; what is not
-known here is no quicker.
+Ops that work row by row run on the rank's own rows. Ops that sum over rows need all of them: in float64 the rows are
+gathered, and every rank adds them in order, so the result is bit for bit that of one process; in float32 each rank adds
+its own rows, and the sums are added up. Every rank runs all other ops on all rows. So each step gives the right result;
+an op without a rule here is just no faster.
 """
 
 import numpy as np
@@ -13,13 +13,13 @@ from levels.low_level import Graph, Node, constant, dce
 
 
 def _aligned(node, split):
-    """Whether each of the split inputs has its rows where the result has them."""
+    """Whether each of the split inputs has as many rows, and as many axes, as the result."""
     rows, axes = node.spec.shape[:1], len(node.spec.shape)
     return all(x.spec.shape[:1] == rows and len(x.spec.shape) == axes for x in node.inputs if x in split)
 
 
 def _first_axis(node):
-    """Whether an op with an `axis` works along the first one."""
+    """Whether an op with an `axis` works along the first axis."""
     axis = node.attrs.get("axis", -1)
     axes = range(len(node.inputs[0].spec.shape))
     named = axes if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -27,17 +27,17 @@ def _first_axis(node):
 
 
 def _alone(node, split):
-    """For ops of one row at a time, along its other axes."""
+    """Rule for ops that work along other axes than the rows, such as softmax."""
     return _aligned(node, split) and not _first_axis(node)
 
 
 def _reduces(node, split):
-    """For reductions, which are along all axes unless they say so."""
+    """Rule for reductions. Without an `axis` they reduce all axes."""
     return node.attrs.get("axis") is not None and not _first_axis(node)
 
 
 def _product(node, split):
-    """x[rows, k] @ w[k, n], with all of w; of many matrices those of its own rows."""
+    """Rule for x[rows, k] @ w[k, n], with all of w; in a batched product all operands of 3 or more axes are split."""
     if len(node.spec.shape) > 2:
         return all((each in split) == (len(each.spec.shape) > 2) for each in node.inputs)
     x, w = node.inputs
@@ -45,17 +45,17 @@ def _product(node, split):
 
 
 def _same_rows(node, split):
-    """For ops that keep the rows as they are, in the first axis."""
+    """Rule for ops that keep the rows, in the first axis."""
     return node.spec.shape[:1] == node.inputs[0].spec.shape[:1]
 
 
 def _all_rows(node, split):
-    """For a slice of other axes."""
+    """Rule for a slice: it takes all rows."""
     return node.attrs["slices"][0] in ((None, None, None), (None, None, 1), (0, None, 1), (0, node.spec.shape[0], 1))
 
 
-# op -> function(node, split): does it go row by row, where the nodes of `split` are known by rows? (elementwise:
-# `_aligned`)
+# op -> function(node, split): does it work row by row if the nodes in `split` are split by rows? (For elementwise ops
+# the rule is `_aligned`.)
 BY_ROWS = {
     "matmul": _product,
     "gather": lambda node, split: node.inputs[0] not in split,
@@ -71,28 +71,28 @@ BY_ROWS = {
     **dict.fromkeys(("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"), _alone),
 }
 
-REPLICATED_OPERANDS = "matmul", "gather"  # what else these read has other rows: a matrix, a table
+REPLICATED_OPERANDS = "matmul", "gather"  # their unsplit operand has no rows of the batch: a matrix, a table
 
-# op -> function(node, split): is its result the sum of what it gives for each rank's rows?
+# op -> function(node, split): is its result the sum of its results for each rank's rows?
 PARTIAL_SUMS = {
     "matmul": lambda node, split: (
         bool(node.attrs.get("transpose_x"))
         and not node.attrs.get("transpose_w")
         and all(x in split and len(x.spec.shape) == 2 for x in node.inputs)
     ),
-    "reduce_sum": lambda node, split: True,  # (else it went row by row)
+    "reduce_sum": lambda node, split: True,  # (else its rule in BY_ROWS holds)
     "reduce_mean": lambda node, split: True,
     "scatter_add": lambda node, split: all(x in split for x in node.inputs),
 }
 
 
 def shares(batch, ranks):
-    """Where each rank's rows of a batch begin, and the end: [0, …, batch]. Shares differ by a row at most."""
+    """Where each rank's rows of a batch begin, and the end: [0, …, batch]. Shares differ by at most one row."""
     return [batch * rank // ranks for rank in range(ranks + 1)]
 
 
 class Partitioner:
-    """The new graph while it is made. `replicas`, `shards`: node -> the new node with all its rows, or this rank's."""
+    """The new graph while it is built. `replicas`, `shards`: node -> the new node with all its rows, or this rank's."""
 
     def __init__(self, batch, world):
         self.ends, self.world = shares(batch, world.size), world
@@ -101,26 +101,26 @@ class Partitioner:
         self.nodes, self.replicas, self.shards, self.split = [], {}, {}, set()
 
     def added(self, op, inputs, attrs):
-        """A new node."""
+        """Add a new node to the graph and return it."""
         spec = planned(op, [x.spec for x in inputs], attrs).spec
         self.nodes.append(Node(op, inputs, attrs, spec))
         return self.nodes[-1]
 
     def replica_of(self, x):
-        """The node that has all rows of x."""
+        """The new node with all rows of x, gathered if necessary."""
         if x not in self.replicas:
             self.replicas[x] = self.added("all_gather", [self.shards[x]], {"rows": self.counts})
         return self.replicas[x]
 
     def shard_of(self, x):
-        """The node that has this rank's rows of x."""
+        """The new node with this rank's rows of x, sliced if necessary."""
         if x not in self.shards:
             rest = ((None, None, None),) * (len(x.spec.shape) - 1)
             self.shards[x] = self.added("slice", [self.replicas[x]], {"slices": ((self.first, self.last, 1), *rest)})
         return self.shards[x]
 
     def row_by_row(self, node):
-        """Enter a node that each rank does for its own rows."""
+        """Enter a node that each rank computes for its own rows."""
         inputs = []
         for x in node.inputs:
             beside = node.op not in REPLICATED_OPERANDS and len(x.spec.shape) == len(node.spec.shape)
@@ -135,16 +135,16 @@ class Partitioner:
         self.split.add(node)
 
     def summed(self, node):
-        """Enter a node that is the sum of what it gives for each rank's rows."""
+        """Enter a node whose result is the sum of its results for each rank's rows."""
         part = self.added(node.op, [self.shard_of(x) for x in node.inputs], node.attrs)
-        if node.op == "reduce_mean":  # of fewer rows: each counts for more
+        if node.op == "reduce_mean":  # a mean of this rank's rows only: weight it by their share of the batch
             share = constant(np.array((self.last - self.first) / self.ends[-1], part.spec.dtype))
             self.nodes.append(Node("constant", [], {"of": share}, share.spec))
             part = self.added("multiply", [part, self.nodes[-1]], {})
         self.replicas[node] = self.added("all_reduce", [part], {})
 
     def enter(self, node):
-        """Enter a node of the graph of before, whose inputs are entered."""
+        """Enter a node of the old graph, after its inputs."""
         here = self.split.intersection(node.inputs)
         rule = _aligned if node.op in ELEMENTWISE else BY_ROWS.get(node.op)
         is_sum = PARTIAL_SUMS.get(node.op) if node.spec.dtype == np.float32 else None
@@ -162,10 +162,10 @@ class Partitioner:
 
 
 def spread(graph, batch, world):
-    """The graph of a step, for all rows of a batch, as one in which this rank of a `World` does its own rows.
+    """The graph of a step on a batch, changed so that this rank of a `World` computes its own rows.
 
-    Its results and the new values of variables are the same on all ranks: those of the graph that is given. A batch of
-    fewer rows than ranks is left to all of them.
+    On all ranks its results and the new values of variables are those of the given graph. A batch with fewer rows than
+    ranks is not split: every rank computes all of it.
     """
     if world.size == 1 or not batch or batch < world.size:
         return graph

@@ -1,4 +1,4 @@
-"""The hardware pool with more devices: a GPU and a TPU, simulated, and what is measured of memory."""
+"""Level 1 with more devices: a GPU (simulated if there is none) and a simulated TPU; more targets and measurements."""
 
 from levels.hardware import (
     DEVICE_MAKERS, EXP, LOG, MEASURES, PLACE, REAL, Assembler, Buffer, Device, Fit, Index, Loops, Program, Spec, Value,

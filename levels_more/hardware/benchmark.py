@@ -1,4 +1,4 @@
-"""How far away memory is, and a table of what a machine is: what is measured beyond level 1's three numbers."""
+"""Measurements beyond level 1's three: memory latency, and reading from caches; and a table of the pool's devices."""
 
 import math
 import os
@@ -11,11 +11,11 @@ from levels_more.checks import expect
 from levels_more.checks import number as check_number
 from levels_more.hardware.locks import once
 
-_LINE = 64  # bytes that move together between memory and caches, on most processors
+_LINE = 64  # bytes of a cache line, on most processors
 
 
 def amount(number, unit, step=1000):
-    """A number with its unit, at three digits: 1.25 GB/s, 310 ns; with step=1024, 32 KiB."""
+    """A number with its unit, as text with three digits: 1.25 GB/s, 310 ns; with step=1024, 32 KiB."""
     check_number("amount", number, 0.0)
     expect(isinstance(unit, str) and number < math.inf, "amount", (number, unit), "a finite number and a unit")
     power = min(4, max(-3, math.floor(math.log(number, step) + 1e-9))) if number else 0
@@ -23,7 +23,7 @@ def amount(number, unit, step=1000):
 
 
 class Pool(dict):
-    """Devices by name, as `pool()` gives them. It prints as a table, with a column for each device."""
+    """Devices by name, as `pool()` returns them. It prints as a table, with a column for each device."""
 
     def __repr__(self):
         columns = [_column(device) for _, device in sorted(self.items())]
@@ -36,7 +36,7 @@ class Pool(dict):
 
 
 def _column(device):
-    """What the table says of a device: {name of the row: text}. A device may have `facts` of its own."""
+    """A device's column of the table: {row name: text}. A device may have a method `facts` for the last rows."""
     return {
         "": device.name,
         "kind": device.kind + " (simulated)" * device.simulated,
@@ -46,7 +46,7 @@ def _column(device):
 
 
 def _facts(device):
-    """Of the computer's own CPUs."""
+    """The last rows of the table for a device without `facts`, such as the computer's own CPUs."""
 
     def measured(what, unit):
         return f"{amount(device.measure(what), unit)}, measured" if what in MEASURES else "not measured yet"
@@ -62,7 +62,7 @@ def _facts(device):
 
 @once
 def chase_program(steps):
-    """The program that walks along a chain of row numbers chain[n] from start[1], and stores its end in out[1]."""
+    """The program that follows row numbers chain[n] from start[1] for `steps` loads; it stores the last in out[1]."""
     a = Assembler("chase", "f8")
     chain, start = a.array("chain", "n", rows_of="n"), a.array("start", 1, rows_of="n")
     out = a.array("out", 1)
@@ -76,13 +76,13 @@ def chase_program(steps):
 
 
 def measure_latency(device, nbytes, steps=2**15):
-    """Seconds of one load that waits for the one before, at random places in `nbytes` of memory of a CPU."""
+    """Seconds per load when each load waits for the one before, at random places in `nbytes` of a CPU's memory."""
     draw, stride = np.random.default_rng(0), _LINE // 8
     order = draw.permutation(nbytes // _LINE) * stride
     chain = np.zeros(nbytes // 8, np.int64)
     chain[order] = np.roll(order, -1)
     chain, out, program = device.put(chain), device.alloc((1,), "f8"), chase_program(steps)
-    starts = [device.put(order[i : i + 1]) for i in draw.integers(0, len(order), 7)]  # not twice the same way
+    starts = [device.put(order[i : i + 1]) for i in draw.integers(0, len(order), 7)]  # a new path each time
     walks = iter([program.bind(chain=chain, start=start, out=out) for start in starts])
     return seconds(lambda: next(walks)()) / steps
 
@@ -93,7 +93,7 @@ def read_program(sums=8):
     a = Assembler("read", "f4")
     x, out = a.array("x", "blocks", sums, a.lanes), a.array("out", "passes")
     totals = [a.sum() for _ in range(sums)]
-    # the first loop has one turn: it only says which lane
+    # the outermost loop has one iteration: it only provides the lane index
     with a.loop(a.lanes, a.lanes) as lane, a.loop("passes"), a.loop("blocks") as i:
         for k, total in enumerate(totals):
             total += a.load(x, i, k, lane)
@@ -102,7 +102,7 @@ def read_program(sums=8):
 
 
 def measure_reading(device, nbytes=2**28):
-    """Bytes a second that one core of a CPU reads, over and over, from that many bytes (default: beyond the caches)."""
+    """Bytes per second that one CPU core reads, from `nbytes` again and again (default: more than the caches hold)."""
     program, passes = read_program(), max(1, 2**27 // nbytes)
     _, sums, lanes = program.arrays["x"].shape
     x = device.put(np.ones((nbytes // 4 // sums // lanes, sums, lanes), "f4"))

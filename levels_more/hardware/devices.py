@@ -1,4 +1,4 @@
-"""A pool of devices, any number of each kind that has a maker; copies between them; where numbers are placed."""
+"""More devices for the pool, of each kind in MAKERS; copies between devices; the device on which tensors are placed."""
 
 import reprlib
 from contextlib import contextmanager
@@ -9,9 +9,9 @@ MAKERS = {"cpu": lambda name: Device(name, 2**30, simulated=True)}  # kind -> it
 
 
 def fill(found, counts):
-    """Add to a pool {name: Device} one of each kind, or as many as in {"cpus": 2}.
+    """Add devices to a pool {name: Device}: one of each kind, or as many as `counts` gives, such as {"cpus": 2}.
 
-    Raises TypeError for kinds that there are not, ValueError for what is no number up to 64.
+    Raises TypeError for an unknown kind, ValueError if a count is not an integer from 0 to 64.
     """
     if unknown := {*counts} - {f"{kind}s" for kind in MAKERS}:
         raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {'s, '.join(MAKERS)}s")
@@ -26,7 +26,7 @@ DEVICE_MAKERS.append(fill)
 
 
 def copy(buffer, device):
-    """A new buffer on `device` with the same numbers. Raises TypeError for what is no buffer or no device."""
+    """A new buffer on `device` with the same numbers. Raises TypeError if given no buffer or no device."""
     if not isinstance(buffer, Buffer) or not isinstance(device, Device):
         raise TypeError(f"copy: {buffer!r:.60} to {device!r:.60}; expected a buffer and a device")
     return device.put(buffer.numpy())
@@ -34,7 +34,7 @@ def copy(buffer, device):
 
 @contextmanager
 def placed_on(name):
-    """Inside this `with` block, that device is where numbers are placed. Raises LookupError for an unknown name."""
+    """Inside this `with` block, new tensors are placed on the named device. Raises LookupError for an unknown name."""
     if str(name) not in pool():
         raise LookupError(f"device: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     before, PLACE.device = PLACE.device, pool()[name]

@@ -1,4 +1,4 @@
-"""This processor's own instructions: what LLVM makes of a program's text."""
+"""The machine instructions that LLVM generates from a program's text."""
 
 import re
 
@@ -15,6 +15,6 @@ def trimmed(assembly):
 
 
 def listing(program):
-    """The instructions of a Program, or of a text in LLVM's language, as this processor runs them."""
+    """The machine instructions of this processor for a Program, or for a text in LLVM's language."""
     target = target_machine()
     return trimmed(target.emit_assembly(optimised(getattr(program, "text", program), target)))

@@ -10,7 +10,7 @@ _TURN = 15707963267948966192313216916397514420985846996875529104874722961539082 
 
 
 def _parts_of_turn(bits):
-    """π/2 as five numbers of so many bits, and what is left."""
+    """π/2 as a sum: five numbers of `bits` bits each, and the remainder."""
     parts, rest, unit = [], _TURN, 10**70
     for n in range(1, 6):
         scale = 2 ** (bits * n - 1)
@@ -21,18 +21,18 @@ def _parts_of_turn(bits):
 
 
 def _less(high, low, product):
-    """high + low - product, as a number and its small rest: what is rounded off is kept (Knuth, 1969)."""
+    """high + low - product, as a rounded number and a small remainder with the rounding error (Knuth, 1969)."""
     difference = high - product
     taken = difference - high
     return difference, low + ((high - (difference - taken)) - (product + taken))
 
 
 def _make_reduction(digits):
-    """The function that takes quarter turns off an angle, for one format, whose numbers have so many binary digits.
+    """The function that subtracts quarter turns from an angle, for a float format with `digits` binary digits.
 
-    It gives the rest, which lies within ±π/4, as a number and its small rest, and the quarters: -2, -1, 0, 1 or 2. They
-    are counted in two numbers of half the digits, and so are the parts of π/2: then all products are exact, but for the
-    last (Cody and Waite, 1980).
+    It returns the reduced angle, within ±π/4, as a number and a small remainder; and the quarter turns modulo 4, from
+    -2 to 2. Their count is split into two numbers of half the digits, and the parts of π/2 have half the digits too: so
+    all products but the last are exact (Cody and Waite, 1980).
     """
     bits = (digits + 1) // 2
     parts, many = _parts_of_turn(bits), 2.0**bits
@@ -54,7 +54,7 @@ def _make_reduction(digits):
 
 
 def _make_sin_cos(digits, sines, cosines):
-    """(sin, cos) for one format, whose numbers have so many binary digits: Taylor's series of the rest of the angle."""
+    """(sin, cos) for a float format with `digits` binary digits, by Taylor series of the reduced angle."""
     reduce, limit, nan = _make_reduction(digits), 2.0**digits, math.nan
 
     def sin_cos(x):
@@ -89,7 +89,7 @@ def _make_sin_cos(digits, sines, cosines):
 
 
 def _series(first, last):
-    """The factors of Taylor's series, the last first: ∓1 / n! for every other n."""
+    """The coefficients of a Taylor series, the last first: ±1 / n! for every second n."""
     return tuple((-1.0) ** (n // 2) / math.factorial(n) for n in range(last, first - 1, -2))
 
 
@@ -112,24 +112,24 @@ def cos(x):
 
 
 def larger_of(x, y):
-    """`maximum` of two numbers: all that a kernel on a GPU calls."""
+    """`maximum` of two numbers. Kernels on a GPU call this function."""
     if (x == 0.0 and y == 0.0) or x != x or y != y:
         return x + y
     return x if x > y else y
 
 
 def smaller_of(x, y):
-    """`minimum` of two numbers."""
+    """`minimum` of two numbers. Kernels on a GPU call this function."""
     if (x == 0.0 and y == 0.0) or x != x or y != y:
         return -(-x - y)
     return x if x < y else y
 
 
 def maximum(x, y):
-    """The larger of two numbers or values: of 0.0 and -0.0 the first, and NaN if either is (IEEE 754-2019, 9.6)."""
+    """The larger of two numbers or values: 0.0 is above -0.0; NaN if either is NaN (IEEE 754-2019, 9.6)."""
     return named("maximum", x, y) if isinstance(x, Value) or isinstance(y, Value) else larger_of(x, y)
 
 
 def minimum(x, y):
-    """The smaller of two numbers or values: of 0.0 and -0.0 the second, and NaN if either is (IEEE 754-2019, 9.6)."""
+    """The smaller of two numbers or values: -0.0 is below 0.0; NaN if either is NaN (IEEE 754-2019, 9.6)."""
     return named("minimum", x, y) if isinstance(x, Value) or isinstance(y, Value) else smaller_of(x, y)

@@ -1,4 +1,4 @@
-"""ARM64 where there is none: an emulator runs the object file of a program, instruction by instruction.
+"""Run programs for ARM64 on any machine: an emulator executes the object file, instruction by instruction.
 
 `targets.RUNNERS["aarch64"] = run_arm` lets `run_on` use it. The emulator is unicorn; pyelftools reads the object file.
 """
@@ -11,23 +11,23 @@ import numpy as np
 
 from levels_more.hardware.targets import laid_out
 
-CODE, STACK, BACK, DATA = 0x100000, 0x7000000, 0x900000, 0x10000000  # where each begins in the emulated memory
+CODE, STACK, BACK, DATA = 0x100000, 0x7000000, 0x900000, 0x10000000  # their addresses in the emulated memory
 MEGABYTE = 1 << 20
-# Relocations: places in the code that take an address which is known only here
-# (https://github.com/ARM-software/abi-aa/blob/main/aaelf64/aaelf64.rst). {kind: how far the address is shifted}
+# Relocation types: how `linked` writes an address into an instruction
+# (https://github.com/ARM-software/abi-aa/blob/main/aaelf64/aaelf64.rst). {type: bits that the address is shifted right}
 PAGE = 275
 LOW = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
 MOVES = {264: 0, 266: 16, 268: 32, 269: 48}
 
 
 def linked(code):
-    """(the memory of an object file from CODE on, the address of its first instruction)"""
+    """Link an object file. Returns (the bytes to place at CODE, the address of the first instruction)."""
     from elftools.elf.elffile import ELFFile
 
     file = ELFFile(io.BytesIO(code))
     memory, places = bytearray(), {}
     for k, section in enumerate(file.iter_sections()):
-        if section["sh_flags"] & 2 and section["sh_size"]:  # it stands in memory
+        if section["sh_flags"] & 2 and section["sh_size"]:  # 2: it is loaded into memory (SHF_ALLOC)
             memory += bytes(-len(memory) % 64)
             places[k] = CODE + len(memory)
             memory += section.data()
@@ -50,7 +50,7 @@ def linked(code):
 
 
 def run_arm(code, program, memory, words):
-    """Run an object file for ARM64, as `targets.run_wasm` runs a module. Raises RuntimeError without the two packages."""
+    """Run an ARM64 object file, as `targets.run_wasm` runs a module. Raises RuntimeError if a package is missing."""
     try:
         import unicorn
         from unicorn import arm64_const as arm

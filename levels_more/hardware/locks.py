@@ -1,4 +1,4 @@
-"""What is made once is made by one thread, while the others wait for it."""
+"""Decorators that cache results. One thread makes a result, while the others wait for it."""
 
 import functools
 import threading
@@ -6,12 +6,12 @@ import weakref
 
 
 def _by_one_thread(make, made):
-    """The function that gives what `make` gives, made once for its arguments, and kept in that dict."""
-    lock = threading.RLock()  # a thread that makes may need this very function again
+    """Return `make` with the dict `made` as its cache, {arguments: result}. Each result is made by one thread, once."""
+    lock = threading.RLock()  # reentrant, because `make` may call this function again
 
     @functools.wraps(make)
     def kept(*args):
-        found = made.get(args, made)  # `made` itself: there is nothing yet
+        found = made.get(args, made)  # `made` itself means: not cached yet
         if found is made:
             with lock:
                 found = made.get(args, made)
@@ -24,14 +24,14 @@ def _by_one_thread(make, made):
 
 
 def once(make):
-    """Decorate a function: what it gives for some arguments is made once and kept for ever.
+    """Decorate a function: its result for given arguments is made once and cached for ever.
 
-    `functools.cache` lets two threads make two, and keeps one. That is enough where the two are equal. It is not where
-    one of them owns machine code that runs, or is changed later.
+    With `functools.cache`, two threads may make two results, and one is kept. That is enough if the results are
+    interchangeable. It is not if a result owns machine code that runs, or is changed later.
     """
     return _by_one_thread(make, {})
 
 
 def while_held(make):
-    """The same for programs of certain sizes: one is kept as long as something refers to it, and then given back."""
+    """Like `once`, for programs of many sizes: a result is cached only as long as something else refers to it."""
     return _by_one_thread(make, weakref.WeakValueDictionary())

@@ -1,7 +1,7 @@
-"""A program for other machines: the text that the assembler writes is LLVM's, and LLVM has more back ends than ours.
+"""Compile programs for other machines: LLVM, whose language the assembler writes, has back ends for many processors.
 
 `compiled_for(program, "wasm32")` is WebAssembly, which browsers run; `"aarch64"` is what phones and many servers run.
-A target is a row of `TARGETS`. The programs of float64 round as on this machine, so their results are equal to the bit.
+A target is a row of `TARGETS`. Programs of float64 round as on this machine, so their results are equal bit for bit.
 """
 
 import functools
@@ -20,7 +20,7 @@ from levels_more.hardware.disassembly import trimmed
 
 
 class Target(NamedTuple):
-    """A machine, as LLVM names it; no processor and no features mean what every one of its kind has."""
+    """A machine, by LLVM's names. Without a processor and features, only what every machine of its kind has is used."""
 
     triple: str
     processor: str = ""
@@ -34,11 +34,11 @@ TARGETS = {
 
 
 def compiled_for(program, target):
-    """The bytes of a program, or of a list of programs, for a target: a module (wasm32) or an object file in ELF.
+    """Compile a program, or a list of programs. Returns the bytes of a module (wasm32), or of an object file in ELF.
 
     The functions are called `program`, or `program0`, `program1`, … for a list. Each takes the address of its block of
-    words, one of 64 bits for each of `program.words`, in this order. Raises LookupError for an unknown target, and
-    ValueError for a program that needs more of that machine than its memory.
+    words of 64 bits, one for each of `program.words`, in this order. Raises LookupError for an unknown target, and
+    ValueError for wasm32 if a program needs more than memory, such as constants or a library function.
     """
     machine = machine_for(target)
     code = machine.emit_object(optimised(text_of(program), machine))
@@ -46,7 +46,7 @@ def compiled_for(program, target):
 
 
 def listing_for(program, target):
-    """The instructions of a Program in the language of a target, as text."""
+    """The machine instructions of a Program, or of a list of programs, for a target, as assembly text."""
     machine = machine_for(target)
     return trimmed(machine.emit_assembly(optimised(text_of(program), machine)))
 
@@ -64,12 +64,12 @@ def machine_for(target):
 
 
 def names_of(program):
-    """How the functions of a program, or of a list of programs, are called."""
+    """The names of the compiled functions of a program, or of a list of programs."""
     return ["program"] if isinstance(program, Program) else [f"program{k}" for k in range(len(program))]
 
 
 def text_of(program):
-    """The text of a program, or of several with a name of its own for each."""
+    """The text of a program, or of a list of programs, in which each function has a different name."""
     if isinstance(program, Program):
         return program.text
     renamed = (
@@ -78,7 +78,7 @@ def text_of(program):
     return "\n".join(renamed)
 
 
-# WebAssembly. LLVM's object file is a module already, except that nothing in it can be called from outside.
+# WebAssembly. LLVM's object file is already a module, but it has no exports, so nothing in it can be called.
 
 TYPES, IMPORTS, FUNCTIONS, EXPORTS, CODE, DATA = (
     1,
@@ -87,12 +87,12 @@ TYPES, IMPORTS, FUNCTIONS, EXPORTS, CODE, DATA = (
     7,
     10,
     11,
-)  # kinds of sections, of https://webassembly.github.io/spec/core/binary/modules.html
-MEMORY = b"\x03env\x0f__linear_memory\x02"  # the one thing that a program imports
+)  # section ids, see https://webassembly.github.io/spec/core/binary/modules.html
+MEMORY = b"\x03env\x0f__linear_memory\x02"  # the only import of a program
 
 
 def leb(number):
-    """A whole number in LEB128: seven bits in each byte, the lowest first."""
+    """A whole number as bytes in LEB128: seven bits in each byte, the lowest first."""
     made = b""
     while True:
         number, low = number >> 7, number & 127
@@ -102,7 +102,7 @@ def leb(number):
 
 
 def read_leb(code, at):
-    """(the number that begins there, where it ends)"""
+    """(the LEB128 number that begins at `at`, the position after it)"""
     number = shift = 0
     while True:
         byte, at = code[at], at + 1
@@ -113,8 +113,8 @@ def read_leb(code, at):
 
 
 def sections(code):
-    """[(kind, content)] of a module."""
-    found, at = [], 8  # behind its magic number and version
+    """The sections of a module: [(kind, content)]."""
+    found, at = [], 8  # after the magic number and the version
     while at < len(code):
         kind = code[at]
         size, at = read_leb(code, at + 1)
@@ -124,9 +124,9 @@ def sections(code):
 
 
 def with_exports(code, names):
-    """The module in which the functions of these names, its first ones, can be called. It says nothing else of itself.
+    """The module with its first functions exported under these names, and with only the sections that it needs.
 
-    Raises ValueError for one that imports more than memory, or brings constants.
+    Raises ValueError if it imports more than memory, or contains constants.
     """
     kept = [(kind, content) for kind, content in sections(code) if kind in (TYPES, IMPORTS, FUNCTIONS, CODE)]
     held = dict(kept)
@@ -142,10 +142,10 @@ def with_exports(code, names):
 
 
 def run_on(target, program, **given):
-    """Run a program on another machine: the arguments are those of its call, and its results stand in their buffers.
+    """Run a program on another machine, with the arguments of its own call. The results are written to the buffers.
 
-    Returns the seconds that the program took, without what was copied and compiled for it. Raises as the program's own call does, LookupError for an unknown target, and RuntimeError where this machine cannot
-    run it.
+    Returns the seconds that the program ran, without the time to compile and copy. Raises what the program's own call
+    raises, LookupError for an unknown target, and RuntimeError if this machine cannot run it.
     """
     machine_for(target)
     if target not in RUNNERS:
@@ -156,7 +156,7 @@ def run_on(target, program, **given):
 
 
 def run_wasm(code, program, memory, words):
-    """Run a module by wasmtime: arrays are copied into its memory, and back. Raises RuntimeError without wasmtime."""
+    """Run a module in wasmtime, on copies of the arrays. Returns seconds. Raises RuntimeError without wasmtime."""
     try:
         import wasmtime
     except ModuleNotFoundError:
@@ -182,7 +182,7 @@ def run_wasm(code, program, memory, words):
 
 
 def laid_out(memory, start):
-    """({name of an array: its place}, where the last one ends): one after the other, on multiples of 64."""
+    """({name of an array: its address}, where the last one ends): one after the other, at multiples of 64 bytes."""
     places = {}
     for name, array in memory.items():
         places[name] = start = -(-start // 64) * 64

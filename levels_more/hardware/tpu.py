@@ -1,4 +1,4 @@
-"""A TPU, cycle by cycle: an array of cells that multiply and add, and the instructions that feed it."""
+"""A TPU, simulated cycle by cycle: a systolic array of cells that multiply and add, and the instructions for it."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -13,12 +13,13 @@ from levels_more.hardware.devices import MAKERS
 
 
 def systolic(x, w):
-    """Send x[m, k] through an array that holds w[k, n], cycle by cycle. Returns the sums [m, n], float32, from below.
+    """Send x[m, k] through an array that holds w[k, n], cycle by cycle. Returns the sums [m, n], float32.
 
-    In cycle r + i + j, cell (i, j) adds w[i, j] · x[r, i] to the sum of row r. So each sum runs over ascending i.
+    In cycle r + i + j, cell (i, j) adds w[i, j] · x[r, i] to the sum of row r, which moves down. So each sum is added
+    up in the order of i, and leaves the array at the bottom.
     """
     (m, k), n = x.shape, w.shape[1]
-    last = m + k + n - 3  # the cycle in which the last sum is done; the first is 0
+    last = m + k + n - 3  # the number of the last cycle, counted from 0
     (r, i), (row, j) = np.ogrid[:m, :k], np.ogrid[:m, :n]
     entering, sums = np.zeros((k, last + n), np.float32), np.zeros((last + k, n), np.float32)
     entering[i, last - r - i] = x  # skewed: each row of the array gets its numbers a cycle after the row above
@@ -28,9 +29,9 @@ def systolic(x, w):
 
 
 def bfloat16(x):
-    """float32 numbers rounded to bfloat16, as float32: to the nearest, in a tie to the one whose last bit is 0.
+    """float32 numbers rounded to bfloat16, returned as float32: to nearest, ties to even.
 
-    Any shape; a NaN stays one. The format: Jouppi et al., 2020, https://doi.org/10.1145/3360307
+    Any shape; NaN stays NaN. The format: Jouppi et al., 2020, https://doi.org/10.1145/3360307
     """
     x = unmasked(x)
     expect(x.dtype.kind == "f", "bfloat16: x", x, "float numbers")
@@ -45,24 +46,24 @@ SIDE = 128  # rows and columns of the array
 
 
 def _tiles(size):
-    """The numbers of the tiles that cover a size."""
+    """The indices of the tiles that cover a size."""
     return range(-(-size // SIDE))
 
 
 def _span(tile):
-    """The rows or columns of that tile."""
+    """The slice of the rows or columns of a tile."""
     return slice(SIDE * tile, SIDE * tile + SIDE)
 
 
 class _Chip:
-    """What a program finds: arrays by name, a waiting tile of weights, sums by column; and when each is ready."""
+    """The chip while a program runs: arrays by name, a waiting tile of weights, sums by column; when each is ready."""
 
     def __init__(self, given):
         self.given, self.made, self.written = given, {}, {}
         self.waiting, self.sums = None, {}
-        self.free, self.ready = Counter(), Counter()  # from which cycle on a unit is free, an array is there
-        self.busy, self.drained = 0, 0  # of the array: its cycles so far, and when it is empty
-        self.products = 0  # its work
+        self.free, self.ready = Counter(), Counter()  # the cycle from which a unit is free, an array is ready
+        self.busy, self.drained = 0, 0  # of the systolic array: cycles in use so far, and when it is empty
+        self.products = 0  # multiplications of its cells so far
 
     def array(self, name):
         """The array of that name. Raises LookupError if nothing has written it."""
@@ -71,16 +72,16 @@ class _Chip:
         return np.hstack(self.made[name]) if name in self.made else self.given[name]
 
     def reserve(self, unit, cycles, *ready):
-        """Give a unit so many cycles, once it is free and its operands are ready: (unit, first cycle, cycle after)."""
+        """Reserve a unit for `cycles`, once it is free and its operands are ready: (unit, first cycle, cycle after)."""
         start = max(self.free[unit], *ready)
         self.free[unit] = start + cycles
         return unit, start, start + cycles
 
 
 class ReadWeights(NamedTuple):
-    """Slide a tile of w[inputs, units] into the cells, from above, a row a cycle. `row` and `column` count tiles.
+    """Load a tile of w[inputs, units] into the cells, from above, one row per cycle. `row` and `column` count tiles.
 
-    Running it raises ValueError where another tile still waits, LookupError where w has no such tile.
+    Running it raises ValueError if another tile still waits, LookupError if w has no such tile.
     """
 
     w: str
@@ -99,9 +100,9 @@ class ReadWeights(NamedTuple):
 
 
 class Multiply(NamedTuple):
-    """Send the columns of x[rows, inputs] that meet the waiting tile through the array; add to the sums of its column.
+    """Multiply the columns of x[rows, inputs] that belong to the waiting tile by it; add to the sums of its column.
 
-    Running it raises LookupError where no tile waits, ValueError for shapes that do not fit.
+    Running it raises LookupError if no tile waits, ValueError for shapes that do not fit.
     """
 
     x: str
@@ -118,7 +119,7 @@ class Multiply(NamedTuple):
             raise ValueError(f"sums of column {column} are {filled}, these {(len(x), units)}; Activate those first")
         product = systolic(bfloat16(x[:, _span(row)]), tile)
         _, start, entered = chip.reserve("array", len(x), ready, chip.ready[self.x])
-        done = entered + 2 * SIDE - 2  # the rows that follow need not wait for that
+        done = entered + 2 * SIDE - 2  # the rows of the next Multiply can enter before that
         chip.sums[column] = sums + product, filled, done
         chip.waiting, chip.free["weights"] = None, start
         chip.busy += done - max(start, chip.drained)
@@ -137,8 +138,7 @@ _ACTIVATIONS = {
 class Activate(NamedTuple):
     """Add the bias b[1, units] to the sums of a column of tiles and append function(sums) to the columns of y.
 
-    Running it raises LookupError for an unknown function or sums that are not there, ValueError for shapes that do not
-    fit.
+    Running it raises LookupError for an unknown function or missing sums, ValueError for shapes that do not fit.
     """
 
     column: int
@@ -167,7 +167,7 @@ class Activate(NamedTuple):
 
 
 class Write(NamedTuple):
-    """Write an array to the host's memory, 128 numbers a cycle. Running it raises LookupError where there is none."""
+    """Write an array to the host's memory, 128 numbers per cycle. Running it raises LookupError if there is none."""
 
     y: str
 
@@ -194,7 +194,8 @@ def dense_program(inputs, units, function="identity", x="x", w="w", b=None, y="y
 def run_program(name, program, arrays):
     """Run instructions on {name: float32[rows, columns]}. Returns the chip and [(unit, start, end, instruction)].
 
-    Raises TypeError, ValueError or LookupError, with the number of the instruction, for what cannot be run.
+    Raises TypeError for unsuitable arrays. For an instruction that cannot be run, raises TypeError, ValueError or
+    LookupError with its number.
     """
     for key, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype != np.float32 or array.ndim != 2 or not array.size:
@@ -209,7 +210,7 @@ def run_program(name, program, arrays):
         if not isinstance(instruction, ReadWeights | Multiply | Activate | Write):
             raise TypeError(f"{where}: expected ReadWeights, Multiply, Activate or Write")
         try:
-            with np.errstate(all="ignore"):  # infinities and NaN flow through the array without a word
+            with np.errstate(all="ignore"):  # infinities and NaN pass through the array without a warning
                 timeline.append((*instruction.execute(chip), instruction))
         except (LookupError, TypeError, ValueError) as error:
             raise type(error)(f"{where}: {error}") from None
@@ -219,11 +220,10 @@ def run_program(name, program, arrays):
 class Tpu(Device):
     """One core of a TPU v2, simulated cycle by cycle: bfloat16 into the array, float32 out of it (Jouppi et al., 2020).
 
-    It counts the `cycles` of all its programs. `timeline` lists the instructions of the last one, as `run_program`
-    does.
+    `cycles` counts those of all its programs. `timeline` lists the instructions of the last one, as `run_program` does.
     """
 
-    size, clock = SIDE, 700e6  # cells in a row and in a column; cycles a second
+    size, clock = SIDE, 700e6  # cells in a row and in a column; cycles per second
     published = {"peak": 2 * SIDE * SIDE * clock, "bandwidth": 350e9}  # half a chip's 46 Tflop/s and 700 GB/s
     dtypes = tuple(map(np.dtype, ("float32", "int64", "bool")))
 
@@ -239,13 +239,13 @@ class Tpu(Device):
         return super().spec(shape, dtype)
 
     def measure(self, what):
-        """The published figure: there is nothing to measure. Raises LookupError where none was published."""
+        """The published figure, since a simulator has no speed. Raises LookupError if none was published."""
         if what not in self.published:
             raise LookupError(f"{self.name}: no program measures {what} of a simulated device; count its cycles")
         return self.published[what]
 
     def facts(self):
-        """What the pool's table says of this device: {name of the row: text}."""
+        """This device's rows in the pool's table: {row name: text}."""
         return {
             "array": f"{self.size} x {self.size} cells",
             "clock": f"{amount(self.clock, 'Hz')}, published",
@@ -255,22 +255,22 @@ class Tpu(Device):
         }
 
     def run(self, program, **arrays):
-        """Run instructions on arrays [rows, columns] of float32 and count; returns what they wrote, {name: array}."""
+        """Run instructions on float32 arrays [rows, columns]; count cycles. Returns what they wrote, {name: array}."""
         chip, self.timeline = run_program(self.name, program, arrays)
         self.cycles += max((end for _, _, end, _ in self.timeline), default=0)
         self.busy, self.products = self.busy + chip.busy, self.products + chip.products
         return chip.written
 
     def matmul(self, x, w):
-        """x[m, k] @ w[k, n] in float32, none empty: sums of 128 products, added up in ascending order."""
+        """x[m, k] @ w[k, n], float32, not empty, rounded to bfloat16: sums of 128 products, added in order of k."""
         program = (
             dense_program(*w.shape) if isinstance(w, np.ndarray) and w.ndim == 2 and w.size else []
-        )  # else `run` says what is wrong
+        )  # otherwise `run` raises the error
         return self.run([*program, Write("y")], x=x, w=w)["y"]
 
     @property
     def utilisation(self):
-        """The share of the cells that did useful work, over the cycles in which rows were under way in the array."""
+        """The share of the cells that did useful work, over the cycles in which the array was in use."""
         return self.products / (self.busy * SIDE * SIDE) if self.busy else 0.0
 
 

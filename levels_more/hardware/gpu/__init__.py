@@ -1,1 +1,1 @@
-"""A GPU: its memory, and who runs on it when."""
+"""A GPU, real or simulated; for the simulated one, its memory and the order in which its threads run."""

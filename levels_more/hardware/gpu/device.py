@@ -1,4 +1,4 @@
-"""A GPU: thousands of threads run one kernel. Where there is none, a simulator runs it and checks every access."""
+"""A GPU: thousands of threads run one kernel. If there is no real one, a simulator runs it and checks every access."""
 
 import ctypes
 import functools
@@ -19,10 +19,10 @@ from levels_more.hardware.locks import once
 
 
 def launch_kernel(kernel, blocks, threads, *arguments, order=None):
-    """Run kernel[blocks, threads](*arguments): so many blocks (a number, or up to three) of so many threads each.
+    """Run kernel[blocks, threads](*arguments): `blocks` blocks of `threads` threads (each a number, or up to three).
 
-    NumPy arrays are simulated: threads one after the other, or blocks and threads shuffled by the seed `order`. Arrays
-    of numba.cuda run on the real GPU. Raises GpuError, or the kind of it that fits.
+    With NumPy arrays the launch is simulated: threads run one after the other; a seed `order` shuffles blocks and
+    threads. With arrays of numba.cuda it runs on the real GPU. Raises GpuError or a subclass of it.
     """
     expect(hasattr(kernel, "__code__") or hasattr(kernel, "py_func"), "launch", kernel, "a kernel, a function")
     grid, block = as_size(kernel, "blocks", blocks), as_size(kernel, "threads a block", threads)
@@ -40,7 +40,7 @@ def launch_kernel(kernel, blocks, threads, *arguments, order=None):
 
 @functools.cache
 def real_cuda():
-    """The module numba.cuda where it finds a GPU, else None. Without a driver numba is not imported: it is slow."""
+    """The module numba.cuda if it finds a GPU, else None. The import is slow, so it is skipped without a driver."""
     if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "0":  # numba's own simulator needs no driver
         try:
             ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
@@ -57,13 +57,13 @@ def real_cuda():
 
 @once
 def _compiled(kernel):
-    """A kernel for the real GPU. What numba compiled already stays as it is."""
+    """A kernel for the real GPU. A kernel that numba has compiled already is returned as it is."""
     return real_cuda().jit(translated(kernel)) if isinstance(kernel, FunctionType) else kernel
 
 
 @functools.cache
 def translated(function):
-    """A copy of a kernel for numba: `cuda` in it is numba's, and all that it calls is compiled for the GPU too."""
+    """A copy of a kernel for numba: `cuda` in it is numba.cuda, and the functions that it calls are compiled too."""
     names = {*function.__code__.co_names} & {*function.__globals__}
     scope = function.__globals__ | {name: _for_gpu(function.__globals__[name]) for name in names}
     cells = tuple(CellType(_for_gpu(cell.cell_contents)) for cell in function.__closure__ or ())
@@ -71,15 +71,15 @@ def translated(function):
 
 
 def _for_gpu(value):
-    """What stands for a global of a kernel on the real GPU."""
+    """What replaces a global of a kernel, or a variable of its closure, on the real GPU."""
     if value is cuda:
         return real_cuda()
-    value = getattr(value, "py_func", value)  # out of numba's compiler for CPUs
+    value = getattr(value, "py_func", value)  # the Python function, if numba compiled it for CPUs
     return real_cuda().jit(translated(value), device=True) if isinstance(value, FunctionType) else value
 
 
 class Gpu(Device):
-    """A simulated GPU. It has memory and runs kernels, but no speed."""
+    """A simulated GPU. It has memory and runs kernels, but its speed is not modelled."""
 
     def spec(self, shape, dtype):
         """The Spec of a buffer on this device: of float32, float64, int64 or bool. Raises TypeError for others."""
@@ -88,7 +88,7 @@ class Gpu(Device):
     def launch(self, kernel, blocks, threads, *arguments, order=None):
         """Run a kernel on buffers of this device and numbers; see `launch_kernel`.
 
-        Raises GpuError for arrays that lie elsewhere.
+        Raises GpuError for a NumPy array, and for a buffer that was freed or is on another device.
         """
         expect(callable(kernel), f"{self.name}: the kernel", kernel, "a function")
         for value in arguments:
@@ -106,7 +106,7 @@ class Gpu(Device):
         raise LookupError(f"{self.name}: no program measures its {what}" + ", a simulator has none" * self.simulated)
 
     def facts(self):
-        """What the pool's table says of this device."""
+        """This device's rows in the pool's table: {row name: text}."""
         speed = "no speed: simulated" if self.simulated else "not measured"
         return {"lanes": f"{WARP} threads, a warp"} | dict.fromkeys(("peak of one", "bandwidth", "a launch"), speed)
 
@@ -122,12 +122,12 @@ class RealGpu(Gpu):
         self.empty = real_cuda().device_array
 
     def write(self, data, array):
-        """Numbers of the host into a buffer's memory."""
+        """Copy an array of the host into a buffer's memory."""
         data.copy_to_device(np.asarray(array, data.dtype, order="C"))
 
 
 def make_gpu(name):
-    """gpu:0 is real where there is one; all others are simulated, with 1 GiB."""
+    """Make a GPU: gpu:0 is the real one if there is one; all others are simulated, with 1 GiB."""
     return RealGpu(name) if name == "gpu:0" and real_cuda() else Gpu(name, 2**30, simulated=True)
 
 

@@ -1,8 +1,8 @@
-"""What a simulated GPU raises where a real one may crash, hang, or give wrong numbers without a word."""
+"""The errors of a simulated GPU, for mistakes with which a real one may crash, hang, or silently give wrong numbers."""
 
 
 class GpuError(ValueError):
-    """A mistake in a kernel or in its launch. A real GPU may crash, hang, or give wrong numbers without a word."""
+    """A mistake in a kernel or in its launch. A real GPU may crash, hang, or silently give wrong numbers."""
 
 
 class OutOfBounds(GpuError):
@@ -14,7 +14,7 @@ class Uninitialised(GpuError):
 
 
 class Race(GpuError):
-    """Two threads use one element, one of them changes it, and no barrier is between."""
+    """Two threads access one element with no barrier between. Two reads, or two atomic updates, are no race."""
 
 
 class BarrierError(GpuError):

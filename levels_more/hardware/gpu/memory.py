@@ -1,4 +1,4 @@
-"""What the threads of a simulated GPU do to memory: every access is checked, and two that race are named."""
+"""The memory of a simulated GPU: every access is checked, and a race is reported with both of its accesses."""
 
 import functools
 import linecache
@@ -13,7 +13,7 @@ from levels_more.hardware.gpu.errors import GpuError, OutOfBounds, Race
 
 try:
     from greenlet import getcurrent, greenlet
-except ModuleNotFoundError:  # a pool shows the GPU all the same; the first launch on it says what is missing
+except ModuleNotFoundError:  # the pool still shows the GPU; the first launch on it raises the error
     getcurrent = greenlet = None
 
 
@@ -27,7 +27,7 @@ class Dim3(NamedTuple):
 
 @functools.lru_cache(64)
 def every_place(size):
-    """Every place in a grid or block of that size, a Dim3, in order: a list of Dim3, x running fastest."""
+    """All places in a grid or block of that size (a Dim3), as a list of Dim3; x runs fastest."""
     return [Dim3(x, y, z) for z in range(size.z) for y in range(size.y) for x in range(size.x)]
 
 
@@ -38,14 +38,14 @@ def _spot(at, size):
 
 
 class Block:
-    """One block of threads, and the shared arrays that its kernel asked for: {line: array}."""
+    """One block of threads, and the shared arrays that its kernel asked for: {(code, position): array}."""
 
     def __init__(self, index):
         self.index, self.arrays = index, {}
 
 
 class Thread:
-    """One thread: its block, its place there, its warp, and the barrier where it waits, if it does."""
+    """One thread: its block, its index there, its warp, and the barrier at which it waits, or None."""
 
     __slots__ = ("block", "index", "warp", "barrier")
 
@@ -64,15 +64,15 @@ UNUSED = None, None
 
 
 def _clash(verb, other):
-    """Whether two threads may not do this to one element at a time."""
+    """Whether two such accesses of two threads conflict: all do, except two reads or two atomic updates."""
     return verb is not other or verb is WRITE
 
 
 class View:
     """An array as a kernel sees it: one element at a time, and every access is checked.
 
-    cells: {address: (kind, owner, …)}, who used what since the last barrier (see `note`); past: before it.
-    written: the addresses that hold a number, or None where all do. origin: where the whole array begins.
+    cells: {address: (kind, owner, …)}, the accesses since the last barrier (see `note`). past: those before it.
+    written: the addresses of elements that were written, or None if all have values. origin: the whole array's address.
     """
 
     __slots__ = (
@@ -125,8 +125,8 @@ class View:
         self.data[index] = value
 
     def locate(self, index, verb):
-        """The address of an element, or None where an index to read names several. Raises OutOfBounds."""
-        if type(index) is int and self.ndim == 1 and 0 <= index < self.length:  # the usual cases, quickly
+        """The address of an element, or None if an index to read selects several. Raises GpuError, OutOfBounds."""
+        if type(index) is int and self.ndim == 1 and 0 <= index < self.length:  # fast paths for the usual cases
             return self.address + index * self.down
         if self.ndim == 2 and type(index) is tuple and len(index) == 2:
             i, j = index
@@ -136,7 +136,7 @@ class View:
 
 
 def _address_of(view, index, verb):
-    """What View.locate gives, for an index of any kind."""
+    """The same as View.locate, for an index of any kind."""
     if type(index) is slice and verb is READ:
         return None
     at, address = index if type(index) is tuple else (index,), view.address
@@ -163,16 +163,16 @@ def _part_of(view, index):
 
 
 def index_text(index):
-    """An index as it stands between brackets."""
+    """An index as text, as it is written between brackets."""
     return ", ".join(map(str, index if type(index) is tuple else (index,)))
 
 
 def note(view, address, index, verb):
-    """Remember that the running thread uses an element. Raises Race where that clashes with an earlier use.
+    """Record that the running thread accesses an element. Raises Race if this conflicts with an earlier access.
 
-    An element that nobody used is free. Then it is shared, by threads that all read it or all update it atomically, or
-    owned: what one thread wrote, no other may touch. After a barrier it is free again, for the threads of this block.
-    Two uses tell all that matters. One is the state itself: (verb, thread, place); two are (kind, owner, use, use).
+    An element is free at first. Then it is shared by threads that all read it or all update it atomically, or owned by
+    a thread that wrote it: no other may access it. A barrier makes it free again, for this block. A state holds one
+    access, (verb, thread, code, instruction), or two, enough to report a race: (kind, owner, access, access).
     """
     frame, thread = sys._getframe(2), cuda.thread
     use = verb, thread, frame.f_code, frame.f_lasti
@@ -192,35 +192,35 @@ def note(view, address, index, verb):
     if view.written is not None:
         if verb is WRITE:
             view.written.add(address)
-        elif address not in view.written:  # an error when the turn ends; until then it may turn out to be a race
+        elif address not in view.written:  # raised at the end of the turn; until then it may prove to be a race
             cuda.run.unwritten.append((view, index, use))
 
 
 @functools.cache
 def position(code, instruction):
-    """Line and column of an instruction. (Its number alone will not do: it may change as Python speeds the code up.)"""
+    """(line, column) of an instruction. (Its number is no stable key: it may change when Python optimises the code.)"""
     line, _, column, _ = list(code.co_positions())[instruction // 2]
     return line, column
 
 
 def source_line(code, line):
-    """What a reader looks for: the number of the line, its function, its text."""
+    """A line of source as an error names it: its number, its function, its text."""
     return f"line {line} of {code.co_name}: {linecache.getline(code.co_filename, line).strip()}"
 
 
 def used(use):
-    """A use of an element, told: who does what to it, and in which line."""
+    """An access as text: the thread, what it does to the element, and in which line."""
     verb, thread, code, at = use
     return f"{thread} {verb} it in {source_line(code, position(code, at)[0])}"
 
 
 def uses_of(state):
-    """The uses that a state remembers."""
+    """The accesses that a state holds."""
     return state[2:] if type(state[2]) is tuple else (state,)
 
 
 def race(view, index, state, use):
-    """Raise Race for a use and the earlier one that it clashes with."""
+    """Raise Race for an access, `use`, and the earlier one in `state` with which it conflicts."""
     verb, thread, *_ = use
     other = next(earlier for earlier in uses_of(state) if earlier[1] is not thread and _clash(earlier[0], verb))
     between = "with no barrier between" if other[1].block is thread.block else "and no barrier holds between blocks"
@@ -231,16 +231,16 @@ SHARED = 48 * 1024  # bytes of shared memory that a block may ask for
 
 
 def _on_chip(name, shape, dtype, cells):
-    """Shared or local memory. Nobody set its numbers, so they are what catches the eye: NaN, or -1."""
+    """Shared or local memory. Its numbers are not set: they are NaN or -1, which are easy to notice."""
     data = np.empty(shape, dtype)
     data.view(np.uint8).fill(255)
     return View(data, name, cells, {}, set())
 
 
 def shared_array(shape, dtype):
-    """The array that this line of the kernel gives to all threads of the block: a View[shape] of that dtype, unset.
+    """The array that this call in the kernel returns to all threads of the block: a View[shape] of that dtype, not set.
 
-    Raises GpuError where a block asks for more than SHARED bytes.
+    Raises GpuError if a block asks for more than SHARED bytes.
     """
     frame, arrays = sys._getframe(1), cuda.block.arrays
     line = frame.f_code, position(frame.f_code, frame.f_lasti)
@@ -252,7 +252,7 @@ def shared_array(shape, dtype):
 
 
 def _atomic(update):
-    """The operation that replaces an element by update(old, value), undivided, and gives back the old one."""
+    """The atomic operation that replaces an element by update(old, value) and returns the old element."""
 
     def operation(array, index, value):
         note(array, array.locate(index, ATOMIC), index, ATOMIC)
@@ -264,9 +264,9 @@ def _atomic(update):
 
 
 class Cuda:
-    """What a kernel sees of its launch, spelled as in numba.cuda. The simulator fills it in while a kernel runs."""
+    """What a kernel can read of its launch, with the names of numba.cuda. The simulator sets it while a kernel runs."""
 
-    hash = "cuda"  # a kernel that reads `cuda` can be kept
+    hash = "cuda"  # lets `described` hash a kernel that reads `cuda`, so that the kernel can be cached
     shared = SimpleNamespace(array=shared_array)
     local = SimpleNamespace(array=lambda shape, dtype: _on_chip("local", shape, dtype, {}))  # for this thread alone
     atomic = SimpleNamespace(add=_atomic(operator.add), max=_atomic(max), min=_atomic(min))
@@ -287,7 +287,7 @@ class Cuda:
         self.thread.barrier = frame.f_code, frame.f_lasti
         getcurrent().parent.switch(True)
 
-    def __getattr__(self, name):  # asked only for what is not there
+    def __getattr__(self, name):  # called only for attributes that are not set
         if name in ("threadIdx", "blockIdx", "blockDim", "gridDim", "thread", "block", "run"):
             raise GpuError("cuda: no kernel is running; start one with launch_kernel")
         raise AttributeError(f"cuda has no {name}")

@@ -1,4 +1,4 @@
-"""A simulated launch: blocks one after the other, and in each the threads take turns, from barrier to barrier."""
+"""A simulated launch: blocks run one after the other, and the threads of each take turns, from barrier to barrier."""
 
 import ctypes
 import math
@@ -35,7 +35,7 @@ from levels_more.hardware.gpu.memory import (
 
 
 class _Workers(threading.local):
-    """The greenlets of a thread of this computer that have nothing to do. (A new one costs more than many turns.)"""
+    """The idle greenlets of an operating system thread, for reuse. (A new one costs more than many turns.)"""
 
     def __init__(self):
         self.idle = []
@@ -45,29 +45,29 @@ _WORKERS = _Workers()
 
 
 def _worker():
-    """A greenlet that runs threads of the block at work while there are fresh ones, and returns to its caller."""
+    """A greenlet that runs threads of the current block that have not begun, and switches back to its caller."""
     runner = _WORKERS.idle.pop() if _WORKERS.idle else greenlet(_work)
     runner.parent = getcurrent()
     return runner
 
 
 def _work():
-    """What a greenlet does all its life. It hands back True where a thread waits, and False where none is left."""
-    with np.errstate(all="ignore"):  # a GPU does not warn
+    """The loop of a greenlet. It switches back with True if a thread waits at a barrier, with False if none is left."""
+    with np.errstate(all="ignore"):  # a GPU gives no warnings of overflow or NaN
         while True:
             cuda.run.run_fresh()
             getcurrent().parent.switch(False)
 
 
-WARP = 32  # threads that go in step
+WARP = 32  # threads that run in lockstep
 
 
 class SimulatedLaunch:
-    """One simulated launch: its kernel, the order of its threads, and what they did to memory."""
+    """One simulated launch: its kernel, the order of its threads, and their accesses to memory."""
 
     def __init__(self, kernel, order):
         self.kernel, self.dice = kernel, order if order is None else random.Random(order)
-        self.cells, self.past, self.shared = {}, {}, {}  # who used what; see View
+        self.cells, self.past, self.shared = {}, {}, {}  # accesses; see View
         self.unwritten, self.log = [], []
         self.os_thread, self.deadline = threading.get_ident(), time.monotonic() + LAUNCH_LIMITS["seconds"]
 
@@ -81,12 +81,12 @@ class SimulatedLaunch:
             self.kernel(*self.arguments)
 
     def block(self, index):
-        """Run the threads of a block in turns. A turn ends at a barrier, or with the kernel."""
+        """Run the threads of a block in turns. A turn ends at a barrier, or at the end of the kernel."""
         cuda.block, cuda.blockIdx = Block(index), index
         threads = [Thread(cuda.block, at, rank // WARP) for rank, at in enumerate(every_place(cuda.blockDim))]
         self.fresh, parked, runner = iter(self.arranged(threads)), [], _worker()
         try:
-            while runner.switch():  # it ran thread after thread, until one had to wait; another one goes on
+            while runner.switch():  # it ran threads until one had to wait; another greenlet runs the rest
                 parked.append((cuda.thread, runner))
                 runner = _worker()
             while self.at_barrier(threads):
@@ -100,13 +100,13 @@ class SimulatedLaunch:
             raise
 
     def at_barrier(self, threads):
-        """Whether all threads wait at a barrier now. Raises BarrierError where only some do, or at different ones."""
+        """End a turn. Returns the barrier at which all threads wait, or None. Raises BarrierError if threads differ."""
         self.check_written()
         first = threads[0]
         for thread in threads:
             if thread.barrier != first.barrier and _standing(thread) != _standing(first):
                 raise BarrierError(f"{first} {_standing(first)}\n  but {thread} {_standing(thread)}")
-        if len(every_place(cuda.gridDim)) > 1:  # later blocks will ask
+        if len(every_place(cuda.gridDim)) > 1:  # for the race checks of later blocks
             for address, state in self.cells.items():
                 before = self.past.get(address, UNUSED)
                 if before is UNUSED:
@@ -124,14 +124,14 @@ class SimulatedLaunch:
 
 
 def _standing(thread):
-    """Where a thread stands after its turn."""
+    """Where a thread is after its turn, as text."""
     if not thread.barrier:
         return "has left the kernel"
     code, at = thread.barrier
     return f"waits at {source_line(code, position(code, at)[0])}"
 
 
-LAUNCH_LIMITS = {"threads": 1024, "seconds": 60}  # of a block; of a launch
+LAUNCH_LIMITS = {"threads": 1024, "seconds": 60}  # per block; per launch
 
 
 def _seen_by(kernel, name, value, run, view):
@@ -145,11 +145,11 @@ def _seen_by(kernel, name, value, run, view):
 
 
 def simulate(kernel, grid, block, arguments, order=None, view=View):
-    """Run a kernel on NumPy arrays and numbers, one thread after the other, and check what it does.
+    """Run a kernel on NumPy arrays and numbers, one thread after the other, and check every access.
 
     Returns the SimulatedLaunch. grid, block: Dim3. order: None, or a seed that shuffles blocks and threads. view: the
-    View that the kernel is given. Raises GpuError, or the kind of it that fits, with the thread and the line; also for
-    any other error in the kernel.
+    class of the Views that the kernel is given. Raises GpuError or a subclass of it, with the thread and the line; also
+    for any other error in the kernel.
     """
     expect(hasattr(kernel, "__code__"), "simulate: the kernel", kernel, "a function")
     if greenlet is None:
@@ -169,7 +169,7 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
     except (Race, Uninitialised, BarrierError):
         raise
     except Exception as error:
-        run.check_written()  # what nobody wrote may have led here
+        run.check_written()  # an element that was never written may be the cause
         ours, what = isinstance(error, GpuError), str(error)
         if isinstance(error, Endless):
             what = f"{kernel.__name__} does not end within {LAUNCH_LIMITS['seconds']} seconds"
@@ -181,7 +181,7 @@ def simulate(kernel, grid, block, arguments, order=None, view=View):
 
 
 def _last_line(error):
-    """The line of a kernel, or of a function that it calls, where an error came up; or where the thread waits."""
+    """The line, in a kernel or a function that it calls, at which an error was raised; or where the thread waits."""
     ours = {function.__code__.co_filename for function in (View.locate, SimulatedLaunch.block)}
     steps = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     steps = [source_line(*step) for step in steps if step[0].co_filename not in ours]
@@ -192,7 +192,7 @@ _WATCHERS = []  # the one thread that ends launches
 
 
 def _keep_watch():
-    """See to it that a launch ends, even one whose threads go round for ever."""
+    """Start the thread that ends launches that take too long, such as endless loops, unless it is running."""
     if not (_WATCHERS and _WATCHERS[-1].is_alive()):  # none yet, or lost in a fork
         _WATCHERS.append(threading.Thread(target=_patrol, daemon=True))
         _WATCHERS[-1].start()
@@ -209,7 +209,7 @@ def _patrol():
 
 
 def as_size(kernel, what, size):
-    """A Dim3 of one number or up to three. Raises GpuError unless they are whole and above zero."""
+    """A Dim3 of one number or up to three. Raises GpuError unless they are whole numbers from 1 to 2³¹ - 1."""
     numbers = tuple(size) if isinstance(size, tuple | list) else (size,)
     if not 1 <= len(numbers) <= 3 or not all(
         isinstance(n, int | np.integer) and 0 < n < 2**31 and n is not True for n in numbers
@@ -220,7 +220,7 @@ def as_size(kernel, what, size):
 
 
 class _Counted(View):
-    """A View that also writes down every access: its thread, its line, and which 128 bytes of the array it meets."""
+    """A View that also logs every access: its thread, its line, and in which 128 bytes of the array it falls."""
 
     __slots__ = ()
 
@@ -234,7 +234,7 @@ class _Counted(View):
 
 
 class Traffic(NamedTuple):
-    """What one line of a kernel did to one array in device memory."""
+    """The reads, writes or atomic updates of one array in device memory by one line of a kernel."""
 
     array: str
     verb: str
@@ -247,9 +247,9 @@ SEGMENT = 128  # bytes that move together between a GPU and its memory
 
 
 def count_traffic(kernel, blocks, threads, *arguments):
-    """Simulate a launch on NumPy arrays and numbers, and count: a Traffic for each line and array, as first used.
+    """Simulate a launch on NumPy arrays and numbers, and count. Raises what `simulate` raises.
 
-    Raises what `simulate` raises.
+    Returns a Traffic for each line, array and verb, in the order of their first use.
     """
     run = simulate(
         kernel, as_size(kernel, "blocks", blocks), as_size(kernel, "threads", threads), arguments, view=_Counted
@@ -257,7 +257,7 @@ def count_traffic(kernel, blocks, threads, *arguments):
     visits, sites = Counter(), {}
     for array, verb, thread, code, at, segment in run.log:
         site = array, verb, source_line(code, position(code, at)[0])
-        visits[site, thread] += 1  # the threads of a warp go in step: their first visits are one time, their second ...
+        visits[site, thread] += 1  # threads of a warp run in lockstep: their n-th visits are at the same time
         time_of_warp = thread.block, thread.warp, visits[site, thread]
         sites.setdefault(site, {}).setdefault(time_of_warp, []).append(segment)
     return [
