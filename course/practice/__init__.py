@@ -1,1 +1,1 @@
-"""What a reader does: predictions, exercises and their grading; and what teachers need for it."""
+"""Predictions, exercises, their grading, and what teachers need."""

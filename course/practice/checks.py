@@ -1,4 +1,4 @@
-"""Cells that ask: `predict`, before the page shows an answer."""
+"""`predict`: cells that ask the reader for a prediction before the page shows the answer."""
 
 import html
 import inspect
@@ -18,28 +18,28 @@ ANSWERS = "COURSE_ANSWERS"  # set to 1 by `python3 -m course lab --answers`
 
 
 def predict(question, answer, because, *, choices=None, slider=None, unit=""):
-    """Ask, let the reader commit to an answer, then show the right one and why.
+    """Ask a question, let the reader commit to an answer, then show the right one and why.
 
     With `choices`, the answer is one of them. With `slider=(low, high)` or `(low, high, step)` it is a number between
-    the two, and with neither it is a number that the reader types; `unit` follows it. A slider without a step goes in
-    hundredths or, where 0 < 100 * low < high, in equal factors, 20 to a power of ten. Question and explanation may hold
-    `code`, **bold** and paragraphs. All of it is stored and compared from run to run: no answer is a measured number.
-    To what each reader measures on a machine of their own, `answer=(low, high)` is the range that machines have.
-    What is committed first counts in `python3 -m course progress`.
-    A cell with the tag hide-input shows its first line all the same: `# a question: run me`, or break the line after
+    low and high. With neither it is a number that the reader types. `unit` is shown after the answer. A slider without
+    a step moves by a hundredth of its range or, if 0 < 100 * low < high, by equal factors, 20 per power of ten.
+    Question and explanation may hold `code`, **bold** and paragraphs. All of it is stored and compared from run to run,
+    so no answer may be a measured number. If readers measure it on their own machines, `answer=(low, high)` is the
+    range of usual results. The first committed answer counts in `python3 -m course progress`.
+    A cell with the tag hide-input still shows its first line: make it `# a question: run me`, or break the line after
     `predict(`.
-    Raises ValueError where the arguments do not fit together.
+    Raises ValueError if the arguments do not fit together.
     """
     return Prediction(question, answer, because, choices, slider, unit)
 
 
 def show_answers(shown=True):
-    """From the next question on, show each answer with it: for a projector, a screen reader, a second reading."""
+    """From now on, show each question with its answer: for a projector, a screen reader, or a second reading."""
     os.environ[ANSWERS] = "1" if shown else ""
 
 
 def in_one_line(error, function):
-    """An exception, with the line of the function's cell or file in which it came up."""
+    """An exception as one line of text, with the line of the function's cell or file that raised it."""
     file = inspect.unwrap(function).__code__.co_filename
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     where = f", in line {frames[-1].lineno}: `{frames[-1].line}`" if frames else ""
@@ -47,7 +47,7 @@ def in_one_line(error, function):
 
 
 def plain(value):
-    """NumPy's arrays and numbers as Python's own, in lists and tuples too."""
+    """Convert NumPy arrays and numbers to Python lists and numbers, also inside lists and tuples."""
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
@@ -67,7 +67,7 @@ def agree(result, expected):
 
 
 def spelled(value, unit=""):
-    """A number, or a range, with commas, whole or to six digits, and its unit; anything else as it is."""
+    """A number or a range as text, with commas, whole or to six digits, and its unit; str() of anything else."""
     text = str(value)
     if isinstance(value, tuple):  # a range
         text = " to ".join(map(spelled, value))
@@ -77,7 +77,7 @@ def spelled(value, unit=""):
 
 
 def parsed(text, unit):
-    """The number that a reader typed, or None."""
+    """The number that a reader typed, or None if it is no finite number."""
     text = re.sub(r",(?=\d{3}(?!\d))", "", text.strip().removesuffix(unit))
     try:
         number = float(text)
@@ -87,7 +87,7 @@ def parsed(text, unit):
 
 
 def positions(low, high, step=None):
-    """The numbers on a slider: equal factors apart, to three digits, or equal steps, to six."""
+    """The positions of a slider: equal factors apart, rounded to three digits, or equal steps apart, rounded to six."""
     if step is None and 0 < 100 * low < high:
         return [float(f"{number:.3g}") for number in np.geomspace(low, high, round(20 * math.log10(high / low)) + 1)]
     step = step or (high - low) / 100
@@ -95,7 +95,7 @@ def positions(low, high, step=None):
 
 
 def misfit(answer, choices, slider):
-    """What `predict` expects instead of these arguments, or nothing."""
+    """What `predict` expects instead of these arguments, in words; "" or None if they fit."""
     if choices is not None and slider is not None:
         return "choices or a slider, not both"
     if choices is not None:
@@ -119,7 +119,7 @@ def paragraphs(*texts):
 def rich(*texts):
     """HTML of texts with `code`, **bold** and paragraphs."""
 
-    def mark(found):  # whichever begins first: the stars in `2**24` are not bold
+    def mark(found):  # one pattern for both: the stars in the code `2**24` are not bold
         return f"<code>{found[1]}</code>" if found[1] else f"<b>{found[2]}</b>"
 
     marked = [re.sub(r"`([^`]+)`|\*\*(.+?)\*\*", mark, html.escape(p)) for p in paragraphs(*texts)]
@@ -145,7 +145,7 @@ class Prediction:
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         told = rich(self.told, self.because)
-        folded = f"{self.asked()}<details><summary>the answer</summary>{told}</details>"  # where no kernel has run
+        folded = f"{self.asked()}<details><summary>the answer</summary>{told}</details>"  # for a page without a kernel
         return self.box()._repr_mimebundle_() | {"text/html": folded, "text/plain": repr(self)}
 
     def asked(self):
@@ -168,7 +168,7 @@ class Prediction:
             given = read(change["new"])
             beside.value = prompt if given is None else spelled(given, self.unit)
             button.disabled = given is None
-            if control.disabled:  # it was typed before Enter, and arrives after it because the kernel was busy
+            if control.disabled:  # typed before Enter, but it arrives later, because the kernel was busy
                 commit()
 
         def commit(*_):
@@ -176,23 +176,23 @@ class Prediction:
                 control.disabled, button.layout.display = True, "none"
                 verdict = self.verdict(given)
                 reveal.value = rich(f"{verdict} {self.told}", self.because)
-                progress.predicted(self.question, not verdict.startswith("**Not so"))  # close will do
+                progress.predicted(self.question, not verdict.startswith("**Not so"))  # "Close" counts as right
 
         control.observe(choose, "value")
-        control.on_msg(lambda _, content, buffers: content.get("event") == "submit" and commit())  # Enter, in a field
+        control.on_msg(lambda _, content, buffers: content.get("event") == "submit" and commit())  # Enter in the field
         button.on_click(commit)
         row = [control, button] if self.choices else [control, beside, button]
         row = ipywidgets.HBox(row, layout={"flex_flow": "row wrap"})
         return ipywidgets.VBox([ipywidgets.HTML(rich("**Predict:** " + self.question)), row, reveal])
 
     def control(self):
-        """What the reader chooses with, a function from its value to an answer or None, and what stands beside it."""
+        """The input widget, a function from its value to an answer or None, and the text beside the widget."""
         if self.choices is not None:
             options = [(spelled(choice, self.unit).replace("`", ""), choice) for choice in self.choices]
             radio = ipywidgets.RadioButtons(options=options, value=None, layout={"width": "100%"})
             return radio, lambda value: value, ""
         if self.slider is not None:
-            layout = {"margin": "2px 2px 2px 10px"}  # else the handle is cut off at the left end
+            layout = {"margin": "2px 2px 2px 10px"}  # otherwise the handle is cut off at the left end
             slider = ipywidgets.SelectionSlider(options=positions(*self.slider), readout=False, layout=layout)
             return slider, lambda value: value, "move the slider"
         return ipywidgets.Text(placeholder="a number"), lambda text: parsed(text, self.unit), self.unit
@@ -213,5 +213,5 @@ class Prediction:
         return f"**{'Close' if 0 < high < 1.5 * low else 'Not so'}.** {said}, {far} {way}."
 
     def nearest(self, given):
-        """The right answer: of a range, the one nearest to what is given."""
+        """The right answer; if it is a range, the number in it that is nearest to the given one."""
         return sorted((given, *self.answer))[1] if isinstance(self.answer, tuple) else self.answer

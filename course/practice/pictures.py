@@ -1,4 +1,4 @@
-"""The pictures of README, TEACHING and the site: made anew, and described in words."""
+"""Make the pictures of README, TEACHING and the site, and describe them in words."""
 
 import importlib
 import io
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def five_levels():
-    """The great figure, measured now: its PNG, and what it says in words."""
+    """Measure and draw the figure of all five levels. Return its PNG, and its description in words."""
     from course import figures, reference, tasks
     from course.figures import tour
     from course.inspection import compare
@@ -30,7 +30,7 @@ widgets.explore(figures.loop_order, "", start, order=figures.ORDERS, step=range(
 
 
 def sliders():
-    """A figure with its sliders, as JupyterLab shows it: its PNG, and what it says in words."""
+    """Take a screenshot of a figure with sliders in JupyterLab. Return its PNG, and its description in words."""
     import nbformat
     from PIL import Image
 
@@ -44,7 +44,7 @@ def sliders():
         cells = [nbformat.v4.new_code_cell(MOVED)]
         write_notebook(root, "one", nbformat.v4.new_notebook(cells=cells, metadata=METADATA))
         (root / "mine").mkdir(exist_ok=True)
-        (root / "notebooks/one.ipynb").rename(root / "mine/one.ipynb")  # where JupyterLab opens
+        (root / "notebooks/one.ipynb").rename(root / "mine/one.ipynb")  # the folder that JupyterLab opens
         with browser.jupyterlab(root, scratch) as address, browser.launched() as running:
             tab = running.new_page(viewport={"width": 1200, "height": 1000})
             tab.goto(address("one"))
@@ -59,7 +59,7 @@ def sliders():
 
 
 def five_side_by_side():
-    """The five levels side by side, as notebook 05 shows them: their PNG, and what they say in words."""
+    """Draw the five levels side by side, as notebook 05 shows them. Return a PNG, and its description in words."""
     import json
 
     from course import reading
@@ -78,5 +78,5 @@ PICTURES = {"five_levels": five_levels, "side_by_side": five_side_by_side, "slid
 
 
 def with_description(page, name, text):
-    """A page in which the image `pictures/NAME.png` is described by this text."""
+    """The page with this text as the alt text of the image `pictures/NAME.png`."""
     return re.sub(rf"!\[[^\]]*\](\([./]*pictures/{name}\.png\))", lambda found: f"![{text}]{found[1]}", page)

@@ -1,6 +1,6 @@
-"""What a reader has answered and solved: kept in `.course/progress.db` on this computer, and nowhere else.
+"""The reader's answers and solved exercises, stored in `.course/progress.db` on this computer and nowhere else.
 
-Of a prediction the first answer counts. Nothing of it is stored in a notebook, and no test run writes it.
+The first answer to a prediction counts. Nothing is stored in a notebook, and test runs write nothing.
 """
 
 import ast
@@ -21,14 +21,14 @@ TABLE = "CREATE TABLE IF NOT EXISTS noted (kind TEXT, key TEXT, value TEXT, PRIM
 
 
 def record(kind: str, key: str, value) -> None:
-    """Note this of a question ("predictions") or an exercise ("exercises"), unless something is noted of it already."""
-    if "PYTEST_VERSION" in os.environ:  # a test, or a notebook that one runs: nobody is answering
+    """Store a value for a question ("predictions") or an exercise ("exercises"), unless one is stored already."""
+    if "PYTEST_VERSION" in os.environ:  # in a test, or in a notebook that a test runs: no reader is answering
         return
-    with contextlib.suppress(OSError, sqlite3.Error):  # a full or read-only disk costs the score, not the lesson
+    with contextlib.suppress(OSError, sqlite3.Error):  # on a full or read-only disk only the score is lost
         FILE.parent.mkdir(parents=True, exist_ok=True)
         try:
             write(kind, key, json.dumps(value))
-        except sqlite3.OperationalError:  # locked, read-only, full: the file itself is whole
+        except sqlite3.OperationalError:  # locked, read-only or full, but not damaged
             raise
         except sqlite3.DatabaseError:
             os.replace(FILE, FILE.with_suffix(".damaged.db"))
@@ -42,7 +42,7 @@ def write(*row: str) -> None:
 
 
 def load() -> dict[str, dict]:
-    """{"predictions": {question: right}, "exercises": {key: day}}; of a file that cannot be read just now, nothing."""
+    """{"predictions": {question: right}, "exercises": {key: day}}, both empty if the file cannot be read."""
     noted, address = {"predictions": {}, "exercises": {}}, f"{FILE.resolve().as_uri()}?mode=ro"
     with (
         contextlib.suppress(OSError, sqlite3.Error),
@@ -62,7 +62,7 @@ def solved(key: str) -> None:
 
 
 def questions_in(path: Path, depth: str = "some") -> dict[str, list[str]]:
-    """What a notebook's text asks: its questions, and the keys of its exercises and of its blanks at this depth."""
+    """{"predictions": questions, "exercises": keys, "blanks": keys at this depth} in the text of a notebook."""
     text, number = read_text(path), path.stem.split("_")[0].zfill(2)
     lines = text.split("\n")
     keys = [key for line in lines if (key := blank_in(line) or most_in(line) * (depth == "most"))]
@@ -75,12 +75,12 @@ def questions_in(path: Path, depth: str = "some") -> dict[str, list[str]]:
 
 
 def level_of(name: str) -> str:
-    """The number of the level that a notebook belongs to: "1" of 01_hardware, trail/1_hardware and more/01_gpu."""
+    """The number of the level that a notebook belongs to: "1" for 01_hardware, trail/1_hardware and more/01_gpu."""
     return name.split("/")[-1].split("_")[0].lstrip("0")
 
 
 def counts(noted: dict, names: list[str]) -> dict[str, str]:
-    """What was done of the predictions, blanks and exercises of these notebooks. What two of them ask counts once."""
+    """How much is done of the predictions, blanks and exercises of these notebooks. Repeated questions count once."""
     every = [questions_in(text_path(ROOT, name), depth_in(ROOT)) for name in names]
     questions, blanks, exercises = (
         dict.fromkeys(each for found in every for each in found[kind])
@@ -96,7 +96,7 @@ def counts(noted: dict, names: list[str]) -> dict[str, str]:
 
 
 def table() -> str:
-    """A row for each level, with its notebook of the trail, its own and those in `more`; their sum; what is next."""
+    """A table as text: a row for each level (with its notebooks in `trail` and `more`), the sum, and the next step."""
     from course.practice.session import resume
 
     noted, names = load(), all_in(ROOT)

@@ -1,8 +1,8 @@
-"""What README.md, TEACHING.md and the site take from the course: timetables, three pictures and their descriptions.
+"""Generate parts of README.md, TEACHING.md and the site: timetables, three pictures and their descriptions.
 
-`python -m course.practice.teaching` writes the timetables, the minutes in README.md and the lists of notebooks again.
-With the word `pictures` it also makes the pictures again, or only those whose names follow: `five_levels` measures on
-this machine; `side_by_side`, which README.md shows, and `sliders` need a browser.
+`python -m course.practice.teaching` rewrites the timetables, the minutes in README.md and the lists of notebooks. With
+the word `pictures` it also makes the pictures again, or only those whose names follow. `five_levels` measures on this
+machine. `side_by_side`, which README.md shows, and `sliders` need a browser.
 """
 
 import math
@@ -17,10 +17,10 @@ from course.practice.pictures import PICTURES, with_description
 from course.setup import index_page
 
 ROOT = Path(__file__).resolve().parents[2]
-START = 9 * 60  # of the one day, in minutes
+START = 9 * 60  # when the one-day course begins, in minutes after midnight
 LESSON = 90  # minutes
-# A notebook, the minutes that it should take, and the sections that the day may leave out: as many, in this order, as
-# it takes to get there. Or a pause and its minutes.
+# Each row is a notebook, the minutes that it may take, and the sections that the day may leave out: they are dropped in
+# this order until the rest fits. Or it is a pause and its minutes.
 DAY = [
     (
         "01_hardware",
@@ -88,7 +88,7 @@ DAY = [
 
 
 def in_a_table(text):
-    """A text as it stands in a cell of a table, where a bar would begin another cell."""
+    """Escape a text for a cell of a table, in which a bar would begin another cell."""
     return text.replace("|", r"\|")
 
 
@@ -98,17 +98,17 @@ def told(section):
 
 
 def for_the_class(name):
-    """What a plan divides: a notebook's introduction, without a title, and its sections, without work to choose from."""
+    """What a timetable covers: a notebook's introduction (without a title) and all sections that are timed."""
     return [section for section in minutes.sections(from_text(ROOT, name).cells, ROOT, name) if section.timed]
 
 
 def in_all(sections):
-    """Their minutes, rounded once: the rounded minutes of the headings may add up to a little less or more."""
+    """The total minutes of the sections, rounded once: the rounded minutes of the headings may have another sum."""
     return round(sum(section.minutes for section in sections))
 
 
 def how_long():
-    """A table: the minutes of the trail and of each of the five, at both depths, and how many functions one writes."""
+    """A table: the minutes and the functions to write, for the trail and for each of the five, at both depths."""
     lines = ["| notebooks | minutes | functions to write | minutes at *most* | functions |", "|---|--:|--:|--:|--:|"]
     lines.append(f"| the trail, all five | {index_page.trail_takes(ROOT)} | {blanks_in(trail_in(ROOT))} | | |")
     for name in names_in(ROOT):
@@ -120,7 +120,7 @@ def how_long():
 
 
 def for_writers(name):
-    """What a reader goes through at the depth *most*: optional sections, too, where there is something to write."""
+    """The sections at the depth *most*: those that are timed, and any other in which there is a function to write."""
     found = minutes.sections(from_text(ROOT, name).cells, ROOT, name)
     return [section for section in found if section.timed or section.writes]
 
@@ -131,7 +131,7 @@ def blanks_in(names):
 
 
 def eight_weeks():
-    """A table: the five at the depth *most*, in eight parts that take about as long as each other."""
+    """A table: the five notebooks at the depth *most*, in eight parts of about the same length."""
     parts = [(name, section) for name in names_in(ROOT) for section in for_writers(name)]
     lines = ["| week | from, to | minutes | functions to write |", "|---|---|--:|---|"]
     for week, part in enumerate(divided(parts, 8, lambda each: each[1].at_most), 1):
@@ -147,7 +147,7 @@ def eight_weeks():
 
 
 def divided(parts, count, weight):
-    """These parts in so many runs, one after the other, of which the heaviest is as light as can be."""
+    """Split the parts, in order, into at most `count` runs. The heaviest run is as light as possible, to within 1."""
     limit = max(map(weight, parts))
     while True:
         runs = [[]]
@@ -161,7 +161,7 @@ def divided(parts, count, weight):
 
 
 def five_weeks():
-    """A table: for each week its notebook, the sections that fill a lesson, and those that are left for home."""
+    """A table: for each week its notebook, the sections that fit into a lesson, and those left for homework."""
     lines = ["| week | in class | minutes | at home | minutes |", "|---|---|--:|---|--:|"]
     for week, name in enumerate(names_in(ROOT), 1):
         found = for_the_class(name)
@@ -175,7 +175,7 @@ def five_weeks():
 
 
 def in_a_day(name, limit, rest):
-    """The sections of a notebook that the day keeps, and the titles of those that it leaves out."""
+    """The sections of a notebook that the day keeps, and the titles left out. Raises ValueError for unknown titles."""
     kept = for_the_class(name)
     titles = [section.title for section in kept]
     if unknown := set(rest) - {*titles}:
@@ -189,7 +189,7 @@ def in_a_day(name, limit, rest):
 
 
 def one_day():
-    """A table: when each part of the day begins. Raises ValueError where it leaves out what no notebook holds."""
+    """A table: when each part of the day begins. Raises ValueError if DAY leaves out a section that does not exist."""
     lines, now = ["| at | what | minutes | left out |", "|---|---|---|---|"], START
     for name, length, *rest in DAY:
         what, out = name, ""
@@ -204,13 +204,13 @@ def one_day():
 
 
 def with_minutes(text):
-    """A page whose tables of notebooks end in their minutes, with these as they are now."""
+    """The page with current minutes in the last column of its tables of notebooks."""
     row = re.compile(r"^(\| \[[^]]*\]\(notebooks/([\w/]+)\.ipynb\) \|.*\| )\d+ \|$", re.MULTILINE)
     return row.sub(lambda found: f"{found[1]}{index_page.counted(ROOT, found[2])} |", text)
 
 
 def from_the_map(table, up=""):
-    """One of the tables of the map, with links to the project's folder, which lies `up` from the page."""
+    """A function that returns a table of the map. up: the path from the page to the project's folder, for the links."""
 
     def drawn():
         return getattr(index_page, table)(ROOT, f"{up}notebooks/")
@@ -219,15 +219,15 @@ def from_the_map(table, up=""):
 
 
 CONTENTS = "course/reading/prose/contents.md"
-TABLES = {  # on each page
+TABLES = {  # {page: {name of a table on it: the function that makes the table}}
     "TEACHING.md": {"how long": how_long, "five weeks": five_weeks, "eight weeks": eight_weeks, "one day": one_day},
-    "README.md": {},  # it has one of its own, in which only the minutes are written
+    "README.md": {},  # it has its own table, in which only the minutes are updated
     CONTENTS: {"what branches off": from_the_map("more", "../../../")},
 }
 
 
 def with_tables(text, tables):
-    """The text of a page with each of these tables as it is now. Raises ValueError where a table has no place."""
+    """The text of a page with these tables updated. Raises ValueError unless each table's markers stand there once."""
     for name, table in tables.items():
         begin, end = f"<!-- {name}: written by course/practice/teaching.py -->\n", f"<!-- end of {name} -->\n"
         parts = re.split(f"(?<={re.escape(begin)})[^<]*(?={re.escape(end)})", text)

@@ -1,4 +1,4 @@
-"""The end of a notebook on the trail: what the reader wrote goes along, into the notebook of that level on his desk."""
+"""At the end of a notebook of the trail, copy the reader's functions into that level's own notebook in `mine`."""
 
 from course.builder import blanks
 from course.builder.cells import BuildError, blank_in
@@ -9,9 +9,9 @@ from course.builder.session import HOME, WATCHED, WRITTEN
 
 
 def take_along() -> None:
-    """Tell whose the functions of this notebook are, and write the reader's into his copy of the level's own notebook.
+    """Print which functions of this notebook are the reader's, and copy them into the level's own notebook in `mine`.
 
-    There, a blank that he has not touched gets the function that he has written here, if that is right.
+    A function is copied only if it is right, and only into a blank that the reader has not touched there.
     """
     name = core_of(WATCHED[0])
     yours = {key: source for key, source in WRITTEN.items() if blanks.is_right(source, name, key)}
@@ -24,10 +24,10 @@ def take_along() -> None:
 
 
 def fill(name: str, yours: dict[str, str]) -> list[str]:
-    """Write these functions into the untouched blanks of a notebook on the desk. Returns the keys of those it took."""
+    """Write these functions into the untouched blanks of a notebook in `mine`. Return the keys that were written."""
     try:
         notebook = read_notebook(ROOT, name, MINE)
-    except BuildError:  # removed, or damaged: then nothing is taken along
+    except BuildError:  # the notebook was removed or is damaged: nothing is copied
         return []
     taken = []
     for cell in notebook.cells:

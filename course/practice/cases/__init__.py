@@ -1,8 +1,8 @@
-"""What a check asks of a reader's function or class, where that runs: questions, and answers that are plain data.
+"""The questions that a check asks of a reader's function or class. They run beside that code, and give plain data.
 
-A check (`exercises`) draws inputs, asks, and compares the answer with what is right. In a notebook one process does
-both. To grade, a student's code answers in a process of its own (`sandbox.worker`), which holds this package, and
-neither checks nor solutions: nothing in here knows what is right.
+A check (`exercises`) draws inputs, asks a question, and compares the answer with the right one. In a notebook one
+process does all of it. In grading, a student's code answers in a separate process (`sandbox.worker`), which has this
+package but neither checks nor solutions. So this package must not contain right answers.
 """
 
 import contextlib
@@ -21,10 +21,10 @@ import numpy as np
 from course.practice.cases.plain_data import describe
 from course.practice.checks import brief, in_one_line
 
-TIME_LIMIT = 10  # that one call may take
+TIME_LIMIT = 10  # seconds that one call may take
 QUESTIONS = {}  # name -> a function of a `Solution` and of plain data
-KEPT = "kept"  # the name of a row that says why a right answer does not go on, or ""
-CASES = {}  # "03-unbroadcast" -> a function of a `Solution` and a generator: the cases of a blank, one after another
+KEPT = "kept"  # the name of a row that says why a right function is not used from here on, or ""
+CASES = {}  # "03-unbroadcast" -> a function of a `Solution` and a random generator, which yields cases
 
 
 class Blank(Exception):
@@ -36,17 +36,17 @@ class Wrong(Exception):
 
 
 class Timeout(SystemExit):
-    """Raised inside a call that takes too long: no `except Exception` catches it, no thread says that it ended so."""
+    """Raised inside a call that takes too long. `except Exception` does not catch it, and threads do not print it."""
 
 
 def question(function):
-    """Decorate a question(mine, *inputs): it can be asked by its name."""
+    """Decorate a question(mine, *inputs): register it under its name."""
     QUESTIONS[function.__name__] = function
     return function
 
 
 def answer(function, name, inputs):
-    """What a reader's function or class answers to the question of that name. Raises Blank or Wrong."""
+    """The answer of a reader's function or class to the question of that name. Raises Blank or Wrong."""
     mine = Solution(function)
     return with_time_limit(mine, lambda: QUESTIONS[name](mine, *inputs))
 
@@ -58,15 +58,15 @@ def name(mine):
 
 @question
 def called(mine, said, arguments):
-    """What the function gives, and its arguments afterwards."""
+    """The function's result, and its arguments after the call."""
     return mine.call(said, mine.function, *arguments), arguments
 
 
 def cases(key):
-    """Decorate cases(mine, draw), which yields what a reader's function does, as (the case in words, what comes of it).
+    """Decorate cases(mine, draw), which yields what a reader's function does, as (the case in words, the result).
 
-    What comes of it is a number, an array, a tensor, a buffer, several in a list or in a dict by their names, or any
-    other plain data. The first case is the one that a reader meets first: let it be small enough for the head.
+    The result is a number, an array, a tensor, a buffer, several of these in a list or in a dict by their names, or any
+    other plain data. A reader sees the first case first, so it should be small enough to compute in one's head.
     """
 
     def enter(function):
@@ -77,7 +77,7 @@ def cases(key):
 
 
 class CapturedOutput(io.TextIOBase):
-    """In place of `sys.stdout`: it keeps what a reader's function prints in the first case, and drops the rest."""
+    """A replacement for `sys.stdout`: it keeps what a reader's function prints in the first case and drops the rest."""
 
     def __init__(self):
         self.text, self.listens = "", True
@@ -90,7 +90,7 @@ class CapturedOutput(io.TextIOBase):
 
 @question
 def filled(mine, key, seed):
-    """[(a case in words, the name of a part or "", its class if it is no plain data, the part)], what went wrong."""
+    """[(a case in words, the name of a part or "", its class if it is no plain data, the part)], an error or None."""
     rows, draw = [], np.random.default_rng(seed)
     try:
         for said, value in CASES[key](mine, draw):
@@ -99,7 +99,7 @@ def filled(mine, key, seed):
                 sys.stdout.listens = False
     except Wrong as wrong:
         return rows, str(wrong)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:  # a case went on with what the function gave
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # a case used what the function gave
         if "NoneType" in str(error):
             return rows, f"{mine.said} gives None: is there a `return` in every case?"
         return rows, f"what {mine.name} gives cannot be used ({type(error).__name__}: {error})"[:400]
@@ -107,7 +107,7 @@ def filled(mine, key, seed):
 
 
 def flatten(value, name=""):
-    """[(name, class, plain data)] of what a function gave: each entry of a dict, each array or tensor of a list."""
+    """[(name, class, plain data)] of a result: one for each entry of a dict, and for each array or tensor in a list."""
     if isinstance(value, dict):
         return [part for key, each in value.items() for part in flatten(each, str(key))]
     if isinstance(value, list | tuple) and any(hasattr(each, "numpy") or getattr(each, "ndim", 0) for each in value):
@@ -118,10 +118,10 @@ def flatten(value, name=""):
 
 
 class Solution:
-    """A reader's function or class. Whatever goes wrong in it becomes a `Wrong` that says on which arguments."""
+    """A reader's function or class. Any error in a call becomes a `Wrong` that names the call."""
 
     def __init__(self, function):
-        self.function = getattr(function, "py_func", function)  # of one that numba compiled: what was written
+        self.function = getattr(function, "py_func", function)  # of a function compiled by numba, the Python function
         parts = functions_in(self.function)
         if not parts:
             raise Wrong(
@@ -130,28 +130,28 @@ class Solution:
         if all(map(is_blank, parts)):
             raise Blank
         self.name = self.function.__name__
-        self.first = parts[0]  # it tells where it was written, with which names
-        self.said, self.deadline = "", math.inf  # of the call that runs
-        self.patience = 1  # how many times TIME_LIMIT a call may take: compiling takes its time on a busy machine
+        self.first = parts[0]  # it has the solution's file and globals
+        self.said, self.deadline = "", math.inf  # of the current call
+        self.patience = 1  # a call may take this many times TIME_LIMIT: more if it compiles on a busy machine
 
     def __getitem__(self, name):
-        """A name of the notebook in which the function was written: its own Assembler, not that of a built level."""
+        """The value of a name in the function's notebook: its own Assembler, for example, not that of a built level."""
         if name not in self.first.__globals__:
             raise Wrong(f"the check of {self.name} needs the notebook's own `{name}`: run the cell that defines it")
         return self.first.__globals__[name]
 
     def on(self, said="", /, *arguments, **named):
-        """A case: what the function gives for these, and the case in words. Those named are words enough."""
+        """(the case in words, the function's result) for these arguments. Named arguments need no `said`."""
         said = said or ", ".join(f"{name} = {short(value)}" for name, value in named.items())
         return said, self.call(said, self.function, *arguments, **named)
 
     def among(self, **names):
-        """The function with these names in place of the notebook's."""
+        """A copy of the function that uses these names in place of the notebook's."""
         function = self.function
         return types.FunctionType(function.__code__, function.__globals__ | names, self.name, function.__defaults__)
 
     def made(self, base, *arguments):
-        """An object of the reader's class, which is a notebook's `base`."""
+        """An object of the reader's class. Raises Wrong unless that derives from the notebook's class `base`."""
         said = f"{self.name}({', '.join(map(repr, arguments))})"
         part = self.call(said, self.function, *arguments)
         if not isinstance(part, self[base]):
@@ -159,16 +159,16 @@ class Solution:
         return part
 
     def inside(self, kind):
-        """The notebook's class of that name with this function as its method; the notebook's own stays as it is."""
+        """A subclass of the notebook's class of that name, with this function as its method."""
         base = self[kind]
         return type(base)(base.__name__, (base,), {self.name: self.function})
 
     @contextlib.contextmanager
     def placed(self, key, level=""):
-        """While this lasts, the function stands in the place of the notebook's own: KEY, or Class.method.
+        """Inside this context, the function replaces the notebook's own function of that key: NAME, or Class.method.
 
-        With `level`, in the place of that of the built level instead, in each of its rooms, and with its names. So it
-        can be tried before the notebook has all that it needs.
+        With `level`, it replaces that of the built level instead, in each of its rooms, and uses the names of that
+        level. So it can be tested before the notebook has defined all that it needs.
         """
         top, _, method = key.partition(".")
         rooms = rooms_of(level) if level else [self.first.__globals__]
@@ -191,12 +191,12 @@ class Solution:
             put(before)
 
     def at_home(self, own, rooms):
-        """The function with the names of a built level in place of the notebook's, those of its own room first."""
+        """A copy of the function that uses a built level's names, not the notebook's; the room of `own` comes first."""
         names = dict(self.first.__globals__)
         for room in [*rooms, vars(sys.modules[own.__module__])]:
             names |= {name: value for name, value in room.items() if not name.startswith("__")}
         code, defaults, closure = (getattr(self.function, f"__{part}__") for part in ("code", "defaults", "closure"))
-        if closure:  # `super()` asks for the class in which a method was written
+        if closure:  # `super()` reads its class from the closure
             cells = zip(code.co_freevars, closure, strict=True)
             closure = tuple(types.CellType(own) if name == "__class__" else cell for name, cell in cells)
         function = types.FunctionType(code, names, self.name, defaults, closure)
@@ -205,7 +205,7 @@ class Solution:
         return function
 
     def losses(self, key, level, steps=20):
-        """{task: the losses of its first steps}, on the built level with this function in the place of its own."""
+        """{task: the losses of its first steps}, on the built level with this function in place of the level's own."""
         from course import tasks
 
         found = {}
@@ -218,7 +218,7 @@ class Solution:
         return found
 
     def call(self, said, function, *arguments, **named):
-        """What the function gives; `said` is this call, in words."""
+        """The result of a call. Its errors become Wrong, and a result `...` raises Blank. said: this call in words."""
         self.said, self.deadline = said, time.monotonic() + self.patience * TIME_LIMIT
         try:
             with np.errstate(all="ignore"):
@@ -226,7 +226,7 @@ class Solution:
         except (Timeout, Wrong):
             raise
         except (Exception, SystemExit) as error:
-            if "ellipsis" in str(error).lower():  # of 2 * ...
+            if "ellipsis" in str(error).lower():  # from 2 * ...
                 raise Blank from None
             raise Wrong(f"{said} raises {in_one_line(error, self.first)[:400]}") from None
         finally:
@@ -237,13 +237,13 @@ class Solution:
 
 
 def rooms_of(level):
-    """The names of each room of a built level."""
+    """The namespaces of the rooms (modules) of a built level."""
     importlib.import_module(f"levels.{level}")
     return [vars(module) for name, module in list(sys.modules.items()) if name.startswith(f"levels.{level}.")]
 
 
 def functions_in(solution):
-    """The functions in a solution: itself, or the methods of a class."""
+    """The functions in a solution: the function itself, or the methods of a class."""
     found = vars(solution).values() if isinstance(solution, type) else [solution]
     return [each for each in found if isinstance(each, types.FunctionType)]
 
@@ -256,10 +256,10 @@ def is_blank(function):
 
 
 def with_time_limit(mine, run):
-    """What run() gives, unless one of its calls takes more than TIME_LIMIT.
+    """The result of run(). Raises Wrong if one of its calls takes more than `mine.patience` times TIME_LIMIT.
 
-    It runs in a thread of its own: the one that waits can stop it whatever signals are ignored, and nothing that is
-    raised to stop it can arrive anywhere else.
+    run() has a separate thread. So the waiting thread can stop it even if signals are ignored, and the exception that
+    stops it cannot arrive in other code.
     """
     outcome = []
 
@@ -286,10 +286,10 @@ def with_time_limit(mine, run):
 
 
 def stop_thread(thread):
-    """Raise Timeout in a thread until it ends: again and again, for the sake of a loop that catches everything.
+    """Raise Timeout in a thread until it ends, up to three times, because a loop may catch every exception.
 
-    Not at once again, and ever later: one that arrives while Python tidies up is only told of, and that takes its time;
-    a second one must not interrupt it. What even that cannot stop, a sleep or compiled code, is left alone after a
+    The pauses grow, because a Timeout that arrives while Python cleans up is only reported. That takes time, and a
+    second Timeout must not interrupt it. What this cannot stop, such as a sleep or compiled code, is left alone after a
     second.
     """
     for pause in (0.1, 0.3, 0.6):
@@ -299,5 +299,5 @@ def stop_thread(thread):
 
 
 def short(value):
-    """A value in the words of a case."""
+    """A value as text, for the words of a case."""
     return f"{value:g}" if isinstance(value, float) else brief(value)

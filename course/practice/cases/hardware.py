@@ -1,4 +1,4 @@
-"""What the checks of notebook 01 ask."""
+"""The questions of the checks of notebook 01, and the cases of its blanks."""
 
 import operator
 from functools import partial
@@ -11,7 +11,7 @@ from course.practice.cases.plain_data import describe
 
 @question
 def centred(mine, said, x):
-    """Two arrays x and y[rows, columns] after the program ran on them; y held no numbers."""
+    """The arrays x and y, both [rows, columns], after the program ran on them. Before, y was full of NaN."""
     cpu = mine["pool"]()["cpu:0"]
     a = mine["Assembler"]("centre", "f8")
     mine.call(said, mine.function, a, a.array("x", "rows", x.shape[1]), a.array("y", "rows", x.shape[1]))
@@ -27,13 +27,13 @@ def loss(w, pull):
 
 @question
 def nudged_slopes(mine, said, pull, w):
-    """The slopes, and w afterwards."""
+    """The slopes, and w after the call."""
     return mine.call(said, mine.function, partial(loss, pull=pull), w), w
 
 
 @question
 def turned(mine, said, x, blocks, threads, order):
-    """x after a launch."""
+    """The array x after a launch of the function as a kernel."""
 
     def kernel(x):
         mine.function(x)
@@ -43,7 +43,7 @@ def turned(mine, said, x, blocks, threads, order):
 
 
 class Register:
-    """A stand-in for a register: it has a number, and takes part in + - * / alone."""
+    """A mock register. It holds a number, and supports only + - * /."""
 
     def __init__(self, number):
         self.number = number
@@ -74,7 +74,7 @@ class Register:
 
 
 def number_of(value):
-    """The number of a register, or of a Python number."""
+    """The number in a mock register; a Python number as it is."""
     return value.number if isinstance(value, Register | Operand) else value
 
 
@@ -100,7 +100,7 @@ def line_slopes(mine, draw):
 
 
 class Operand:
-    """A stand-in for a number that will be in a register. It has a name, as the notebook's first registers have."""
+    """A mock of the notebook's first registers. It has a name, as they do, and holds a number."""
 
     def __init__(self, number):
         self.number = number
@@ -111,13 +111,13 @@ class Operand:
 
 
 class Instructions:
-    """Stand-ins for `arithmetic` and `Register` that compute at once, and know what they were asked for."""
+    """Mocks of `arithmetic` and `Register` that compute at once and check which instruction is requested."""
 
     KNOWN = {"fadd": operator.add, "fsub": operator.sub, "fmul": operator.mul, "fdiv": operator.truediv}
 
     def __init__(self, *operands):
         self.operands = {each.name: each for each in operands}
-        self.by_hand = False  # whether a text was written, and not by `arithmetic`
+        self.by_hand = False  # whether the text of an instruction was written without `arithmetic`
 
     def arithmetic(self, name, x, y):
         if name not in self.KNOWN:
@@ -134,10 +134,10 @@ class Instructions:
 
 @cases("01-subtract")
 def subtract(mine, draw):
-    """What counts is the instruction that is asked for, whichever assembler there is by now.
+    """The cases test which instruction is requested, whichever assembler the notebook has defined by now.
 
-    The notebook's first Register takes the text of an instruction, so that text is right. The whole assembler has
-    values that write themselves in other ways, so it does not go on.
+    The notebook's first Register takes the text of an instruction, so a solution that writes the text is right. The
+    whole assembler has values of other kinds, so the notebook does not use that solution from here on.
     """
     kept = ""
     for x, y in [(5.0, 3.0), *draw.normal(size=(4, 2)).tolist()]:
@@ -174,7 +174,7 @@ def descend(mine, draw):
 
 @cases("01-through_relu")
 def through_relu(mine, draw):
-    """On floats, and in a program, where no `if` can choose."""
+    """On floats, and while a program is written, when no `if` can depend on a number."""
     yield mine.on("d = [2.0], h = [1.0, 0.0], w = [[3.0], [5.0]]", [2.0], [1.0, 0.0], [[3.0], [5.0]])
     for units, following in ((1, 1), (3, 2), (9, 20)):
         d, h = draw.normal(size=following).tolist(), draw.normal(size=units).tolist()

@@ -1,4 +1,4 @@
-"""What the checks of notebook 05 ask."""
+"""The questions of the checks of notebook 05, and the cases of its blanks."""
 
 from types import SimpleNamespace
 
@@ -10,8 +10,8 @@ from course.practice.cases.plain_data import describe
 
 @question
 def fitted(mine, said, x, y, optimizer, rate, bound, most):
-    """How many epochs the function says, and the weights [w, b] that it leaves, from 0. The optimizer: SGD or Adam."""
-    from levels import mid_level  # the parts of the level beneath, whichever of them the notebook has at hand
+    """The number of epochs that the function gives, and the weights [w, b] after it, from 0. optimizer: SGD or Adam."""
+    from levels import mid_level  # level 4's own parts, whatever the notebook has imported
 
     model = mine["Sequential"]([mid_level.Dense(1)])
     model.build((None, 1), "float64")
@@ -22,7 +22,7 @@ def fitted(mine, said, x, y, optimizer, rate, bound, most):
 
 @question
 def callback_told(mine, trainings, x, y):
-    """The weights of a model after each training, told by those that it has after each epoch, the start before them."""
+    """The weights of a model after each training, which is given as the weights at its start and after each epoch."""
     model = mine["Sequential"]([mine["Dense"](3), mine["Dense"](1)])
     model.build((None, 2))
     model.compile(mine["SGD"](0.01), "mse")
@@ -46,7 +46,7 @@ def callback_told(mine, trainings, x, y):
 
 @question
 def units_counted(mine, said, activations, weights, x):
-    """What the function gives for a Sequential of Dense layers with these weights, and x afterwards."""
+    """The function's result for a Sequential of Dense layers with these weights, and x after the call."""
     units = [bias.shape[1] for bias in weights[1::2]]
     model = mine["Sequential"]([mine["Dense"](n, how) for n, how in zip(units, activations, strict=True)])
     model.build((None, x.shape[1]), x.dtype.name)
@@ -56,7 +56,7 @@ def units_counted(mine, said, activations, weights, x):
 
 @question
 def rule_of_softmax(mine, said, dy, x):
-    """The gradient that a rule gives for x, from dy, and whether a tape heard of it."""
+    """The gradient in x that a rule computes from dy, and whether a tape recorded it."""
     from levels_more.low_level import softmax
 
     dy, x = (mine["constant"](each, each.dtype) for each in (dy, x))
@@ -79,7 +79,7 @@ def epoch_loss(mine, draw):
 
 @cases("05-run_epochs")
 def run_epochs(mine, draw):
-    """What is told, in which order, and how often the data is gone through."""
+    """The calls of `tell` and `ended`, in order, and the number of passes over the data."""
     for epochs, last in ((2, 9), (1, 9), (5, 1), (5, 0), (0, 9)):
         heard, passes = [], []
 
@@ -101,7 +101,7 @@ def run_epochs(mine, draw):
 
 @cases("05-ended")
 def ended(mine, draw):
-    """Three answers: it goes on, somebody has stopped it, or the loss is no number and nobody has."""
+    """Three outcomes: training goes on, it was stopped, or it was not stopped and the loss is not finite."""
     for stopped in (False, True):
         for epoch, loss in ((0, 7.0), (3, 0.0), (3, np.inf), (1, np.nan), (2, -np.inf)):
             model = SimpleNamespace(stop_training=stopped)

@@ -1,4 +1,4 @@
-"""Cases that run kernels as Python."""
+"""Run kernels as Python, for cases."""
 
 import functools
 from contextlib import contextmanager
@@ -6,15 +6,15 @@ from contextlib import contextmanager
 
 @contextmanager
 def interpreted():
-    """Kernels run as Python: a few numbers in many shapes are done before a compiler has begun.
+    """Inside this context, kernels run as Python: for a few numbers in many shapes that is faster than to compile them.
 
-    And a kernel that is given arrays of a wrong shape raises an IndexError, and writes nowhere else.
+    Also, a kernel that is given arrays of a wrong shape raises an IndexError instead of writing to other memory.
     """
     from levels.kernels import KINDS, PLANNERS, PLANS
 
     plans, compiler = dict(PLANS), KINDS["cpu"].compiler
     PLANS.clear()
-    others = {key: PLANNERS.pop(key) for key in [*PLANNERS] if key[1:] == ("cpu",)}  # of levels_more: they compile
+    others = {key: PLANNERS.pop(key) for key in [*PLANNERS] if key[1:] == ("cpu",)}  # of levels_more: these compile
     KINDS["cpu"].compiler = lambda function, *_: function
     try:
         yield
@@ -26,7 +26,7 @@ def interpreted():
 
 
 def all_interpreted(cases_of):
-    """Decorate the cases of a blank: kernels run as Python from the first case to the last."""
+    """Decorate the cases of a blank: kernels run as Python in all of them."""
 
     @functools.wraps(cases_of)
     def cases_in_python(mine, draw):

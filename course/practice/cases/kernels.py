@@ -1,4 +1,4 @@
-"""What the checks of notebook 02 ask."""
+"""The questions of the checks of notebook 02, and the cases of its blanks."""
 
 import linecache
 import tracemalloc
@@ -10,7 +10,7 @@ from course.practice.cases import Wrong, cases, question
 
 
 def compiler():
-    """compile_cpu(function, dtype), which level 2 takes from `levels/support`."""
+    """The function compile_cpu(function, dtype), which level 2 imports from `levels/support`."""
     from levels.support.compiled import compile_cpu
 
     return compile_cpu
@@ -18,7 +18,7 @@ def compiler():
 
 @question
 def kernel_ran(mine, said, compiled, out, inputs):
-    """`out` and the inputs after kernel(out, *inputs), compiled for the dtype of `out`, every index checked or not."""
+    """`out` and the inputs after kernel(out, *inputs), as Python or compiled for the dtype of `out`, bounds checked."""
     function = mine.function
     if compiled:
         function = mine.call(said, compiler(), function, out.dtype, boundscheck=True)
@@ -28,7 +28,7 @@ def kernel_ran(mine, said, compiled, out, inputs):
 
 @question
 def bytes_held(mine, said, out, inputs):
-    """The most memory that kernel(out, *inputs) holds at a time, beside its arguments, while it runs as Python."""
+    """The peak memory in bytes that kernel(out, *inputs) allocates, beside its arguments, while it runs as Python."""
     traced = tracemalloc.is_tracing()
     tracemalloc.start()
     try:
@@ -43,7 +43,7 @@ def bytes_held(mine, said, out, inputs):
 
 @question
 def scalars_compiled(mine, said, x, y, out):
-    """out[k], from the scalar function of x[k] and y[k] made a loop."""
+    """out[k] = function(x[k], y[k]): the scalar function is made into a loop and compiled."""
     like = SimpleNamespace(device=SimpleNamespace(kind="cpu"), dtype=x.dtype)
     loop = mine.call(mine.name, mine["element_loop"], mine.function, like, ["i", "i", "i"])
     loop = mine.call(mine.name, compiler(), loop, x.dtype)
@@ -54,9 +54,9 @@ def scalars_compiled(mine, said, x, y, out):
 
 @question
 def kinds_of_keys(mine, texts):
-    """For each text that defines a function f, the number of the first whose f has an equal key, or None for a None.
+    """For each text that defines a function f, the number of the first whose f has an equal key; None for a key None.
 
-    A text is run as a cell of a notebook is: its functions know their module, and their source is found.
+    A text is run like a cell of a notebook: its functions have a module, and their source can be found.
     """
     keys = []
     for k, text in enumerate(texts):
@@ -69,7 +69,7 @@ def kinds_of_keys(mine, texts):
 
 @cases("02-planned")
 def planned(mine, draw):
-    """Among plans that are only counted: which are made, which are found again."""
+    """Which plans are made, and which are found again. The plans are mocks, which only have a number."""
     a = SimpleNamespace(spec="float64[3] on cpu:0", shape=(3,))
     b = SimpleNamespace(spec="float64[2, 3] on cpu:0", shape=(2, 3))
     add, multiply = ("add", [a], {}), ("multiply", [a], {})
@@ -93,7 +93,7 @@ def planned(mine, draw):
 
 
 def key_of(op, reads, attrs):
-    """As the notebook's `_key_of`: what a plan depends on."""
+    """What a plan depends on, as the notebook's `_key_of` gives it."""
     return op, tuple(each.spec for each in reads), tuple(attrs.items())
 
 
@@ -107,7 +107,7 @@ def relu_grad(mine, draw):
 
 
 def in_a_program(mine, said, rows):
-    """[function(*row) for each row], as a program computes it; the function is called once, while that is written."""
+    """[function(*row) for each row], computed by a program. The function is called once, to write the program."""
     from levels.hardware import Assembler, pool
 
     cpu, a = pool()["cpu:0"], Assembler("tried", "f8")
@@ -120,7 +120,7 @@ def in_a_program(mine, said, rows):
 
 
 class AccessRecorder(np.ndarray):
-    """An array that notes which elements are read, from it or its rows: `places`, in numbers from its start."""
+    """An array that records which elements are read from it or its rows. places: their offsets, counted in elements."""
 
     def __array_finalize__(self, base):
         self.places, self.start = getattr(base, "places", None), getattr(base, "start", 0)
@@ -142,7 +142,7 @@ def recorded(array):
 
 @cases("02-matmul_ikj")
 def matmul_ikj(mine, draw):
-    """As Python, and compiled, every index checked; and the order of the loops, by the numbers of x that are read."""
+    """As Python, and compiled with bounds checks. The order in which x is read shows the order of the loops."""
     x, w, out = np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]), np.array([[4.0]])
     mine.call("[[1, 2]] @ [[3], [4]], and out holds a 4", mine.function, out, x, w)
     yield "[[1, 2]] @ [[3], [4]], and out holds a 4", out

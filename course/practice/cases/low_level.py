@@ -1,4 +1,4 @@
-"""What the checks of notebook 03 ask."""
+"""The questions of the checks of notebook 03, and the cases of its blanks."""
 
 import operator
 
@@ -11,7 +11,7 @@ from course.practice.cases.plain_data import describe
 
 
 def numbers(mine, said, result):
-    """The array in a result that must be a tensor."""
+    """The array in a result. Raises Wrong if the result is no tensor."""
     if not isinstance(result, mine["Tensor"]):
         raise Wrong(
             f"{said} gives {describe(result)}, expected a tensor: only what is computed with ops has a gradient"
@@ -21,10 +21,10 @@ def numbers(mine, said, result):
 
 @question
 def rule_of_a_layer(mine, said, arrays):
-    """[(gradient, whether a tape heard of it)] in x, w and b, for the arrays dy, x, w and b."""
+    """[(gradient, whether a tape recorded it)] in x, w and b, for the arrays dy, x, w and b."""
     dy, *given = (mine["constant"](x, x.dtype) for x in arrays)
     x, w, b = given
-    with mine["GradientTape"]() as tape:  # what follows needs the same kernels: they are compiled here
+    with mine["GradientTape"]() as tape:  # compile here the kernels that the timed call below needs
         y = x @ w + b
     tape.gradient(y, given)
     with mine["GradientTape"]() as tape:
@@ -58,13 +58,13 @@ def function_traced(mine, said, x):
 
 
 def values_of(said, graph, inputs, apply):
-    """What the outputs of a graph are, op by op, for these inputs."""
+    """The arrays of a graph's outputs for these inputs, computed op by op."""
     known = computed(said, graph, inputs, apply)
     return [known[node].numpy() for node in graph.outputs]
 
 
 def computed(said, graph, inputs, apply):
-    """{node: its tensor, or the variable that it is} for these inputs of a graph, op by op."""
+    """{node: its tensor or variable} of a graph for these inputs, op by op. Raises Wrong at a wrong order of nodes."""
     known = {node: node.attrs["of"] for node in graph.nodes if node.op in ("variable", "constant")}
     known |= {node: inputs[node.attrs["of"]] for node in graph.nodes if node.op == "input"}
     for node in graph.nodes:
@@ -78,7 +78,7 @@ def computed(said, graph, inputs, apply):
 @question
 @interpreted()
 def jacobian_of(mine, said, function, pull, x):
-    """The Jacobian, in x, of the function of that name."""
+    """The Jacobian, in x, that is found for the function of that name: "line" or "bent"."""
     total, tanh = mine["reduce_sum"], mine["tanh"]
     x, pull = mine["constant"](x, x.dtype), mine["constant"](pull, x.dtype)
 
@@ -93,7 +93,7 @@ def jacobian_of(mine, said, function, pull, x):
 
 
 def products(constant, w):
-    """{words: a function of x[3, 4] and y[1, 4]}, some with a product that changes nothing; w is a variable."""
+    """{words: a function of x[3, 4] and y[1, 4]}. Some have a product that changes nothing. w is a variable."""
     ones, wide = constant(np.ones((1, 4))), constant(np.ones((3, 4)))
     mixed = constant(np.array([[1.0, 2.0, 1.0, 1.0]]))
     return {
@@ -116,9 +116,9 @@ def products(constant, w):
 @question
 @interpreted()
 def graph_passed(mine, said, program, shapes):
-    """The graph that a pass makes of a program's, as [(op, numbers of its inputs, what a leaf holds)], and its outputs.
+    """The graph that a pass makes from a program's: [(op, numbers of its inputs, what a leaf holds)], and its outputs.
 
-    A leaf holds its number where it is an input, an array where it is a constant, and None where it is the variable w.
+    A leaf that is an input holds its number, a constant holds an array, and the variable w holds None.
     """
     w = mine["Variable"](np.ones((1, 1)), "w")
     signature = [mine["constant"](np.zeros(shape)).spec for shape in shapes]
@@ -145,10 +145,10 @@ OPERATORS = {"add": operator.add, "subtract": operator.sub, "multiply": operator
 @question
 @interpreted()
 def records_ordered(mine, said, steps, target, order):
-    """The numbers of the records that a target was made from, as the function orders them.
+    """The numbers of the records that a target was made from, in the order that the function gives.
 
-    Each step is (op, input, input). A whole number is the number of a value, 0 that of a variable and k + 1 that of
-    step k; a float is itself. The target is such a number. The function is told of the records in this order.
+    Each step is (op, input, input). An int is the number of a value: 0 for a variable, k + 1 for the result of step k.
+    A float is a constant. The target is the number of a value. order: in which order the function gets the records.
     """
     with mine["GradientTape"](persistent=True) as tape:
         values = [mine["Variable"](np.array(0.5))]
@@ -168,7 +168,7 @@ def records_ordered(mine, said, steps, target, order):
 @question
 @interpreted()
 def trained(mine, said, parts, start, rate, steps):
-    """The weights [w, b] after training on these parts (x, y), with a loss for each."""
+    """The weights [w, b] after training on these parts (x, y), with one loss for each part."""
     mean, total = mine["reduce_mean"], mine["reduce_sum"]
     w, b = variables = [mine["Variable"](x) for x in start]
     tensors = [[mine["constant"](each, each.dtype) for each in part] for part in parts]
@@ -183,7 +183,7 @@ def trained(mine, said, parts, start, rate, steps):
 
 
 def heard(tape, said, result, *given):
-    """Raise Wrong for a tensor that is none of those given and that no op made while this tape listened."""
+    """Raise Wrong if a result is a tensor that was neither given nor recorded on this tape."""
     made = [result] if isinstance(result, type(given[0])) else []
     for each in made:
         if all(each is not known for known in (*given, *(record[3] for record in tape.records))):
@@ -194,7 +194,7 @@ def heard(tape, said, result, *given):
 
 
 def tape_of(mine):
-    """The notebook's own tape, or level 3's where the notebook has not built one."""
+    """A tape of the notebook's own class, or of level 3's if the notebook has not defined one."""
     from levels.low_level import GradientTape
 
     return mine.first.__globals__.get("_Tape", GradientTape)()
@@ -203,7 +203,7 @@ def tape_of(mine):
 @cases("03-unbroadcast")
 @all_interpreted
 def unbroadcast(mine, draw):
-    """A gradient as large as the result, and the shape of an input that was repeated."""
+    """A gradient of a result's shape, summed to the shape of an input that was broadcast."""
     shapes = (
         ((10, 4), (1, 4)),
         ((3, 4), (3, 4)),
@@ -221,14 +221,14 @@ def unbroadcast(mine, draw):
             told, found = mine.on(f"a gradient of shape {have}, an input of shape {wanted}", dx, wanted)
         heard(tape, told, found, dx)
         idle = sum(inputs[0].spec.nbytes == y.spec.nbytes for _, inputs, _, y in tape.records)
-        # the right numbers, but a sum over rows and then one of its result: no program by rows has a place for that
+        # a sum of a sum over rows gives the right numbers, but a row program has no place for it
         yield told, {"": found, "ops that add nothing up": idle}
 
 
 @cases("03-hand_on")
 @all_interpreted
 def hand_on(mine, draw):
-    """What x has after some shares, and what another tensor keeps."""
+    """The gradient of x after some shares were added to it, and that of another tensor, which must not change."""
     constant = mine["constant"]
     for shares in ((2.0,), (2.0, 2.0), (2.0, 2.0, 3.0), (0.0, -1.0), (0.1, 0.2, 0.3), (-0.0,)):  # 0.0 + -0.0 is 0.0
         x, other, gradients = constant(1.0, "f8"), constant(1.0, "f8"), {}
@@ -241,14 +241,14 @@ def hand_on(mine, draw):
         yield f"x gets {told}: another tensor", float(gradients[other]) if other in gradients else None
         heard(tape, f"x gets {told}", gradients.get(x), *given)
     gradients = {}
-    for share in ([0.0, 1.0], [2.0, 3.0]):  # `if gradients.get(x)` asks of two numbers at once whether they are true
+    for share in ([0.0, 1.0], [2.0, 3.0]):  # `if gradients.get(x)` has no truth value for two numbers
         mine.on("two shares of two numbers each", gradients, x, constant(share, "f8"))
     yield "x gets [0.0, 1.0] and [2.0, 3.0]", gradients.get(x)
 
 
 @cases("03-needed_by")
 def needed_by(mine, draw):
-    """The names of the nodes that are left of small graphs."""
+    """The names of the nodes that are left of small graphs, and their number for a long one."""
     node, spec = mine["Node"], None
 
     def graph(*rows):
@@ -274,7 +274,7 @@ def needed_by(mine, draw):
 
 
 def left_of(mine, told, nodes, wanted):
-    """The list of nodes that the function gives. Raises Wrong where it gives none, or changes the lists that it got."""
+    """The list of nodes that the function gives. Raises Wrong if it gives no list, or changes the lists that it got."""
     given = [*nodes.values()], [nodes[name] for name in wanted]
     before = [list(each) for each in given]
     _, left = mine.on(told, *given)

@@ -1,4 +1,4 @@
-"""What the checks of notebook 04 ask."""
+"""The questions of the checks of notebook 04, and the cases of its blanks."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def numbers(result):
 
 
 def slope(mine, said, variable, function, *arguments):
-    """The gradient of function(*arguments), by the notebook's own tape; of several numbers, that of their sum."""
+    """The gradient of function(*arguments), or of its sum, in a variable, by the notebook's own tape."""
 
     def differentiated():
         with mine["GradientTape"]() as tape:
@@ -24,14 +24,14 @@ def slope(mine, said, variable, function, *arguments):
 
 @question
 def layer_at_first(mine, said, x):
-    """What a new layer gives, and the shapes of its variables."""
+    """The result of a new layer for x, and the shapes of its trainable variables."""
     layer = mine.made("Layer")
     return numbers(mine.call(said, layer.__call__, x)), [v.shape for v in layer.trainable_variables]
 
 
 @question
 def layer_with_weights(mine, said, x, more, w):
-    """What a layer gives for x and for more rows, its weights being w; and what a second layer gives for x."""
+    """The results of a layer with the weights w for x and for more rows, and that of a second, new layer for x."""
     layer, other = with_weights(mine, said, x, w), mine.made("Layer")
     found = [mine.call(said, layer.__call__, batch) for batch in (x, more)]
     return [numbers(each) for each in (*found, mine.call(f"a second {mine.name}()", other.__call__, x))]
@@ -39,7 +39,7 @@ def layer_with_weights(mine, said, x, more, w):
 
 @question
 def slope_of_a_layer(mine, said, x, w):
-    """The gradient, in its weights w, of the sum of what a layer gives for x."""
+    """The gradient of the sum of a layer's result for x, in its weights w."""
     layer = with_weights(mine, said, x, w)
     return slope(mine, said, layer.trainable_variables[0], layer.__call__, x)
 
@@ -53,20 +53,20 @@ def with_weights(mine, said, x, w):
 
 @question
 def loss_of(mine, said, *arrays):
-    """The loss of y_true and y_pred, with weights or without."""
+    """The loss of y_true and y_pred, with sample weights or without."""
     return numbers(mine.call(said, mine.made("Loss").__call__, *arrays))
 
 
 @question
 def slope_of_a_loss(mine, said, true, predicted):
-    """The gradient of the loss in what is predicted."""
+    """The gradient of the loss in the predictions."""
     variable = mine["Variable"](predicted)
     return slope(mine, said, variable, mine.made("Loss").__call__, true, variable)
 
 
 @question
 def steps_taken(mine, rate, start, steps):
-    """The variables after each step (words, its rate, its gradients)."""
+    """The variables after each step. A step is (words, its learning rate, its gradients)."""
     optimizer, found = mine.made("Optimizer", rate), []
     variables = [mine["Variable"](x) for x in start]
     for said, now, dw in steps:
@@ -80,7 +80,7 @@ def steps_taken(mine, rate, start, steps):
 
 @question
 def metric_of(mine, threshold, rounds):
-    """What the metric is after each batch (words, true, predicted, weights or not); each round begins anew."""
+    """The metric after each batch (words, true, predicted[, weights]). It is reset before each round of batches."""
     metric, found = mine.made("BinaryAccuracy", threshold), []
     for batches in rounds:
         metric.reset_state()
@@ -92,7 +92,7 @@ def metric_of(mine, threshold, rounds):
 
 
 def constant(array):
-    """A tensor, of the level beneath: the notebook stands on it."""
+    """A tensor of level 3, on which the notebook builds."""
     from levels.low_level import constant
 
     return constant(np.asarray(array))
@@ -108,7 +108,7 @@ def check_slopes(mine, said, **arrays):
     for name, variable in variables.items():
         try:
             tape.gradient(y, variable)
-        except (TypeError, ValueError):  # it is no tensor, or does not depend on the variable
+        except (TypeError, ValueError):  # the result is no tensor, or does not depend on the variable
             raise Wrong(
                 f"{said}: its numbers are right, but `{name}` gets no gradient, "
                 "because part of it was computed without ops: "
@@ -119,7 +119,7 @@ def check_slopes(mine, said, **arrays):
 @cases("04-affine")
 @all_interpreted
 def affine(mine, draw):
-    """On arrays, which tell by hand, and on tensors."""
+    """On arrays, where results can be checked by hand, and on tensors."""
     x, kernel = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0, 0.0], [1.0, 0.0, 10.0]])
     yield mine.on("two rows of 2, 3 units", x, kernel, np.array([[0.5, 0.0, 0.0]]))
     for rows, inputs, units in ((1, 1, 1), (3, 3, 3), (4, 9, 2)):

@@ -1,7 +1,7 @@
-"""Answers as plain data: `pack` and `unpack` make what can cross a pipe.
+"""Answers as plain data: `pack` converts them to a form that can cross a pipe, and `unpack` converts them back.
 
-What `unpack` takes may come from anybody: it makes numbers, texts, lists and arrays of it, runs nothing, and calls no
-method of it.
+The input of `unpack` is not trusted. It is only converted to numbers, texts, lists and arrays: none of it is run, and
+none of its methods is called.
 """
 
 import base64
@@ -14,7 +14,7 @@ PLAIN = (type(None), bool, int, float, str)
 
 
 class Other:
-    """In an answer: a value that is no data, by the name of its kind."""
+    """A value in an answer that is no plain data. Only the name of its kind is kept."""
 
     def __init__(self, kind):
         self.kind = kind
@@ -24,7 +24,7 @@ class Other:
 
 
 def describe(value):
-    """What a value is, apart from its numbers: `float32[3, 4]`, `a list of 3`, `an int`."""
+    """The kind of a value, without its numbers: `float32[3, 4]`, `a list of 3`, `an int`."""
     if isinstance(value, np.ndarray) and value.ndim:
         return f"{value.dtype}{list(value.shape)}"
     if isinstance(value, list | tuple):
@@ -35,7 +35,7 @@ def describe(value):
 
 
 def pack(value):
-    """A value in terms of JSON: a kind, and what it holds. Arrays are packed by dtype, shape and bytes."""
+    """A value as JSON: [kind, content]. The content of an array is its dtype, its shape and its bytes in base64."""
     if type(value) in PLAIN:
         return ["plain", value]
     if isinstance(value, list | tuple):
@@ -48,7 +48,7 @@ def pack(value):
 
 
 def unpack(packed):
-    """The value that was packed. Raises ValueError for whatever `pack` does not make, or makes of too much."""
+    """The value that was packed. Raises ValueError for anything that `pack` does not make, or that is too large."""
     left = ITEMS
 
     def value_of(packed, depth):

@@ -1,9 +1,9 @@
-"""The exercises' checks: `exercises.check("01-3", my_function)` says how far a solution is.
+"""The checks of the exercises: `exercises.check("01-3", my_function)` tests a solution and prints what is wrong.
 
-An exercise is a stub and `exercises.check(key, stub)` in a notebook, a check in that notebook's module here, and, in
-`solutions/`, two or more solutions of different style and five or more plausible wrong ones, all of which the check
-must reject. A check draws its inputs from a generator: in the notebook always the same, so that a failing case comes
-again; to grade, from any seed.
+An exercise consists of a stub and `exercises.check(key, stub)` in a notebook, a check in that notebook's module here,
+and, in `solutions/`, two or more solutions of different style and five or more plausible wrong ones, all of which the
+check must reject. A check draws its inputs from a random generator. In the notebook its seed is always the same, so
+that a failing case can be reproduced. Grading uses any seed.
 """
 
 from course.practice import progress
@@ -16,7 +16,7 @@ __all__ = ["EXERCISES", "Verdict", "begin", "check", "verdict"]
 
 
 def check(key, function):
-    """Try a reader's solution, print what is found, and note it when it is right."""
+    """Test a reader's solution, print the verdict, and record the exercise as solved if it is right."""
     found = verdict(key, function)
     print(f"{key} {found.state}: {found.text}")
     if found.state == "right":

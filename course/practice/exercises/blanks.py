@@ -1,9 +1,9 @@
-"""What a reader fills into a blank is tried beside the course's own: on the same cases, told by the first that differs.
+"""Compare a reader's function for a blank with the course's own, on the same cases, and report the first difference.
 
-It is right if it gives what the course's own gives, up to rounding. If it gives that to the last bit, the reader's
-`levels` is built from it. If not, the reader is told which digits differ and what would give the same ones, and the
-notebook uses the course's function. Nothing that is written in a cell stops the notebook here: no loop without end, no
-exception, no name misspelt.
+It is right if its results equal those of the course's function, up to rounding. If they are equal to the last bit, the
+reader's `levels` is built from it. If not, the message says which digits differ and what would give the same ones, and
+the notebook uses the course's function. No code in a cell stops the notebook here: no endless loop, no exception, and
+no misspelt name.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from course.practice.cases.plain_data import Other, describe, pack, unpack
 from course.practice.checks import brief
 from course.practice.exercises.judge import equal
 
-# {key of a blank: what gives the bits of the course's own}, for each blank that can be right with others
+# {key of a blank: what gives the same bits as the course's function}, for each blank that can be right with other bits
 SAME_BITS = {
     "01-dot": "a total that starts at 0.0 and adds one product at a time, in order",
     "01-line_slopes": "`g * error + g * error` for `de`, and an input times `de` for a weight",
@@ -34,11 +34,11 @@ SAME_BITS = {
     "05-epoch_loss": "`np.dot(losses, rows)`, divided by `sum(rows)`",
     "05-Training.one_pass": "`epoch_loss` of the losses and of the number of rows in each batch",
 }
-NEAR = {"float32": 1e-4, "float16": 1e-2}  # how near a result must come, as a share of the largest number in it
+NEAR = {"float32": 1e-4, "float16": 1e-2}  # the tolerance, relative to the largest expected number; else 1e-9
 
 
 class Verdict(NamedTuple):
-    """What is found of a blank: "right", "other bits", "not yet" or "still blank"."""
+    """The result of a test of a blank: "right", "other bits", "not yet" or "still blank", and a text."""
 
     state: str
     text: str
@@ -52,7 +52,7 @@ UNTOUCHED = Verdict("still blank", "not filled in, so the notebook uses the cour
 
 
 def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
-    """What to say when the cell of a blank has run: it is tried, and the course's own replaces what is not right.
+    """Test a blank after its cell has run, and return the message. Unless it is "right", the course's own replaces it.
 
     source: the cell; success: whether it ran without an error.
     """
@@ -63,7 +63,7 @@ def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
         course = blanks.filled(source, notebook, key)
     except LookupError as error:
         return f"{key}: {error}"
-    name = shell.compile.cache(course)  # so that its source can be shown, as that of a cell
+    name = shell.compile.cache(course)  # so that its source can be found and shown, as that of a cell
     own, brought = blanks.made(course, key, shell.user_ns, name)  # its globals are the notebook's
     heard = CapturedOutput()
     found = verdict(source, notebook, key, named_in(shell.user_ns, key) if success else None, own, heard)
@@ -72,22 +72,22 @@ def try_blank(source: str, notebook: str, key: str, success: bool) -> str:
     if found.state in ("right", "other bits"):
         progress.solved(f"{notebook[:2]}-{key}")
     if found.state != "right":
-        shell.user_ns.update(brought)  # with a class on top of it, or a table that holds it
+        shell.user_ns.update(brought)  # and the class around a method, or a table that holds it
     return f"{key}: {found.text}" + printed_lines(heard.text)
 
 
 def named_in(names: dict, key: str):
-    """The function among these names, or the method of a class there; None where there is none."""
+    """The function of that key among these names, or the method of a class there; None if there is none."""
     top, _, method = key.partition(".")
     found = names.get(top)
     return getattr(found, method, None) if method else found
 
 
-LINES = 10  # of what a function prints: enough to find a mistake, and a loop that prints does not fill the page
+LINES = 10  # shown of what a function prints: enough to find a mistake, and not the whole output of a loop
 
 
 def printed_lines(printed: str) -> str:
-    """What a reader's function printed in the first case that was tried, to stand beneath the verdict."""
+    """The lines beneath the verdict: what a reader's function printed in the first case; "" if it printed nothing."""
     lines = printed.splitlines()
     if not lines:
         return ""
@@ -96,9 +96,9 @@ def printed_lines(printed: str) -> str:
 
 
 def verdict(source: str, notebook: str, key: str, function, own, heard: CapturedOutput) -> Verdict:
-    """Try the function of a cell beside the course's own. `function` is None where the cell did not run.
+    """Compare the function of a cell with the course's own. `function` is None if the cell raised an error.
 
-    heard: takes what the reader's function prints.
+    heard: collects what the reader's function prints.
     """
     try:
         written = blanks.written(source, notebook, key)
@@ -116,7 +116,7 @@ def verdict(source: str, notebook: str, key: str, function, own, heard: Captured
 
 
 def answers_of(function, heard: CapturedOutput):
-    """A function that answers as `compared` wants it, by packed data alone. What it prints is only heard."""
+    """Wrap a function for `compare_answers`: packed data in, packed data out. What it prints goes to `heard`."""
 
     def answers(name, inputs):
         with contextlib.redirect_stdout(heard):
@@ -126,13 +126,13 @@ def answers_of(function, heard: CapturedOutput):
 
 
 def compare_answers(key: str, mine, own, seed: int = 0) -> Verdict:
-    """Compare the answers of a reader's function with those of the course's own, whoever hands them over."""
+    """Compare the answers of a reader's function (`mine`, maybe in another process) with those of the course's own."""
     inputs = pack([key, seed])
     try:
         cases, failed = unpack(own("filled", inputs))
     except Wrong as wrong:
         cases, failed = [], str(wrong)
-    if failed:  # it must not: a cell that it needs has not run, or the reader has changed one
+    if failed:  # the course's own fails only if a cell that it needs has not run, or was changed
         return not_yet(f"It cannot be tried: {failed}")
     try:
         answers, failed = unpack(mine("filled", inputs))
@@ -142,12 +142,12 @@ def compare_answers(key: str, mine, own, seed: int = 0) -> Verdict:
         return UNTOUCHED
     except Wrong as wrong:
         return not_yet(str(wrong))
-    except Exception as error:  # of what is no answer, or cannot even be compared
+    except Exception as error:  # from a malformed answer, or from values that cannot be compared
         return not_yet(f"What it gives cannot be compared ({type(error).__name__}: {error})"[:400])
 
 
 def compare_rows(key: str, cases: list, answers: list, failed: str) -> Verdict:
-    """What comes of a comparison, row by row. failed: how the answers ended too early, or nothing."""
+    """Compare the answers row by row, and return the verdict. failed: the error that ended the answers early, or ""."""
     kept = [value for said, _, _, value in answers if said == KEPT and value]
     cases, answers = ([row for row in rows if row[0] != KEPT] for rows in (cases, answers))
     other = ""
@@ -176,7 +176,7 @@ def compare_rows(key: str, cases: list, answers: list, failed: str) -> Verdict:
 
 
 def missing(case: tuple, next_one: list) -> str:
-    """What is expected of this row, and what comes instead: `expected float64[2], yours is a list of 2`."""
+    """The message for a missing or misplaced row: `expected float64[2], yours is a list of 2`."""
     wanted = case[2] or named(case[3])
     if not next_one or next_one[0][0] != case[0]:
         return f"expected {wanted}, yours is missing"
@@ -184,14 +184,14 @@ def missing(case: tuple, next_one: list) -> str:
 
 
 def has_digits(case: tuple) -> bool:
-    """Whether the value of this row holds numbers that are rounded."""
+    """Whether the value of this row holds floating-point numbers, which are rounded."""
     value = case[3]
     values = value if isinstance(value, list | tuple) else [value]
     return any(isinstance(each, float) or getattr(each, "dtype", np.dtype("?")).kind in "fc" for each in values)
 
 
 def same_bits(p, q) -> bool:
-    """Whether two values are the same to the last bit, whatever the bits of a NaN."""
+    """Whether two values are equal to the last bit, except that all NaNs are equal."""
     p, q = np.asarray(p), np.asarray(q)
     if p.dtype != q.dtype or q.dtype.kind not in "fc":
         return equal(p, q)
@@ -199,7 +199,7 @@ def same_bits(p, q) -> bool:
 
 
 def difference(answer: tuple, right: tuple, same) -> str:
-    """What is right, and yours, where the two differ: `expected 0.4, yours is 0.2`; of arrays the first place.
+    """The message for two values that differ: `expected 0.4, yours is 0.2`, for arrays at the first place; else "".
 
     answer, right: (a class or "", plain data); same(p, q) compares the data.
     """
@@ -229,7 +229,7 @@ def named(value) -> str:
 
 
 def spelled(value, beside) -> str:
-    """A number in six digits, or in all where six are those of the number beside it."""
+    """A number to six digits, or to all digits if six are the same as those of the number `beside` it."""
     if isinstance(value, float | np.floating) and isinstance(beside, float | np.floating):
         six = f"{value:.6g}"
         return six if six != f"{beside:.6g}" else repr(float(value))

@@ -19,7 +19,7 @@ def added_in_pairs(x):
 
 @exercise("01-1", lines=5)
 def sum_in_pairs(mine, draw):
-    """The sum of float32 by neighbouring pairs, again and again; an odd one at the end waits for the next round."""
+    """The sum of float32 by adding neighbouring pairs in rounds; an odd number at the end waits for the next round."""
     arrays = [draw.normal(size=n).astype("f4") for n in (1, 2, 3, 4, 5, 7, 8, 100, 300, 999, 1000, 3001)]
     for x in (*arrays, np.tile(np.array([2**24, 1], "f4"), 40)):  # in the last one each 1 is rounded away
         half = len(x) // 2
@@ -36,7 +36,7 @@ def sum_in_pairs(mine, draw):
 
 @exercise("01-2", lines=8)
 def centre(mine, draw):
-    """A program that takes from each column its mean: two loops, one after the other."""
+    """A program that subtracts from each column its mean, in two loops, one after the other."""
     for rows, columns in ((3, 2), (4, 4), (7, 1), (10, 3), (1, 2), (49, 20)):
         said = f"{mine.name}, for x of shape ({rows}, {columns}),"
         given = draw.normal(size=(rows, columns))
@@ -45,7 +45,7 @@ def centre(mine, draw):
             raise Wrong(f"{said} writes into x: store into y")
         if np.isnan(y).any():
             raise Wrong(f"{said} leaves {np.isnan(y).sum()} of the {y.size} places of y as they were")
-        total = np.cumsum(given, axis=0)[-1]  # in order, as the record wants it
+        total = np.cumsum(given, axis=0)[-1]  # in order, as the record requires
         mistakes = {
             "it takes the mean of each row": given - np.cumsum(given, axis=1)[:, -1:] / columns,
             "it divides by the number of columns": given - total / columns,
@@ -97,7 +97,7 @@ def slopes(mine, draw):
 
 @exercise("01-5", lines=2)
 def highest_rate(mine, draw):
-    """The learning rate from which on a line with one weight diverges: trained with a little less and more."""
+    """The learning rate above which a line with one weight diverges. The check trains with slightly less and more."""
     for size in (1, 2, 5, 50):
         x = draw.normal(draw.normal(), draw.uniform(0.5, 10), size)
         said = mine.spelled((x,))
@@ -115,7 +115,7 @@ def highest_rate(mine, draw):
 
 
 def trained(x, rate):
-    """The loss of y = 0·x at w = 1, before and after 100 steps."""
+    """The mean of (w·x)² at w = 1, and after 100 steps of gradient descent."""
     w = 1.0
     with np.errstate(all="ignore"):
         for _ in range(100):
@@ -125,7 +125,7 @@ def trained(x, rate):
 
 @exercise("01-6", lines=4)
 def turn(mine, draw):
-    """Every block turns its numbers by one place, in place, whatever the order of its threads."""
+    """A kernel: each block rotates its numbers by one place, in place, whatever the order of its threads."""
     for blocks, threads, order in ((1, 1, None), (1, 8, None), (3, 32, None), (4, 5, 1), (2, 40, 2)):
         x = draw.normal(size=blocks * threads).astype("f4")
         said, by_block = f"{mine.name}, launched as {blocks} x {threads} threads,", x.reshape(blocks, threads)

@@ -12,16 +12,16 @@ from course.practice.exercises.judge import exercise
 
 @exercise("05-1", lines=5)
 def fit_until(mine, draw):
-    """Train until an epoch's mean loss is below a bound, but for so many epochs at most; the number of epochs."""
+    """Train until an epoch's mean loss is below a bound, for at most `most` epochs; return the number of epochs."""
     for rows, optimizer, rate in ((30, "SGD", 0.02), (45, "Adam", 0.1)):
         x = draw.uniform(0.5, 1.5, size=(rows, 1)) * draw.choice([-1.0, 1.0], size=(rows, 1))
-        x[-5:] *= 0.01  # the last batch of an epoch has no loss to speak of
+        x[-5:] *= 0.01  # the last batch of an epoch has almost no loss
         y = 3.0 * x
-        # losses[k - 1] is that of epoch k, weights[k] stand after it.
+        # losses[k - 1] is the loss of epoch k; weights[k] are those after it.
         losses, weights = epochs_of(x, y, STEPS[optimizer](rate))
         for epochs, most in ((4, 8), (1, 8), (6, 6), (8, 3)):
             before = losses[epochs - 2] if epochs > 1 else 2 * losses[0]
-            bound = float(before - 0.02 * (before - losses[epochs - 1]))  # nearly reached an epoch before
+            bound = float(before - 0.02 * (before - losses[epochs - 1]))  # just below the loss of the epoch before
             right = min(epochs, most)
             listed = ", ".join(f"{loss:.4g}" for loss in losses[:6])
             said = f"{mine.name}(model, x, y, {bound:.5g}, {most}), where the losses would be {listed}, …,"
@@ -38,12 +38,12 @@ def fit_until(mine, draw):
 
 
 def sgd(rate):
-    """A function of a gradient [w, b]: what a step of SGD takes off."""
+    """From a gradient [w, b] to what a step of SGD subtracts."""
     return lambda slope: rate * slope
 
 
 def adam(rate):
-    """A function of a gradient [w, b]: Adam's next step (https://arxiv.org/abs/1412.6980, Algorithm 1)."""
+    """From a gradient [w, b] to what Adam's next step subtracts (https://arxiv.org/abs/1412.6980, Algorithm 1)."""
     m, v, steps = np.zeros((2, 1)), np.zeros((2, 1)), itertools.count(1)
 
     def step(slope):
@@ -59,7 +59,7 @@ STEPS = {"SGD": sgd, "Adam": adam}
 
 
 def epochs_of(x, y, step):
-    """The mean losses of eight epochs of batches of ten rows, and the weights [w, b] before and after each, from 0."""
+    """The mean losses of eight epochs in batches of ten rows; the weights [w, b], 0 at first, before and after each."""
     now, losses, weights = np.zeros((2, 1)), [], [np.zeros((2, 1))]
     for _ in range(8):
         total = 0.0
@@ -75,7 +75,7 @@ def epochs_of(x, y, step):
 
 @exercise("05-2", lines=9)
 def averaged(mine, draw):
-    """A callback that gives the model, at the end, the means of the weights that it had after each epoch."""
+    """A callback that, after training, sets the model's weights to the means of its weights after each epoch."""
     shapes, ever = ((2, 3), (1, 3), (3, 1), (1, 1)), []
     trainings = [[weights_like(shapes, draw) for _ in range(1 + epochs)] for epochs in (3, 1, 5, 0)]
     x, y = draw.normal(size=(2, 20, 2)).astype("f4")
@@ -124,10 +124,10 @@ def dead_units(mine, draw):
         x[0] *= 0.01
         weights, values, right, for_one_row, zeros, rows_of_zeros = [], x, [], [], [], []
         for k, (inputs, units) in enumerate(zip(sizes, sizes[1:], strict=False)):
-            w = draw.uniform(0.1, 1.0, size=(inputs, units)).astype(dtype)  # so that a unit's bias decides
+            w = draw.uniform(0.1, 1.0, size=(inputs, units)).astype(dtype)  # positive: the bias decides
             bias = draw.choice([-100.0, -0.2, 0.1], size=(1, units)).astype(dtype)
             bias[0, 0] = -100.0 if units > 1 else 0.1
-            bias[0, -1] = 0.1  # somebody passes the signal on
+            bias[0, -1] = 0.1  # at least one unit passes the signal on
             values = values @ w + bias
             values = np.maximum(values, 0) if activations[k] == "relu" else 1 / (1 + np.exp(-values))
             weights += [w, bias]
@@ -174,7 +174,7 @@ def held_out(mine, draw):
 
 
 def check_parts(mine, said, result, rows, last):
-    """Raise Wrong unless the four arrays hold each of the rows once, x beside its y."""
+    """Raise Wrong unless the four arrays hold each row exactly once, and each x with its y."""
     for name, array, shape in zip(
         ("x", "y", "x_test", "y_test"), result, ((rows - last, 2), (rows - last, 1), (last, 2), (last, 1)), strict=True
     ):
@@ -192,10 +192,10 @@ def check_parts(mine, said, result, rows, last):
 
 
 def check_pattern(said, held, rows):
-    """Raise Wrong where rows were not drawn at random: far too many of them lie one and the same distance apart.
+    """Raise Wrong if the rows were not drawn at random: far too many pairs of them have the same distance.
 
-    In a block that distance is 1. Distances are taken on a ring, the first row after the last. Of rows drawn at random
-    about `expected` lie each distance apart, give or take `spread`.
+    In a block that distance is 1. Distances wrap around, so that the first row follows the last. Among rows drawn at
+    random, about `expected` pairs have each distance, plus or minus `spread`.
     """
     share = len(held) / rows
     expected, spread = len(held) * (len(held) - 1) / (rows - 1), rows**0.5 * share * (1 - share)
@@ -209,7 +209,7 @@ def check_pattern(said, held, rows):
 
 @exercise("05-5", lines=2)
 def softmax_rule(mine, draw):
-    """The gradient of softmax along the last axis, from that of its result."""
+    """The gradient in the input of softmax along the last axis, from the gradient in its result."""
     for dtype, shapes in (("f8", ((2, 3), (4, 4), (1, 1), (2, 3, 5))), ("f4", ((2, 3),))):
         for shape in shapes:
             dy, x = draw.normal(size=(2, *shape))
@@ -231,7 +231,7 @@ def softmax_rule(mine, draw):
 
 
 def nudged_softmax(dy, x, nudge=1e-5):
-    """The gradient of Σ dy·softmax(x) in x, by a nudge of each number."""
+    """The gradient of Σ dy·softmax(x) in x, by nudging each number up and down."""
     slope = np.zeros_like(x)
     for at in np.ndindex(x.shape):
         ends = []
@@ -245,7 +245,7 @@ def nudged_softmax(dy, x, nudge=1e-5):
 
 @exercise("05-6", lines=3)
 def patch_places(mine, draw):
-    """int64 [positions, size·size]: which pixels of a picture, in rows one after the other, lie under a window."""
+    """int64 [positions, size·size]: the numbers of the pixels, counted row by row, under each position of a window."""
     for height, width, size in ((3, 4, 2), (8, 8, 3), (5, 2, 1), (4, 4, 4), (2, 7, 2), (6, 3, 3)):
         picture = np.arange(height * width).reshape(height, width)
         windows = np.lib.stride_tricks.sliding_window_view(picture, (size, size))

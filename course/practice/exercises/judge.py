@@ -1,4 +1,4 @@
-"""How a solution is tried: asked on drawn inputs, compared with what is right, and told what its mistake looks like."""
+"""Test a solution: ask it on random inputs, compare its answers with the right ones, and name the likely mistake."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,21 +14,21 @@ EXERCISES = {}  # "01-3" -> Exercise
 
 
 class Exercise(NamedTuple):
-    """check(mine, draw) asks the candidate `mine` on inputs from the generator `draw`, and raises at a mistake."""
+    """check(mine, draw) asks the candidate `mine` on inputs from the generator `draw`. A mistake raises Wrong."""
 
-    lines: int  # of a good solution, about
+    lines: int  # about as many as a good solution has
     check: Callable
 
 
 class Verdict(NamedTuple):
-    """What a check found."""
+    """The result of a check."""
 
     state: str  # "right", "not yet" or "still blank"
     text: str
 
 
 def exercise(key, lines):
-    """Decorate a check: it becomes that of the exercise `key`."""
+    """Decorate a check: register it for the exercise `key`."""
 
     def enter(check):
         EXERCISES[key] = Exercise(lines, check)
@@ -38,14 +38,14 @@ def exercise(key, lines):
 
 
 def verdict(key, function, seed=0) -> Verdict:
-    """Try a solution on inputs drawn from a seed. Always returns. Raises LookupError for an unknown key."""
+    """Test a solution on inputs drawn from a seed. Raises LookupError for an unknown key, no error of the solution."""
     return judge_answers(key, lambda name, inputs: pack(cases.answer(function, name, unpack(inputs))), seed)
 
 
 def judge_answers(key, answer, seed) -> Verdict:
-    """Try whoever answers: answer(name of a question, packed inputs) gives packed data, or raises Blank or Wrong.
+    """Test a solution through answer(name of a question, packed inputs) -> packed data, which may raise Blank or Wrong.
 
-    Always returns, whatever the answers are. Raises LookupError for an unknown key.
+    Returns a verdict whatever the answers are. Raises LookupError for an unknown key.
     """
     if key not in EXERCISES:
         raise LookupError(f"there is no exercise {key!r}. The exercises are {', '.join(EXERCISES)}")
@@ -59,43 +59,43 @@ def judge_answers(key, answer, seed) -> Verdict:
         return Verdict("still blank", f"a solution takes about {lines} lines")
     except Wrong as wrong:
         return Verdict("not yet", str(wrong))
-    except Exception as error:  # of a result that cannot even be compared
+    except Exception as error:  # from a result that cannot be compared
         return Verdict("not yet", f"what {mine.name} gives cannot be compared ({type(error).__name__}: {error})"[:400])
     return Verdict("right", f"{mine.cases} cases")
 
 
 class Candidate:
-    """A reader's function or class, as a check knows it: by its answers, which are plain data."""
+    """A reader's function or class as a check sees it: only its answers, which are plain data."""
 
     def __init__(self, answer):
         self.answer, self.name, self.cases = answer, "it", 0
 
     def ask(self, question, *inputs):
-        """The answer to a question of `cases`. It may come from another process: believe nothing but data."""
+        """The answer to a question of `cases`. It may come from another process, so it is treated as data only."""
         return unpack(self.answer(question.__name__, pack(inputs)))
 
     def spelled(self, arguments):
-        """A call in words. An array of more than a dozen numbers is told by its dtype and shape."""
+        """A call as text. An array of more than 12 numbers is shown by its dtype and shape."""
         told = [describe(x) if isinstance(x, np.ndarray) and x.size > 12 else in_words(x) for x in arguments]
         return f"{self.name}({', '.join(told)})"
 
     def gives(self, arguments, expected, mistakes=(), near=0.0):
-        """Raise Wrong unless the function gives what is expected, and leaves its arguments alone."""
+        """Raise Wrong unless the function gives what is expected and leaves its arguments unchanged."""
         said = self.spelled(arguments)
         result, after = self.ask(cases.called, said, list(arguments))
         self.kept(said, arguments, after)
         self.compare(said, result, expected, mistakes, near)
 
     def kept(self, said, arguments, after):
-        """Raise Wrong unless these arguments are what they were."""
+        """Raise Wrong if the call has changed one of these arguments."""
         for number, (x, y) in enumerate(zip(arguments, after, strict=True), 1):
             if not equal(x, y):
                 raise Wrong(f"{said} changes its argument {number}: work on a copy")
 
     def compare(self, said, result, expected, mistakes=(), near=0.0):
-        """Raise Wrong unless this result is the expected one, `near` being a share of the largest number in it.
+        """Raise Wrong unless this result is as expected. near: a tolerance, relative to the largest expected number.
 
-        `mistakes` are {what comes of which mistake: the wrong result}, for the message.
+        mistakes: {a mistake in words: the wrong result that it gives}, for the message.
         """
         self.cases += 1
         if describe(result) != describe(expected):
@@ -112,7 +112,7 @@ def in_words(value):
 
 
 def equal(p, q, near=0.0):
-    """Whether two values are the same: NaN is NaN, and numbers may be apart by a share of the largest in q."""
+    """Whether two values are equal. NaN equals NaN, and numbers may differ by `near` times the largest size in q."""
     try:
         p, q = np.asarray(p), np.asarray(q)
         if p.shape != q.shape:
@@ -126,7 +126,7 @@ def equal(p, q, near=0.0):
 
 
 def difference(result, expected, near):
-    """Where two arrays differ first, or two short values as they are."""
+    """The first place where two arrays differ, in words; values of fewer than five numbers are shown whole."""
     if not isinstance(expected, np.ndarray) or expected.size < 5:
         return f"{brief(result)}, expected {brief(expected)}"
     at = next(at for at in np.ndindex(expected.shape) if not equal(result[at], expected[at], near))

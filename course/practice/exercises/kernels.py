@@ -10,13 +10,13 @@ from course.practice.cases.kernels import bytes_held, kernel_ran, kinds_of_keys,
 from course.practice.cases.plain_data import describe
 from course.practice.exercises.judge import exercise
 
-FILL = 7.5  # what lies in a result before its kernel runs
+FILL = 7.5  # what a result holds before its kernel runs
 
 
 def check_kernel(mine, cases):
-    """Try a kernel(out, *inputs) on cases (inputs, expected, mistakes).
+    """Test a kernel(out, *inputs) on cases (inputs, expected, mistakes).
 
-    It runs as Python first, where it can be interrupted, and is then compiled, with every index checked.
+    It runs as Python first, because that can be interrupted, and then compiled with bounds checks.
     """
     for compiled in (False, True):
         for inputs, expected, mistakes in cases:
@@ -32,7 +32,7 @@ def check_kernel(mine, cases):
 
 @exercise("02-1", lines=4)
 def hypotenuse(mine, draw):
-    """√(x² + y²) of numbers, also where the squares do not fit into the format."""
+    """√(x² + y²) of numbers, also if the squares overflow or underflow."""
     pairs = [(3.0, 4.0), (-5.0, 12.0), (8.0, -15.0), (0.0, 0.0), (0.0, 2.0), *draw.normal(size=(20, 2)).tolist()]
     pairs += [(1e25, 1e25), (2e-25, 1e-25), (1e-30, 3e30)]
     wide = [(1e200, 1e200), (3e-200, 4e-200), (1e-200, 1e200)]
@@ -47,7 +47,7 @@ def hypotenuse(mine, draw):
 
 
 def check_hypotenuse(mine, x, y, result):
-    """Compare one result with Python's own."""
+    """Compare one result with that of `math.hypot`."""
     real = type(x)
     with np.errstate(all="ignore"):
         mistakes = {
@@ -62,12 +62,12 @@ def check_hypotenuse(mine, x, y, result):
 
 @exercise("02-2", lines=5)
 def gradient_product(mine, draw):
-    """dw[k, j] = Σᵢ x[i, k]·dy[i, j], i upwards: the product xᵀ @ dy, without a transposed copy."""
+    """dw[k, j] = Σᵢ x[i, k]·dy[i, j], with i ascending: the product xᵀ @ dy, without a transposed copy."""
     cases = []
     for rows, inputs, units in ((3, 2, 1), (4, 4, 4), (1, 3, 2), (10, 2, 5), (2, 7, 3)):
         for dtype in ("f8", "f4"):
             x, dy = draw.normal(size=(rows, inputs)), draw.normal(size=(rows, units))
-            if dtype == "f4":  # whole numbers: their float32 sums are exact, fused or not
+            if dtype == "f4":  # whole numbers: their float32 sums are exact, with fused multiply-adds or not
                 x, dy = (np.rint(4 * v).astype(dtype) for v in (x, dy))
             terms = x[:, :, None] * dy[:, None, :]
             right = np.cumsum(np.concatenate([np.zeros_like(terms[:1]), terms]), axis=0)[-1]
@@ -93,7 +93,7 @@ def gradient_product(mine, draw):
 
 @exercise("02-3", lines=6)
 def steps_of(mine, draw):
-    """How far the next number along each axis of the common shape lies in memory: 0 where an array is repeated."""
+    """The stride, in numbers, along each axis of the common shape: 0 along an axis on which an array is repeated."""
     cases = [((3,), (3,)), ((3,), (2, 3)), ((3, 1), (3, 4)), ((1, 4), (10, 4)), ((2, 3), (2, 3)), ((), (2, 3))]
     cases += [((2, 3, 4), (2, 3, 4)), ((2, 1, 4), (5, 2, 3, 4)), ((1, 1), (6, 6)), ((4, 4), (2, 4, 4))]
     for _ in range(10):
@@ -114,7 +114,7 @@ def steps_of(mine, draw):
 
 
 def lying(shape):
-    """The step along each axis of a whole array of that shape."""
+    """The stride, in numbers, along each axis of a contiguous array of that shape."""
     return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
 
 
@@ -165,11 +165,11 @@ CHANGES = {  # what differs -> two texts that define f differently
 
 @exercise("02-5", lines=5)
 def cache_key(mine, draw):
-    """A key that is another one whenever the program could be another one, and the same otherwise."""
+    """A cache key that differs whenever the compiled program could differ, and is the same otherwise."""
     number = round(float(draw.normal()), 6)
     drawn = {"a constant ": (f"def f(x): return x - {number}", f"def f(x): return x - {number + 1e-6}")}
     texts = [each for text, changed in (CHANGES | drawn).values() for each in (text, changed, f"{text}\n")]
-    order = draw.permutation(len(texts))  # which two are equal shall be seen in the functions, not in a place
+    order = draw.permutation(len(texts))  # shuffled: a key must depend on the function, not on its position
     kinds = mine.ask(kinds_of_keys, [texts[k] for k in order])
     kinds = [kinds[at] for at in np.argsort(order)]
     for k, (what, (text, changed)) in enumerate((CHANGES | drawn).items()):

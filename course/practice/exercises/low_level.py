@@ -16,11 +16,11 @@ from course.practice.cases.low_level import (
 from course.practice.cases.plain_data import describe
 from course.practice.exercises.judge import exercise
 
-NEAR = {"f8": 1e-9, "f4": 1e-4}  # how near a result must come, as a share of the largest number
+NEAR = {"f8": 1e-9, "f4": 1e-4}  # the tolerance, relative to the largest expected number
 
 
 def nudged(loss, arrays, k, nudge=1e-3):
-    """The slope of loss(*arrays) in each number of arrays[k]."""
+    """The slope of loss(*arrays) in each number of arrays[k], by nudging it up and down."""
     result = np.zeros(arrays[k].shape)
     for at in np.ndindex(result.shape):
         ends = []
@@ -34,7 +34,7 @@ def nudged(loss, arrays, k, nudge=1e-3):
 
 @exercise("03-1", lines=3)
 def dense_rule(mine, draw):
-    """The gradients of x @ w + b in x, w and b, from that of the result."""
+    """The gradients of x @ w + b in x, w and b, from the gradient in the result."""
     cases = ((3, 2, 4, (1, 4)), (3, 3, 3, (3,)), (5, 1, 2, ()), (2, 4, 3, (2, 3)), (4, 2, 3, (4, 1)), (1, 2, 5, (1, 1)))
     for dtype, some in (("f8", cases), ("f4", cases[:1])):
         for rows, inputs, units, bias in some:
@@ -62,7 +62,7 @@ def dense_rule(mine, draw):
 
 @exercise("03-2", lines=3)
 def huber(mine, draw):
-    """error²/2 where |error| ≤ 1, beyond it |error| - 1/2: its numbers, its gradient, and its trace."""
+    """error²/2 if |error| ≤ 1, else |error| - 1/2. The check compares its numbers, its gradient, and its trace."""
     for dtype in NEAR:
         for shape in ((), (7,), (3, 4)) if dtype == "f8" else ((7,),):
             fixed = np.resize([3.0, -0.5, 1.0, -1.0, 0.0, 0.25, -4.0], shape)
@@ -103,13 +103,13 @@ def jacobian(mine, draw):
 
 
 UFUNCS = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide}
-STAY = {  # how many ops, at most, of the programs in `products`
+STAY = {  # {program in `products`: how many ops it must keep}, if that is not 1
     "x * 1.0": 0
 }
 
 
 def values_of(said, graph, inputs, variable):
-    """What the outputs of a graph (nodes, outputs) are, op by op in NumPy, and how many ops it has."""
+    """Run a graph (nodes, outputs) op by op in NumPy. Return the values of its outputs, and the number of its ops."""
     nodes, outputs = graph
     known, ops = [], 0
     for op, read, leaf in nodes:
@@ -126,7 +126,7 @@ def values_of(said, graph, inputs, variable):
 
 @exercise("03-4", lines=8)
 def without_ones(mine, draw):
-    """A pass that leaves products with 1.0 out: the number of ops, and the same bits as before."""
+    """A pass that removes products with 1.0. The check compares the number of ops, and the values exactly."""
     x, y = (draw.normal(size=shape) for shape in ((3, 4), (1, 4)))
     variable = np.ones((1, 1))
     for text, program in products(np.asarray, variable).items():
@@ -139,7 +139,7 @@ def without_ones(mine, draw):
 
 
 def tangles(draw):
-    """{words: (steps, target)}, as `records_ordered` takes them: values are used more than once, or not at all."""
+    """{words: (steps, target)} for `records_ordered`. Some values are used more than once, and some not at all."""
     twice = ("multiply", 0, 2.0)
     doubled = [twice]
     for _ in range(60):
@@ -164,7 +164,7 @@ def tangles(draw):
 
 @exercise("03-5", lines=10)
 def in_order(mine, draw):
-    """The records that a target was made from, each after those that made its inputs."""
+    """The records that a target was made from, in topological order: each after those that made its inputs."""
     for words, (steps, target) in tangles(draw).items():
         said = f"{mine.name}, for {words}"
         makers = [[x - 1 for x in inputs if isinstance(x, int) and x > 0] for _, *inputs in steps]  # of a step's inputs
@@ -185,7 +185,7 @@ def in_order(mine, draw):
 
 
 def descended(parts, weights, rate, steps, resets):
-    """The weights [w, b] after training on these parts (x, y); `resets` says when gradients start anew."""
+    """The weights [w, b] after training on these parts (x, y); `resets` says when gradients are set to 0."""
     w, b, dw, db = *weights, 0.0, 0.0
     for _ in range(steps):
         if resets == "each step":

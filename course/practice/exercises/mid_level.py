@@ -18,7 +18,7 @@ from course.practice.exercises.judge import exercise
 
 @exercise("04-1", lines=5)
 def scale(mine, draw):
-    """A layer that multiplies each column by a trainable number of its own, 1 at first."""
+    """A layer that multiplies each column by a separate trainable number, which is 1 at first."""
     for dtype in ("f8", "f4"):
         for rows, columns in ((3, 2), (4, 4), (1, 5), (7, 1)):
             x, more = (draw.normal(size=(n, columns)).astype(dtype) for n in (rows, rows + 2))
@@ -31,7 +31,7 @@ def scale(mine, draw):
                 raise Wrong(f"{said} has {has} to train: expected one, with a number for each column")
             said = f"{said} its numbers set to others,"
             *found, second = mine.ask(layer_with_weights, said, x, more, w.reshape(shapes[0]))
-            for batch, result in zip((x, more), found, strict=True):  # the next one may have more rows
+            for batch, result in zip((x, more), found, strict=True):  # the second one has more rows
                 mistakes = {"it makes new numbers in every call": batch, "it adds its numbers": batch + w}
                 mine.compare(said, result, batch * w, mistakes)
             slope = mine.ask(slope_of_a_layer, said, x, w.reshape(shapes[0]))
@@ -43,11 +43,11 @@ def scale(mine, draw):
 
 @exercise("04-2", lines=4)
 def huber(mine, draw):
-    """Half the squared error where the error is up to 1 in size, beyond that its size less one half."""
+    """The mean of error²/2 where |error| ≤ 1, and of |error| - 1/2 elsewhere."""
     for dtype in ("f8", "f4"):
         for shape in ((6, 1), (3, 3), (1, 1), (50, 2)):
             true, errors = np.rint(4.0 * draw.normal(size=(2, *shape))).astype(dtype)
-            predicted = true + errors / 2  # exact, and later on there are errors of 0 and of 1 among them
+            predicted = true + errors / 2  # exact; after the first shape some errors are 0 or 1
             predicted += np.asarray(0.25 * (shape == (6, 1)), dtype)
             weight = draw.uniform(size=shape[0]).astype(dtype)
             error, near = predicted - true, 20 * np.finfo(dtype).eps
@@ -77,14 +77,14 @@ def huber(mine, draw):
 
 @exercise("04-3", lines=5)
 def sign_descent(mine, draw):
-    """A step of the rate down or up, by the sign of m, a mean of the gradients so far: m ← 0.9·m + 0.1·dw."""
+    """Subtract the rate times the sign of m, a running mean of the gradients: m ← 0.9·m + 0.1·dw."""
     for dtype, near in (("f8", 1e-12), ("f4", 1e-5)):
         shapes, steps = ((3, 2), (1, 2), (4,)), []
         w = [draw.normal(size=shape).astype(dtype) for shape in shapes]
         for step in range(1, 7):
             size = 10.0 ** draw.integers(-3, 3)
             dw = [(size * draw.normal(size=shape)).astype(dtype) for shape in shapes]
-            dw[0][0] = 0.0  # in every step: here nothing may move
+            dw[0][0] = 0.0  # a gradient of 0 in every step: these weights may not move
             steps.append((f"{mine.name}(0.125) in step {step}", 0.125 if step < 5 else 0.5, dw))
         m, found = [np.zeros_like(x) for x in w], mine.ask(steps_taken, 0.125, w, steps)
         for (said, rate, dw), after in zip(steps, found, strict=True):
@@ -106,10 +106,10 @@ def sign_descent(mine, draw):
 
 @exercise("04-4", lines=5)
 def f1(mine, draw):
-    """2·right / (called + true), of the sums over all batches."""
+    """F1 = 2·right / (called + true), from the sums over all batches."""
     for dtype, threshold in (("f8", 0.5), ("f4", 0.5), ("f4", 0.25)):
         rounds, expected = [], []
-        for rare in (0.5, 0.1, 0.9, 0.0):  # each begins anew
+        for rare in (0.5, 0.1, 0.9, 0.0):  # the metric is reset before each
             rounds.append([])
             sums, unweighted, batches = np.zeros(3), np.zeros(3), []
             for rows in (40, 3, 1, 10):
@@ -146,7 +146,7 @@ def f1_of(called, true, right):
 
 @exercise("04-5", lines=3)
 def standardised(mine, draw):
-    """Two tables, by the means and the standard deviations of the first one's columns; a constant column becomes 0."""
+    """Two tables, standardised by the first one's column means and deviations; a constant column is divided by 1."""
     for dtype, near in (("f8", 1e-9), ("f4", 1e-3)):
         for rows, tests, columns in ((20, 5, 3), (4, 4, 4), (50, 1, 2), (9, 30, 1)):
             x = (draw.normal(size=(rows, columns)) * [3, 0.5, 1, 2][:columns] + [50, 1, -7, 0][:columns]).astype(dtype)
@@ -175,7 +175,7 @@ def standardised(mine, draw):
 
 
 def by(x, table, axis=0, power=1, ddof=0, constant=1.0):
-    """The table, standardised by x; what is `constant` in x is divided by that."""
+    """The table, standardised by the means and deviations of x. A deviation of 0 is replaced by `constant`."""
     with np.errstate(all="ignore"):
         mean = x.mean(axis=axis, keepdims=True)
         spread = x.std(axis=axis, ddof=ddof, keepdims=True) ** power

@@ -1,4 +1,4 @@
-"""An exercise can be opened alone: its cell runs in a new kernel, on the built levels, with nothing before it."""
+"""Run an exercise alone: `begin` lets its cell run in a new kernel, on the built levels, with no cell before it."""
 
 import ast
 import builtins
@@ -13,24 +13,24 @@ LEVELS = "hardware", "kernels", "low_level", "mid_level", "high_level"
 
 
 def begin(key):
-    """Give the notebook what the exercise stands on, if its cells have not: the names of the built levels, and what
-    levels_more adds to them, unless this is one of the five notebooks, which show the core alone.
+    """Add to the notebook the names that the exercise needs and its cells have not defined: those of the built levels,
+    with those of levels_more unless this is one of the five notebooks, which show the core alone.
 
-    But never half of them. Once one of the five has a function or a class of its level, all must be its own, and what
-    came from the built one is taken back: the tape of the one hears nothing of the other's tensors.
+    Two levels are never mixed. Once one of the five has defined a function or class of its level, the names that came
+    from the built level are removed again, because the tape of one does not record the tensors of the other.
     """
     find_home()
     notebook = sys._getframe(1).f_globals
     *beneath, level = LEVELS[: int(key[:2])]
     names = public(level)
     homes = {name: getattr(notebook.get(name), "__module__", None) or "" for name in names}
-    branches_off = any(name.startswith("more/") for name in WATCHED)  # such a notebook has no level of its own
+    branches_off = any(name.startswith("more/") for name in WATCHED)  # such a notebook defines no level
     if notebook.get("__name__") in homes.values() and not branches_off:
         for name in names:
             if homes[name].startswith((f"levels.{level}.", "levels_more.")):
                 del notebook[name]
     elif names:
-        # Else the exercise stands alone, or in a notebook that imports levels_more.
+        # If not `of_the_core`, the exercise runs alone, or in a notebook that imports levels_more.
         of_the_core = WATCHED and not branches_off
         for each in (level, *reversed(beneath)):
             module = importlib.import_module(f"levels.{each}" if of_the_core else f"levels_more.{each}")
@@ -42,7 +42,7 @@ def begin(key):
 
 
 def public(level):
-    """What a built level hands on, if it is built. Read from its file: to import it would enter rows in tables."""
+    """The names that a built level exports, if it is built; read from its file, as importing it would fill tables."""
     import levels
 
     front = Path(levels.__file__).parent / level / "__init__.py"
@@ -52,7 +52,7 @@ def public(level):
 
 
 def libraries(level):
-    """What the rooms of a level import of others, as ("np", numpy), and of levels.support: as in its notebook."""
+    """[(name, value)] that a level's rooms import: libraries, such as ("np", numpy), and names of levels.support."""
     places = f"levels.{level}.", "levels.support."
     rooms = [module for name, module in list(sys.modules.items()) if name.startswith(places)]
     names = [(name, value) for room in rooms for name, value in vars(room).items()]

@@ -1,1 +1,1 @@
-"""The blanks and exercises of a class, tried again on other numbers: `python3 -m course grade FOLDER`."""
+"""`python3 -m course grade FOLDER`: test the blanks and exercises of a whole class on other numbers."""

@@ -1,11 +1,11 @@
-"""`python3 -m course grade FOLDER`: every student's blanks and exercises, tried again on numbers drawn for them.
+"""`python3 -m course grade FOLDER`: test every student's blanks and exercises on numbers drawn for that student.
 
-In FOLDER lies a folder for each student, with their notebooks somewhere inside, or notebooks named after them
-(anna_02_kernels.ipynb). Each notebook runs in a process of its own (`sandbox.worker`), confined as far as the system
+FOLDER holds a folder for each student, with their notebooks anywhere inside, or notebooks named after students
+(anna_02_kernels.ipynb). Each notebook runs in a separate process (`sandbox.worker`), confined as far as the system
 can do it (`sandbox.isolation`), on the built levels of this course, in a copy of the project without checks and
-solutions. That process answers questions. This one asks and compares, and never runs a student's code: what is right is
-not known there, and what is found here cannot be written from there. No mistake of an earlier notebook, no endless loop
-and no crash costs more than its own exercise.
+solutions. That process answers questions. This one asks, compares, and never runs a student's code. So a student's code
+can neither read the right answers nor write its own results. A mistake in an earlier notebook, an endless loop or a
+crash fails only its own exercise.
 """
 
 import contextlib
@@ -55,16 +55,16 @@ class Row(NamedTuple):
     seed: int
 
 
-# Who handed in what.
+# Submissions.
 
 
 def submissions(folder: Path, names: list[str]) -> dict[str, dict[str, Path]]:
-    """{student: {notebook: file}}. A file that no notebook's name fits is listed under its own."""
+    """{student: {notebook: file}}. A file that is none of the course's notebooks is listed under its own name."""
     found = {path.name: {} for path in sorted(folder.iterdir()) if path.is_dir() and path.name[0] not in "._"}
     paths = [path.relative_to(folder) for path in folder.rglob("*.ipynb") if path.is_file()]
     for path in sorted(paths, key=lambda path: (len(path.parts), path.stem not in names, path)):
         if any(part.startswith(".") for part in path.parts):
-            continue  # Jupyter's checkpoints, and what the course set aside
+            continue  # hidden folders: Jupyter's checkpoints, and what the course keeps
         name = notebook_of(folder / path, names)
         alone = re.sub(r"^[\W_]+|[\W_]+$", "", path.stem.replace(name, "")) or path.stem
         theirs = found.setdefault(path.parts[0] if len(path.parts) > 1 else alone, {})
@@ -75,7 +75,7 @@ def submissions(folder: Path, names: list[str]) -> dict[str, dict[str, Path]]:
 
 
 def notebook_of(path: Path, names: list[str]) -> str:
-    """Which of the course's notebooks a file is, by its name, or else by its first cell."""
+    """Which of the course's notebooks a file is, by its name or by its call of `build.watch`; else its own name."""
     for name in names:
         if name in path.stem:
             return name
@@ -87,7 +87,7 @@ def notebook_of(path: Path, names: list[str]) -> str:
 
 
 def seed_of(student: str) -> int:
-    """The same on every computer, and another one for each student."""
+    """A student's seed: the same on every computer, and different for each student."""
     return int(hashlib.sha256(student.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16)
 
 
@@ -95,13 +95,13 @@ def seed_of(student: str) -> int:
 
 
 class Unreadable(Exception):
-    """A file that is no notebook."""
+    """A file cannot be read as a notebook; the text says why."""
 
 
 def grade(
     student: str, name: str, path: Path | None, keys: list[str], seconds: float, root: Path, hidden: Path
 ) -> list[Row]:
-    """Try these exercises of a student's notebook, by code that cannot see `hidden`. Always returns a row for each."""
+    """Test these exercises of a student's notebook, in a process that cannot see `hidden`. Returns a row for each."""
     found, seed = {}, seed_of(student)
     if path:
         try:
@@ -114,27 +114,26 @@ def grade(
 
 
 def plain(text: str) -> str:
-    """A message on one line, without what no table can show, nor what a spreadsheet would compute."""
+    """A message as one line of printable text that a spreadsheet does not read as a formula; at most 500 characters."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split()).lstrip("=+-@")[:500]
 
 
 def sources_of(path: Path) -> list[tuple[str, str]]:
-    """Each cell's type and source. Raises Unreadable."""
+    """[(type, source)] of the cells. Raises Unreadable if the file is no notebook."""
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"it has {path.stat().st_size:,} bytes")
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]  # nbformat takes 2 s to load
         return [(str(cell["cell_type"]), "".join(cell["source"])) for cell in cells]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:  # whatever a damaged file does
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:  # all that a damaged file may raise
         raise Unreadable(f"the notebook cannot be read ({type(error).__name__}: {error})") from None
 
 
 def run_notebook(name: str, cells: list, keys: list[str], seed: int, seconds: float, root: Path, hidden: Path) -> dict:
-    """{exercise: (state, text)} of a notebook's cells, and under "all" what holds for exercises that were not come to.
+    """{exercise: (state, text)} of a notebook's cells. The key "all" stands for exercises that were not reached.
 
-    Only blanks and the section Exercises are run, with the names of the built level and with the notebook's imports, so
-    that a mistake elsewhere costs no exercise. A process that ends or hangs in a cell is started again without that
-    cell.
+    Only blanks and the section Exercises are run, with the names of the built level and the notebook's imports, so that
+    a mistake elsewhere fails no exercise. If the process ends or hangs in a cell, it starts again without it.
     """
     begin = next((n for n, (_, source) in enumerate(cells) if SECTION.search(source)), len(cells))
     code = {n: source for n, (kind, source) in enumerate(cells) if kind == "code"}
@@ -160,7 +159,7 @@ def run_notebook(name: str, cells: list, keys: list[str], seed: int, seconds: fl
                                 found[key] = state_of(process, seconds, key, key in handed, failed, seed)
                         case _ if at not in done:
                             raise ProcessEnded(UNASKED)
-                    done.add(at)  # if it is started again, this cell only runs for the sake of those after it
+                    done.add(at)  # after a restart, this cell runs only because later cells may need it
                 return found
             except ProcessEnded as why:
                 if at is None:
@@ -171,7 +170,7 @@ def run_notebook(name: str, cells: list, keys: list[str], seed: int, seconds: fl
 
 
 def state_of(process, seconds: float, key: str, handed: bool, failed: str | None, seed: int) -> tuple[str, str]:
-    """The state of an exercise whose cell has just run, and a text."""
+    """(state, text) of an exercise whose cell has just run."""
     if not handed:
         return "error", f"the cell raises {failed}" if failed else "the check is not run"
     until = time.monotonic() + seconds
@@ -207,7 +206,7 @@ def main(argv: list[str], root: Path = ROOT) -> int:
         if not any(students.values()):
             raise BuildError(f"there is no notebook (.ipynb) in {options.folder}")
         handed = [name for name in names if any(name in theirs for theirs in students.values())]
-        # "x": what somebody wrote into an older table is not lost
+        # "x": an older table, into which the teacher may have written, is not overwritten
         form = {"newline": "", "encoding": "utf-8-sig", "errors": "replace"}
         with open(options.csv or os.devnull, "x" if options.csv else "w", **form) as table:
             kept = protections(root, options.folder)
@@ -245,7 +244,7 @@ def main(argv: list[str], root: Path = ROOT) -> int:
 
 
 def protections(root: Path, hidden: Path) -> list[str]:
-    """What this system keeps a student's code from: some of PROTECTIONS."""
+    """The PROTECTIONS against a student's code that this system provides."""
     with tempfile.TemporaryDirectory(prefix="course-grade-") as folder:
         process = Process(level_of(names_in(root)[0]), copy_without_solutions(root, Path(folder).resolve()), hidden)
         process.end()

@@ -1,4 +1,4 @@
-"""The course's own notebooks, as grading asks for them. What is right in a blank is the built level's own function."""
+"""What grading needs of the course's own notebooks. The right answer for a blank is the course's own function."""
 
 import importlib
 import re
@@ -11,7 +11,7 @@ from course.builder.names import ROOT, all_in, level_of, names_in, text_path
 from course.practice.cases import CASES
 from course.practice.exercises import EXERCISES
 
-SEEN = "course", "data", "levels", "levels_more", "notebooks/text", "notebooks/more/text"  # by a student's code
+SEEN = "course", "data", "levels", "levels_more", "notebooks/text", "notebooks/more/text"  # what a student's code sees
 CHECK = re.compile(r"""^exercises\.check\(\s*["'](\d\d-[\w.]+)["']""", re.MULTILINE)
 CHECKED = """\
 import {room} as _room
@@ -23,7 +23,7 @@ exercises.check("{key}", {function})
 
 
 def blanks_in(name: str, code: dict[int, str], keys: list[str]) -> tuple[dict, dict[int, str]]:
-    """What is known of the blanks in these cells before any of them runs, and the cells to run, each with its check."""
+    """{key: (state, text)} of the blanks that need not run, and {cell number: source with check} of those to run."""
     found, filled = {}, {}
     for n, source in code.items():
         key = f"{two_digits(name)[:2]}-{blank_in(source)}"
@@ -47,7 +47,7 @@ def blanks_in(name: str, code: dict[int, str], keys: list[str]) -> tuple[dict, d
 
 
 def room_of(key: str) -> str:
-    """The room of the built level that holds a blank's function."""
+    """The room (module) of the built level that holds a blank's function. Raises LookupError for an unknown key."""
     name = next(name for name in names_in(ROOT) if name.startswith(key[:2]))
     for source in stubs(ROOT, name):
         if key[3:] in (blank_in(source), most_in(source)):
@@ -56,7 +56,7 @@ def room_of(key: str) -> str:
 
 
 def reference_solution(key: str):
-    """The course's own function for a blank, with all names of its level at hand."""
+    """The course's own function for a blank, with all names of its level as globals."""
     room = room_of(key)
     names = vars(importlib.import_module(room.rpartition(".")[0])) | vars(importlib.import_module(room))
     notebook = next(name for name in names_in(ROOT) if name.startswith(key[:2]))
@@ -65,22 +65,22 @@ def reference_solution(key: str):
 
 
 def two_digits(name: str) -> str:
-    """The name of a file with its level's number as the five have it: 1_hardware is on the trail to 01_hardware."""
+    """A notebook's name with two digits for its level, as in the five: 01_hardware for the trail's 1_hardware."""
     return re.sub(r"^(\d)_", r"0\1_", name)
 
 
 def level_under(root: Path, name: str) -> str:
-    """The level whose names a notebook's exercises are tried with: 01_gpu, in `more`, stands on the first."""
+    """The level whose names a notebook's exercises use: for 01_gpu, in `more`, it is the first."""
     return level_of(next(each for each in names_in(root) if each[:2] == two_digits(name)[:2]))
 
 
 def texts(root: Path) -> dict[str, str]:
-    """The course's own notebooks, those of the trail and in `more` among them: {name of the file: text}"""
+    """{name of the file: text} of all the course's notebooks, including the trail and `more`."""
     return {Path(name).name: text_path(root, name).read_text(encoding="utf-8") for name in all_in(root)}
 
 
 def keys_of(root: Path, name: str, depth: str = "some") -> list[str]:
-    """The blanks, at this depth, and the exercises of a notebook."""
+    """The keys of a notebook's blanks at this depth, and of its exercises."""
     asked = CHECK.findall(texts(root)[name])
     keys = (blank_in(cell) or most_in(cell) * (depth == "most") for cell in stubs(root, name))
     held = {f"{two_digits(name)[:2]}-{key}" for key in keys}
@@ -88,12 +88,12 @@ def keys_of(root: Path, name: str, depth: str = "some") -> list[str]:
 
 
 def stubs(root: Path, name: str) -> set[str]:
-    """The cells of the course's own notebook."""
+    """The sources of the cells in the course's own notebook."""
     return {cell.strip() for cell in re.split(r"^# %%.*$", texts(root)[name], flags=re.MULTILINE)}
 
 
 def copy_without_solutions(root: Path, folder: Path) -> Path:
-    """A copy of the project as students' code may see it: nothing in it knows what is right."""
+    """Copy what students' code may see of the project, without checks and solutions. Return the copy's path."""
     copy, unseen = folder / "course", shutil.ignore_patterns("__pycache__", "exercises", ".*")
     for part in SEEN:
         shutil.copytree(root / part, copy / part, ignore=unseen)

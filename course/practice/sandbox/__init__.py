@@ -1,1 +1,1 @@
-"""Where a student's code runs: a process that sees no solution and can do no harm, as far as the system allows it."""
+"""Run a student's code in a process that sees no solutions and can do no harm, as far as the system can ensure that."""

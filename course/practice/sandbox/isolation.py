@@ -1,12 +1,10 @@
-"""`python -m course.practice.sandbox.isolation`: run `worker` with no more than it needs.
+"""`python -m course.practice.sandbox.isolation`: run `worker` with as few rights as the system allows.
 
-What else there is, this system takes away as far as it can.
-
-On Linux: no network, no process that outlives it, nothing to be read of the teacher's files and nothing to be written
-but a folder of its own, which vanishes. Two things of the kernel do it, both without a privilege: namespaces, where it
-is alone (https://man7.org/linux/man-pages/man7/namespaces.7.html), and Landlock
-(https://docs.kernel.org/userspace-api/landlock.html). A container may refuse the first, an old kernel the second.
-Elsewhere the limits of POSIX are left, where there are any.
+On Linux the worker has no network, starts no process that outlives it, cannot read the teacher's files, and can write
+only to a private folder, which is deleted at the end. Two features of the kernel do this, and neither needs privileges:
+namespaces (https://man7.org/linux/man-pages/man7/namespaces.7.html) and Landlock
+(https://docs.kernel.org/userspace-api/landlock.html). A container may refuse namespaces, and an old kernel has no
+Landlock. On other systems only the POSIX resource limits apply, if there are any.
 """
 
 import contextlib
@@ -25,9 +23,9 @@ PROTECTIONS = (NETWORK, FILES, PROCESSES, SPACE, LIMITS)
 
 
 def confine(home: str, readable: list[str]) -> list[str]:
-    """Give up what a worker does not need, for good, and for all that it starts. Returns which PROTECTIONS that makes.
+    """Give up, permanently and for all child processes, the rights that a worker does not need. Return the PROTECTIONS.
 
-    On Linux it returns in a new process, a descendant, and others wait for its end.
+    On Linux this returns in a new process, a descendant of the caller's. The processes above it wait for its end.
     """
     found = []
     if sys.platform == "linux":
@@ -36,10 +34,10 @@ def confine(home: str, readable: list[str]) -> list[str]:
             found += [NETWORK, PROCESSES] + [SPACE] * mount_tmpfs(libc, home)
             guard_children()
         else:
-            libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what loses its parent becomes the guard's
+            libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans become children of the guard
             found.append(PROCESSES)
-        guard_children()  # in a namespace it is process 1: when it ends, the kernel ends all others
-        with contextlib.suppress(OSError):  # if the memory of the computer runs out, this is to go first
+        guard_children()  # in a namespace this guard is process 1: when it ends, the kernel ends all others
+        with contextlib.suppress(OSError):  # if memory runs out, the kernel should end this process first
             Path("/proc/self/oom_score_adj").write_text("1000")
         os.chdir(home)
         found += [FILES] * landlock(libc, home, readable)
@@ -47,16 +45,16 @@ def confine(home: str, readable: list[str]) -> list[str]:
         import resource
 
         limits = {"DATA": MEMORY, "FSIZE": FILE, "CPU": SECONDS, "CORE": 0}
-        limits |= {"NPROC": 4096} if NETWORK in found else {}  # else the user's other processes count
+        limits |= {"NPROC": 4096} if NETWORK in found else {}  # otherwise the user's other processes count, too
         for name, most in limits.items():
-            with contextlib.suppress(ValueError, OSError):  # a lower one holds already, or the system has none
+            with contextlib.suppress(ValueError, OSError):  # a lower limit holds already, or there is none
                 resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
         found.append(LIMITS)
     return found
 
 
 def enter_namespaces(libc) -> bool:
-    """Enter namespaces of its own, as the same user: of users, mounts, processes, messages; one without a network."""
+    """Enter new namespaces (users, mounts, processes, IPC, no network), as the same user. Return whether it worked."""
     user, group = os.getuid(), os.getgid()
     if libc.unshare(0x10000000 | 0x00020000 | 0x20000000 | 0x08000000 | 0x40000000):
         return False
@@ -66,18 +64,18 @@ def enter_namespaces(libc) -> bool:
 
 
 def mount_tmpfs(libc, home: str) -> bool:
-    """Make the folder one in memory, of limited size: nobody else sees it, and it goes with the last process in it."""
+    """Mount a tmpfs of limited size on `home`; it exists only in this namespace. Return whether it worked."""
     no_devices = 2 | 4  # MS_NOSUID, MS_NODEV
     return not libc.mount(b"tmpfs", os.fsencode(home), b"tmpfs", no_devices, f"size={DISK},mode=700".encode())
 
 
 def guard_children() -> None:
-    """Go on in a child. The parent waits for its end, or for SIGTERM, and ends what is left."""
+    """Fork, and return in the child. The parent waits for its end or for SIGTERM, ends all that is left, and exits."""
     child = os.fork()
     if not child:
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    os.closerange(0, 2)  # the pipes are the child's: when it closes them, they are closed
+    os.closerange(0, 2)  # so that the pipes are closed when the child closes them
     status, pid = 0, 0
     try:
         while pid != child:
@@ -101,12 +99,15 @@ class PathBeneath(ctypes.Structure):
 
 
 def landlock(libc, home: str, readable: list[str]) -> bool:
-    """From now on read beneath these paths only, and write in `home` only; connect and signal to nobody outside."""
+    """Allow reading only beneath these paths, writing only in `home`, no connections, no signals to the outside.
+
+    Connections are restricted from version 4 of Landlock on, signals from version 6. Return whether it worked.
+    """
     version = libc.syscall(444, None, 0, 1)
     if version < 1:
         return False
-    everything = (1 << min(13 + version - 1, 15)) - 1  # what there is to allow: two kinds came with versions 2 and 3
-    read, of_a_file = 1 | 4 | 8, 1 | 2 | 4 | 1 << 14  # execute, read a file, list a folder; and write, truncate
+    everything = (1 << min(13 + version - 1, 15)) - 1  # all rights for files: versions 2 and 3 added one each
+    read, of_a_file = 1 | 4 | 8, 1 | 2 | 4 | 1 << 14  # execute, read, list; execute, write, read, truncate
     rules = Ruleset(everything, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
     size = 8 if version < 4 else 16 if version < 6 else 24
     fence = libc.syscall(444, ctypes.byref(rules), ctypes.c_size_t(size), 0)
@@ -116,18 +117,18 @@ def landlock(libc, home: str, readable: list[str]) -> bool:
             allowed &= everything if os.path.isdir(path) else everything & of_a_file
             libc.syscall(445, fence, 1, ctypes.byref(PathBeneath(allowed, folder)), 0)
             os.close(folder)
-    libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS, which is asked for
+    libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS, which Landlock requires
     done = libc.syscall(446, fence, 0)
     os.close(fence)
     return done == 0
 
 
 def main(level: str, home: str, *readable: str) -> None:
-    copy = Path(__file__).parents[3]  # setup put another project's folder on the path: the one with the solutions
+    copy = Path(__file__).parents[3]  # setup's .pth file puts the project with the solutions on sys.path
     sys.path[:] = [path for path in sys.path if path == str(copy) or not Path(path, "solutions").exists()]
     print(json.dumps(confine(home, list(readable))), flush=True)
     from course.practice.sandbox import (
-        worker,  # not before: what it imports may start threads, and a fork takes none along
+        worker,  # only now: its imports may start threads, and a fork does not copy threads
     )
 
     worker.main(level)

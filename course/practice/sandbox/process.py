@@ -1,4 +1,4 @@
-"""The process that a student's code runs in."""
+"""The process in which a student's code runs, as the grading process sees it."""
 
 import contextlib
 import json
@@ -16,9 +16,9 @@ from pathlib import Path
 
 from course.builder.names import ROOT
 
-START_TIMEOUT = 180  # for Python to start, and for the notebook's imports: a busy computer is no student's fault
+START_TIMEOUT = 180  # seconds for Python's start and the notebook's imports, also on a busy computer
 LARGEST_ANSWER = 8 << 20  # bytes of an answer
-KEPT_VARIABLES = re.compile(  # of the teacher's environment variables: no password is among these
+KEPT_VARIABLES = re.compile(  # the teacher's environment variables that are passed on; none holds a password
     r"PATH|LANG|LC_\w+|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT"
     r"|PROCESSOR_\w+|NUMBER_OF_PROCESSORS|(OMP|OPENBLAS|MKL|NUMBA)_\w+"
 )
@@ -26,14 +26,14 @@ UNASKED = "it gives an answer to another question"
 
 
 class ProcessEnded(BaseException):
-    """A process that says no more, or nothing that can be heeded; the text says why.
+    """The process has ended, takes too long, or gives an invalid answer; the text says which.
 
-    It is no Exception: a check that asks does not take it for a result that cannot be compared.
+    It is no Exception, so that no `except Exception` in a check treats it as a result that cannot be compared.
     """
 
 
 class Process:
-    """A student's code, at the other end of two pipes. What comes from there is believed to be data, no more."""
+    """A student's code in another process, reached by two pipes. What comes from there is treated as data only."""
 
     def __init__(self, level: str, copy: Path, hidden: Path):
         home = copy.parent / "home"
@@ -55,20 +55,20 @@ class Process:
         self.process = subprocess.Popen(command, cwd=home, env=kept | own, start_new_session=True, **pipes)
         self.talk = None
         self.protections = []
-        with contextlib.suppress(ProcessEnded):  # else the first request tells why
-            # Said before anything of the student's has run.
+        with contextlib.suppress(ProcessEnded):  # the first request raises the reason
+            # The process sends this before any of the student's code has run.
             self.protections = self.exchange(START_TIMEOUT, START_TIMEOUT, b"")
 
     def ask(self, seconds: float, *what, limit: float = 0):
-        """The answer to a request (`worker`). Raises ProcessEnded."""
-        number = secrets.token_hex(8)  # nobody can answer before he is asked
+        """The answer to a request (`worker`). Raises ProcessEnded. limit: the seconds that its message names."""
+        number = secrets.token_hex(8)  # unpredictable: no answer can be written before its request
         match self.exchange(seconds, limit or seconds, json.dumps([number, *what]).encode() + b"\n"):
             case [str() as said, answer] if said == number:
                 return answer
         raise ProcessEnded(UNASKED)
 
     def exchange(self, seconds: float, limit: float, line: bytes):
-        """Write a line, read a line, and wait no longer than so many seconds, whatever the other end does."""
+        """Write a line, and return the JSON of the answer. Raises ProcessEnded if none comes within these seconds."""
         answers = queue.Queue()
 
         def talk():
@@ -95,7 +95,7 @@ class Process:
             raise ProcessEnded(UNASKED) from None
 
     def end(self) -> None:
-        """End the process, and what it started."""
+        """End the process, and all that it started."""
         self.process.terminate()  # on Linux the guards of `isolation` end all that is left
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
@@ -103,14 +103,14 @@ class Process:
             os.killpg(self.process.pid, signal.SIGKILL) if os.name == "posix" else self.process.kill()
         self.process.wait()
         self.talk.join(1)
-        if not self.talk.is_alive():  # else somebody who got away holds the pipe, and closing it would wait for him
+        if not self.talk.is_alive():  # otherwise an escaped process holds the pipe, and closing it would block
             with contextlib.suppress(OSError):
                 self.process.stdin.close()
             self.process.stdout.close()
 
 
 def readable(hidden: Path) -> list[str]:
-    """What may be read, on Linux: Python, its packages, and all that lies beside the course, `hidden` and the home."""
+    """The readable paths on Linux: Python, and all but the course, `hidden`, the home and the temporary folder."""
     away = [Path(each).resolve() for each in (ROOT, hidden, Path.home(), tempfile.gettempdir())]
 
     def beside(folder: Path):
@@ -118,7 +118,7 @@ def readable(hidden: Path) -> list[str]:
             for path in folder.iterdir():
                 if any(path in each.parents for each in away):
                     yield from beside(path)
-                elif path not in away and not path.is_symlink():  # it may lead back
+                elif path not in away and not path.is_symlink():  # a link may lead back
                     yield str(path)
 
     own = [sys.prefix, sys.base_prefix, site.getusersitepackages()]

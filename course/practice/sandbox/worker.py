@@ -1,14 +1,14 @@
-"""One student's notebook, in a process of its own: it runs cells, answers questions, and never learns what is right.
+"""Run one student's notebook in a separate process, which runs cells and answers questions, but has no right answers.
 
-`grading` starts it by `isolation`, in a copy of the project that holds neither checks nor solutions. Each line
-that comes in is a request in JSON, [number, what, ...], and is answered by one line, [the same number, ...]:
+`grading` starts it through `isolation`, in a copy of the project without checks and solutions. Each line of input is a
+request in JSON, [number, what, ...], and is answered by one line, [the same number, ...]:
 
-    cell SOURCE              -> the keys that the cell hands to `exercises.check`, and how it failed, or null
-    imports SOURCES          -> null; of these cells only the imports are run
+    cell SOURCE              -> the keys that the cell hands to `exercises.check`, and its error, or null
+    imports SOURCES          -> null; only the imports of these cells are run
     ask KEY QUESTION INPUTS  -> how a question of `cases` was answered, and the answer
 
-What is written here can be written by a student's code as well. So nothing of it is believed but the data of an answer,
-which the other process compares.
+A student's code can write the same lines as this module. So the other process trusts nothing in them, and only compares
+the data of an answer.
 """
 
 import ast
@@ -29,10 +29,10 @@ class Shell(InteractiveShell):
     """A notebook's Python, without a notebook around it."""
 
     def enable_gui(self, gui=None):
-        """What `%matplotlib inline` asks for: nobody is looking."""
+        """Do nothing: `%matplotlib inline` calls this, but there is no display."""
 
     def ask_exit(self):
-        """What `exit()` calls."""
+        """Called by `exit()`."""
         raise SystemExit
 
 
@@ -42,7 +42,7 @@ def main(level: str) -> None:
     sys.modules["course.practice.exercises"] = types.ModuleType(
         "course.practice.exercises", "All that is left of them here: `begin` and `check`."
     )
-    importlib.import_module(f"course.practice.cases.{level}")  # which enters its questions
+    importlib.import_module(f"course.practice.cases.{level}")  # which registers its questions
     importlib.import_module("course.practice.cases.at_most")
     shell = Shell.instance()
     shell.run_cell(f"from levels.{level} import *\nfrom course.practice import exercises")
@@ -53,7 +53,7 @@ def main(level: str) -> None:
 
 
 def pipes():
-    """What comes in and goes out, moved to where a cell that prints or asks for input does not meet it."""
+    """The files of requests and answers. Cells that print or read get the null device as standard input and output."""
     requests, answers = (os.fdopen(os.dup(number), how, encoding="utf-8") for number, how in ((0, "r"), (1, "w")))
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
@@ -64,16 +64,16 @@ def pipes():
 def cell(shell: Shell, handed: dict, source: str) -> tuple:
     handed.clear()
     exercises = sys.modules["course.practice.exercises"]
-    exercises.begin = lambda key: None  # the level's names are at hand
+    exercises.begin = lambda key: None  # the level's names are imported already
     exercises.check = lambda key, function: handed.update({key: function})
     done = shell.run_cell(source)
     failed = done.error_before_exec or done.error_in_exec
-    kind = next(kind.__name__ for kind in type(failed).mro() if kind.__name__[0] != "_")  # Python 3.13 has private ones
+    kind = next(kind.__name__ for kind in type(failed).mro() if kind.__name__[0] != "_")  # 3.13 has private classes
     return [*map(str, handed)], failed and f"{kind}: {failed}"[:1000]
 
 
 def imports(shell: Shell, handed: dict, sources: list[str]) -> None:
-    """Run what these cells import, one by one: a mistake elsewhere in the notebook costs no exercise."""
+    """Run the import statements of these cells one by one, so that a mistake elsewhere in them fails no exercise."""
     for source in sources:
         with contextlib.suppress(SyntaxError):
             for statement in ast.parse(shell.transform_cell(source)).body:
@@ -82,7 +82,7 @@ def imports(shell: Shell, handed: dict, sources: list[str]) -> None:
 
 
 def ask(shell: Shell, handed: dict, key: str, question: str, inputs) -> tuple:
-    """("answer", packed data), ("wrong", what is wrong) or ("blank", null)"""
+    """("answer", packed data), ("wrong", what is wrong) or ("blank", None)."""
     try:
         return "answer", plain_data.pack(cases.answer(handed[key], question, plain_data.unpack(inputs)))
     except cases.Blank:

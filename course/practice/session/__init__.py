@@ -1,1 +1,1 @@
-"""Where a reader stopped, and how the state comes back: `python3 -m course resume`."""
+"""`python3 -m course resume`: find where the reader stopped, and restore the notebook's state."""

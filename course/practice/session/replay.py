@@ -1,6 +1,6 @@
-"""The state of a notebook comes back: its first cell runs again what ran up to where the reader stopped, in silence.
+"""Restore the state of a notebook: its first cell silently runs the cells again up to where the reader stopped.
 
-What only times, draws or asks is left out; of such a cell those statements run that give a name which is read later.
+Cells that only time, draw or ask are left out, except the statements in them that assign a name which is read later.
 """
 
 import ast
@@ -13,7 +13,7 @@ from course.builder.notebooks import read_notebook
 from course.builder.session import RAN, WRITTEN
 from course.practice.session.stops import ASKED, heading, last_stop, read_json
 
-TIMED = "nbval-ignore-output"  # the tag of a cell whose output is another one each time
+TIMED = "nbval-ignore-output"  # the tag of a cell whose output differs from run to run
 LEFT_OUT = (
     "figures.",
     "widgets.",
@@ -32,7 +32,7 @@ LEFT_OUT = (
 
 
 def restore_state(name: str, root: Path = ROOT) -> bool:
-    """If `course resume` asked for it: run what ran in this notebook, up to where the reader stopped, in silence.
+    """If `course resume` asked for it, silently run the cells of this notebook again up to where the reader stopped.
 
     Returns whether it did.
     """
@@ -69,7 +69,7 @@ def restore_state(name: str, root: Path = ROOT) -> bool:
 
 
 def run_silently(shell, name: str, cell, source: str) -> BaseException | None:
-    """Run a cell of this notebook again. Returns its error; of a blank none, for the course's own stands there then."""
+    """Run a cell again and return its error. A blank that fails while it runs gives none: the course's replaces it."""
     result = shell.run_cell(source, silent=True)
     if key := blank_in(cell.source):
         from course.practice.exercises.blanks import try_blank
@@ -81,9 +81,9 @@ def run_silently(shell, name: str, cell, source: str) -> BaseException | None:
 
 
 def cells_to_rerun(cells: list, last: int) -> list[tuple[int, str]]:
-    """(number, what to run again) of the code cells behind the first one, up to the last that ran; "" for nothing.
+    """[(number, source to run)] of the code cells after the first one, up to cell `last`; the source "" runs nothing.
 
-    A name is needed if a later cell reads it before another one gives it anew.
+    In a left-out cell, a statement still runs if later code reads a name that it assigns, before assigning it again.
     """
     code = [k for k, cell in enumerate(cells) if cell.cell_type == "code"][1:]
     trees, needed, plan = {k: parsed(cells[k].source) for k in code}, set(), []
@@ -106,7 +106,7 @@ def cells_to_rerun(cells: list, last: int) -> list[tuple[int, str]]:
 def parsed(source: str) -> ast.Module | None:
     try:
         return ast.parse(source)
-    except SyntaxError:  # a command of IPython, or a mistake that is shown
+    except SyntaxError:  # an IPython command, or a syntax error that the notebook shows
         return None
 
 
@@ -125,7 +125,7 @@ def is_left_out(cell, tree: ast.Module) -> bool:
 
 
 def names_assigned(tree: ast.AST) -> set[str]:
-    """The names that a statement gives at the top level."""
+    """The names that a statement, or a module, assigns, defines or imports at the top level."""
     found = set()
     for node in tree.body if isinstance(tree, ast.Module) else [tree]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
@@ -140,5 +140,5 @@ def names_assigned(tree: ast.AST) -> set[str]:
 
 
 def names_read(tree: ast.AST) -> set[str]:
-    """The names that a statement reads, inside functions too."""
+    """The names that a statement, or a module, reads, also inside functions."""
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}

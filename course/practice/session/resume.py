@@ -1,6 +1,6 @@
-"""`python3 -m course resume`: where a reader stopped, with three ideas of what stood there, and what comes next.
+"""`python3 -m course resume`: where the reader stopped, up to three takeaways from before, and what comes next.
 
-It asks for the state, too: the next first cell of that notebook brings it back (`replay`).
+It also requests the state: the first cell of that notebook restores it when it runs next (`replay`).
 """
 
 import json
@@ -17,7 +17,7 @@ STOP = re.compile(r"\*\*A good place to stop\.\*\*\s+(.+?)(?:\n\s*\n|\Z)", re.DO
 
 
 def ideas(root: Path, stop: Stop) -> list[str]:
-    """Three sentences: what stood at the last stopping points, up to where the reader stopped."""
+    """Up to three takeaways: the texts of the last stopping points before the place where the reader stopped."""
     found = takeaways(read_notebook(root, stop.name, MINE).cells[: stop.cell + 1])
     way = trail_in(root) if stop.name in trail_in(root) else names_in(root)
     for name in reversed([each for each in way if each < core_under(root, stop.name)]):
@@ -28,14 +28,14 @@ def ideas(root: Path, stop: Stop) -> list[str]:
 
 
 def core_under(root: Path, name: str) -> str:
-    """A notebook of the trail or of the five itself; of another one the core after the one it branches off from."""
+    """A sort key: the name itself in the trail or the five, else one just after the core that it branches off from."""
     if name in trail_in(root) + names_in(root):
         return name
     return name.split("/")[-1][:2] + "~"
 
 
 def takeaways(cells: list) -> list[str]:
-    """What stands at a notebook's stopping points, without the questions that lead on. Others lean on their page."""
+    """The texts at a notebook's stopping points, without a question at the end. Other texts need their context."""
     found = [each for cell in cells if cell.cell_type == "markdown" for each in STOP.findall(cell.source)]
     return [re.sub(r"(?<=[.!]) [^.!]*\?$", "", plain(" ".join(each.split()))) for each in found]
 
@@ -47,14 +47,14 @@ def plain(text: str) -> str:
 
 
 def follows(root: Path, name: str) -> str:
-    """The notebook after this one: the trail, then the five. After the last of them, and beside them, itself."""
+    """The next notebook: first the trail, then the five. For the last of them, and for any other, the name itself."""
     way = trail_in(root) + names_in(root)
     at = way.index(name) + 1 if name in way else len(way)
     return way[at] if at < len(way) else name
 
 
 def next_step(root: Path) -> str:
-    """What the reader goes on with, in a line."""
+    """The reader's next step, as one line of text."""
     stop = last_stop(root)
     if stop is None:
         return f"Next: {MINE}/{(trail_in(root) + names_in(root))[0]}.ipynb, with `python3 -m course lab --trail`."
@@ -67,13 +67,13 @@ def next_step(root: Path) -> str:
 
 
 def at_the_end(root: Path, stop: Stop) -> bool:
-    """Whether the cell that ran last is a notebook's last one."""
+    """Whether the cell that ran last is the notebook's last code cell."""
     cells = read_notebook(root, stop.name, MINE).cells
     return stop.cell == [k for k, cell in enumerate(cells) if cell.cell_type == "code"][-1]
 
 
 def main(root: Path = ROOT) -> tuple[str, str]:
-    """What to tell the reader who comes back, and the notebook to open. Asks for the state, if there is one."""
+    """Return the message for the reader and the notebook to open, and request its state unless it is finished."""
     stop = last_stop(root)
     path = root / MINE / ASKED
     path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Where a reader stopped: on the reader's desk every cell that runs is noted, the last one of each notebook."""
+"""Where a reader stopped: for each notebook in `mine`, the cell that ran last is stored."""
 
 import contextlib
 import hashlib
@@ -13,13 +13,13 @@ from course.builder.files import replace
 from course.builder.names import MINE, ROOT
 from course.builder.notebooks import read_notebook
 
-STOPPED = ".course/stopped.json"  # in `mine`: the last cell of each notebook
-ASKED = ".course/resume.json"  # in `mine`: what to bring back
+STOPPED = ".course/stopped.json"  # in `mine`: the cell of each notebook that ran last
+ASKED = ".course/resume.json"  # in `mine`: the notebook whose state is to be restored
 HEADINGS = re.compile(r"^##+ (.+)$", re.MULTILINE)
 
 
 class Stop(NamedTuple):
-    """Where a reader stopped: in a notebook, after the cell of that number, counted from 0."""
+    """Where a reader stopped: the notebook, the number of the cell that ran last (counted from 0), and the time."""
 
     name: str
     cell: int
@@ -27,12 +27,12 @@ class Stop(NamedTuple):
 
 
 def note_cell(name: str, cell_id: str | None, source: str, root: Path = ROOT) -> None:
-    """This cell ran last. A full disk only costs the place."""
+    """Store that this cell ran last. If the disk is full, nothing is stored, and no error is raised."""
     path = root / MINE / STOPPED
     noted = {"cell": cell_id, "source": hash_of(source), "when": datetime.now().isoformat(timespec="seconds")}
     others = {other: each for other, each in read_json(path).items() if other != name}
     with contextlib.suppress(OSError):
-        replace(root, {path: json.dumps(others | {name: noted}, indent=1)})  # the newest stands last
+        replace(root, {path: json.dumps(others | {name: noted}, indent=1)})  # the newest comes last
 
 
 def hash_of(source: str) -> str:
@@ -40,7 +40,7 @@ def hash_of(source: str) -> str:
 
 
 def read_json(path: Path) -> dict:
-    """What a file of ours holds; nothing where it is missing or damaged."""
+    """The dict in a JSON file; {} if the file is missing or damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         return found if isinstance(found, dict) else {}
@@ -49,7 +49,7 @@ def read_json(path: Path) -> dict:
 
 
 def last_stop(root: Path = ROOT) -> Stop | None:
-    """Where the reader ran a cell last, of all notebooks; None where that is not known, or not there any more."""
+    """The last cell that the reader ran, in any notebook, and that still exists; None if there is none."""
     for name, each in reversed(read_json(root / MINE / STOPPED).items()):
         with contextlib.suppress(BuildError, LookupError, ValueError, TypeError):
             cells = read_notebook(root, name, MINE).cells

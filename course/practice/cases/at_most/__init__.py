@@ -1,4 +1,4 @@
-"""The cases of what a reader writes at the depth *most* only."""
+"""The cases of the functions that a reader writes at the depth *most* only."""
 
 from course.practice.cases.at_most import (  # noqa: F401 (their cases)
     compiled,

@@ -1,4 +1,4 @@
-"""The cases of what a reader writes in notebook 03 at the depth *most*, the trace and the replay."""
+"""The cases of notebook 03 at the depth *most*: the trace and the replay."""
 
 
 import numpy as np
@@ -13,7 +13,7 @@ from course.practice.cases.plain_data import describe
 @cases("03-trace")
 @all_interpreted
 def trace(mine, draw):
-    """What a traced function's graph computes; who stands in the door afterwards; then both tasks."""
+    """What a traced function's graph computes; which interpreter stands in the door afterwards; then both tasks."""
     constant, variable, door = mine["constant"], mine["Variable"], mine["DOOR"]
     w, b = variable(np.array(3.0), "w"), variable(np.array(1.0), "b")
     c, ten = constant(10.0, "f8"), np.array(10.0)
@@ -76,7 +76,7 @@ def trace(mine, draw):
 
 
 def traced(mine, said, python, x, *more):
-    """What the graph of a function computes for x, and what else `trace` tells of it."""
+    """What the graph of a function computes for x, and what else `trace` returns."""
     result = mine.call(said, mine.function, python, (x.spec, *more))
     if not isinstance(result, tuple | list) or len(result) != 3:
         raise Wrong(f"{said} gives {describe(result)}, expected a graph, what Python returned, and a list of variables")
@@ -99,7 +99,7 @@ def traced(mine, said, python, x, *more):
 @cases("03-Replay.run")
 @all_interpreted
 def replay_run(mine, draw):
-    """What a graph gives, and what its variables are then; its lock; then five steps of a line."""
+    """The results of graphs, their variables and locks afterwards; then five training steps of a line."""
     constant, variable, trace = mine["constant"], mine["Variable"], mine["trace"]
     x, y = constant(2.0, "f8"), constant(5.0, "f8")
     w, b = variable(np.array(3.0), "w"), variable(np.array(1.0), "b")
@@ -172,11 +172,11 @@ def replay_run(mine, draw):
 
 
 def listening(mine, graph):
-    """A Replay of this graph with the reader's `run`, and a list that tells of each op whether the lock is held."""
+    """A Replay of this graph with the reader's `run`, and a list of whether the lock is held, one entry for each op."""
     replay, held = mine.inside("Replay")(graph), []
 
     class Plan:
-        """A plan that looks at the lock when it runs."""
+        """A plan that notes whether the lock is held when it runs."""
 
         def __init__(self, plan):
             self.plan, self.spec = plan, plan.spec
@@ -186,7 +186,7 @@ def listening(mine, graph):
             return self.plan.result(*how)
 
     class Lock:
-        """A lock that says so where an ordinary one would wait for ever."""
+        """A lock that raises Wrong if an ordinary lock would wait for ever."""
 
         taken = False
 

@@ -1,4 +1,4 @@
-"""The cases of a function's call."""
+"""The cases of `Function.__call__`."""
 
 from contextlib import contextmanager
 
@@ -13,12 +13,12 @@ from course.practice.cases.plain_data import describe
 @cases("03-Function.__call__")
 @all_interpreted
 def function_call(mine, draw):
-    """What calls of a function give, and how often Python ran; inside a tape and a trace; then five steps of a line."""
+    """The results of calls, and how often Python ran; inside a tape and a trace; then four training steps of a line."""
     with mine.placed("Function.__call__", "low_level"), programs_told(mine):
         from levels.low_level import GradientTape, Variable, apply, constant, eager, function, reduce_mean, trace
 
         def calls(said, python, *arguments):
-            """What the function gives for each of these arguments, and how often Python ran."""
+            """The function's results for each of these arguments, and how often Python ran."""
             runs, results = [], []
 
             def counted(*args):
@@ -89,15 +89,15 @@ def function_call(mine, draw):
 
 @contextmanager
 def programs_told(mine):
-    """The built level's functions run their graphs op by op, and say so where a program is run on other arguments.
+    """Inside this context, the built level's functions run graphs op by op, and raise Wrong if arguments do not fit.
 
-    A program that is compiled would read and write the memory behind the numbers that it is given.
+    A compiled program that gets arguments of another shape would read and write other memory.
     """
     from levels.low_level import DOOR, RUN, apply, functions, gather
     from levels.low_level.replay import _stacked
 
     class Program:
-        """A back end that tells what it is given."""
+        """A back end that checks its arguments, and runs the graph op by op."""
 
         def __init__(self, graph, batch, over):
             self.graph = graph

@@ -1,4 +1,4 @@
-"""The cases of what a reader writes in notebook 01 at the depth *most*."""
+"""The cases of the functions of notebook 01 that a reader writes at the depth *most* only."""
 
 import operator
 
@@ -12,7 +12,7 @@ from course.practice.cases.plain_data import describe
 
 @cases("01-dot")
 def dot(mine, draw):
-    """On floats, where the order counts, and on registers."""
+    """On floats, for which the order of the additions matters, and on registers."""
     yield mine.on(p=[1.0, 2.0], q=[3.0, 5.0])
     yield mine.on(p=[1.5], q=[-2.0])
     yield mine.on("two empty lists", [], [])
@@ -30,7 +30,7 @@ def dot(mine, draw):
 
 @cases("01-_slope_at_z")
 def slope_at_z(mine, draw):
-    """On floats; in a program, where no `if` can choose; in both tasks."""
+    """On floats; while a program is written, when no `if` can depend on a number; in both tasks."""
     low, high = 1e-7, 1.0 - 1e-7
     yield mine.on(target=1.0, p=0.5, c=0.5, g=-1.0)
     yield mine.on(target=0.0, p=0.75, c=0.75, g=-1.0)
@@ -53,12 +53,12 @@ def slope_at_z(mine, draw):
         yield "20 steps of both tasks", mine.losses("_slope_at_z", "hardware")
 
 
-# Functions that write programs. No machine runs what they wrote before it is known which memory that touches.
+# Functions that write programs. A program runs only after a check of which memory it touches.
 
 
 @cases("01-_Loads.load")
 def load(mine, draw):
-    """What a program copies that loads; what a load refuses; both tasks."""
+    """What programs with a load copy; what a load refuses; both tasks."""
 
     def one_column(a, i, x, y):
         a.store(a.load(x, i, 1), y, i)
@@ -97,7 +97,7 @@ def load(mine, draw):
 
 @cases("01-Assembler.store")
 def store(mine, draw):
-    """What a program stores, and where; what a store refuses; both tasks."""
+    """What programs store, and where; what a store refuses; both tasks."""
 
     def one_column(a, i, x, y):
         a.store(a.load(x, i), y, i, 1)
@@ -144,7 +144,7 @@ def store(mine, draw):
 
 @cases("01-_Sum.__iadd__")
 def added(mine, draw):
-    """Totals of small programs; both tasks."""
+    """The totals that small programs compute; both tasks."""
 
     def add(total, term, said="total += x[i]"):
         result = mine.call(said, operator.iadd, total, term)
@@ -209,7 +209,7 @@ def added(mine, draw):
 
 @cases("01-_loop_lines")
 def loop_lines(mine, draw):
-    """How often written loops turn, on paper; then both tasks."""
+    """The iterations of the loops that are written, simulated by `Paper`; then both tasks."""
 
     def loop(body, n, end, step=1):
         said = f"_loop_lines({n}, {end!r}, {step})"
@@ -234,6 +234,6 @@ def loop_lines(mine, draw):
         turns = Paper(said, lines, known).run()
         yield f"{said}: the counter in each turn", ", ".join(turns) or "no turn"
         if turns != expected:
-            return  # a machine would not survive it
+            return  # a wrong loop must not run on the machine
     with guarded(mine):
         yield "20 steps of both tasks", mine.losses("_loop_lines", "hardware")

@@ -1,4 +1,4 @@
-"""The cases of what a reader writes in notebook 05 at the depth *most*."""
+"""The cases of the functions of notebook 05 that a reader writes at the depth *most* only."""
 
 from types import SimpleNamespace
 
@@ -10,13 +10,13 @@ from course.practice.cases.plain_data import describe
 
 
 def losses(mine, key):
-    """The losses of both tasks with this function in its place. What they need besides programs runs as Python."""
+    """The losses of both tasks with this function in place of the level's own. Only programs are compiled."""
     with interpreted():
         return mine.losses(key, "high_level")
 
 
 class Steps:
-    """In place of the `function` of a step: the loss of a batch is the mean of its rows of y."""
+    """A mock of a compiled step, a `function`. The loss of a batch is the mean of its rows of y."""
 
     def __init__(self, constant):
         self.constant, self.calls = constant, 0
@@ -34,14 +34,14 @@ class Steps:
 
 @cases("05-Training.one_pass")
 def one_pass(mine, draw):
-    """What a pass gives, what it leaves in the history, and how often it asks for the rows; then both tasks."""
+    """What a pass returns, what it adds to the history, and how often it calls `data.rows`; then both tasks."""
     with mine.placed("Training.one_pass", "high_level"):
         from levels.high_level import History, Training
         from levels.low_level import constant
         from levels.mid_level import Dataset
 
         def done(said, y, batch_size, history, seed=None):
-            """A pass through rows with these targets, as what comes of it."""
+            """Run a pass over rows with these targets, and return its results."""
             y = np.asarray(y).reshape(-1, 1)
             data = Dataset.from_tensor_slices((np.zeros((len(y), 2), y.dtype), y))
             data = (data if seed is None else data.shuffle(len(y), seed)).batch(batch_size)
@@ -72,24 +72,24 @@ def one_pass(mine, draw):
 
 
 def spelled(logs):
-    """What a dict holds, in words; anything else by its kind."""
+    """A dict's keys and the kinds of its values, in words; the kind of anything else."""
     if not isinstance(logs, dict):
         return describe(logs)
     return f"a dict: {', '.join(f'{key!r}: {describe(value)}' for key, value in logs.items())}"
 
 
 class PassFailed(Exception):
-    """In the cases of `run_training`: an error in the middle of a training."""
+    """An error in the middle of a training, for the cases of `run_training`."""
 
 
 @cases("05-run_training")
 def run_training(mine, draw):
-    """What is told, in which order, and what is left, whether the training ends well or not; then both tasks."""
+    """The calls of callbacks, in order, and the history, of trainings with and without an error; then both tasks."""
     with mine.placed("run_training", "high_level"):
         from levels.high_level import Callback, History, loops
 
         def heard(said, epochs, losses, stops=None):
-            """A training with these losses; one of them may be an error. stops: the epoch after which a callback stops."""
+            """Run a training with these losses or errors. stops: the epoch after which a callback stops it."""
             told, left = [], iter(losses)
 
             class Teller(Callback):
@@ -143,20 +143,20 @@ def run_training(mine, draw):
 
 
 def columns(*numbers):
-    """Rows of one number each."""
+    """An array of rows of one number each."""
     return np.array(numbers)[:, None]
 
 
 @cases("05-Trainable.train_step")
 def train_step(mine, draw):
-    """One step by hand, several with other optimizers, what may not change, and nothing to train; then both tasks."""
+    """One step to check by hand, steps of other optimizers, frozen and new variables, no variables; then both tasks."""
     with mine.placed("Trainable.train_step", "high_level"), interpreted():
         from levels.high_level import Sequential
         from levels.low_level import constant
         from levels.mid_level import SGD, Adam, Dense
 
         class Listening(Sequential):
-            """It keeps with which `training` it was called."""
+            """A Sequential that notes the argument `training` of its last call."""
 
             def __call__(self, x, training=None):
                 self.heard = f"training={training}"
@@ -209,7 +209,7 @@ def train_step(mine, draw):
 
 @cases("05-Model.evaluate")
 def evaluate(mine, draw):
-    """The mean loss, and what is left as it was."""
+    """The mean loss; the weights and the history must not change."""
     with mine.placed("Model.evaluate", "high_level"), interpreted():
         from levels.high_level import Sequential
         from levels.mid_level import SGD, Dataset, Dense
@@ -253,7 +253,7 @@ def evaluate(mine, draw):
 
 @cases("05-Sequential.call")
 def call(mine, draw):
-    """Layers that only calculate tell by hand in which order they are called; then both tasks."""
+    """Layers without weights, whose order and results can be checked by hand; then both tasks."""
     with mine.placed("Sequential.call", "high_level"), interpreted():
         from levels.high_level import Sequential
         from levels.low_level import constant

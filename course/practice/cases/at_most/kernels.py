@@ -1,4 +1,4 @@
-"""The cases of what a reader writes in notebook 02 at the depth *most*."""
+"""The cases of the functions of notebook 02 that a reader writes at the depth *most* only."""
 
 from contextlib import contextmanager
 
@@ -12,7 +12,7 @@ from course.practice.cases.plain_data import describe
 
 @contextmanager
 def as_python():
-    """The built level's kernels run as Python, by plans that are made anew; afterwards its own plans are back."""
+    """Inside this context, the built level's kernels run as Python, with new plans. Its own are restored afterwards."""
     from levels.kernels import PLANS
 
     with interpreted():
@@ -21,7 +21,7 @@ def as_python():
 
 
 def compiled(mine, said, function, out, *arguments):
-    """Run a kernel compiled, every index checked: a wrong one reads and writes nothing outside its arrays."""
+    """Compile a kernel with bounds checks and run it: a wrong index reads and writes nothing outside its arrays."""
     mine.patience = 6
     program = mine.call(said, compiler(), function, out.dtype, boundscheck=True)
     mine.call(said, program, out, *arguments)
@@ -29,7 +29,7 @@ def compiled(mine, said, function, out, *arguments):
 
 
 def in_memory(*rows, dtype="f8"):
-    """Buffers on the processor that hold these numbers."""
+    """Buffers on cpu:0 that hold these numbers."""
     from levels.hardware import pool
 
     return [pool()["cpu:0"].put(np.array(row, dtype)) for row in rows]
@@ -37,7 +37,7 @@ def in_memory(*rows, dtype="f8"):
 
 @cases("02-launch")
 def launch(mine, draw):
-    """What launches of the built level give and leave in `out`; then both tasks."""
+    """What launches of the built level return, and what `out` holds afterwards; then both tasks."""
     with as_python(), mine.placed("launch", "kernels"):
         from levels.kernels import counted, registry
 
@@ -112,7 +112,7 @@ def places_of(mine, draw):
 
 @cases("02-loop_source")
 def loop_source(mine, draw):
-    """What the loop of the text computes; then both tasks."""
+    """What the loop in the written source computes; then both tasks."""
     row, other = np.array([1.0, 2.0]), np.array([10.0, 20.0])
     matrix = np.array([[10.0, 20.0], [30.0, 40.0]])
 
@@ -188,7 +188,7 @@ def looped(mine, function, places, arrays, around=None, compile_it=False, **numb
 
 @cases("02-reduce_columns")
 def reduce_columns(mine, draw):
-    """`out` after the loop, as Python and compiled, and the order in which it takes the numbers; then both tasks."""
+    """`out` after the loop, as Python and compiled, and the order in which it reads the numbers; then both tasks."""
 
     def add(total, x):
         return total + x
@@ -252,7 +252,7 @@ def reduced(mine, said, combine, start, x):
 
 @cases("02-dnn_backward")
 def dnn_backward(mine, draw):
-    """The six gradients, and the launches that they take, on the built level; then the tasks."""
+    """The six gradients, and the number of launches for them, on the built level; then the tasks."""
     names = ["dw1", "db1", "dw2", "db2", "dw3", "db3"]
     with as_python(), mine.placed("dnn_backward", "kernels"):
         from levels.kernels import counted, tasks

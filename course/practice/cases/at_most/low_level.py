@@ -1,4 +1,4 @@
-"""The cases of what a reader writes in notebook 03 at the depth *most*, from the door to the walk."""
+"""The cases of notebook 03 at the depth *most*, from the door (`apply`) to the walk (`walk_back`)."""
 
 import operator
 
@@ -14,12 +14,12 @@ from course.practice.cases.plain_data import describe
 @cases("03-apply")
 @all_interpreted
 def apply(mine, draw):
-    """What the interpreter that stands in the door is given, and what the door gives back; then both tasks."""
+    """What the interpreter in the door is called with, and what `apply` returns; then both tasks."""
     with mine.placed("apply", "low_level"):
         from levels.low_level import constant, tensors
 
         class Told:
-            """An interpreter that tells what it is given, and gives a value of its own."""
+            """An interpreter that notes its arguments, and returns a fixed text."""
 
             def do(self, op, plan, inputs, attrs):
                 self.told = {
@@ -58,7 +58,7 @@ def apply(mine, draw):
 @cases("03-_Tape.do")
 @all_interpreted
 def tape_do(mine, draw):
-    """What stands on the tape; then both tasks."""
+    """The records on the tape; then both tasks."""
     with mine.placed("_Tape.do", "low_level"):
         from levels.low_level import autodiff, constant
 
@@ -91,13 +91,10 @@ def tape_do(mine, draw):
         yield "3 steps of both tasks", mine.losses("_Tape.do", "low_level", 3)
 
 
-# At the depth *most*.
-
-
 @cases("03-_matmul_back_w")
 @all_interpreted
 def matmul_back_w(mine, draw):
-    """The gradient of w for each way to read x and w, from drawn numbers."""
+    """The gradient in w, with x and w each read as it is or transposed, from drawn numbers."""
     constant = mine["constant"]
 
     def result(said, dy, x, w, **how):
@@ -129,7 +126,7 @@ def matmul_back_w(mine, draw):
 @cases("03-walk_back")
 @all_interpreted
 def walk_back(mine, draw):
-    """The gradients of formulas, and how many ops the walk runs; what has no rule; then both tasks."""
+    """The gradients of formulas, and how many ops the walk runs; ops without a rule; then both tasks."""
     total, mean, rules = mine["reduce_sum"], mine["reduce_mean"], mine["VJPS"]
 
     def gradients(said, formula, given, *sources, dtype="f8"):
@@ -208,7 +205,7 @@ def squared(x, w, b, y):
 
 
 def means(total, mean):
-    """A formula with an attribute that its rule needs."""
+    """A formula with an op whose rule needs an attribute."""
 
     def formula(x, w, b):
         each = mean(x @ w, axis=1)
@@ -218,7 +215,7 @@ def means(total, mean):
 
 
 def beside_exp(exp):
-    """A formula with an op whose result nobody reads."""
+    """A formula with an op whose result is not used."""
 
     def formula(w, x):
         y = w * x

@@ -1,4 +1,4 @@
-"""The cases of what a reader writes in notebook 04 at the depth *most*."""
+"""The cases of the functions of notebook 04 that a reader writes at the depth *most* only."""
 
 import numpy as np
 
@@ -9,12 +9,12 @@ from course.practice.cases.plain_data import describe
 
 
 def number(x):
-    """A tensor or a variable of one number as that number; anything else as it is."""
+    """A tensor or a variable of shape () as a float; anything else as it is."""
     return float(x) if hasattr(x, "numpy") and not x.shape else x
 
 
 def raised(mine, said, error, function, *arguments):
-    """The name of an error of that class, which the function must raise; what it gives if it raises none."""
+    """`raises NAME` if the function raises an error of that class, as it must; else what it returns."""
 
     def tried():
         try:
@@ -27,13 +27,13 @@ def raised(mine, said, error, function, *arguments):
 
 @cases("04-Layer.run")
 def layer_run(mine, draw):
-    """What runs in a call of a layer, and what it gives; then both tasks."""
+    """Which methods run in a call of a layer, and what it returns; then both tasks."""
     with interpreted(), mine.placed("Layer.run", "mid_level"):
         from levels.low_level import Variable, function
         from levels.mid_level import Layer
 
         class Doubled(Layer):
-            """x times a weight that begins at 2. It tells what is called."""
+            """A layer that multiplies x by a weight, 2 at first, and notes which of its methods are called."""
 
             def __init__(self):
                 super().__init__()
@@ -48,7 +48,7 @@ def layer_run(mine, draw):
                 return x * self.weight
 
         class Built(Doubled):
-            """It makes its weight at once, so that there is nothing to build."""
+            """A layer that makes its weight in its constructor, so that there is nothing to build."""
 
             def __init__(self):
                 super().__init__()
@@ -77,13 +77,13 @@ def layer_run(mine, draw):
 
 @cases("04-Loss.__call__")
 def loss_call(mine, draw):
-    """What losses give, which differ in their `call`, and what they refuse; then both tasks."""
+    """What losses with different `call` methods return, and what they refuse; then both tasks."""
     with interpreted(), mine.placed("Loss.__call__", "mid_level"):
         from levels.low_level import GradientTape, Variable, constant
         from levels.mid_level import BinaryCrossentropy, Loss, MeanSquaredError
 
         class Difference(Loss):
-            """It keeps what its `call` is given."""
+            """A loss that notes the types of its arguments."""
 
             def call(self, y_true, y_pred):
                 self.given = f"{type(y_true).__name__} and {type(y_pred).__name__}"
@@ -123,13 +123,13 @@ def loss_call(mine, draw):
 
 @cases("04-Optimizer.apply_gradients")
 def apply_gradients(mine, draw):
-    """What the variables of the model and the optimizer's own are after some steps; then both tasks."""
+    """The variables of the model and of the optimizer after some steps; then both tasks."""
     with interpreted(), mine.placed("Optimizer.apply_gradients", "mid_level"):
         from levels.low_level import Variable, function
         from levels.mid_level import SGD, Adam, Optimizer
 
         class Remembers(Optimizer):
-            """It remembers the sum of the gradients and the last one, and what it was called with."""
+            """An optimizer that keeps the sum of the gradients, the last gradient, and the arguments of `update`."""
 
             memory = "total", "last"
 
@@ -142,7 +142,7 @@ def apply_gradients(mine, draw):
                 return w - rate * dw, total + dw, dw
 
         def stepped(said, optimizer, start, steps, made=list):
-            """What each step leaves, `made` of its pairs."""
+            """The variables and slots after each step. made: converts the pairs for `apply_gradients`."""
             variables = [Variable(np.array(x)) for x in start]
             for k, gradients in enumerate(steps, 1):
                 pairs = made(zip(map(constant, gradients), variables, strict=True))
@@ -185,7 +185,7 @@ def apply_gradients(mine, draw):
 
 @cases("04-Adam.update")
 def adam_update(mine, draw):
-    """The new w, m and v of single steps; then a line that Adam fits, step by step and compiled."""
+    """The new w, m and v of single steps; then a line that Adam fits, op by op and compiled."""
     with interpreted(), mine.placed("Adam.update", "mid_level"):
         from levels.low_level import GradientTape, Variable, function
         from levels.mid_level import Adam, Dense, MeanSquaredError
@@ -236,7 +236,7 @@ def adam_update(mine, draw):
 
 @cases("04-Dataset.batch")
 def dataset_batch(mine, draw):
-    """The row numbers of some passes, how long a dataset is and what it is called; then the batches themselves."""
+    """The row numbers of some passes, the length and repr of a dataset; then the batches themselves."""
     with interpreted(), mine.placed("Dataset.batch", "mid_level"):
         from levels.low_level import function, reduce_mean
         from levels.mid_level import Dataset
@@ -250,7 +250,7 @@ def dataset_batch(mine, draw):
             return data
 
         def one_pass(said, data):
-            """The row numbers of a pass, such as 0 1 | 2, and what holds them."""
+            """The row numbers of a pass, such as 0 1 | 2, and the kind of what holds them."""
             made = mine.call(said, data.make)
             parts = (" ".join(map(str, np.asarray(rows).tolist())) for rows in made)
             return {"row numbers": " | ".join(parts), "they are in": describe(made)}

@@ -1,4 +1,4 @@
-"""How a program that is in part a reader's is tried: on paper, or with a guard before each load and store."""
+"""Test a program that a reader has written in part: simulate it, or check each load and store before it runs."""
 
 import operator
 import re
@@ -14,19 +14,19 @@ ACCESS = re.compile(r"(?:%\S+ = load|store) (<\d+ x \w+>|\w+)(?: [^,]+)?, ptr (%
 
 @contextmanager
 def guarded(mine):
-    """While this lasts, the built level writes its programs anew, and none is made that touches what is not its own.
+    """Inside this context, the built level writes its programs anew. One that touches other memory raises Wrong.
 
     A program may touch the addresses that `_place_of` gave, each as one number of its array, and the slots of its sums.
-    What lies in lanes is left to the assembler's own functions, where they get what `_place_of` gave. It gives
-    `levels.hardware`. What is tried has to be placed inside of this.
+    Lanes are loaded and stored by the assembler's own functions only, which must get what `_place_of` gave. The context
+    gives `levels.hardware`. Use `mine.placed` inside it, not around it.
     """
     from levels import hardware
     from levels.hardware import assembler, tasks
 
     own = {name: getattr(assembler, name) for name in ("_place_of", "_load_lanes", "_store_lanes", "Program")}
-    places, trusted = {}, {}  # of each assembler: {address: (array, how)}, and lines that the course's functions wrote
+    places, trusted = {}, {}  # for each assembler: {address: (array, how)}, and lines by the course's functions
 
-    @wraps(own["_place_of"])  # a call with wrong arguments names the function that the reader sees
+    @wraps(own["_place_of"])  # so that errors of wrong arguments name the function that the reader sees
     def place_of(a, array, indices):
         begin = len(a.lines)
         address, how = own["_place_of"](a, array, indices)
@@ -73,7 +73,7 @@ def guarded(mine):
 
 
 def check_access(said, line, kinds):
-    """Raise Wrong for a line that touches other memory than these {address: the kind of number there, or "" in lanes}."""
+    """Raise Wrong if a line touches memory not in kinds: {address: the type of the number there, or "" for lanes}."""
     if re.match(r"%\S+ = store", line):
         raise Wrong(f"{said}: `{line}` is written as if a store set a register; `emit` appends a line as it is")
     if line.startswith("load "):
@@ -97,7 +97,7 @@ LAYOUTS = ("f8", 1, ""), ("f4", 1, ", in float32"), ("f4", 4, ", in 4 lanes")
 
 
 def ran(mine, said, a, write, **given):
-    """What `y` holds after a program ran: write(a, x=…, y=…) writes it. An array of whole numbers holds rows of x."""
+    """What `y` holds after the program that write(a, x=…, y=…) writes has run. Arrays of ints hold row numbers of x."""
     from levels.hardware import pool
 
     given = {name: array if array.dtype.kind == "i" else array.astype(a.dtype) for name, array in given.items()}
@@ -111,7 +111,7 @@ def ran(mine, said, a, write, **given):
 
 
 def in_a_loop(body):
-    """write(a, …) of a program with body(a, i, …) in a loop over the rows of y, in all lanes."""
+    """A function write(a, …) that writes body(a, i, …) in a loop over the rows of y, `a.lanes` rows at a time."""
 
     def write(a, y, **arrays):
         with a.loop(y.shape[0], a.lanes) as i:
@@ -121,7 +121,7 @@ def in_a_loop(body):
 
 
 def refused(mine, said, kind, function, *arguments):
-    """Whether a call raises what it should, in words."""
+    """Whether a call raises an error of the class `kind`, in words."""
 
     def tried():
         try:
@@ -137,11 +137,11 @@ def refused(mine, said, kind, function, *arguments):
 
 INSTRUCTIONS = {"add": operator.add, "icmp slt": operator.lt, "icmp ult": operator.lt, "icmp sle": operator.le}
 INSTRUCTIONS |= {"icmp sgt": operator.gt, "icmp sge": operator.ge, "icmp ne": operator.ne, "icmp eq": operator.eq}
-JUMPS = 200  # that a program may make on paper
+JUMPS = 200  # at most, that `Paper` follows in a program
 
 
 class Paper:
-    """The lines of loops, run by hand: no machine waits for a loop without end. `turn %i0` stands for a body."""
+    """A simulator of the lines of loops, so that an endless loop blocks nothing. `turn %i0` stands for a body."""
 
     def __init__(self, said, lines, known):
         self.said, self.known, self.turns = said, dict(known), []
@@ -168,7 +168,7 @@ class Paper:
         raise Wrong(f"{self.said}: {why}")
 
     def run(self):
-        """What the counters were, each time that a body was reached."""
+        """Run the lines, and return the values of the counters for each time that a body was reached."""
         here, before = "start", ""
         for _ in range(JUMPS):
             *lines, last = self.blocks[here] or [""]
