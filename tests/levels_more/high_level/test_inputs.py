@@ -425,6 +425,19 @@ def test_a_dataset_is_predicted_in_its_order():
     for data in (rows(X), rows((X,)), rows((X, Y)), rows((X, Y, WEIGHTS)), rows((X, Y)).map(lambda x, y: (x, y))):
         np.testing.assert_array_equal(model.predict(data.batch(30)), expected)
     np.testing.assert_array_equal(model.predict(rows(X).batch(30).repeat(), steps=2), expected[:60])
+    for steps in (1, 2, 99):  # so many batches of rows, too
+        np.testing.assert_array_equal(model.predict(X, 30, steps=steps), expected[: 30 * steps])
+    with pytest.raises(ValueError, match="predict: steps is 0"):
+        model.predict(X, steps=0)
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.float16])
+def test_a_share_of_rows_is_the_one_that_was_written(kind):
+    """Half a row more or less would be one: 1 - np.float32(0.2) is 0.8, as NumPy and Keras have it."""
+    for share, kept in ((0.2, 8), (0.3, 7), (0.4, 6), (0.25, 7)):
+        model = net()
+        model.fit(X[:10], Y[:10], batch_size=1, validation_split=kind(share), verbose=0)
+        assert len(model.history.losses) == kept
 
 
 def test_an_epoch_of_so_many_steps_goes_on_where_the_last_one_stopped():

@@ -441,6 +441,7 @@ def test_a_mistake_in_a_file_is_found_by_line_and_column(tmp_path, text, options
         (lambda: numbers(3).repeat(0), "count is 0"),
         (lambda: numbers(3).prefetch(True), "buffer_size is True"),
         (lambda: numbers(3).batch(4, drop_remainder=True), "3 elements make no batch of 4"),
+        (lambda: numbers(3).shard(5, 4).batch(1, drop_remainder=True), "batch: 0 elements make no batch of 1"),
         (lambda: len(numbers(3).repeat()), "never ends"),
         (lambda: list(numbers(3).repeat()), "never ends"),
         (lambda: list(numbers(3).map(abs).filter(lambda n: True).repeat()), "never ends"),
