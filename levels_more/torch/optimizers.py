@@ -133,4 +133,4 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0):
     norm = float(np.linalg.norm(np.concatenate([dx.held.numpy().ravel() for dx in found] or [[0.0]]), float(norm_type)))
     for dx in found:
         dx.mul_(min(1.0, float(max_norm) / (norm + 1e-6)))
-    return found[0].of(constant(norm, found[0].dtype)) if found else norm
+    return found[0].of(constant(norm, found[0].dtype)) if found else FUNCTIONS["zeros"](())
