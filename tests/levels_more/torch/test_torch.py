@@ -504,6 +504,8 @@ RULES = {  # the weight after three steps of gradient 2·w from 1.0 on: PyTorch'
     "sgd": (lambda p: optim.SGD(p, lr=0.1), 0.512),
     "momentum": (lambda p: optim.SGD(p, lr=0.1, momentum=0.9), 0.0619999999999999),
     "adam": (lambda p: optim.Adam(p, lr=0.1), 0.7015862729460302),
+    "adam without a memory": (lambda p: optim.Adam(p, lr=0.1, betas=(0.0, 0.0)), 0.7000000016805554),
+    "adam, as for GANs": (lambda p: optim.Adam(p, lr=0.1, betas=(0.0, 0.9)), 0.7155119412350045),
 }
 
 
@@ -542,6 +544,9 @@ def test_gradients_are_clipped():
     assert nn.utils.clip_grad_norm_([x, y], 1.0).item() == 5.0
     close(x.grad, [0.6, 0.0], 1e-6)
     assert nn.utils.clip_grad_norm_([leaf([3.0])], 1.0).item() == 0.0  # a tensor, too, where there is no gradient
+    x.grad[0] = float("nan")
+    assert np.isnan(nn.utils.clip_grad_norm_([x, y], 1.0).item())  # and no gradient looks sound then
+    assert np.isnan(x.grad.tolist()).all() and np.isnan(y.grad.tolist()).all()
 
 
 def test_data_by_number_and_by_batch():
