@@ -43,7 +43,8 @@ def column(name, cells, na_value):
         return np.array(exact, np.int64)
     with np.errstate(over="ignore"):
         narrow = np.array(numbers, np.float32)
-    if (np.isinf(narrow) == np.isinf(numbers)).all() and all(n in (None, x) for n, x in zip(exact, narrow.tolist(), strict=True)):
+    kept = all(n in (None, x) for n, x in zip(exact, narrow.tolist(), strict=True))
+    if kept and (np.isinf(narrow) == np.isinf(numbers)).all():
         return narrow
     for line, n, x in zip(cells, exact, numbers, strict=True):
         if n not in (None, x):
