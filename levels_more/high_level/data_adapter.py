@@ -8,7 +8,7 @@ import numpy as np
 
 from levels import high_level, mid_level
 from levels.low_level import as_tensor, constant
-from levels.mid_level import Layer, Loss
+from levels.mid_level import Layer
 from levels.support.checks import at_least, check_finite, positive
 from levels_more.checks import as_int64, expect
 from levels_more.compiler.dependencies import of_levels
@@ -183,12 +183,10 @@ def checked(model, rows, layout):
     for name, arrays in (("x", x), ("y", y)):
         for array in arrays:
             check_finite(name, array.numpy())
-    losses = (model.training.losses * len(y))[: len(y)]
+    losses = model.training.check_targets(y)
     asked = [getattr(loss, "probabilities", False) for loss in losses]
     given = as_list(next(answers(model, [([a.numpy()[:32] for a in x], layout)]))) if any(asked) else y
     for loss, target, answer, probabilities in zip(losses, y, given, asked, strict=False):
-        if isinstance(loss, Loss) and not loss.classes:
-            loss.check(target, target)
         if probabilities:
             loss.check(y_as(loss, constant(target.numpy()[:32]), answer), answer)
     return rows

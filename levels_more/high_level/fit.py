@@ -10,7 +10,7 @@ import numpy as np
 
 from levels.high_level import Callback, loops
 from levels.low_level import DOOR, RUN, function
-from levels.support.checks import flag
+from levels.support.checks import at_least, flag
 from levels_more.checks import as_python, takes
 from levels_more.high_level.data_adapter import (
     BatchLayout,
@@ -189,7 +189,7 @@ def epochs_of(rows, layout, batch_size, steps, epochs, shuffle, seed, first):
 
 
 def input_batches(model, x, size, steps):
-    """Pairs (batch of inputs, its BatchLayout): of rows x, `size` at a time, or of the first `steps` of a Dataset."""
+    """Pairs (batch of inputs, its BatchLayout): of rows x, `size` at a time, or of a Dataset; the first `steps`."""
     if is_data(x):
         for element in as_data(x, steps, "steps", True):
             rows, *form = inputs_of(model, element[0] if isinstance(element, tuple) else element)
@@ -197,9 +197,10 @@ def input_batches(model, x, size, steps):
         return
     rows, *form = inputs_of(model, x)
     layout = BatchLayout(len(rows), 0, 0, *form)
+    count = len(rows[0]) if steps is None else min(len(rows[0]), size * at_least(1, "predict: steps", steps))
     if len(rows[0]) > size:
-        arrays = [row.numpy() for row in rows]
-        for k in range(0, len(rows[0]), size):
+        arrays = [row.numpy()[:count] for row in rows]
+        for k in range(0, count, size):
             yield [array[k : k + size] for array in arrays], layout
     else:
         yield rows, layout

@@ -110,7 +110,8 @@ class Model(high_level.Model, Layer):
         `sample_weight` or `class_weight` {class: weight} multiplies the loss of a row. Raises TypeError, ValueError.
         """
         verbose, shuffle = verbosity(verbose), flag("fit: shuffle", shuffle)
-        share = positive("fit: validation_split", validation_split, zero=True) * (validation_data is None)
+        share = float(str(validation_split)) if isinstance(validation_split, np.floating) else validation_split
+        share = positive("fit: validation_split", share, zero=True) * (validation_data is None)
         first = at_least(0, "initial_epoch", initial_epoch)
         epochs = max(0, at_least(0, "epochs", epochs) - first)
         given = self, x, y, sample_weight, class_weight

@@ -10,7 +10,7 @@ from levels.high_level import epoch_loss, loops
 from levels.low_level import as_tensor, reduce_mean
 from levels.support.checks import known, positive
 from levels_more.checks import takes
-from levels_more.high_level.data_adapter import as_list, pack, parts_of, y_as
+from levels_more.high_level.data_adapter import as_list, checked, pack, parts_of, y_as
 from levels_more.high_level.recompile import CachedFunction
 from levels_more.mid_level import losses, metrics
 from levels_more.mid_level.losses import LOSSES, weighted
@@ -114,6 +114,14 @@ class Training(loops.Training):
         """A loss for each of these outputs."""
         return self.losses * len(outputs) if len(self.losses) == 1 else self.losses
 
+    def check_targets(self, y):
+        """The losses for these targets, tensors [rows, …]. Raises ValueError where one does not fit its loss."""
+        losses = self.losses_of(y)[: len(y)]
+        for loss, target in zip(losses, y, strict=False):
+            if isinstance(loss, mid_level.Loss) and not loss.classes:
+                loss.check(target, target)
+        return losses
+
     def summed(self, model, y, predicted, weights):
         """The losses of all outputs, predicted for targets y [batch, …], and the penalties of all layers, added up."""
         self.rows_weighed = True
@@ -156,8 +164,12 @@ class Training(loops.Training):
         memory comes batch by batch, and each batch is a call. With a `listener` each step is a call, too.
         """
         if data.layout is None:
-            for element in data:
+            for number, element in enumerate(data):
                 rows, layout = pack(step.__self__, *parts_of(element), data.class_weight)
+                if number:
+                    self.check_targets(rows[layout.inputs : layout.inputs + layout.targets])
+                else:
+                    checked(step.__self__, rows, layout)
                 if listener:
                     listener.on_step_begin()
                 yield self.step_program(step, layout, look)(*rows).numpy().reshape(1), [len(rows[0])]

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from levels.low_level import OPERATORS, Operators, Tensor, as_tensor, constant
+from levels.low_level import DTYPES, OPERATORS, Operators, Tensor, as_tensor, constant
 from levels_more.checks import expect
 from levels_more.low_level.autodiff import stop_gradient
 from levels_more.low_level.ops import cast, where
@@ -13,12 +13,20 @@ from levels_more.low_level.ops import cast, where
 def numpy_op(function, *args, **how):
     """A NumPy function of the numbers of tensors: a tensor, or a tuple of them, on the device of the first.
 
-    No gradient passes through it. Raises TypeError in a traced function, where the numbers are not known.
+    No gradient passes through it. Raises TypeError in a traced function, where the numbers are not known, and for a
+    dtype that the function does not take, as np.sign takes no bools.
     """
     devices = [x.device for x in args if isinstance(x, Operators)]
     put = functools.partial(devices[0].put, kind=Tensor) if devices else constant
-    y = function(*(x.numpy() if isinstance(x, Operators) else x for x in args), **how)
-    made = [put(np.asarray(each, order="C")) for each in (y if isinstance(y, tuple) else (y,))]
+    arrays = [x.numpy() if isinstance(x, Operators) else x for x in args]
+    try:
+        y = function(*arrays, **how)
+    except TypeError:  # NumPy tells of its own classes
+        y = None
+    found = [np.asarray(each, order="C") for each in (y if isinstance(y, tuple) else (y,))]
+    fits = all(each.dtype in DTYPES for each in found)  # np.round makes float16 of bools
+    expect(fits, f"{function.__name__}: the dtype", str(np.asarray(arrays[0]).dtype), "one that it takes; cast it")
+    made = [*map(put, found)]
     return tuple(made) if isinstance(y, tuple) else made[0]
 
 

@@ -104,7 +104,7 @@ def reduce_variance(x, axis=None, keepdims=False, ddof=0):
     apart = x - reduce_mean(x, axis, True)
     squares = reduce_sum(apart * apart, axis, keepdims)
     n = math.prod(x.spec.shape) / max(1, math.prod(squares.spec.shape)) - ddof
-    return squares / n if n > 0 else squares * math.nan
+    return squares / max(n, 0.0)
 
 
 def reduce_std(x, axis=None, keepdims=False, ddof=0):

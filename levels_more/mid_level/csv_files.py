@@ -25,21 +25,32 @@ def read_columns(path, na_value):
 
 
 def column(name, cells, na_value):
-    """Convert the cells {line: text} of a column to an array of int64, float32 or text.
+    """Convert the cells {line: text} of a column to int64, float32, float64 (if float32 is too narrow), or text.
 
-    Raises ValueError, naming the line, for text among numbers.
+    Raises ValueError, naming the line, for text among numbers, and for an integer that no float can hold exactly.
     """
     cells, numbers = {line: "" if cell == na_value else cell for line, cell in cells.items()}, []
     for line, cell in cells.items():
         try:
-            numbers.append(float(cell or "nan"))
+            numbers.append(float(cell.replace("_", "?") or "nan"))  # 1_2 is a name, though not for Python
         except ValueError:
             if all(map(math.isnan, numbers)):
                 return np.array([*cells.values()])
             cure = "a missing one is empty or na_value"
             raise ValueError(f"{line}, column {name}: {cell!r} among numbers; {cure}") from None
     exact = [*map(whole_number, cells.values())]
-    return np.array(numbers, np.float32) if None in exact else np.array(exact, np.int64)
+    if None not in exact:
+        return np.array(exact, np.int64)
+    with np.errstate(over="ignore"):
+        narrow = np.array(numbers, np.float32)
+    kept = all(n in (None, x) for n, x in zip(exact, narrow.tolist(), strict=True))
+    if kept and (np.isinf(narrow) == np.isinf(numbers)).all():
+        return narrow
+    for line, n, x in zip(cells, exact, numbers, strict=True):
+        if n not in (None, x):
+            told = "would be rounded, for the column has gaps, fractions or larger numbers; fill them with whole ones"
+            raise ValueError(f"{line}, column {name}: {cells[line]!r} {told}")
+    return np.array(numbers)
 
 
 def whole_number(text):

@@ -169,7 +169,7 @@ class Dataset(mid_level.Dataset):
         if self.arrays is not None and not self.batches:
             full = self.length // n * n
             if drop and not full:
-                raise ValueError(f"batch: {self.length} elements make no batch of {n}, and the remainder is dropped")
+                raise ValueError(f"batch: {len(self)} elements make no batch of {n}, and the remainder is dropped")
             if not drop or full == self.length:
                 return super().batch(n)
             return _then(self, f"batch({n})", lambda: self.make()[:full].reshape(-1, n), full // n, self.arrays, True)

@@ -112,7 +112,9 @@ def row_by_row(key, num_buckets, table, unknown):
     word("a column's key", key)
 
     def ids(features):
-        rows = enumerate(values_of(features, key).tolist())
+        values = values_of(features, key)
+        values = values.astype(str).astype(np.float64) if values.dtype.kind == "f" else values  # 0.7 as it was written
+        rows = enumerate(values.tolist())
         place = int if isinstance(table, range) else table.get  # a range: the value is the id
         found = [place(x) if x in table else -1 if is_missing(x) else unknown(x, row) for row, x in rows]
         return np.array(found, np.int64)
@@ -219,7 +221,9 @@ class BucketizedColumn(CategoricalColumn, IndicatorColumn):
             raise ValueError(f"column {source_column.name}: boundaries {boundaries!r}; expected ascending numbers")
 
         def ids(features):
-            return np.searchsorted(steps, source_column.encode(features)[:, 0], side="right").astype(np.int64)
+            values, raw = source_column.encode(features)[:, 0], values_of(features, source_column.name).dtype
+            kind = raw if raw.kind == "f" else steps.dtype  # 0.7 of float32 is not below the boundary 0.7
+            return np.searchsorted(steps.astype(kind), values.astype(kind), side="right").astype(np.int64)
 
         self.again = functools.partial(BucketizedColumn, source_column, steps.tolist())
         super().__init__(f"{source_column.name}_bucketized", len(steps) + 1, ids)

@@ -62,6 +62,9 @@ class Mean(Metric):
     def parts(self, values, _):
         return (values,)
 
+    def sums(self, weight, values):
+        return reduce_sum(weight), reduce_sum(weight * values)  # of all: the next values may have another shape
+
 
 class MeanLoss(Metric):
     """The mean of a loss over all samples so far."""

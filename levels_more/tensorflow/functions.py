@@ -97,12 +97,13 @@ def reducing(function):
 
 
 def mean(x, axis=None, keepdims=False):
-    """The mean of a tensor x along axes; of whole numbers it is one, cut off behind the point."""
+    """The mean of a tensor x along axes; of whole numbers it is one, cut off behind the point, and 0 of none."""
     x = numbers(x)
     if x.dtype.kind != "i":
         return low.reduce_mean(x, axis, keepdims)
-    total = low.reduce_sum(x, axis, keepdims)
-    return numbers(np.trunc(total.numpy() * math.prod(total.shape) / math.prod(x.shape)).astype(np.int64))
+    total = low.reduce_sum(x, axis, keepdims).numpy()
+    count = max(1, math.prod(x.shape) // max(1, total.size))
+    return numbers(np.asarray(total // count + ((total < 0) & (total % count != 0))))  # a negative one rounds up
 
 
 def mask(x, mask, axis=None):
@@ -112,10 +113,8 @@ def mask(x, mask, axis=None):
 
 
 def matmul(x, b, transpose_a=False, transpose_b=False):
-    """x[…, m, k] @ b[k, n], or matrix by matrix b[…, k, n]; of whole numbers exact below 2⁵³."""
+    """x[…, m, k] @ b[k, n], or matrix by matrix b[…, k, n]."""
     x, b = alike(x, b)
-    if x.dtype.kind == "i" and b.dtype.kind == "i":
-        return low.cast(matmul(low.cast(x, "float64"), low.cast(b, "float64"), transpose_a, transpose_b), "int64")
     if len(x.shape) == len(b.shape) == 2:
         return low.apply("matmul", x, b, transpose_x=transpose_a, transpose_w=transpose_b)
     x, b = (low.swapaxes(z, -1, -2) if turned else z for z, turned in ((x, transpose_a), (b, transpose_b)))
@@ -178,8 +177,8 @@ FUNCTIONS |= {
     "argmax": lambda x, axis=0, output_type=None: low.argmax(x, axis or 0),
     "argmin": lambda x, axis=0, output_type=None: low.argmin(x, axis or 0),
     "cast": lambda x, dtype: low.cast(constant(x), dtype),
-    "clip_by_value": lambda t, clip_value_min, clip_value_max: low.minimum(
-        low.maximum(t, clip_value_min), clip_value_max
+    "clip_by_value": lambda t, clip_value_min, clip_value_max: low.maximum(
+        low.minimum(t, clip_value_max), clip_value_min
     ),
     "divide": low.divide,
     "eye": lambda n, m=None, dtype="float32": constant(

@@ -2,6 +2,7 @@
 
 import math
 
+from levels.support.checks import at_least
 from levels_more import high_level
 from levels_more.checks import expect
 from levels_more.high_level.data_adapter import as_list, is_data
@@ -40,8 +41,12 @@ class Model(Layer, high_level.Model):
     def fit(self, x=None, y=None, batch_size=None, *args, **options):
         """That of levels; `steps_per_epoch` has to divide the batches of a Dataset. Else it raises TypeError."""
         steps = options.get("steps_per_epoch")
-        fits = steps is None or is_data(x) and (x.length == math.inf or x.length % steps == 0)
-        expect(fits, "fit: steps_per_epoch", steps, "None, or a number that divides the batches of a Dataset")
+        if steps is not None:
+            steps, length = at_least(1, "fit: steps_per_epoch", steps), getattr(x, "length", math.inf)
+            fits = is_data(x) and (length == math.inf or length % steps == 0)
+            cure = "repeat() one that does not know how many it has"
+            expected = f"None, or a number that divides the batches of a Dataset; {cure}"
+            expect(fits, "fit: steps_per_epoch", steps, expected)
         options.setdefault("validation_batch_size", batch_size or 32)
         return super().fit(x, y, batch_size, *args, **options)
 

@@ -58,7 +58,7 @@ def _kind_of(x):
     kind = getattr(x, "dtype", NUMBERS.get(type(x), ORDER[3]))
     if kind.kind in "iu":
         return ORDER[1]
-    return ORDER[2] if kind.kind == "f" and kind.itemsize < 8 else np.dtype(kind)
+    return ORDER[2] if kind.kind == "f" and kind.itemsize < 8 else np.dtype(kind) if kind in ORDER else ORDER[3]
 
 
 def _plain(data):

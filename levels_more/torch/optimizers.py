@@ -119,7 +119,8 @@ class Adam(Optimizer):
     def update(self, how, t, dw, w, state):
         """Return the new w. dw and w are tensors of one shape."""
         dw = dw + how.weight_decay * w if how.weight_decay else dw
-        rule = types.SimpleNamespace(betas=how.betas, epsilon=how.eps, iterations=constant(t, w.dtype))
+        betas = [max(beta, 5e-324) for beta in how.betas]  # 0 has no logarithm
+        rule = types.SimpleNamespace(betas=betas, epsilon=how.eps, iterations=constant(t, w.dtype))
         memory = state.get("exp_avg", 0.0 * w), state.get("exp_avg_sq", 0.0 * w)
         new, *memory = mid_level.optimizers.Adam.update(rule, how.lr, dw, w, *memory)
         state["exp_avg"], state["exp_avg_sq"] = memory
@@ -132,5 +133,5 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0):
     found = [p.grad for p in ([parameters] if hasattr(parameters, "grad") else parameters) if p.grad is not None]
     norm = float(np.linalg.norm(np.concatenate([dx.held.numpy().ravel() for dx in found] or [[0.0]]), float(norm_type)))
     for dx in found:
-        dx.mul_(min(1.0, float(max_norm) / (norm + 1e-6)))
-    return found[0].of(constant(norm, found[0].dtype)) if found else norm
+        dx.mul_(np.minimum(1.0, float(max_norm) / (norm + 1e-6)))  # of NaN it is NaN
+    return found[0].of(constant(norm, found[0].dtype)) if found else FUNCTIONS["zeros"](())

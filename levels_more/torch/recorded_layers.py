@@ -84,6 +84,7 @@ def loss(name, each):
 def of_probabilities(input, target):
     """-(target·log p + (1 - target)·log(1 - p)), p = input, each log ≥ -100. Raises ValueError unless 0 ≤ p ≤ 1."""
     BinaryCrossentropy().check_probabilities("input", input)
+    BinaryCrossentropy().check_probabilities("target", target)
     return low.apply("probabilities_crossentropy", target, input)
 
 

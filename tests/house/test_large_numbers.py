@@ -72,3 +72,13 @@ def test_a_product_of_whole_numbers_is_exact(rows, inner):
     for run in (lambda x, w: x @ w, low_level.function(lambda x, w: x @ w)):
         assert np.array_equal(run(core.constant(x), core.constant(w)).numpy(), x @ w)
     assert np.array_equal((torch.tensor(x) @ torch.tensor(w)).tolist(), x @ w)
+    big = x * 2**13 + 1  # beyond 2^53
+    assert np.array_equal(tensorflow.matmul(big, w).numpy(), big @ w)
+    assert np.array_equal(tensorflow.matmul(big, w.T, transpose_b=True).numpy(), big @ w)
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**61 + 1, -7])
+def test_a_mean_of_whole_numbers_is_one(number):
+    """Cut off behind the point, as TensorFlow has it."""
+    numbers = tensorflow.constant([[number, number], [number, number + 1]], "int64")
+    assert tensorflow.reduce_mean(numbers, 1).numpy().tolist() == [number, number + (number < 0)]

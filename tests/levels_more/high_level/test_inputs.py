@@ -425,6 +425,52 @@ def test_a_dataset_is_predicted_in_its_order():
     for data in (rows(X), rows((X,)), rows((X, Y)), rows((X, Y, WEIGHTS)), rows((X, Y)).map(lambda x, y: (x, y))):
         np.testing.assert_array_equal(model.predict(data.batch(30)), expected)
     np.testing.assert_array_equal(model.predict(rows(X).batch(30).repeat(), steps=2), expected[:60])
+    for steps in (1, 2, 99):  # so many batches of rows, too
+        np.testing.assert_array_equal(model.predict(X, 30, steps=steps), expected[: 30 * steps])
+    with pytest.raises(ValueError, match="predict: steps is 0"):
+        model.predict(X, steps=0)
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.float16])
+def test_a_share_of_rows_is_the_one_that_was_written(kind):
+    """Half a row more or less would be one: 1 - np.float32(0.2) is 0.8, as NumPy and Keras have it."""
+    for share, kept in ((0.2, 8), (0.3, 7), (0.4, 6), (0.25, 7)):
+        model = net()
+        model.fit(X[:10], Y[:10], batch_size=1, validation_split=kind(share), verbose=0)
+        assert len(model.history.losses) == kept
+
+
+@pytest.mark.parametrize("batch", [0, 2])
+@pytest.mark.parametrize("use", ["fit", "evaluate", "validation"])
+def test_labels_that_are_no_probabilities_are_refused_wherever_they_come_from(use, batch):
+    """Rows and datasets in memory are checked before the first step, others batch by batch."""
+    labels = (Y > 0).astype("f4")
+    wrong = labels.copy()
+    wrong[40 * batch + 5] = -1.0
+    for data in (
+        Dataset.from_tensor_slices((X, wrong)).batch(40),
+        Dataset.from_tensor_slices((X, wrong)).map(lambda x, y: (x, y)).batch(40),
+        ((X[k : k + 40], wrong[k : k + 40]) for k in range(0, 100, 40)),
+    ):
+        model = Sequential([Dense(1, "sigmoid")])
+        model.compile("sgd", "binary_crossentropy")
+        with pytest.raises(ValueError, match="y_true holds -1; expected probabilities, from 0 to 1"):
+            if use == "validation":
+                model.fit(X, labels, validation_data=data, verbose=0)
+            else:
+                getattr(model, use)(data, verbose=0)
+
+
+def test_answers_that_are_no_probabilities_are_refused_wherever_the_rows_come_from():
+    model = Sequential([Dense(1, kernel_initializer=lambda shape: np.full(shape, 9.0))])
+    model.compile("sgd", "binary_crossentropy")
+    labels = (Y > 0).astype("f4")
+    for data in (
+        Dataset.from_tensor_slices((np.ones_like(X), labels)).batch(50),
+        Dataset.from_tensor_slices((np.ones_like(X), labels)).map(lambda x, y: (x, y)).batch(50),
+    ):
+        with pytest.raises(ValueError, match="y_pred holds .*; expected probabilities"):
+            model.fit(data, verbose=0)
 
 
 def test_an_epoch_of_so_many_steps_goes_on_where_the_last_one_stopped():

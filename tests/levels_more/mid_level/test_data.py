@@ -399,11 +399,26 @@ def test_columns_of_a_file(tmp_path):
     assert list(x) == ["depth", "kind"] and int(y) == 1
 
 
+@pytest.mark.parametrize("cells", [["16777217", ""], ["-16777217", "0.5"], ["1e39", "0.5"], ["-1e39", ""]])
+def test_a_column_is_as_wide_as_its_numbers(tmp_path, cells):
+    """What float32 would round to another whole number, or to infinity, is float64."""
+    path = write(tmp_path, "a,b\n" + "".join(f"1,{cell}\n" for cell in cells))
+    found = [row["b"].numpy().item() for row in Dataset.from_csv(path)]
+    assert found[0] == float(cells[0]) and (np.isnan(found[1]) if cells[1] == "" else found[1] == 0.5)
+
+
+def test_words_that_python_takes_for_numbers(tmp_path):
+    (row,) = Dataset.from_csv(write(tmp_path, "code\n1_1\n1_2\n")).batch(2)
+    assert row["code"].tolist() == ["1_1", "1_2"]
+
+
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
         ("a,b\n1,2\n3,x\n", {}, "table.csv, line 3, column b: 'x' among numbers"),
         ('a,b\n"1\n",2\n3\n', {}, "table.csv, line 4: .'3', None. beneath 2 names"),
+        ("a,b\n1,9007199254740993\n2,\n", {}, "line 2, column b: '9007199254740993' would be rounded, for the col"),
+        ("a,b\n1,5\n2,1_2\n", {}, "line 3, column b: '1_2' among numbers"),
         ("a,b\n1,2\n", {"label_name": "c"}, "no column is called 'c'; there are a, b"),
         ("a,b\n", {}, r"arrays of \[0, 0\] rows"),
         ("", {}, "arrays of"),
@@ -441,6 +456,7 @@ def test_a_mistake_in_a_file_is_found_by_line_and_column(tmp_path, text, options
         (lambda: numbers(3).repeat(0), "count is 0"),
         (lambda: numbers(3).prefetch(True), "buffer_size is True"),
         (lambda: numbers(3).batch(4, drop_remainder=True), "3 elements make no batch of 4"),
+        (lambda: numbers(3).shard(5, 4).batch(1, drop_remainder=True), "batch: 0 elements make no batch of 1"),
         (lambda: len(numbers(3).repeat()), "never ends"),
         (lambda: list(numbers(3).repeat()), "never ends"),
         (lambda: list(numbers(3).map(abs).filter(lambda n: True).repeat()), "never ends"),

@@ -152,6 +152,15 @@ def test_buckets_equal_a_plain_loop(boundaries, values):
     assert ids.tolist() == [bisect.bisect_right(boundaries, value) for value in values + boundaries]
 
 
+@pytest.mark.parametrize("kind", ["f4", "f8", "f2"])
+def test_a_number_is_the_one_that_was_written_whatever_its_width(kind):
+    """As a boundary, and as a word of a vocabulary: float32's 0.7 is a little less than Python's."""
+    written = [0.1, 0.2, 0.3, 0.7, 0.9, 1.1]
+    features = {"x": np.array(written, kind)}
+    assert bucketized_column(numeric_column("x"), written).ids(features).tolist() == [1, 2, 3, 4, 5, 6]
+    assert categorical_column_with_vocabulary_list("x", written).ids(features).tolist() == [0, 1, 2, 3, 4, 5]
+
+
 @given(st.lists(st.sampled_from([*WORDS, None, "Emperor", ""]), min_size=1))
 def test_an_indicator_has_one_1_or_none(words):
     layer = DenseFeatures([indicator_column(species)])

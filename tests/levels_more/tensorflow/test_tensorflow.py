@@ -44,6 +44,7 @@ def test_python_floats_are_float32_and_whole_numbers_int64():
         (lambda: tf.reduce_mean(tf.constant([1, 2, 4])), 2),
         (lambda: tf.reduce_mean(tf.constant([-1, -2])), -1),
         (lambda: tf.argmax(tf.constant([[1.0, 5.0], [2.0, 0.0]])), [1, 0]),
+        (lambda: tf.reduce_mean(tf.zeros([2, 0], "int32"), 1), [0, 0]),
         (lambda: tf.matmul([[1, 2]], [[3], [4]]), [[11]]),
         (lambda: tf.reduce_sum(tf.ones([2, 3]), axis=[0, 1]), 6.0),
         (lambda: tf.gather(params=tf.constant([5.0, 6.0, 7.0]), indices=[2, 0]), [7.0, 5.0]),
@@ -52,6 +53,7 @@ def test_python_floats_are_float32_and_whole_numbers_int64():
             lambda: tf.clip_by_value(tf.constant([-3.0, 0.5, 9.0]), clip_value_min=-1.0, clip_value_max=1.0),
             [-1.0, 0.5, 1.0],
         ),
+        (lambda: tf.clip_by_value(tf.constant([-3.0, 9.0]), 1.0, -1.0), [1.0, 1.0]),  # the lower bound comes last
         (lambda: tf.constant([-7, 7]) % 3, [2, 1]),
         (lambda: tf.constant([-7.5, 7.5]) // 2.0, [-4.0, 3.0]),
         (lambda: tf.cast(tf.constant([1.9, -1.9]), "int32"), [1, -1]),
@@ -326,6 +328,9 @@ def test_metrics_are_tensors_and_forget():
     assert mean.result().numpy() == 3.0 and right.result().numpy() == np.mean((X @ W + B > 0.0) == (Y > 0.5))
     mean.reset_states()
     assert mean.result().numpy() == 0.0
+    for values in (5.0, [1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]]):  # of any shapes, one after the other
+        mean.update_state(values)
+    assert mean.result().numpy() == np.float32(18.0 / 7.0)
 
     class Counter(keras.metrics.Metric):
         def __init__(self, name="counter", **options):
@@ -509,6 +514,25 @@ def test_an_epoch_of_so_many_steps_ends_with_the_data():
     for x, y, steps in ((data, None, 3), (X, Y, 1)):
         with pytest.raises(TypeError, match="steps_per_epoch is .; expected None, or a number that divides"):
             model.fit(x, y, epochs=2, steps_per_epoch=steps, verbose=0)
+    for steps in (0, -1, 2.5, "2"):
+        with pytest.raises(ValueError, match="steps_per_epoch is .*; expected a whole number from 1 on"):
+            model.fit(data, steps_per_epoch=steps, verbose=0)
+
+
+def test_steps_of_what_does_not_know_its_length():
+    """A generator of Python's has as many as it gives; a dataset made of one is to be repeated, as the error says."""
+
+    def batches():
+        while True:
+            yield X, Y
+
+    model = graph_of(keras.Model)
+    model.compile("sgd", "mse")
+    assert len(model.fit(batches(), epochs=3, steps_per_epoch=2, verbose=0).history["loss"]) == 3
+    data = tf.data.Dataset.from_generator(batches)
+    with pytest.raises(TypeError, match=r"repeat\(\) one that does not know"):
+        model.fit(data, epochs=2, steps_per_epoch=2, verbose=0)
+    assert len(model.fit(data.repeat(), epochs=2, steps_per_epoch=2, verbose=0).history["loss"]) == 2
 
 
 # More metrics, losses, layers: against NumPy.

@@ -308,6 +308,8 @@ X = RNG.normal(size=(3, 4))
 AGREE = {  # what PyTorch says, and what NumPy makes of it
     "std": (lambda x: x.std(), X.std(ddof=1)),
     "var along": (lambda x: torch.var(x, 0), X.var(0, ddof=1)),
+    "var of as many as are taken off": (lambda x: torch.var(x, 0, correction=3), [np.inf] * 4),
+    "std of fewer": (lambda x: torch.std(x, 0, correction=5), [np.inf] * 4),
     "biased": (lambda x: x.std(dim=1, unbiased=False), X.std(1)),
     "sum": (lambda x: x.sum(dim=1, keepdim=True), X.sum(1, keepdims=True)),
     "max": (lambda x: x.max(dim=1).values, X.max(1)),
@@ -547,6 +549,8 @@ RULES = {  # the weight after three steps of gradient 2·w from 1.0 on: PyTorch'
     "sgd": (lambda p: optim.SGD(p, lr=0.1), 0.512),
     "momentum": (lambda p: optim.SGD(p, lr=0.1, momentum=0.9), 0.0619999999999999),
     "adam": (lambda p: optim.Adam(p, lr=0.1), 0.7015862729460302),
+    "adam without a memory": (lambda p: optim.Adam(p, lr=0.1, betas=(0.0, 0.0)), 0.7000000016805554),
+    "adam, as for GANs": (lambda p: optim.Adam(p, lr=0.1, betas=(0.0, 0.9)), 0.7155119412350045),
 }
 
 
@@ -584,6 +588,10 @@ def test_gradients_are_clipped():
     (0.5 * (x * x).sum() + 0.5 * (y * y).sum() * 2).backward()
     assert nn.utils.clip_grad_norm_([x, y], 1.0).item() == 5.0
     close(x.grad, [0.6, 0.0], 1e-6)
+    assert nn.utils.clip_grad_norm_([leaf([3.0])], 1.0).item() == 0.0  # a tensor, too, where there is no gradient
+    x.grad[0] = float("nan")
+    assert np.isnan(nn.utils.clip_grad_norm_([x, y], 1.0).item())  # and no gradient looks sound then
+    assert np.isnan(x.grad.tolist()).all() and np.isnan(y.grad.tolist()).all()
 
 
 def test_data_by_number_and_by_batch():
@@ -935,6 +943,12 @@ def test_the_rest_of_a_division_has_both_slopes_where_the_quotient_is_huge():
         (lambda: F.cross_entropy(torch.tensor(L), torch.tensor([0.0, 1.0])), "and a class .int64. per row"),
         (lambda: torch.tensor([np.nan], dtype=torch.long), "nan has no place in int64"),
         (lambda: torch.tensor([True]) ** torch.tensor([True]), "make numbers of bools first"),
+        (lambda: F.binary_cross_entropy(torch.tensor([0.5]), torch.tensor([2.0])), "target holds 2; expected probab"),
+        (lambda: nn.BCELoss()(torch.tensor([0.5]), torch.tensor([-1.0])), "target holds -1; expected probabilities"),
+        (lambda: torch.round(torch.tensor([True])), "round: the dtype is 'bool'"),
+        (lambda: torch.sign(torch.tensor([True])), "sign: the dtype is 'bool'"),
+        (lambda: ~torch.tensor([1.0]), "invert: the dtype is 'float32'; expected one that it takes; cast it"),
+        (lambda: torch.tensor(np.array([1j])), "complex128 to complex128 has no kernels"),
     ],
 )
 def test_what_pytorch_refuses_is_refused(wrong, told):
