@@ -3,6 +3,7 @@
 import collections
 
 from levels.low_level import DTYPES
+from levels_more.checks import expect
 from levels_more.low_level.module import Module as LevelModule
 from levels_more.missing import refusing
 from levels_more.torch.optimizers import forget
@@ -102,10 +103,12 @@ class Module(LevelModule):
     def load_state_dict(self, state, strict=True):
         """Take these numbers over; returns (missing_keys, unexpected_keys).
 
-        Raises RuntimeError, changing nothing, unless names (if `strict`) and shapes fit.
+        Raises RuntimeError, or TypeError for no tensors, changing nothing, unless names (if `strict`) and shapes fit.
         """
         own = self._state()
         missing, unknown = [n for n in own if n not in state], [n for n in state if n not in own]
+        for name in own.keys() & state.keys():
+            expect(isinstance(state[name], Tensor), f"load_state_dict: {name}", state[name], "a tensor")
         other = [n for n in own if n in state and tuple(own[n].shape) != tuple(state[n].shape)]
         wrong = {"Missing key(s)": missing, "Unexpected key(s)": unknown} if strict else {}
         wrong["size mismatch"] = [f"{n}: {tuple(state[n].shape)} for {tuple(own[n].shape)}" for n in other]
