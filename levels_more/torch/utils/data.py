@@ -4,7 +4,8 @@ import itertools
 
 import numpy as np
 
-from levels_more.checks import expect, sizes
+from levels_more.checks import expect
+from levels_more.checks import sizes as _sizes
 from levels_more.low_level.random import shuffled
 from levels_more.missing import room
 from levels_more.torch.functions import DOUBLE, FUNCTIONS, tensor
@@ -56,7 +57,7 @@ def random_split(dataset, lengths, generator=None):
             counts[k % len(counts)] += 1
     if sum(counts) != len(dataset):
         raise ValueError(f"random_split: {list(lengths)} make {sum(counts)}; the data set has {len(dataset)} samples")
-    ends = [0, *itertools.accumulate(sizes("random_split: lengths", counts))]
+    ends = [0, *itertools.accumulate(_sizes("random_split: lengths", counts))]
     order = shuffled(len(dataset), generator).tolist()
     return [Subset(dataset, order[start:end]) for start, end in itertools.pairwise(ends)]
 
