@@ -107,9 +107,9 @@ class ModelCheckpoint(Monitor):
         self.verbose = is_verbose("ModelCheckpoint: verbose", verbose)
         self.save_best_only = flag("ModelCheckpoint: save_best_only", save_best_only)
         self.save_weights_only = flag("ModelCheckpoint: save_weights_only", save_weights_only)
+        super().on_train_begin()  # once: a second training must not put worse weights in the place of the best
 
     def on_train_begin(self):
-        super().on_train_begin()
         if not hasattr(self.model, "save"):
             raise TypeError("ModelCheckpoint saves models of levels_more.high_level; this is one of levels.high_level")
 

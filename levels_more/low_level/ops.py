@@ -36,7 +36,7 @@ def transpose(x, axes=None):
 def reshape(x, shape):
     """The same numbers in the same order, in another shape; one size may be -1, which is what is left."""
     x, shape = as_tensor(x), as_tuple(shape)
-    shape = _normalize_axis(shape if isinstance(shape, tuple) else (shape,))
+    shape = [index_of("reshape: a size", size) for size in (shape if isinstance(shape, tuple) else (shape,))]
     known = math.prod(size for size in shape if size != -1)
     left = math.prod(x.shape) // known if known and shape.count(-1) == 1 else -1
     return apply("reshape", x, shape=tuple(left if size == -1 else size for size in shape))
@@ -45,7 +45,8 @@ def reshape(x, shape):
 def concat(values, axis=0):
     """The tensors of a list one after the other along an axis. Raises ValueError for an axis that they do not have."""
     values, axis = _alike(several("concat: values", values, "a list of tensors")), _normalize_axis(axis)
-    axes = len(values[0].spec.shape) if values else 0
+    expect(values, "concat: values", values, "one tensor or more")
+    axes = len(values[0].spec.shape)
     if axis is None or not -axes <= axis < axes:
         raise ValueError(f"concat: axis {axis} is not an axis of {[x.spec.shape for x in values[:3]]}")
     return apply("concat", *values, axis=axis % axes)
@@ -56,7 +57,7 @@ cat = concat  # PyTorch's name
 
 def where(mask, x, y):
     """x where the mask, a tensor of bools, is true, else y; all three broadcast."""
-    return apply("where", mask, *_alike((x, y)))
+    return apply("where", _bools("where: the mask", mask), *_alike((x, y)))
 
 
 def cast(x, dtype):

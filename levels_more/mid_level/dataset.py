@@ -132,6 +132,9 @@ class Dataset(mid_level.Dataset):
             raise ValueError(f"{self.stage} never ends; take(count) of it")
         return int(self.length)
 
+    def __reduce__(self):
+        raise TypeError("a dataset cannot be copied or pickled: its stages are functions; make it anew of the data")
+
     def rows(self):
         """As in the core. Raises TypeError if the dataset passes no row numbers."""
         if self.arrays is None:

@@ -32,6 +32,12 @@ def numbers_of(part, before=""):
     return {before + name: np.asarray(v.numpy(), order="C") for name, v in part.named(Variable).items()}
 
 
+def states_of(model):
+    """Return {name: variable} of layer state that is not a weight, such as the random state of Keras' Dropout."""
+    found = {f"/state/{name}": vars(part).get("state") for name, part in model.named(Layer).items()}
+    return {name: state for name, state in found.items() if hasattr(state, "apart")}
+
+
 # names of further entries; no variable's name begins with a slash
 TEXT, MEMORY, SUM = "/config", "/optimizer/", "/sha256"
 
@@ -96,6 +102,7 @@ def save(model, path):
     seen, variables, arrays = {}, model.named(Variable), numbers_of(model)
     inputs = [Input(spec.shape[1:], spec.dtype.name) for spec in model.input_specs]
     config = {"format": "levels 1", "model": written(model, seen), "inputs": written(inputs, seen)} | noted(model)
+    arrays |= {name: state.numpy() for name, state in states_of(model).items()}
     config["frozen"] = [name for name, v in variables.items() if not v.trainable]
     if model.chosen is not None:
         config["training"], optimizer = written(model.chosen, seen), model.chosen.optimizer
@@ -243,6 +250,8 @@ def load_model(path, custom_objects=None):
         if "trained" in config:
             model.training.optimizer.build([variables[name] for name in config["trained"]])
     fill(model, {name: array for name, array in arrays.items() if not name.startswith("/")}, folder / WEIGHTS)
+    for name, state in states_of(model).items():
+        state.assign(arrays.get(name, state))
     if "trained" in config:
         numbers = {name.removeprefix(MEMORY): arrays[name] for name in arrays if name.startswith(MEMORY)}
         fill(model.training.optimizer, numbers, memory)

@@ -9,7 +9,7 @@ import numpy as np
 
 from levels.low_level import Operators
 from levels_more import low_level as low
-from levels_more.checks import sizes
+from levels_more.checks import as_tuple, sizes
 from levels_more.low_level.math import numpy_op
 from levels_more.low_level.shape import product
 from levels_more.tensorflow.nested import known_now, known_shape, numbers, whole
@@ -41,7 +41,7 @@ def constant(value, dtype=None, shape=None, name=None):
 
 def _shape(shape):
     """A shape as a tuple; it may be a tensor, or hold some."""
-    return tuple(map(int, shape)) if hasattr(shape, "__len__") else (int(shape),)
+    return sizes("shape", shape)
 
 
 def _taken(x):
@@ -51,7 +51,7 @@ def _taken(x):
     return dtype_of(x) if isinstance(x, type) or isinstance(x, str) and x in DTYPES else x
 
 
-def spelled(function):
+def spelled(function, its_name, place="levels_more.tensorflow"):
     """The function with TensorFlow's `name=`, and with its names of the arguments that come first."""
 
     @functools.wraps(function)
@@ -61,6 +61,7 @@ def spelled(function):
             options["axis"] = tuple(options["axis"])
         return function(*map(_taken, args), **{key: _taken(x) for key, x in options.items()})
 
+    call.__module__, call.__qualname__ = place, its_name  # where a pickle looks for it
     return call
 
 
@@ -87,11 +88,9 @@ def reducing(function):
     """A function of a tensor x [any shape] and an axis, which may be a list of axes."""
 
     def run(x, axis=None, keepdims=False):
-        x = numbers(x)
-        if isinstance(axis, (list, tuple)):
-            every = len({a % max(1, len(x.shape)) for a in axis}) == len(x.shape)
-            axis = None if every and not keepdims else axis[0] if len(axis) == 1 else tuple(axis)
-        return function(x, axis, keepdims)
+        axis = as_tuple(axis)
+        axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+        return function(numbers(x), axis, keepdims)
 
     return functools.wraps(function)(run)
 
@@ -113,7 +112,7 @@ def mask(x, mask, axis=None):
 
 
 def matmul(x, b, transpose_a=False, transpose_b=False):
-    """x[…, m, k] @ b[k, n], or matrix by matrix b[…, k, n]."""
+    """x[…, m, k] @ b[k, n], or matrix by matrix b[…, k, n]; also of integers."""
     x, b = alike(x, b)
     if len(x.shape) == len(b.shape) == 2:
         return low.apply("matmul", x, b, transpose_x=transpose_a, transpose_w=transpose_b)
@@ -192,9 +191,9 @@ FUNCTIONS |= {
     "shape": lambda x, out_type=None: known_shape(x),
     "zeros": lambda shape, dtype="float32": low.zeros(_shape(shape), dtype),
 }
-FUNCTIONS = {name: spelled(function) for name, function in FUNCTIONS.items()}
+FUNCTIONS = {name: spelled(function, name) for name, function in FUNCTIONS.items()}
 _BENDS = "log_softmax relu sigmoid softmax tanh"
-NN = {name: spelled(getattr(low.nn, name)) for name in _BENDS.split()}
+NN = {name: spelled(getattr(low.nn, name), name, "levels_more.tensorflow.nn") for name in _BENDS.split()}
 
 
 def shown(x):

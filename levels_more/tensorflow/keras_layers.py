@@ -1,5 +1,7 @@
 """Layers by Keras' rules: one computes in float32 unless told otherwise, a bias is [units]."""
 
+import sys
+
 import numpy as np
 
 from levels.low_level import Operators, Variable, constant
@@ -18,7 +20,9 @@ def behind(base, place, names):
     """{name: a class}: those of these names in a module of levels, behind a `base` that has Keras' rules."""
     kinds = {name: getattr(place, name) for name in names.split()}
     told = {name: {"__doc__": kind.__doc__, "__module__": base.__module__} for name, kind in kinds.items()}
-    return {name: type(name, (base, kind), told[name]) for name, kind in kinds.items()}
+    made = {name: type(name, (base, kind), told[name]) for name, kind in kinds.items()}
+    vars(sys.modules[base.__module__]).update(made)  # where a pickle looks for them
+    return made
 
 
 def set_floatx(dtype):
@@ -81,6 +85,9 @@ class Dense(Layer, layers.Dense):
 
 class _State(Variable):
     apart = True  # for `Module.named`: no weight
+
+    def __reduce__(self):
+        return _State, (self.numpy(), self.name, False)
 
 
 class Dropout(Layer, layers.Dropout):

@@ -35,11 +35,16 @@ class Loss(losses.Reduced):
 
 def chosen(loss):
     """A loss by its name, or a function of yours, as Keras calls it: with y_true in the shape and dtype of y_pred."""
+    loss = loss() if isinstance(loss, type) else loss
     if isinstance(loss, str):
         return WORDS[loss.lower()]() if loss.lower() in WORDS else loss
     if isinstance(loss, mid_level.Loss) or not callable(loss):
         return loss
-    return functools.wraps(loss)(lambda y_true, y_pred: loss(*alike(y_true, y_pred)))
+    return functools.wraps(loss)(functools.partial(_on_alike, loss))
+
+
+def _on_alike(loss, y_true, y_pred):
+    return loss(*alike(y_true, y_pred))
 
 
 def rows_of(kind):
@@ -48,7 +53,8 @@ def rows_of(kind):
     def rows(y_true, y_pred, **options):
         return kind(**options).each(*alike(y_true, y_pred))
 
-    rows.__name__ = snake_case(kind.__name__)
+    rows.__name__ = rows.__qualname__ = snake_case(kind.__name__)
+    rows.__module__ = "levels_more.tensorflow.keras.losses"  # where a pickle looks for it
     return rows
 
 
@@ -57,7 +63,8 @@ KINDS = behind(Loss, losses, _NAMES)
 SHORT = {"mse": "mean_squared_error", "mae": "mean_absolute_error"}
 WORDS = {snake_case(name): kind for name, kind in KINDS.items()}  # as `compile` is told them
 WORDS |= {short: WORDS[name] for short, name in SHORT.items()}
-LOSSES = {"Loss": Loss} | KINDS | {word: rows_of(kind) for word, kind in WORDS.items()}
+_ROWS = {kind: rows_of(kind) for kind in KINDS.values()}
+LOSSES = {"Loss": Loss} | KINDS | {word: _ROWS[kind] for word, kind in WORDS.items()}
 
 
 class Metric(mid_level.Metric):

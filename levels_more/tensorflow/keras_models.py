@@ -1,12 +1,13 @@
 """Models by Keras' rules: a subclass, which may have a `build` of its own, a graph of layers, or layers in a row."""
 
 import math
+from types import FunctionType
 
 from levels.support.checks import at_least
 from levels_more import high_level
 from levels_more.checks import expect
 from levels_more.high_level.data_adapter import as_list, is_data
-from levels_more.high_level.serialization import CLASSES
+from levels_more.high_level.serialization import CLASSES, FUNCTIONS
 from levels_more.high_level.training import spelled
 from levels_more.mid_level.optimizers import OPTIMIZERS
 from levels_more.saving import model as saving
@@ -71,5 +72,6 @@ def load_model(filepath, custom_objects=None):
 
 for table in (LAYERS, LOSSES, METRICS, keras_optimizers.OPTIMIZERS):
     CLASSES.update({f"keras.{name}": kind for name, kind in table.items() if isinstance(kind, type)})
+FUNCTIONS.update({f"keras.{name}": row for name, row in METRICS.items() if isinstance(row, FunctionType)})
 CLASSES["keras.Functional"] = Model  # what a graph of layers is called in files
 CLASSES.update({f"keras.{kind.__name__}": kind for kind in (Sequential, AccuracyByShape, MeanLoss)})

@@ -8,8 +8,9 @@ import operator
 
 import numpy as np
 
+from levels.support.checks import unmasked
 from levels_more import low_level as low
-from levels_more.checks import as_int64
+from levels_more.checks import as_int64, expect, index_of
 from levels_more.low_level import nn
 from levels_more.low_level.math import without_gradient
 from levels_more.low_level.random import drawn, shuffled
@@ -36,7 +37,7 @@ KINDS = {
 def tensor(data, dtype=None, requires_grad=False, device=None):
     """Return a new tensor of data: Python floats in the default dtype, integers as int64, arrays in their own dtype."""
     own = max({_kind_of(x) for x in _leaves(data)}, key=ORDER.index, default=NUMBERS[float])
-    array = np.asarray(data.held if isinstance(data, Tensor) else _plain(data))
+    array = unmasked(data.held if isinstance(data, Tensor) else _plain(data))
     wanted = np.dtype(dtype or own)
     if wanted.kind == "i" and array.dtype.kind in "uf":
         array = as_int64(array)
@@ -55,7 +56,7 @@ def _leaves(data):
 
 def _kind_of(x):
     """Return the dtype for a number, a tensor or an array; float64 for anything else."""
-    kind = getattr(x, "dtype", NUMBERS.get(type(x), ORDER[3]))
+    kind = getattr(x, "dtype", None) or NUMBERS.get(type(x)) or np.asarray(x).dtype
     if kind.kind in "iu":
         return ORDER[1]
     return ORDER[2] if kind.kind == "f" and kind.itemsize < 8 else np.dtype(kind) if kind in ORDER else ORDER[3]
@@ -79,7 +80,7 @@ def of_kind(kind):
 
 def from_numpy(array):
     """Return a tensor that shares an array's memory. Raises TypeError unless it is bool, int64, float32 or float64."""
-    made = Tensor(low.constant(array))
+    made = Tensor(low.constant(expect(isinstance(array, np.ndarray), "from_numpy", array, "an array; or call tensor")))
     made.memory.array = array
     return made
 
@@ -117,7 +118,7 @@ def whole(dtype, generator, *given, low=0, high=None, size=None):
     Raises ValueError unless low < high.
     """
     *bounds, size = (x for x in (*given, high, size) if x is not None)
-    start, end = (low, *bounds)[-2:]
+    start, end = (index_of("randint: a bound", bound) for bound in (low, *bounds)[-2:])
     if start >= end:
         raise ValueError(f"randint: low is {start!r}, high {end!r}; expected low < high; high itself is not drawn")
     return start + np.floor(drawn("uniform", size, generator).numpy() * (end - start))
@@ -192,7 +193,7 @@ PLAIN = {  # functions of `levels` and NumPy, not yet recorded
     "var": op_arguments.spread(low.reduce_variance),
     "std": op_arguments.spread(low.reduce_std),
     "cat": low.concat,
-    "index_select": lambda x, axis, index: low.take(x, index, axis),
+    "index_select": lambda x, axis, index: low.take(x, index if index.shape else low.reshape(index, 1), axis),
     "to": to,
     "cpu": lambda x: x,
     "clone": lambda x: low.reshape(x, x.shape),
@@ -205,7 +206,7 @@ VIEWS = {  # functions whose results share the memory of their argument
     "expand": op_arguments.expand,
     "unsqueeze": low.expand_dims,
     "squeeze": lambda x, axis=None: x if axis is not None and x.shape[axis] != 1 else low.squeeze(x, axis),
-    "flatten": lambda x, start_dim=0, end_dim=-1: low.reshape(x, (*x.shape[:start_dim], -1, *x.shape[end_dim:][1:])),
+    "flatten": op_arguments.flatten,
 }
 MAKERS = {
     "zeros": shaped(lambda shape, dtype, g: np.zeros(shape, dtype)),
@@ -213,7 +214,9 @@ MAKERS = {
     "rand": shaped(lambda shape, dtype, g: drawn("uniform", shape, g, dtype)),
     "randn": shaped(lambda shape, dtype, g: drawn("normal", shape, g, dtype)),
     "full": maker(lambda dtype, g, size, fill_value: np.full(sizes_of((size,)), fill_value)),
-    "arange": maker(lambda dtype, g, *bounds, **how: np.arange(*bounds, **how)),
+    "arange": maker(
+        lambda _, g, start, end=None, step=1: np.arange(*((0, start) if end is None else (start, end)), step)
+    ),
     "linspace": maker(lambda dtype, g, start, end, steps: np.linspace(start, end, steps)),
     "eye": maker(lambda dtype, g, n, m=None: np.eye(n, m)),
     "randint": maker(whole, LONG),

@@ -9,7 +9,7 @@ import numpy as np
 
 from levels.low_level import DTYPES, Operators, as_tensor, constant
 from levels_more import low_level as low
-from levels_more.checks import expect
+from levels_more.checks import as_tuple, axis_of, expect, index_of
 from levels_more.low_level.math import without_gradient
 
 ORDER = sorted(DTYPES, key=lambda dtype: ("bif".index(dtype.kind), dtype.itemsize))  # bool, int64, float32, float64
@@ -76,8 +76,9 @@ def floats(x):
 
 
 def sizes_of(sizes):
-    """Return the shape in an argument list: f(2, 3) or f((2, 3))."""
-    return tuple(map(int, sizes[0] if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else sizes))
+    """Return the shape in an argument list: f(2, 3) or f((2, 3)). Raises TypeError for sizes that are not integers."""
+    found = as_tuple(sizes[0]) if len(sizes) == 1 else sizes
+    return tuple(index_of("a size", size) for size in (found if isinstance(found, tuple) else (found,)))
 
 
 RENAMED = {  # PyTorch's arguments -> ours
@@ -122,7 +123,15 @@ def of_truths(function):
 def expand(x, *sizes):
     """Return x[…] broadcast to a larger shape, in which -1 keeps the size of an axis."""
     before = (1,) * (len(sizes_of(sizes)) - len(x.shape)) + x.shape
-    return low.broadcast_to(x, [n if size == -1 else size for size, n in zip(sizes_of(sizes), before, strict=True)])
+    return low.broadcast_to(x, [n if size == -1 else size for size, n in zip(sizes_of(sizes), before, strict=False)])
+
+
+def flatten(x, start_dim=0, end_dim=-1):
+    """x[…] with these axes, and those between them, as one. Raises ValueError where the second stands first."""
+    first, last = (axis_of("flatten", axis, max(1, len(x.shape))) for axis in (start_dim, end_dim))
+    if first > last:
+        raise ValueError(f"flatten: end_dim is {end_dim}, and stands before start_dim, {start_dim}")
+    return low.reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
 
 
 def clamp(x, min=None, max=None):
@@ -149,7 +158,10 @@ def over(function):
     def run(x, axis=None, keepdims=False):
         if not isinstance(axis, list | tuple):
             return function(x, axis, keepdims)
-        for each in sorted((each % len(x.shape) for each in axis), reverse=True):
+        axes = sorted({axis_of("dim", each, len(x.shape)) for each in axis}, reverse=True)
+        if len(axes) != len(axis):
+            raise ValueError(f"dim is {axis}; expected each axis once")
+        for each in axes or [None]:  # none of them stands for all, as in PyTorch
             x = function(x, each, keepdims)
         return x
 

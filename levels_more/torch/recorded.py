@@ -156,8 +156,10 @@ class Tensor(Viewing):
         value = value if isinstance(value, Tensor) else self.of(low_level.as_tensor(value, self.held))
         node = value.node if recording() else None
         if recording() and (self.is_leaf and self.node or self.base is not None and (self.node or node)):
-            what = "a leaf that requires_grad" if self.is_leaf and self.node else "a view of what is recorded"
-            raise RuntimeError(f"{why}: {what} would change in place; write so inside `with torch.no_grad():`")
+            what, cure = "a view of what is recorded", "assign to that part, as in y[0] = y[0] * 2"
+            if self.root.is_leaf and self.root.node:
+                what, cure = "a leaf that requires_grad", "write so inside `with torch.no_grad():`"
+            raise RuntimeError(f"{why}: {what} would change in place; {cure}")
         widens = value.dtype.kind == "f" != self.dtype.kind and why != "copy_"
         if widens or np.broadcast_shapes(self.shape, value.shape) != tuple(self.shape):
             raise RuntimeError(f"{why}: {value.dtype} {tuple(value.shape)} for {self.dtype} {tuple(self.shape)}")
@@ -180,7 +182,8 @@ class Tensor(Viewing):
     __matmul__, __rmatmul__ = _operator("matmul")
     __lt__, __gt__ = _operator("lt")
     __le__, __ge__ = _operator("le")
-    __eq__, __ne__ = _operator("eq")[0], _operator("ne")[0]
+    __eq__ = lambda x, y: y is not None and FUNCTIONS["eq"](x, y)  # noqa: E731  (`if x.grad == None` is asked)
+    __ne__ = lambda x, y: y is None or FUNCTIONS["ne"](x, y)  # noqa: E731
     __and__, __rand__ = _operator("bitwise_and")
     __or__, __ror__ = _operator("bitwise_or")
     __iadd__, __isub__ = _in_place("add"), _in_place("sub")
@@ -222,6 +225,12 @@ class Tensor(Viewing):
         same = type(self)(self.held, requires_grad=self.requires_grad)
         same.grad = None if self.grad is None else self.grad.clone()
         return same
+
+    def __copy__(self):
+        return self.of(self.held, self.node).look_at(self)
+
+    def __reduce__(self):  # a pickle holds the numbers, and not what they were made from
+        return type(self), (self.held,), (None, {"requires_grad": self.requires_grad, "grad": self.grad})
 
     def numpy(self):
         """Return a NumPy array that shares the memory. Raises RuntimeError if the tensor requires a gradient."""
@@ -279,7 +288,9 @@ class Tensor(Viewing):
 
 def recorded(name, function, view=None):
     """Return a version of a function of `levels` for recorded tensors: see `record_function`."""
-    return record_function(name, function, Tensor, view)
+    made = record_function(name, function, Tensor, view)
+    made.__module__, made.__qualname__ = "levels_more.torch.nn.functional", name  # where pickle looks for it
+    return made
 
 
 def only_view(function):

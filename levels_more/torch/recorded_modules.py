@@ -3,6 +3,7 @@
 import collections
 
 from levels.low_level import DTYPES
+from levels_more.checks import expect
 from levels_more.low_level.module import Module as LevelModule
 from levels_more.missing import refusing
 from levels_more.torch.optimizers import forget
@@ -102,10 +103,13 @@ class Module(LevelModule):
     def load_state_dict(self, state, strict=True):
         """Copy the numbers of a state dict into this module. Return (missing_keys, unexpected_keys).
 
-        Raises RuntimeError, and changes nothing, unless the shapes and, if `strict`, the names match.
+        Raises RuntimeError, or TypeError for values that are not tensors, and changes nothing, unless the shapes and, if
+        `strict`, the names match.
         """
         own = self._state()
         missing, unknown = [n for n in own if n not in state], [n for n in state if n not in own]
+        for name in own.keys() & state.keys():
+            expect(isinstance(state[name], Tensor), f"load_state_dict: {name}", state[name], "a tensor")
         other = [n for n in own if n in state and tuple(own[n].shape) != tuple(state[n].shape)]
         wrong = {"Missing key(s)": missing, "Unexpected key(s)": unknown} if strict else {}
         wrong["size mismatch"] = [f"{n}: {tuple(state[n].shape)} for {tuple(own[n].shape)}" for n in other]

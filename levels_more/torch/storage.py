@@ -97,6 +97,7 @@ class Viewing:
             self.own = held, renamed(held)
         return self.own[1]
 
+    root = property(lambda self: self if self.base is None else self.base.root, doc="Whose memory it looks at.")
     shape = property(lambda self: self.held.shape)
     dtype = property(lambda self: self.held.dtype)
 
@@ -137,11 +138,8 @@ class Viewing:
 
     def array(self):
         """Return a NumPy array that shares the memory: a change of one is a change of the other."""
-        root = self
-        while root.base is not None:
-            root = root.base
-        shared = root.memory.shared()
-        return shared if root is self else _strided(shared, self._places())
+        shared = self.root.memory.shared()
+        return shared if self.root is self else _strided(shared, self._places())
 
     def write(self, held):
         """Overwrite the numbers with others of the same shape and dtype, for all tensors that share the memory."""
@@ -160,11 +158,12 @@ def _written(value, arrays):
     """Return a value as JSON can hold it, and append its tensors to `arrays`. Raises TypeError for other types."""
     if isinstance(value, Viewing):
         arrays.append(value.held.numpy())
-        return {"tensor": str(len(arrays) - 1)}
+        return {"leaf" if value.requires_grad else "tensor": str(len(arrays) - 1)}
     if isinstance(value, dict):
         return {"dict": [[_written(key, arrays), _written(each, arrays)] for key, each in value.items()]}
     if isinstance(value, list | tuple):
-        return {type(value).__name__: [_written(each, arrays) for each in value]}
+        kind = "list" if isinstance(value, list) else "tuple"  # also of one's own kind, as a shape is
+        return {kind: [_written(each, arrays) for each in value]}
     value = value.item() if isinstance(value, np.generic) else value
     plain = value is None or isinstance(value, bool | int | float | str)
     return expect(
@@ -177,8 +176,8 @@ def _read(value, make):
     if not isinstance(value, dict):
         return value
     ((what, inside),) = value.items()
-    if what == "tensor":
-        return make(inside)
+    if what in ("tensor", "leaf"):
+        return make(inside).requires_grad_(what == "leaf")
     if what == "dict":
         return {_read(key, make): _read(each, make) for key, each in inside}
     return (tuple if what == "tuple" else list)(_read(each, make) for each in inside)

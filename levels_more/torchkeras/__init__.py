@@ -87,6 +87,7 @@ def one_pass(net, data, loss_fn, metrics, step=None, before=""):
         if step is not None:
             step(loss)
         losses.append(loss.item())
+    expect(losses, f"the {before}data", data, "one batch or more; there was none")
     found = {f"{before}loss": sum(losses) / len(losses)}
     for name, metric in metrics.items():
         counts = hasattr(metric, "compute")
@@ -179,7 +180,8 @@ class KerasModel(torch.nn.Module):
             self._noted(self.evaluate(val_data) if val_data is not None else {}, quiet or val_data is None)
             if monitor not in self.history:
                 raise ValueError(f"fit: monitor is {monitor!r}; this training has {', '.join(self.history)}")
-            scores = self.history[monitor]
+            worst = np.inf if mode == "min" else -np.inf  # as a NaN is, which NumPy takes for the best
+            scores = np.where(np.isnan(self.history[monitor]), worst, self.history[monitor])
             best = int(np.argmax(scores) if mode == "max" else np.argmin(scores))
             if best == len(scores) - 1:
                 self.save_ckpt(ckpt_path)

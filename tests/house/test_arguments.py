@@ -125,3 +125,97 @@ def test_row_numbers_in_every_spelling(rows):
     expected = layer(np.array([2, 0])).numpy()
     assert np.array_equal(layer(rows).numpy(), expected)
     assert np.array_equal(low.gather(low.constant(X[0]), rows).numpy(), X[0][[2, 0]])
+
+
+AXES = {  # sums of X along several axes
+    "tf.reduce_sum": lambda axes: tf.reduce_sum(X, axis=axes),
+    "tf.reduce_any": lambda axes: tf.reduce_any(X > 4.0, axis=axes),
+    "tf.math.reduce_std": lambda axes: tf.math.reduce_std(X, axis=axes),
+    "torch.sum": lambda axes: torch.tensor(X).sum(axes),
+    "torch.mean": lambda axes: torch.tensor(X).mean(axes),
+}
+BY_NUMPY = {"any": lambda axes: np.any(X > 4.0, axes), "std": lambda axes: np.std(X, axes)}
+BY_NUMPY |= {"sum": lambda axes: np.sum(X, axes), "mean": lambda axes: np.mean(X, axes)}
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_several_axes_are_those_of_numpy_or_are_refused(name):
+    by_numpy = BY_NUMPY[name.replace("_", ".").rpartition(".")[-1]]
+    for axes in ((0, 1), (1, 0), (-1, -2), (2,), (0, 1, 2)):
+        np.testing.assert_allclose(out(AXES[name](axes)), by_numpy(axes), rtol=1e-6)
+        if name.startswith("tf."):
+            for kind in (list, np.array, tf.constant):
+                np.testing.assert_allclose(out(AXES[name](kind(axes))), by_numpy(axes), rtol=1e-6)
+    for axes in ((0, 0), (0, -3), (0, 5), (0, 1, 5), (5, 6, 7), (-4,)):
+        with pytest.raises((ValueError, RuntimeError), match="ax"):
+            AXES[name](axes)
+
+
+def test_no_axis_at_all_means_all_in_pytorch_and_none_in_tensorflow():
+    assert torch.tensor(X).sum(()).item() == X.sum()
+    assert np.array_equal(tf.reduce_sum(X, axis=[]).numpy(), X)
+
+
+SIZES = {  # a shape that has this size in it
+    "tf.zeros": lambda n: tf.zeros([n, 3]),
+    "tf.zeros alone": lambda n: tf.zeros(n),
+    "tf.ones": lambda n: tf.ones((n,)),
+    "tf.fill": lambda n: tf.fill([n], 1.0),
+    "tf.constant": lambda n: tf.constant(0.0, shape=(n, 2)),
+    "tf.reshape": lambda n: tf.reshape(X, (n, 12)),
+    "torch.zeros": lambda n: torch.zeros(n, 3),
+    "torch.zeros of a list": lambda n: torch.zeros([n]),
+    "torch.randn": lambda n: torch.randn(n),
+    "torch.full": lambda n: torch.full((n,), 1.0),
+    "torch.reshape": lambda n: torch.tensor(X).reshape(n, 12),
+    "torch.view": lambda n: torch.tensor(X).view((n, 12)),
+    "torch.expand": lambda n: torch.ones(1, 2).expand(n, 2),
+    "torch.randint": lambda n: torch.randint(n, (2,)),
+}
+
+
+@pytest.mark.parametrize("size", [2.0, 2.7, "2", True, None, np.nan])
+@pytest.mark.parametrize("name", SIZES)
+def test_a_size_that_is_no_whole_number_is_no_size(name, size):
+    SIZES[name](2)
+    with pytest.raises((TypeError, ValueError), match="whole number|size" if name != "torch.randint" else "."):
+        SIZES[name](size)
+
+
+def test_axes_that_become_one():
+    x = torch.tensor(X)
+    assert [tuple(x.flatten(*axes).shape) for axes in ((), (1,), (0, 1), (-2, -1), (1, -2))] == [
+        (24,),
+        (2, 12),
+        (6, 4),
+        (2, 12),
+        (2, 3, 4),
+    ]
+    assert tuple(torch.zeros(0, 3).flatten(1).shape) == (0, 3) and tuple(torch.tensor(3.0).flatten().shape) == (1,)
+    for axes in ((2, 1), (1, 5), (-4,)):
+        with pytest.raises(ValueError, match="flatten"):
+            x.flatten(*axes)
+    assert tuple(x.index_select(1, torch.tensor(2)).shape) == (2, 1, 4)  # one number is a row of one, as in PyTorch
+
+
+def test_a_mask_that_is_none_and_nothing_to_join_are_called_so():
+    for mask in ([1, 0], [1.0, 0.0]):
+        with pytest.raises(TypeError, match="the mask is .*expected bools, such as x > 0.0"):
+            low.where(low.constant(mask), 1.0, 2.0)
+    assert low.where(low.constant([1.0, 0.0]) > 0.0, 1.0, 2.0).numpy().tolist() == [1.0, 2.0]
+    with pytest.raises(TypeError, match="one tensor or more"):
+        low.concat([])
+
+
+@pytest.mark.parametrize("numbers", [range(3), np.arange(3).tolist(), np.arange(3, dtype=">i4"), bytearray([0, 1, 2])])
+def test_whole_numbers_in_any_row_are_int64_in_pytorch(numbers):
+    made = torch.tensor(numbers)
+    assert made.dtype == torch.int64 and made.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("rows", [[[1], [2, 3]], [None], {1}, "a", np.ma.array([1.0, 2.0], mask=[0, 1])])
+def test_what_is_no_row_of_numbers_is_refused_in_words(rows):
+    with pytest.raises(TypeError, match="expected an array of numbers|mask"):
+        torch.tensor(rows)
+    with pytest.raises(TypeError, match="from_numpy is"):
+        torch.from_numpy([1.0])

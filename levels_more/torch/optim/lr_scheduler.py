@@ -1,6 +1,8 @@
 """`torch.optim.lr_scheduler`: learning rates that depend on the number of calls of `step`, one per epoch."""
 
+from levels.support.checks import at_least as _at_least
 from levels_more.checks import as_python
+from levels_more.checks import expect as _expect
 from levels_more.missing import refusing, room
 from levels_more.torch.optimizers import SAVED
 
@@ -11,11 +13,13 @@ class LambdaLR:
     __getattr__ = refusing("a scheduler", "torch", **SAVED)
 
     def __init__(self, optimizer, lr_lambda):
+        _expect(lr_lambda is None or callable(lr_lambda), "LambdaLR: lr_lambda", lr_lambda, "a function of the epoch")
         groups = optimizer.param_groups
         self.optimizer, self.last_epoch = optimizer, 0
         self.base_lrs = [group.setdefault("initial_lr", group["lr"]) for group in groups]
         self.factor = lr_lambda
         self._set()
+        self.last_lrs = [group["lr"] for group in groups]
 
     def _set(self):
         for group, first in zip(self.optimizer.param_groups, self.base_lrs, strict=True):
@@ -25,17 +29,18 @@ class LambdaLR:
         """Count one more epoch, and set the rates."""
         self.last_epoch += 1
         self._set()
+        self.last_lrs = [group["lr"] for group in self.optimizer.param_groups]
 
     def get_last_lr(self):
-        """Return the current rates of the groups."""
-        return [group["lr"] for group in self.optimizer.param_groups]
+        """Return the rates of the groups as this schedule last set them. Other code may have changed them since."""
+        return self.last_lrs[:]
 
 
 class StepLR(LambdaLR):
     """Multiplies the current rate by `gamma` after every `step_size` epochs. Other code may change the rate, too."""
 
     def __init__(self, optimizer, step_size, gamma=0.1):
-        self.step_size, self.gamma = as_python((step_size, gamma))
+        self.step_size, self.gamma = _at_least(1, "StepLR: step_size", step_size), as_python(gamma)
         super().__init__(optimizer, None)
 
     def _set(self):

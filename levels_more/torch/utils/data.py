@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 
 from levels_more.checks import expect
+from levels_more.checks import sizes as _sizes
 from levels_more.low_level.random import shuffled
 from levels_more.missing import room
 from levels_more.torch.functions import DOUBLE, FUNCTIONS, tensor
@@ -56,7 +57,8 @@ def random_split(dataset, lengths, generator=None):
             counts[k % len(counts)] += 1
     if sum(counts) != len(dataset):
         raise ValueError(f"random_split: {list(lengths)} make {sum(counts)}; the data set has {len(dataset)} samples")
-    order, ends = shuffled(len(dataset), generator).tolist(), [0, *itertools.accumulate(counts)]
+    ends = [0, *itertools.accumulate(_sizes("random_split: lengths", counts))]
+    order = shuffled(len(dataset), generator).tolist()
     return [Subset(dataset, order[start:end]) for start, end in itertools.pairwise(ends)]
 
 
@@ -103,6 +105,8 @@ class DataLoader:
     ):
         whole = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool) and batch_size > 0
         expect(whole, "DataLoader: batch_size", batch_size, "a whole number from 1 on")
+        fits = hasattr(dataset, "__getitem__") and (sampler is not None or hasattr(dataset, "__len__"))
+        expect(fits, "DataLoader: dataset", dataset, "what has __len__ and __getitem__")
         if shuffle and sampler is not None:
             raise ValueError("DataLoader: a sampler gives the order; leave out shuffle")
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last

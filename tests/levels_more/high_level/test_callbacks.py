@@ -18,6 +18,7 @@ from levels_more.high_level import (
     Callback,
     CSVLogger,
     EarlyStopping,
+    LambdaCallback,
     LearningRateScheduler,
     ModelCheckpoint,
     ReduceLROnPlateau,
@@ -507,3 +508,22 @@ def test_a_schedule_whose_count_stands_still_is_refused():
     small.optimizer.iterations.assign(np.float32(2**24 - 1))
     with pytest.raises(OverflowError, match="16,777,216 steps, and float32 counts no further"):
         small.fit(x, y, batch_size=2, verbose=0)
+
+
+def test_a_second_training_puts_no_worse_model_in_the_place_of_the_best(tmp_path):
+    """As in Keras: what the checkpoint calls the best is that of all its trainings."""
+    checkpoint = ModelCheckpoint(tmp_path / "best", "told", save_best_only=True, mode="min", save_weights_only=True)
+    model, told = Sequential([Dense(1)]), iter([3.0, 1.0, 2.0, 2.0, 0.5])
+    model.compile(SGD(0.1), "mse")
+    kept = []
+
+    def tell(epoch, logs):
+        logs["told"] = next(told)
+
+    def keep(epoch, logs):
+        kept.append((tmp_path / "best").read_bytes())
+
+    for epochs in (2, 3):
+        callbacks = [LambdaCallback(on_epoch_end=tell), checkpoint, LambdaCallback(on_epoch_end=keep)]
+        model.fit(X, Y, epochs=epochs, verbose=0, callbacks=callbacks)
+    assert kept[1] == kept[2] == kept[3] and len({*kept}) == 3

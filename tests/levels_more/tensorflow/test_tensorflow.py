@@ -1,6 +1,9 @@
 """TensorFlow's spelling: what a reader of its books and guides relies on, with numbers worked out apart from it."""
 
+import copy
+import functools
 import math
+import pickle
 import subprocess
 import sys
 import threading
@@ -647,3 +650,67 @@ def test_datasets_of_numbers_and_of_a_tuple_of_datasets():
         tf.data.Dataset.range(5).batch(2.5)
     with pytest.raises(AttributeError, match="no 'concatenate' here; use tf.concat of the tensors"):
         tf.data.Dataset.range(5).concatenate(tf.data.Dataset.range(2))
+
+
+def _root(y_true, y_pred):
+    return tf.sqrt(tf.reduce_mean(tf.square(y_true - y_pred), axis=-1) + 0.1)  # at 0 a root has no slope
+
+
+FUNCTION_OBJECTS = {  # what may be given as an object of TensorFlow, instead of a word
+    "relu": {"activation": tf.nn.relu},
+    "sigmoid": {"activation": tf.sigmoid},
+    "tanh": {"activation": tf.tanh},
+    "softmax": {"activation": tf.nn.softmax},
+    "sin": {"activation": tf.sin},
+    "loss": {"loss": keras.losses.mean_squared_error},
+    "mse": {"loss": keras.losses.mse},
+    "class": {"loss": keras.losses.MeanAbsoluteError},
+    "metric": {"metrics": [keras.metrics.mean_absolute_error, keras.metrics.MeanSquaredError()]},
+    "optimizer": {"optimizer": keras.optimizers.RMSprop(0.1)},
+    "own loss": {"loss": _root},
+}
+
+
+@pytest.mark.parametrize("name", FUNCTION_OBJECTS)
+def test_a_model_made_of_function_objects_is_saved_pickled_and_copied(name, tmp_path):
+    given = {"activation": "relu", "loss": "mse", "optimizer": "adam", "metrics": ["mae"]} | FUNCTION_OBJECTS[name]
+    model = keras.Sequential([
+        layers.Dense(3, activation=given.pop("activation")),
+        layers.BatchNormalization(),
+        layers.Dropout(0.5),
+        layers.Activation("tanh"),
+        layers.Dense(1),
+    ])
+    model.compile(**given)
+    model.fit(X, Y, epochs=2, verbose=0)
+    model.save(tmp_path / "model")
+    own = {"_root": _root} if name == "own loss" else None
+    again = [keras.models.load_model(tmp_path / "model", own), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    expected = model.evaluate(X, Y)
+    model.fit(X, Y, shuffle=False, verbose=0)
+    for other in again:
+        assert other.evaluate(X, Y) == expected
+        other.fit(X, Y, shuffle=False, verbose=0)
+        assert np.array_equal(other.predict(X), model.predict(X))
+
+
+def test_a_function_of_ones_own_that_wraps_ours_is_not_taken_for_it(tmp_path):
+    @functools.wraps(tf.nn.relu)
+    def relu(x):
+        return 2.0 * tf.nn.relu(x)
+
+    model = keras.Sequential([layers.Dense(2, activation=relu)])
+    model.compile("sgd", "mse")
+    model.fit(X, X, verbose=0)
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="custom_objects"):
+        keras.models.load_model(tmp_path / "model")
+    again = keras.models.load_model(tmp_path / "model", {"relu": relu})
+    assert np.array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_dataset_says_that_it_cannot_be_copied(copied):
+    for data in (tf.data.Dataset.range(3), tf.data.Dataset.range(3).map(lambda x: x).batch(2)):
+        with pytest.raises(TypeError, match="make it anew"):
+            copied(data)

@@ -266,9 +266,16 @@ def test_changes_in_place_are_recorded_or_refused():
     close(x.grad, [2.0, 2.0])
     z.sum().backward()  # what was recorded keeps the old numbers
     close(x.grad, [10.0, 18.0])
-    for change in (lambda: x.add_(1), lambda: x[:1].zero_(), lambda: (x * 1)[0].add_(1)):
+    for change in (lambda: x.add_(1), lambda: x[:1].zero_()):
         with pytest.raises(RuntimeError, match="no_grad"):
             change()
+    y = x * 1
+    with pytest.raises(RuntimeError, match=r"y\[0\] = y\[0\] \* 2"):  # (under no_grad its gradient would be lost)
+        y[0].mul_(2)
+    y[0] = y[0] * 2
+    x.grad = None
+    y.sum().backward()
+    close(x.grad, [2.0, 1.0])
     whole = torch.tensor([1, 2])
     with pytest.raises(RuntimeError, match="float32"):
         whole += 0.5
@@ -994,3 +1001,118 @@ def test_an_optimizer_says_what_it_lacks_or_cannot_take(wrong, told):
     weight.grad = torch.tensor([1.0, 2.0])
     with pytest.raises((AttributeError, TypeError, ValueError), match=told):
         wrong(torch.optim.SGD([weight], lr=0.1))
+
+
+class _Bent(nn.Module):
+    """A module that keeps a function in an attribute, as many do."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.bend, self.loss = nn.Linear(2, 3), torch.relu, F.mse_loss
+
+    def forward(self, x):
+        return self.bend(self.layer(x))
+
+
+def test_what_is_pickled_comes_back():
+    whole = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    for x in (whole, whole[0], whole.t(), whole.reshape(4)[1:], torch.tensor([True]), torch.zeros(0, 3)):
+        again = pickle.loads(pickle.dumps(x))
+        assert again.dtype == x.dtype and again.tolist() == x.tolist() and not again.requires_grad
+    w = nn.Parameter(torch.tensor([1.0, 2.0]))
+    (w * w).sum().backward()
+    w.frozen = nn.Parameter(torch.ones(1), requires_grad=False)
+    again, frozen = pickle.loads(pickle.dumps([w, w.frozen]))
+    assert type(again) is nn.Parameter and again.requires_grad and again.grad.tolist() == [2.0, 4.0]
+    assert not frozen.requires_grad
+    y = pickle.loads(pickle.dumps(w * 3))  # its numbers, and not what they were made from, as in PyTorch
+    assert y.is_leaf and y.tolist() == [3.0, 6.0]
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [6.0, 12.0]
+    x, net = torch.ones(1, 2), _Bent()
+    assert pickle.loads(pickle.dumps(net))(x).tolist() == net(x).tolist()
+
+
+def test_a_pickled_or_copied_training_goes_on_to_the_bit():
+    net, x = nn.Linear(2, 1), torch.tensor([[1.0, -2.0]])
+    rate = optim.Adam(net.parameters(), lr=0.1)
+    plan = optim.lr_scheduler.StepLR(rate, 2, 0.5)
+
+    def train(net, rate, plan):
+        for _ in range(3):
+            rate.zero_grad()
+            (net(x) ** 2).sum().backward()
+            rate.step()
+            plan.step()
+        return [p.tolist() for p in net.parameters()] + plan.get_last_lr()
+
+    train(net, rate, plan)
+    copies = [pickle.loads(pickle.dumps((net, rate, plan))), copy.deepcopy((net, rate, plan))]
+    expected = train(net, rate, plan)
+    assert [train(*each) for each in copies] == [expected] * 2
+
+
+def test_a_shallow_copy_looks_at_the_same_numbers():
+    x = torch.zeros(2)
+    copy.copy(x)[0] = 5.0
+    assert x.tolist() == [5.0, 0.0]
+
+
+def test_a_file_keeps_what_requires_grad_and_the_kind_of_a_row(tmp_path):
+    w = torch.tensor([1.0], requires_grad=True)
+    tree = {"w": w, "made": w * 2, "x": torch.tensor([1]), "size": torch.zeros(2, 3).shape, "row": [1, (2,)]}
+    torch.save(tree, tmp_path / "tree.pt")
+    again = torch.load(tmp_path / "tree.pt")
+    assert [again[name].requires_grad for name in ("w", "made", "x")] == [True, True, False]
+    assert again["made"].is_leaf and again["size"] == (2, 3) and again["row"] == [1, (2,)]
+    (again["w"] * 3).sum().backward()
+    assert again["w"].grad.item() == 3.0
+
+
+def test_a_state_of_arrays_changes_nothing():
+    net = nn.Linear(1, 1)
+    before = [p.tolist() for p in net.parameters()]
+    for name in ("weight", "bias"):
+        state = net.state_dict() | {name: np.ones((1, 1) if name == "weight" else 1, "f4")}
+        state["bias" if name == "weight" else "weight"] = torch.full((1,) * (1 + (name == "bias")), 9.0)
+        with pytest.raises(TypeError, match=f"{name} is array.*expected a tensor"):
+            net.load_state_dict(state)
+    assert [p.tolist() for p in net.parameters()] == before
+
+
+def test_a_scheduler_tells_the_rates_that_it_set():
+    """Of PyTorch 2.15: two on one optimizer, each of which tells its own."""
+    rate = optim.SGD([torch.tensor([1.0], requires_grad=True)], lr=1.0)
+    steps, waves = optim.lr_scheduler.StepLR(rate, 2, 0.1), optim.lr_scheduler.LambdaLR(rate, lambda epoch: 0.5**epoch)
+    told = [[*steps.get_last_lr(), *waves.get_last_lr()]]
+    for _ in range(4):
+        rate.step()
+        steps.step()
+        waves.step()
+        told.append([rate.param_groups[0]["lr"], *steps.get_last_lr(), *waves.get_last_lr()])
+    close(np.array(told[0]), [1.0, 1.0])
+    close(np.array(told[1:]), [[0.5, 1.0, 0.5], [0.25, 0.05, 0.25], [0.125, 0.25, 0.125], [0.0625, 0.0125, 0.0625]])
+
+
+@pytest.mark.parametrize(
+    "wrong, told",
+    [
+        (lambda o: optim.lr_scheduler.StepLR(o, 0), "step_size is 0"),
+        (lambda o: optim.lr_scheduler.StepLR(o, 1.5), "step_size is 1.5"),
+        (lambda o: optim.lr_scheduler.LambdaLR(o, [lambda epoch: 1.0]), "expected a function of the epoch"),
+        (lambda o: DataLoader(k for k in range(3)), "expected what has __len__ and __getitem__"),
+        (lambda o: DataLoader(Dataset()), "__len__"),
+        (lambda o: random_split([*range(10)], [12, -2]), "lengths"),
+        (lambda o: random_split([*range(10)], [7.0, 3.0]), "whole numbers"),
+        (lambda o: next(iter(DataLoader([None, None], 2))), "expected an array of numbers"),
+    ],
+)
+def test_a_mistake_is_told_where_it_is_made(wrong, told):
+    with pytest.raises((TypeError, ValueError), match=told):
+        wrong(optim.SGD([torch.tensor([1.0], requires_grad=True)], lr=1.0))
+
+
+def test_nothing_is_equal_to_none():
+    x = torch.tensor([1.0], requires_grad=True)
+    assert (x.grad == None) and not (x == None) and (x != None)  # noqa: E711, SIM201
+    assert torch.arange(start=1, end=6, step=2).tolist() == [1, 3, 5]

@@ -295,3 +295,31 @@ def test_what_lightning_does_not_do_here_is_said(tmp_path):
 def test_its_rooms_and_its_version():
     assert importlib.import_module("levels_more.torchkeras.metrics") is metrics
     assert torchkeras.__version__.startswith("4.0")
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_an_epoch_of_no_number_is_never_the_best(mode, tmp_path):
+    told, kept = iter([3.0, 1.0, np.nan, np.nan, np.nan, 2.0]), []
+
+    class Told:
+        def __call__(self, preds, labels):
+            return torch.zeros(1)
+
+        def compute(self):
+            kept.append(net.weight.tolist())
+            return torch.tensor(next(told))
+
+        def reset(self):
+            pass
+
+    net = line()
+    model = KerasModel(net, nn.MSELoss(), {"told": Told()}, torch.optim.SGD(net.parameters(), lr=0.01))
+    table = model.fit(DATA, None, 6, str(tmp_path / "best"), 2, "train_told", mode, quiet=True)
+    best = 1 if mode == "min" else 0
+    assert len(table) == best + 3 and net.weight.tolist() == kept[best]
+
+
+def test_data_without_a_batch_is_called_so(tmp_path):
+    few = DataLoader(TensorDataset(torch.tensor(X), torch.tensor(Y)), batch_size=20, drop_last=True)
+    with pytest.raises(TypeError, match="train_data is .*one batch or more"):
+        KerasModel(line(), nn.MSELoss()).fit(few, ckpt_path=str(tmp_path / "best"), quiet=True)
