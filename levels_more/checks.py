@@ -66,8 +66,9 @@ def as_int64(array):
     """Cast an array of numbers to int64, truncating floats. Raises OverflowError for NaN and numbers too large."""
     numbers = array.astype(np.float64) if array.dtype.kind == "f" else array
     largest = np.uint64(2**63 - 1) if array.dtype.kind == "u" else 2.0**63 - 1024  # the largest float64 below 2^63
-    if array.dtype.kind in "uf" and (beyond := numbers[~(abs(numbers) <= largest)]).size:
-        raise OverflowError(f"{beyond.flat[0]} has no place in int64, the dtype of whole numbers; give it as a float")
+    fits = (numbers >= -(2.0**63)) & (numbers <= largest)
+    if array.dtype.kind in "uf" and (beyond := numbers[~fits]).size:
+        raise OverflowError(f"{beyond.flat[0]} does not fit in int64, the dtype of whole numbers; give it as a float")
     return array.astype(np.int64)
 
 

@@ -74,7 +74,7 @@ def run_on_rank_0(act, op="a callback"):
             error = found
     given, told = _broadcast_object(op, comm, (given, error and f"{type(error).__name__}: {error}"))
     if told:
-        raise error or RuntimeError(f"rank 0 has ended: {told}")
+        raise error or RuntimeError(f"rank 0 raised {told}")
     return given
 
 
@@ -213,7 +213,7 @@ class DistributedDataParallel:
         """The model on x, on this rank only. Raises RuntimeError under a tape: the ranks' weights would diverge."""
         if world().size > 1 and isinstance(DOOR.stands, GradientTape) and DOOR.stands.records is not None:
             cure = "write a train_step(self, x, y), which fit shares out, or all_reduce the gradients of model.module"
-            raise RuntimeError(f"DistributedDataParallel: nobody adds up the gradients of this tape; {cure}")
+            raise RuntimeError(f"DistributedDataParallel: the gradients of this tape are not summed over the ranks; {cure}")
         return self.module(x, training)
 
     def together(self, method, *args, **options):

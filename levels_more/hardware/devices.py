@@ -16,7 +16,7 @@ def fill(found, counts):
     if unknown := {*counts} - {f"{kind}s" for kind in MAKERS}:
         raise TypeError(f"pool: there are no {', '.join(unknown)}; there are {'s, '.join(MAKERS)}s")
     if wrong := [n for n in counts.values() if type(n) is not int or not 0 <= n <= 64]:
-        raise ValueError(f"pool: {wrong[0]!r:.60} devices; expected a number up to 64")
+        raise ValueError(f"pool: {wrong[0]!r:.60} devices; expected a whole number from 0 to 64")
     for kind, make in MAKERS.items():
         names = (f"{kind}:{n}" for n in range(counts.get(f"{kind}s", 1)))
         found.update({name: make(name) for name in names if name not in found})

@@ -5,6 +5,7 @@ import pytest
 
 from levels import low_level as core
 from levels_more import low_level, tensorflow, torch
+from levels_more.checks import as_int64
 from levels_more.high_level.data_adapter import as_rows, whole_of
 from levels_more.mid_level import Dataset
 
@@ -102,3 +103,11 @@ def test_whole_numbers_in_tensorflow_s_spelling_keep_each_digit():
         7,
     ]  # cut off, as there
     assert tensorflow.reduce_mean(tensorflow.constant(np.zeros(0, int))).numpy() == 0
+
+
+def test_a_float_at_the_lower_end_of_int64_fits():
+    """The upper end, 2⁶³, does not."""
+    assert as_int64(np.array([-(2.0**63), 2.0**63 - 1024])).tolist() == [-(2**63), 2**63 - 1024]
+    for number in (2.0**63, -(2.0**63) - 2048, np.nan):
+        with pytest.raises(OverflowError, match="does not fit in int64"):
+            as_int64(np.array([number]))

@@ -948,7 +948,7 @@ def test_the_rest_of_a_division_has_both_slopes_where_the_quotient_is_huge():
         ),
         (lambda: F.cross_entropy(torch.tensor(L), torch.tensor([0, -1])), "target holds class -1"),
         (lambda: F.cross_entropy(torch.tensor(L), torch.tensor([0.0, 1.0])), "and a class .int64. per row"),
-        (lambda: torch.tensor([np.nan], dtype=torch.long), "nan has no place in int64"),
+        (lambda: torch.tensor([np.nan], dtype=torch.long), "nan does not fit in int64"),
         (lambda: torch.tensor([True]) ** torch.tensor([True]), "make numbers of bools first"),
         (lambda: F.binary_cross_entropy(torch.tensor([0.5]), torch.tensor([2.0])), "target holds 2; expected probab"),
         (lambda: nn.BCELoss()(torch.tensor([0.5]), torch.tensor([-1.0])), "target holds -1; expected probabilities"),
