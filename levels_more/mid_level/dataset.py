@@ -133,7 +133,7 @@ class Dataset(mid_level.Dataset):
         return int(self.length)
 
     def __reduce__(self):
-        raise TypeError("a dataset cannot be copied or pickled: its stages are functions; make it anew of the data")
+        raise TypeError("a dataset cannot be copied or pickled: its stages are functions; build it again from the data")
 
     def rows(self):
         """As in the core. Raises TypeError if the dataset passes no row numbers."""
