@@ -51,7 +51,7 @@ def reduced(op, shape, axis):
     axes = sorted(a % len(shape) for a in axes)
     first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
     if axes != list(range(first, last)):
-        raise ValueError(f"{op}: the axes {axis} are not neighbours, each named once; reduce one after the other")
+        raise ValueError(f"{op}: the axes {axis} are not neighbours, each named once; transpose x first")
     return axes, [math.prod(sizes) for sizes in (shape[:first], shape[first:last], shape[last:])]
 
 

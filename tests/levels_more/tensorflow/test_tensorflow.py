@@ -712,5 +712,5 @@ def test_a_function_of_ones_own_that_wraps_ours_is_not_taken_for_it(tmp_path):
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_dataset_says_that_it_cannot_be_copied(copied):
     for data in (tf.data.Dataset.range(3), tf.data.Dataset.range(3).map(lambda x: x).batch(2)):
-        with pytest.raises(TypeError, match="make it anew"):
+        with pytest.raises(TypeError, match="build it again"):
             copied(data)
