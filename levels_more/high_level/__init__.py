@@ -1,4 +1,4 @@
-"""Models with all that Keras' have: metrics, callbacks, data of many kinds, graphs of layers."""
+"""Models with what Keras' models have: metrics, callbacks, data of many kinds, graphs of layers."""
 
 import importlib
 
@@ -17,10 +17,10 @@ from levels_more.high_level.training import Training
 
 __all__ = _moved.handed_on(globals(), "tasks")
 
-_HEAVY = "DNNClassifier", "DNNRegressor", "Estimator", "LinearRegressor"  # whose file imports a large package
+_HEAVY = "DNNClassifier", "DNNRegressor", "Estimator", "LinearRegressor"  # their file imports scikit-learn
 
 
 def __getattr__(name):
-    if name in _HEAVY:  # so it is imported when the name is asked for
+    if name in _HEAVY:  # imported on first use, because scikit-learn is slow to import
         return getattr(importlib.import_module("levels_more.high_level.sklearn"), name)
     raise _moved.elsewhere(__name__, name)

@@ -11,13 +11,13 @@ from levels_more import needed
 from levels_more.checks import called, expect, file_name, takes, word
 from levels_more.high_level.data_adapter import unwrap_single
 
-# what the name of a number contains of which more is better, or less
+# words in the name of a number that should rise, or fall
 RISING = "acc", "auc", "precision", "recall", "r2"
 FALLING = "loss", "error", "entropy", "mse", "mae"
 
 
 def is_verbose(name, value):
-    """Whether something is to be said: a bool, or Keras' 0, 1 or 2. Raises TypeError for anything else."""
+    """Whether to print: `value` is a bool, or Keras' 0, 1 or 2. Raises TypeError for anything but a bool or an int."""
     found = real(value)
     return flag(name, bool(found) if type(found) is int else value)
 
@@ -25,15 +25,15 @@ def is_verbose(name, value):
 class Monitor(Callback):
     """Watches one number of each epoch. `best` is the best so far, `wait` the number of epochs since then.
 
-    Raises ValueError for another mode, for a `monitor` that no epoch tells, and for one whose name does not say whether
-    more of it is better or less.
+    Raises ValueError for another mode and, after an epoch, for a `monitor` that is not in its logs, or whose name does
+    not show whether more of it is better or less.
     """
 
     def __init__(self, monitor, mode="auto", min_delta=0):
         if not isinstance(mode, str) or mode not in ("auto", "min", "max"):
             raise ValueError(f"{type(self).__name__}: mode is {mode!r}; expected 'auto', 'min' or 'max'")
         word(f"{type(self).__name__}: monitor", monitor)
-        # its sign does not count, as in Keras
+        # as in Keras, the sign of min_delta is ignored
         size = min_delta if real(min_delta) is None else abs(real(min_delta))
         self.monitor, self.min_delta = monitor, positive(f"{type(self).__name__}: min_delta", size, zero=True)
         rising, falling = (any(word in monitor for word in words) for words in (RISING, FALLING))
@@ -43,7 +43,7 @@ class Monitor(Callback):
         self.best, self.wait = -math.inf if self.rising else math.inf, 0
 
     def better(self, logs):
-        """Is this epoch's number better than the best, by more than `min_delta`? Then it is the best from now on."""
+        """Whether this epoch's number is better than the best by more than `min_delta`. If so, it becomes the best."""
         if self.monitor not in logs:
             cure = "; give fit validation_data or validation_split" * self.monitor.startswith("val_")
             there = f"this training has {', '.join(logs)}{cure}"
@@ -62,7 +62,7 @@ class EarlyStopping(Monitor):
     """Ends the training after `patience` epochs in which `monitor` was not better than the best by over `min_delta`.
 
     `restore_best_weights` gives the model the weights of the best epoch when the training ends, however it ends.
-    `verbose` 1 says when that is.
+    With `verbose=1` it prints when it ends the training.
     """
 
     def __init__(
@@ -85,7 +85,8 @@ class EarlyStopping(Monitor):
         elif self.wait >= self.patience:
             self.model.stop_training, self.stopped_epoch = True, epoch
             if self.verbose:
-                print(f"epoch {epoch + 1}: stopped, for {self.monitor} was best in epoch {self.best_epoch + 1}")
+                best = "never a number" if self.best_epoch is None else f"best in epoch {self.best_epoch + 1}"
+                print(f"epoch {epoch + 1}: stopped, for {self.monitor} was {best}")
 
     def on_train_end(self):
         if self.restore_best_weights and self.best_weights is not None:
@@ -95,8 +96,8 @@ class EarlyStopping(Monitor):
 class ModelCheckpoint(Monitor):
     """Saves the model after each epoch to `filepath`, such as "runs/{epoch:03d}-{val_loss:.2f}"; see `Model.save`.
 
-    `save_best_only` waits for a better `monitor`; `save_weights_only` is for `Model.load_weights`; `verbose` 1 says
-    each time what was saved. Raises TypeError for a model of the core, which cannot be saved.
+    `save_best_only` saves only after a better `monitor`; `save_weights_only` writes a file for `Model.load_weights`;
+    `verbose=1` prints what was saved. Raises TypeError for a model of the core, which cannot be saved.
     """
 
     def __init__(
@@ -123,9 +124,9 @@ class ModelCheckpoint(Monitor):
 
 
 class ReduceLROnPlateau(Monitor):
-    """Multiplies the rate by `factor`, down to `min_lr`, after `patience` epochs without a better `monitor`.
+    """Multiplies the learning rate by `factor`, down to `min_lr`, after `patience` epochs without a better `monitor`.
 
-    `verbose` 1 says what it is then.
+    `verbose=1` prints the new rate.
     """
 
     def __init__(
@@ -147,9 +148,9 @@ class ReduceLROnPlateau(Monitor):
 
 
 class LearningRateScheduler(Callback):
-    """The learning rate of each epoch is schedule(epoch, last rate), or schedule(epoch). Epochs count from 0.
+    """Sets the learning rate of each epoch to schedule(epoch, last rate), or schedule(epoch). Epochs count from 0.
 
-    `verbose` 1 says what it is.
+    `verbose=1` prints it.
     """
 
     def __init__(self, schedule, verbose=0):
@@ -168,7 +169,7 @@ class LearningRateScheduler(Callback):
 
 
 class TerminateOnNaN(Callback):
-    """Ends the training after an epoch whose loss is no finite number."""
+    """Ends the training after an epoch whose loss is not finite."""
 
     def on_epoch_end(self, epoch, logs):
         self.model.stop_training = self.model.stop_training or not math.isfinite(logs["loss"])
@@ -177,8 +178,8 @@ class TerminateOnNaN(Callback):
 class LambdaCallback(Callback):
     """Calls functions of yours: on_train_begin(logs), on_epoch_begin(epoch, logs), on_train_batch_end(batch, logs), ….
 
-    `logs` are {name: number} of the epoch, or the batch, that ended last. Raises TypeError for what is no function, and
-    for a name that is never called.
+    `logs` are {name: number} of the epoch, or the batch, that ended last. Raises TypeError for anything but functions,
+    and for a name that is never called.
     The loss of a batch is that of its step; Keras tells the mean of the epoch so far.
     """
 
@@ -191,9 +192,9 @@ class LambdaCallback(Callback):
 
 
 class CSVLogger(Callback):
-    """Writes the numbers of each epoch to a file: a header, then a line for each.
+    """Writes the numbers of each epoch to a CSV file: a header, then a line for each epoch.
 
-    The header has the names of the first epoch. What a later one has besides is left out, what it lacks stays empty.
+    The header has the names of the first epoch. Other names of later epochs are left out; missing ones stay empty.
     """
 
     def __init__(self, filename):
@@ -207,10 +208,10 @@ class CSVLogger(Callback):
         logs = {"epoch": epoch, **logs}
         if self.rows is None:
             self.rows = csv.DictWriter(self.file, [*logs], extrasaction="ignore")
-            self.file.truncate(0)  # a log of before stays until there is something to put in its place
+            self.file.truncate(0)  # only now, so that an earlier log is kept until an epoch is over
             self.rows.writeheader()
         self.rows.writerow(logs)
-        self.file.flush()  # whole lines only, and others can watch them come
+        self.file.flush()  # so that the file has each line as soon as its epoch is over
 
     def on_train_end(self):
         self.file.close()
@@ -236,7 +237,7 @@ def graph_of(model):
 
 
 class TensorBoard(Callback):
-    """Writes curves to log_dir/train and log_dir/validation; every `histogram_freq` epochs the weights; the graph."""
+    """Writes curves to log_dir/train and log_dir/validation; the graph; the weights every `histogram_freq` epochs."""
 
     def __init__(self, log_dir="logs", histogram_freq=0):
         self.log_dir = Path(file_name("TensorBoard: log_dir", log_dir))

@@ -1,4 +1,4 @@
-"""What people have, as rows that a compiled step takes: lists, tables, dicts of columns, and a weight for each row."""
+"""Converts lists, tables, dicts of columns and weights of rows to the arrays of rows that a compiled step takes."""
 
 import inspect
 import math
@@ -20,19 +20,19 @@ from levels_more.mid_level.dataset import Dataset, adopted
 
 
 def as_list(x):
-    """A list of what may stand alone: of one array, or of several."""
+    """A list or a tuple as a list, and any other value, such as one array, as a list of that value alone."""
     return list(x) if isinstance(x, (list, tuple)) else [x]
 
 
 def unwrap_single(values):
-    """The only one of several, or all."""
+    """The value in a list of one value. Any other list is returned as it is."""
     return values[0] if len(values) == 1 else values
 
 
 class BatchLayout(NamedTuple):
-    """How the arrays of a batch lie side by side: so many inputs, targets and weights of rows.
+    """The order of the arrays of a batch: so many inputs, then so many targets, then so many weights of rows.
 
-    `names` are those of inputs that come as a dict, `column_layers` the layers of feature columns that read the inputs.
+    `names`: those of inputs given as a dict; `column_layers`: the layers of feature columns that read the inputs.
     """
 
     inputs: int
@@ -42,7 +42,7 @@ class BatchLayout(NamedTuple):
     column_layers: tuple = ()
 
     def x(self, rows):
-        """What the model is called on."""
+        """The argument of the model: one array, a list, a dict, or ColumnTensors."""
         rows = rows[: self.inputs]
         if self.column_layers:
             return ColumnTensors(self.column_layers, rows)
@@ -55,13 +55,13 @@ class BatchLayout(NamedTuple):
 
 
 def dtype_for(model, x):
-    """As in the core; a model that was called knows its dtype without a look at all its parts."""
+    """As in the core. After the model's first call, the dtype is found without a search through all its parts."""
     known = float_of(vars(model).get("input_specs") or ())
     return high_level.dtype_for(model, x) if known is None else known
 
 
 def float_of(parts):
-    """The first dtype of floats among those of tensors or Specs; None where there is none."""
+    """The first float dtype among those of tensors or Specs; None if there is none."""
     for part in parts:
         if part.spec.dtype.kind == "f":
             return part.spec.dtype
@@ -69,14 +69,14 @@ def float_of(parts):
 
 
 def inputs_of(model, x):
-    """(tensors, names, readers) of x: an array or a list of them, in the model's dtype, or columns with names.
+    """(tensors, names, layers of feature columns) for x: an array or a list of them, or columns with names.
 
-    Whole numbers stay where the model may want some. Raises TypeError for what is no numbers.
+    Tensors have the model's dtype; whole numbers stay if the model `takes_whole`. Raises TypeError for other values.
     """
     if is_table(x) and (column_layers := column_layers_of(model)):
         return [tensor for reader in column_layers for tensor in reader.encode(x)], (), column_layers
     if isinstance(x, dict):
-        x = model.ordered(x)  # a graph, by names of its inputs
+        x = model.ordered(x)  # for a graph: a list, by the names of its inputs
     names = tuple(x) if isinstance(x, dict) else ()
     arrays = [array for value in (x.values() if names else [x]) for array in arrays_of(value, "x")]
     kinds = [a.dtype.kind for a in arrays]
@@ -91,18 +91,18 @@ def column_layers_of(model):
 
 
 def column_tensors(model, columns):
-    """What a model, or a layer, is called on where it is given columns with names."""
+    """The argument of a model, or of a layer, for columns with names."""
     rows, names, column_layers = inputs_of(model, columns)
     return BatchLayout(len(rows), 0, 0, names, column_layers).x(rows)
 
 
 def takes_whole(model):
-    """Whether a model may want whole numbers: for an `Embedding`, or for a `call` that the reader wrote."""
+    """Whether a model may need whole numbers: for an `Embedding`, or for a user's own `call`."""
     return not of_levels(type(model).call) or any(vars(type(part)).get("whole") for part in model.named(Layer).values())
 
 
 def targets_of(model, y, x):
-    """One array, or a list of them, as tensors: of the dtype of tensors x, or int64 where a loss wants classes."""
+    """One array, or a list of them, as tensors: of the dtype of tensors x, or int64 if a loss takes class numbers."""
     y = model.ordered(y) if isinstance(y, dict) else y
     arrays, losses = arrays_of(y, "y"), model.training.losses
     dtype = float_of(x) or dtype_for(model, None)
@@ -111,18 +111,18 @@ def targets_of(model, y, x):
 
 
 def whole_of(array):
-    """Numbers of classes: 1.0 is one, too, and so is True. What is none stays as it is, for a loss to refuse it."""
+    """Class numbers as int64, even if given as 1.0 or True. Other arrays stay as they are: the loss refuses them."""
     whole = array.dtype.kind in "bu" or (array.dtype.kind == "f" and (array % 1 == 0).all())
     return as_int64(array) if whole else array
 
 
 def as_rows(array, dtype, whole):
-    """An array as a tensor of that dtype; whole numbers, where they stay, of int64."""
+    """An array as a tensor of that dtype; with `whole`, whole numbers become int64 instead."""
     return constant(as_int64(array)) if whole and array.dtype.kind in "iu" else constant(array, dtype)
 
 
 def weights_of(y, sample_weight, class_weight, dtype):
-    """The weights of rows with the targets y, as tensors [rows]: none, one for all outputs, or one for each of them.
+    """The weights of rows with the targets y, a list of tensors [rows]: none, one for all outputs, or one for each.
 
     `class_weight` is {class: weight}, for one output; other classes weigh 1, as in Keras. Raises ValueError.
     """
@@ -145,9 +145,9 @@ def weights_of(y, sample_weight, class_weight, dtype):
 
 
 def by_class(y, class_weight):
-    """The weight of each row of y: numbers of classes [rows] or [rows, 1], or a column for each class.
+    """The weight of each row of y: class numbers [rows] or [rows, 1], or a column for each class.
 
-    Raises ValueError where y holds others, or the dict holds what is no class.
+    Raises ValueError if y holds other numbers, or if the dict has other keys or weights below 0.
     """
     expect(isinstance(class_weight, dict) and class_weight, "class_weight", class_weight, "a dict {class: weight}")
     for name, weight in class_weight.items():
@@ -161,7 +161,7 @@ def by_class(y, class_weight):
 
 
 def pack(model, x, y, sample_weight=None, class_weight=None):
-    """(tensors side by side, their BatchLayout) of rows x, y and what they weigh."""
+    """(a tuple of tensors, their BatchLayout) of rows x, y and their weights."""
     x, names, column_layers = inputs_of(model, x)
     y = targets_of(model, y, x)
     dtype = float_of(y) or float_of(x) or dtype_for(model, None)
@@ -170,15 +170,15 @@ def pack(model, x, y, sample_weight=None, class_weight=None):
 
 
 def y_as(loss, y, predicted):
-    """Targets [rows] as [rows, 1] where the model gives that, as in Keras, so that nothing is broadcast."""
+    """Targets [rows] as [rows, 1] if the model's output has that shape, as in Keras, so that nothing is broadcast."""
     y = as_tensor(y)
     single = y.spec.shape == predicted.spec.shape[:-1] and predicted.spec.shape[-1:] == (1,)
     return reshape(y, (-1, *predicted.spec.shape[1:])) if single and not getattr(loss, "classes", False) else y
 
 
 def checked(model, rows, layout):
-    """These tensors, of as many rows each. Raises ValueError for numbers that are not finite, and for targets or
-    answers to the first rows that do not fit the loss."""
+    """These tensors, after a check. Raises ValueError for numbers that are not finite, and if the targets, or the
+    predictions for the first rows, do not fit the loss."""
     x, y = rows[: layout.inputs], rows[layout.inputs : layout.inputs + layout.targets]
     for name, arrays in (("x", x), ("y", y)):
         for array in arrays:
@@ -193,7 +193,7 @@ def checked(model, rows, layout):
 
 
 def answers(model, batches):
-    """What the model gives for each (tensors side by side, their BatchLayout), by a program that is kept."""
+    """The model's outputs for each pair (tensors, their BatchLayout), by a program that is cached in the model."""
     kept, program, before = vars(model).get("predictor"), None, None
     for rows, layout in batches:
         if program is None or layout != before:
@@ -205,19 +205,19 @@ def answers(model, batches):
 
                 kept = model.predictor = CachedFunction(model, predict, frozenset(["chosen"]))
                 kept.layout = form
-            program, before = kept.current(), layout  # it looks for changes once
+            program, before = kept.current(), layout  # checks for changes, not for each batch
         yield program(*rows)
 
 
 def is_data(x):
-    """Whether x gives batches by itself: a Dataset, or a generator."""
+    """Whether x already yields batches: a Dataset, or a generator."""
     return isinstance(x, mid_level.Dataset) or inspect.isgenerator(x)
 
 
 def as_data(x, steps, name, again=False):
-    """A Dataset of batches, of which a pass takes so many `steps`: `again` the first ones, or the next ones.
+    """A Dataset of batches with `steps` batches in a pass: with `again` always the first ones, else the next ones.
 
-    Raises ValueError where it never ends, or gives single rows.
+    Raises ValueError if it gives single rows, or if it never ends and `steps` is None.
     """
     data = adopted(x) if isinstance(x, mid_level.Dataset) else Dataset.from_generator(lambda: x)
     if data.arrays is not None and not data.batches:
@@ -239,13 +239,13 @@ def parts_of(element):
 
 
 def batches_for(model, data, y=None, sample_weight=None, class_weight=None):
-    """A Dataset of batches as one for this model: its rows are laid out as its `layout` says, and checked.
+    """A Dataset of batches as one for this model: its arrays are packed, with a `layout`, and checked.
 
-    Data that is not in memory is checked later, batch by batch. Raises TypeError for y or weights beside a Dataset.
+    Data that is not in memory is packed later, batch by batch. Raises TypeError for y or weights beside a Dataset.
     """
     for name, given in (("y", y), ("sample_weight", sample_weight)):
         expect(given is None, name, given, "nothing beside a Dataset, which gives (x, y) or (x, y, sample_weight)")
-    if data.layout is not None:  # it was made here
+    if data.layout is not None:  # it was packed before
         return data
     found = data.of(data.arrays)
     if data.in_memory:
@@ -258,9 +258,9 @@ def batches_for(model, data, y=None, sample_weight=None, class_weight=None):
 
 
 def rows_for(model, x, y=None, sample_weight=None, class_weight=None):
-    """(a Dataset of the rows of x, y and what they weigh, their BatchLayout); x may be (x, y) or (x, y, sample_weight).
+    """(a Dataset of the rows of x, y and their weights, their BatchLayout); x may be (x, y) or (x, y, sample_weight).
 
-    Raises TypeError where y is missing, ValueError where the arrays do not belong together.
+    Raises TypeError if y is missing, ValueError if the arrays do not fit each other.
     """
     if isinstance(x, tuple) and y is None and len(x) in (2, 3):
         x, y, *more = x
@@ -275,7 +275,7 @@ def rows_for(model, x, y=None, sample_weight=None, class_weight=None):
 
 
 def parted(rows, share):
-    """A Dataset of rows in two: all but the last, and the last `share`. Raises ValueError where one is empty."""
+    """A Dataset of rows split in two: the last `share` comes second. Raises ValueError if a part is empty."""
     kept = math.floor(len(rows) * (1.0 - share))  # as Keras counts them
     last = len(rows) - kept
     if not 0 < last < len(rows):
@@ -284,7 +284,7 @@ def parted(rows, share):
 
 
 def given_batches(model, x, y, sample_weight, batch_size, steps, name="steps"):
-    """What is given to be evaluated, as a Dataset of batches for this model."""
+    """The data for `evaluate` or for validation, as a Dataset of batches for this model."""
     if is_data(x):
         return batches_for(model, as_data(x, steps, name, True), y, sample_weight)
     rows, layout = rows_for(model, x, y, sample_weight)

@@ -1,4 +1,4 @@
-"""The training loop with listeners, a bar, Ctrl-C and rows to validate, and the rows that it goes through."""
+"""The training loop with callbacks, a progress bar, Ctrl-C and validation, and the data that it goes through."""
 
 import math
 import signal
@@ -25,11 +25,11 @@ from levels_more.high_level.data_adapter import (
 from levels_more.high_level.multi_epoch import LookAhead
 from levels_more.high_level.recompile import GRAPH_TRANSFORM
 
-BEGIN = "on_train_batch_begin"  # a callback may have this method, too
+BEGIN = "on_train_batch_begin"  # a callback may have this method, which `Callback` lacks
 
 
 class Validation(Callback):
-    """The first listener of a training that has rows to validate: adds their loss and metrics, {"val_loss": …}."""
+    """The first callback of a training with validation data: adds its loss and metrics to the logs, {"val_loss": …}."""
 
     def __init__(self, model, data):
         self.step, self.data = function(model.test_step), data
@@ -40,13 +40,13 @@ class Validation(Callback):
 
 
 class CallbackList(Callback):
-    """Hands events on to callbacks. Epochs count from `first` on, and `logs` go to methods that take them."""
+    """Passes events on to callbacks. Epochs count from `first` on, and `logs` go to methods that take them."""
 
     def __init__(self, model, callbacks, first):
         self.model, self.callbacks, self.first = model, callbacks, first
 
     def tell(self, event, *given, logs):
-        """Call this method of each callback: with logs {name: number}, if it takes them."""
+        """Call the method `event` of each callback, with logs {name: number} if it takes them."""
         for callback in self.callbacks:
             method = getattr(callback, event)
             method(*given, *[logs] * takes(method, len(given) + 1))
@@ -65,7 +65,7 @@ class CallbackList(Callback):
 
 
 class ProgressMonitor(Callback):
-    """The last listener of a training: moves the bar, calls callbacks for each step, and checks for Ctrl-C."""
+    """The last callback of a training: moves the bar, calls callbacks for each step, and checks for Ctrl-C."""
 
     def __init__(self, pressed, bar, callbacks, ahead):
         self.pressed, self.bar, self.callbacks = pressed, bar, callbacks
@@ -74,7 +74,7 @@ class ProgressMonitor(Callback):
         self.every_step = any(getattr(callback, name, None) for callback in callbacks for name in names)
 
     def check_interrupt(self):
-        """Raise KeyboardInterrupt if Ctrl-C was pressed; the history has what the weights have."""
+        """Raise KeyboardInterrupt if Ctrl-C was pressed, once the history has all steps that changed the weights."""
         if self.pressed and not (self.ahead and self.ahead.done):
             raise KeyboardInterrupt("fit was stopped; the model has its weights, model.history the losses so far")
 
@@ -82,17 +82,17 @@ class ProgressMonitor(Callback):
         self.step = self.total = self.rows = 0
 
     def on_step_begin(self):
-        """Before each step, if a callback has a method for steps."""
+        """Call `on_train_batch_begin`, before each step, if a callback has a method for steps."""
         for callback in self.callbacks:
             begin = getattr(callback, BEGIN, None)
             if begin:
                 begin(self.step, *[{}] * takes(begin, 2))
 
     def on_call_end(self, losses, rows):
-        """After each call, with its losses [steps] and their numbers of rows; one step, if a callback wants each.
+        """Move the bar and call `on_train_batch_end`, after each call with its losses [steps] and numbers of rows.
 
-        Steps count from 0 in each epoch, as in Keras. The loss is that of the step, or the mean of the epoch so far
-        where the model has `means_by_batch`. Metrics are those of the epoch so far.
+        If a callback has a method for steps, each call is one step. Steps count from 0 in each epoch, as in Keras. The
+        logs hold the step's loss, or the epoch's mean so far if the model has `means_by_batch`, and the metrics so far.
         """
         if self.bar is not None:
             self.bar.update(len(losses))
@@ -115,7 +115,7 @@ class ProgressMonitor(Callback):
 def attach(callbacks, model, params):
     """Give each callback its model and Keras' `params`.
 
-    Raises TypeError for what is no callback, and for a method that is never called.
+    Raises TypeError for anything but a Callback, and for a method that is never called.
     """
     for callback in callbacks:
         if not isinstance(callback, Callback):
@@ -130,7 +130,7 @@ def attach(callbacks, model, params):
 
 @contextmanager
 def hold_interrupts():
-    """Inside this `with` block Ctrl-C only fills the list that it gives. (Only the main thread gets the signal.)"""
+    """Inside this `with` block Ctrl-C only appends to the list it yields. (Only the main thread may handle signals.)"""
     pressed, heard = [], threading.current_thread() is threading.main_thread()
     before = heard and signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
     try:
@@ -141,19 +141,19 @@ def hold_interrupts():
 
 
 def shows_bars():
-    """Whether a bar can move here: in a terminal, or in a notebook. In a file it would leave nothing to read."""
+    """Whether a progress bar can be shown: in a terminal or a notebook. In a file it would be unreadable."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 def progress(data, epochs):
-    """A bar for so many passes over the data."""
-    from tqdm.auto import tqdm  # here, because it takes its time to load
+    """A progress bar for so many passes over the data."""
+    from tqdm.auto import tqdm  # imported here, because it is slow to import
 
     return tqdm(total=epochs * len(data) if data.layout else None, unit=" steps")
 
 
 def verbosity(verbose):
-    """Keras' ways to say how much `fit` shows, as 0, 1 or 2. Raises TypeError for others."""
+    """Keras' `verbose` as an int: True and "auto" are 1, False is 0. Raises TypeError for other values."""
     verbose = verbose if type(verbose) is int else as_python(verbose)
     return verbose if type(verbose) is int else int(verbose == "auto" or flag("fit: verbose", verbose))
 
@@ -169,7 +169,7 @@ def rows_to_fit(model, x, y, sample_weight, class_weight, share, batch_size):
     if not share:
         return rows, layout, None
     form, (rows, held) = layout, parted(rows, share)
-    if class_weight is not None:  # it is for training: rows to validate count alike, as in Keras
+    if class_weight is not None:  # as in Keras, validation does not use it
         own, form = rows_for(model, x, y, sample_weight)
         held = parted(own, share)[1]
     held = held.batch(batch_size)
@@ -178,9 +178,9 @@ def rows_to_fit(model, x, y, sample_weight, class_weight, share, batch_size):
 
 
 def epochs_of(rows, layout, batch_size, steps, epochs, shuffle, seed, first):
-    """(a Dataset of batches, in a new order for each epoch; a `LookAhead`, where several epochs may be one call)"""
+    """(a Dataset of batches, in a new order for each epoch; a LookAhead, or None if each epoch has to be a call)"""
     rows = rows.shuffle(len(rows), seed) if shuffle else rows
-    for _ in range(first if shuffle else 0):  # the orders of the epochs before: a seed goes on behind them
+    for _ in range(first if shuffle else 0):  # skip the orders of earlier epochs, so that a seed gives the later ones
         rows.make()
     size = 32 if batch_size is None else batch_size
     data = as_data(rows.batch(size), steps, "steps_per_epoch")
@@ -207,12 +207,12 @@ def input_batches(model, x, size, steps):
 
 
 def run_training(model, data, epochs, verbose, callbacks, validation=None, first=0, ahead=None):
-    """Train for so many epochs, with a bar; Ctrl-C waits for the end of a piece. Returns the History.
+    """Train for so many epochs, with a progress bar, and return the History.
 
-    data, validation: Datasets of batches, the second or None; verbose: 1 shows the bar, 2, and 1 where no bar can move,
-    a line for each epoch; first: the number of the first epoch, for callbacks; ahead: a `LookAhead`, where an epoch may
-    be done before the loop begins it. Raises KeyboardInterrupt, with the weights of the last whole step, and TypeError
-    for no callbacks.
+    data, validation: Datasets of batches, the second or None; verbose: 1 shows the bar, 2 (or 1 if no bar can be shown)
+    prints a line for each epoch; first: the number of the first epoch, for callbacks; ahead: a `LookAhead` if epochs
+    may run before the loop begins them, else None. Ctrl-C raises KeyboardInterrupt at the end of a piece: the model has
+    the weights of the last whole step. Raises TypeError for anything but callbacks.
     """
     callbacks, training = [] if callbacks is None else as_list(callbacks), model.training
     held = [] if validation is None else [Validation(model, validation)]
@@ -230,5 +230,5 @@ def run_training(model, data, epochs, verbose, callbacks, validation=None, first
             if ahead:
                 ahead.tell(model.history)
             model.history.params = params
-            model.history.epoch = [*range(first, first + len(model.history.epochs))]  # Keras' numbers of them
+            model.history.epoch = [*range(first, first + len(model.history.epochs))]  # their numbers, as in Keras
             training.watch = None

@@ -1,4 +1,4 @@
-"""What stands for the numbers to come: layers are called on it, and that draws a graph of them."""
+"""Placeholders for tensors that are not known yet. Calling layers on them makes a graph of layers."""
 
 from levels.hardware import PLACE
 from levels.low_level import trace
@@ -9,19 +9,19 @@ from levels_more.mid_level.layers import Arithmetic, operand
 
 
 def dry_run(layer, specs):
-    """Call a layer on symbols: this builds it, and runs nothing. Returns the symbols that it gives."""
+    """Call a layer on symbols of these Specs, which builds it and computes nothing. Returns its output, symbols."""
     return trace(lambda *x: layer(unwrap_single(x)), specs)[1]
 
 
 def spec_of(shape, dtype):
-    """The Spec of a batch of rows of this shape: two of them stand for any number."""
+    """The Spec of a batch of rows of this shape. The batch has 2 rows, which stand for any number of rows."""
     return PLACE.device.spec(
         (2, *sizes("Input: shape", several("Input: shape", shape, "a tuple of sizes"))), dtype_of("Input: dtype", dtype)
     )
 
 
 def operator_pair(op):
-    """The methods for `place - 1.0` and for `1.0 - place`, of what stands for a tensor to come."""
+    """The methods of a Placeholder for `place - 1.0` and for `1.0 - place`."""
 
     def right(x, other):
         return Arithmetic(op)([x, other]) if hasattr(other, "through") else Arithmetic(op, operand(op, other))(x)
@@ -33,21 +33,21 @@ def operator_pair(op):
 
 
 class Placeholder(Made):
-    """What a layer will be given, or give, once there are numbers: `layer` is None for an `Input`."""
+    """An input or output of a layer that has no numbers yet. `layer` made it; for an `Input` that is None."""
 
     def through(self, layer, inputs, training=None):
-        """The layer, called on placeholders."""
+        """The call of a layer on placeholders."""
         return Call(layer, inputs, *[] if training is None else [training])
 
     shape = property(lambda self: (None, *self.spec.shape[1:]), doc="Of any number of rows.")
     dtype = property(lambda self: self.spec.dtype)
-    __add__, __radd__ = operator_pair("add")  # each makes a layer, and calls it
+    __add__, __radd__ = operator_pair("add")  # each makes an `Arithmetic` layer and calls it
     __sub__, __rsub__ = operator_pair("subtract")
     __mul__, __rmul__ = operator_pair("multiply")
     __truediv__, __rtruediv__ = operator_pair("divide")
     __matmul__, __rmatmul__ = operator_pair("matmul")
     __pow__, __rpow__ = operator_pair("power")
-    __array_ufunc__ = None  # NumPy's arrays leave `array + place` to the place
+    __array_ufunc__ = None  # so that NumPy leaves `array + place` to `__radd__` of the place
 
     def __neg__(self):
         return Arithmetic("negative")(self)
@@ -57,7 +57,7 @@ class Placeholder(Made):
 
 
 class Input(Placeholder):
-    """A place for rows of that shape. By its name it is given rows in a dict, {name: rows}."""
+    """A placeholder for rows of that shape. With a name, its rows may be given in a dict, {name: rows}."""
 
     def __init__(self, shape, dtype="float32", name=None):
         self.spec, self.layer = spec_of(shape, dtype), None
@@ -65,7 +65,7 @@ class Input(Placeholder):
 
 
 class Call(Placeholder):
-    """What a layer gives when it is called on these placeholders. That builds the layer, and runs nothing."""
+    """The output of a layer called on these placeholders. Making it builds the layer and computes nothing."""
 
     def __init__(self, layer, inputs, training=None):
         self.layer, self.inputs, self.training = layer, as_list(inputs), training
@@ -73,7 +73,7 @@ class Call(Placeholder):
 
 
 def in_order(outputs, inputs):
-    """The calls that lead from the inputs to the outputs, each after those that it needs."""
+    """The calls between inputs and outputs, each after those it needs. Raises ValueError if an Input is missing."""
     order = []
 
     def visit(y):

@@ -1,4 +1,4 @@
-"""Models that own their training loop, with all that Keras' have: `fit` with company, a graph of layers, saving."""
+"""Models with their own training loop, as in Keras: `fit` with callbacks and validation, graphs of layers, saving."""
 
 import math
 
@@ -19,7 +19,7 @@ from levels_more.mid_level.base_layer import Layer
 class Model(high_level.Model, Layer):
     """A layer that trains itself: write `call(x)`. Or Model(inputs, outputs): the graph of layers between these."""
 
-    steps = None  # of a graph its calls, each after those that it needs
+    steps = None  # for a graph: its calls, each after the calls that it needs
 
     def __init__(self, inputs=None, outputs=None, name=None):
         super().__init__(name=name)
@@ -27,7 +27,7 @@ class Model(high_level.Model, Layer):
             self.draw(as_list(inputs), as_list(outputs))
 
     def draw(self, inputs, outputs):
-        """Make it a graph, from these inputs to these outputs. Raises TypeError for what is no place for numbers."""
+        """Make the model a graph from these inputs to these outputs. Raises TypeError for anything but placeholders."""
         for place in inputs + outputs:
             expect(isinstance(place, Placeholder), "Model", place, "an Input, or what a layer gives for one")
         expect(inputs and outputs, "Model", (inputs, outputs), "one input and one output, or more")
@@ -37,9 +37,9 @@ class Model(high_level.Model, Layer):
         self.layers = [*dict.fromkeys(step.layer for step in self.steps)]
 
     def ordered(self, given):
-        """A list in the order of the graph, of {the name of an Input: …} or of {the name of an output's layer: …}.
+        """The values of {name of an Input: …} or {name of an output's layer: …}, a list in the order of the graph.
 
-        Without a graph they stay as they are. Raises ValueError for other names.
+        Without a graph the dict is returned as it is. Raises ValueError for other names.
         """
         if self.steps is None:
             return given
@@ -53,7 +53,7 @@ class Model(high_level.Model, Layer):
         )
 
     def run(self, x, training=None):
-        """As of any layer; columns with names become tensors before."""
+        """As `run` of any layer, but columns with names (a dict, a DataFrame) become tensors first."""
         if not isinstance(x, (Operators, np.ndarray)):
             x = self.ordered(x) if isinstance(x, dict) else x
             if hasattr(x, "keys") and not all(isinstance(column, Operators) for _, column in x.items()):
@@ -61,9 +61,9 @@ class Model(high_level.Model, Layer):
         return super().run(x, training)
 
     def call(self, x):
-        """What a graph gives for tensors x [batch, …]: its layers are called one after the other.
+        """The outputs of a graph for tensors x [batch, …]: its layers are called one after the other.
 
-        Without a graph it raises NotImplementedError: write your own.
+        Raises NotImplementedError if the model is no graph: then a subclass has to write `call`.
         """
         if self.steps is None:
             raise NotImplementedError(f"{self.name}: write call(self, x), or make it by Model(inputs, outputs)")
@@ -73,10 +73,10 @@ class Model(high_level.Model, Layer):
         return unwrap_single([values[y] for y in self.outputs])
 
     def compile(self, optimizer="rmsprop", loss="mse", metrics=(), loss_weights=None):
-        """Choose how to train, by names or objects; None is no metric. loss: one, or a list with one for each output.
+        """Choose how to train, by names or objects. metrics may be None. loss: one, or a list with one for each output.
 
-        Of a graph also {the name of an output's layer: loss}; each is multiplied by one of the loss_weights. Raises
-        ValueError for other names, and for another number of weights than outputs.
+        For a graph, loss and loss_weights may also be dicts {name of an output's layer: …}. Each loss is multiplied by
+        its weight. Raises ValueError for other names, and if there are not as many weights as outputs.
         """
         loss, shares = (self.ordered(each) if isinstance(each, dict) else each for each in (loss, loss_weights))
         if shares is not None:
@@ -104,9 +104,9 @@ class Model(high_level.Model, Layer):
         validation_batch_size=1024,
         seed=None,
     ):
-        """Train on arrays x, y or on a Dataset of batches; returns a History. A seed repeats the orders of rows.
+        """Train on arrays x, y or on a Dataset of batches; returns a History. The same seed gives the same row orders.
 
-        x: an array, a list, a DataFrame, a dict, or batches (x, y[, sample_weight]). `epochs`: the last number.
+        x: an array, a list, a DataFrame, a dict, or batches (x, y[, sample_weight]). `epochs`: the last one's number.
         `sample_weight` or `class_weight` {class: weight} multiplies the loss of a row. Raises TypeError, ValueError.
         """
         verbose, shuffle = verbosity(verbose), flag("fit: shuffle", shuffle)
@@ -128,18 +128,18 @@ class Model(high_level.Model, Layer):
         return run_training(self, data, epochs, verbose, callbacks, held, first, ahead)
 
     def evaluate(self, x, y=None, batch_size=1024, verbose=0, sample_weight=None, steps=None, return_dict=False):
-        """The mean loss over all rows; with metrics a list, the loss first, as in Keras; or {name: number}.
+        """The mean loss over all rows. With metrics, as in Keras, a list with the loss first; or {name: number}.
 
-        `sample_weight` weighs the loss, not the metrics. `verbose` is Keras': here nothing is shown.
+        `sample_weight` weighs the loss, not the metrics. `verbose` is accepted as in Keras, but nothing is shown.
         """
         data = given_batches(self, x, y, sample_weight, batch_size, steps)
         logs = self.training.one_pass(function(self.test_step), data)
         return logs if flag("evaluate: return_dict", return_dict) else unwrap_single([*logs.values()])
 
     def predict(self, x, batch_size=1024, verbose=0, steps=None):
-        """What the model gives for all rows of x: a NumPy array, or a list of them. Of a Dataset of (x, y) it takes x.
+        """The model's outputs for all rows of x: a NumPy array, or a list of them. From a Dataset of (x, y) it uses x.
 
-        `verbose` is Keras': here nothing is shown.
+        `verbose` is accepted as in Keras, but nothing is shown.
         """
         batches = input_batches(self, x, at_least(1, "predict: batch_size", batch_size), steps)
         outputs = zip(*map(as_list, answers(self, batches)), strict=True)
@@ -147,11 +147,11 @@ class Model(high_level.Model, Layer):
         return unwrap_single([np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in found])
 
     def test_step(self, x, y):
-        """The loss on one batch, for `evaluate` and for validation. Yours to override, like `train_step`."""
+        """The loss on one batch, for `evaluate` and for validation. Subclasses may override it, like `train_step`."""
         return self.training.loss(self, y, self(x))
 
     def summary(self):
-        """Print the layers, the shapes that they gave last, and how many numbers their variables hold."""
+        """Print the layers, their latest output shapes, and how many numbers their variables hold."""
         rows = [("layer", "output shape", "parameters")]
         for part in self.outer_layers():
             shape = vars(part).get("output_shape") and str((None, *part.output_shape[1:]))
@@ -163,13 +163,13 @@ class Model(high_level.Model, Layer):
             print(f"{a:{widths[0]}}   {b:{widths[1]}}   {c:>{widths[2]}}")
 
     def outer_layers(self):
-        """Its layers [a list], none that is inside another."""
+        """The list of its layers, without the layers inside other layers."""
         found = self.named(CoreLayer)
         return [part for path, part in found.items() if path and not any(p and path.startswith(f"{p}.") for p in found)]
 
     @property
     def layers(self):
-        """The layers that it was made of [a list], or those in its attributes, none that is inside another."""
+        """The list of layers that it was made of or, if it was made of none, its `outer_layers`."""
         return vars(self)["layers"] if "layers" in vars(self) else self.outer_layers()
 
     @layers.setter
@@ -177,7 +177,7 @@ class Model(high_level.Model, Layer):
         vars(self)["layers"] = layers
 
     def save(self, path):
-        """Make a folder of that name, which `load_model` reads. See `levels_more.saving.model.save`."""
+        """Save the model to a folder that `load_model` reads. See `levels_more.saving.model.save`."""
         from levels_more.saving.model import save
 
         save(self, path)
@@ -189,39 +189,39 @@ class Model(high_level.Model, Layer):
         save_weights(self, filepath)
 
     def load_weights(self, filepath):
-        """Give all variables the numbers that `save_weights` wrote. Raises FileNotFoundError, ValueError for others."""
+        """Read the numbers that `save_weights` wrote. Raises FileNotFoundError, ValueError if the variables differ."""
         from levels_more.saving.model import load_weights
 
         load_weights(self, filepath)
 
     def export(self, path, format="onnx"):
-        """Write what it predicts as an ONNX file. See `levels_more.saving.onnx.export`."""
+        """Write the computation of `predict` as an ONNX file. See `levels_more.saving.onnx.export`."""
         from levels_more.saving.onnx import export
 
         export(self, path, format)
 
     def save_pretrained(self, save_directory, data=None, metrics=None, license=None):
-        """Make a folder as a hub has it. See `levels_more.saving.hub.save_pretrained`."""
+        """Save the model to a folder in the layout of a hub. See `levels_more.saving.hub.save_pretrained`."""
         from levels_more.saving.hub import save_pretrained
 
         save_pretrained(self, save_directory, data, metrics, license)
 
     def push_to_hub(self, repo_id, **options):
-        """Put it into a repository on the hub. See `levels_more.saving.hub.push_to_hub`."""
+        """Upload the model to a repository on the hub. See `levels_more.saving.hub.push_to_hub`."""
         from levels_more.saving.hub import push_to_hub
 
         return push_to_hub(self, repo_id, **options)
 
 
 class Sequential(high_level.Sequential, Model):
-    """Layers in a row, each called on what the one before gave. An `Input` may stand in front."""
+    """Layers in a row, each called on the output of the one before. An `Input` may come first."""
 
     def __init__(self, layers=(), name=None):
-        self.place = None  # the Input in front
+        self.place = None  # the Input that came first, if any
         super().__init__(layers, name)
 
     def add(self, layer):
-        """One more layer at the end, which is built where there is an `Input`. Raises TypeError for what is none."""
+        """Add a layer at the end. After an `Input` it is built at once. Raises TypeError for anything but a layer."""
         if isinstance(layer, Placeholder) and not self.layers:
             self.place = layer
             return

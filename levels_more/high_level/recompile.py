@@ -1,7 +1,7 @@
-"""A model's function that stays compiled, and is traced anew where something that its trace has read has changed.
+"""A model's function that stays compiled, and is traced again if something that its trace read has changed.
 
-Python of the reader may read anything. So parts, lists, classes and functions are looked into, too. Whatever is not
-understood here counts as changed, and the step is traced anew.
+A user's Python code may read anything, so parts, lists, classes and functions are searched, too. A value of a kind that
+is not handled here always counts as changed, so that the step is traced again.
 """
 
 import functools
@@ -17,7 +17,7 @@ from levels.low_level import Function, Module, Variable
 from levels.mid_level import Made
 from levels_more.compiler.dependencies import TEXTS, changed, of_levels, read_outside, same
 
-# attributes that change while what a trace reads does not
+# attributes that may change without any effect on a trace
 IGNORED_ATTRIBUTES = {
     "again",
     "history",
@@ -39,19 +39,19 @@ _FIXED = "builtins", "abc"  # modules whose classes do not change
 
 
 def _entries_unchanged(place):
-    """Whether dicts have these names, in this order, apart from ignored ones, and the same under each."""
+    """Whether dicts have the same names, in the same order, apart from ignored ones, and the same value for each."""
     dicts, ignored, finds, names, row, values = place
     if [*filterfalse(ignored.__contains__, chain.from_iterable(dicts))] != row:
         return False
     try:
         now = [*chain.from_iterable(map(map, finds, names))]
-    except KeyError:  # a name stands in another dict now
+    except KeyError:  # a name has moved to another dict
         return False
     return all(map(is_, now, values)) or all(map(same, now, values))
 
 
 def _entries(dicts, ignored=frozenset()):
-    """The place of these dicts."""
+    """These dicts, apart from ignored names, as a place for `changed`."""
     names = [[*filterfalse(ignored.__contains__, entries)] for entries in dicts]
     finds = [entries.__getitem__ for entries in dicts]
     values = [*chain.from_iterable(map(map, finds, names))]
@@ -59,13 +59,13 @@ def _entries(dicts, ignored=frozenset()):
 
 
 def _members_unchanged(place):
-    """Whether classes have these names, all in one row, and the same under each."""
+    """Whether classes have the same names of members, in the same order, and the same member for each."""
     members, held, names, values = place
     return [*chain.from_iterable(members)] == names and all(map(is_, chain.from_iterable(held), values))
 
 
 def _members(kind):
-    """What to look into in a class: those that it is made from, and methods of the reader's."""
+    """The parts of a class to be searched: its base classes, and the members of a user's class."""
     within = [*kind.__bases__]
     for name, part in () if of_levels(kind) else vars(kind).items():
         if not name.startswith("__") or name == "__call__":
@@ -74,9 +74,9 @@ def _members(kind):
 
 
 def _within(value, parts, dicts, ignored):
-    """(the places in a value, the values to look into next). None for a value that is not understood.
+    """(the places in a value, the values to search next). None for a value of a kind that is not handled.
 
-    What stands by names is noted: attributes of a part in `parts`, entries in `dicts`.
+    Appends to `parts` the attributes of a part, and to `dicts` a dict: these are compared together, by names.
     """
     places = []
     if isinstance(value, Variable):
@@ -108,7 +108,7 @@ def _within(value, parts, dicts, ignored):
 
 
 def _says_all(value):
-    """Whether a value stays as it is: a number, a text, and what is ours or Python's."""
+    """Whether a value cannot change: numbers, text, code, `math`, NumPy, built-in functions, and what is of levels."""
     if isinstance(value, (FunctionType, ModuleType)):
         return value in (math, np) or of_levels(value)
     if isinstance(value, BuiltinFunctionType):
@@ -117,9 +117,9 @@ def _says_all(value):
 
 
 def places_of(value, unread=frozenset()):
-    """All that a trace may read of a value, as places for `changed`. What is not understood always counts as changed.
+    """All that a trace may read of a value, as places for `changed`. A kind not handled always counts as changed.
 
-    Attributes of these names are left out, where all that is met is ours: Python of the reader may read them.
+    Attributes named in `unread` are left out if there is only code of levels: a user's code may read them.
     """
     found, parts, dicts, members, waiting, met = [], [], [], [], [value], {}
     first, ignored = value, IGNORED_ATTRIBUTES | unread
@@ -139,23 +139,23 @@ def places_of(value, unread=frozenset()):
                 and not (of_levels(value) or value.__module__ in _FIXED)
             ):
                 return places_of(first)
-    held = [each.values() for each in members]  # which follow what changes there
+    held = [each.values() for each in members]  # views, which follow changes of the classes
     place = members, held, [*chain.from_iterable(members)], [*chain.from_iterable(held)]
     named = [_entries(parts, ignored), *([_entries(dicts)] if dicts else ())]
     return [(_members_unchanged, place, True), *named, *found]
 
 
 class _GraphTransform(threading.local):
-    change = None  # what is done to each graph that is traced: a function (graph, rows of a batch) -> another graph
+    change = None  # applied to each traced graph: a function (graph, number of rows of a batch) -> another graph
 
 
-GRAPH_TRANSFORM = _GraphTransform()  # `distributed.partition` cuts graphs for several ranks there
+GRAPH_TRANSFORM = _GraphTransform()  # `distributed` sets it, to split graphs over several ranks
 
 
 class CachedFunction(Function):
-    """A function that stays compiled: `current` looks whether what its trace has read of a model has changed since.
+    """A function that stays compiled: `current` checks whether what its trace read of a model has changed since.
 
-    `unread`: names of attributes that Python of ours does not read in it.
+    `unread`: names of attributes that the code of levels does not read in it.
     """
 
     def __init__(self, model, python, unread=frozenset()):
@@ -176,11 +176,11 @@ class CachedFunction(Function):
         return GRAPH_TRANSFORM.change(graph, signature[0].shape[0]) if GRAPH_TRANSFORM.change else graph, result
 
     def current(self):
-        """This function, which is traced anew in its next call if something has changed."""
+        """This function. If something has changed, its next call traces it again."""
         if changed(self.places):
             self.renew()
             self.places = []
         return self
 
     def __reduce__(self):
-        return type(None), ()  # a copy of the model makes its own
+        return type(None), ()  # a copy of the model gets None here, and makes its own

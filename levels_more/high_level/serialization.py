@@ -1,4 +1,4 @@
-"""A part as data that JSON can hold, and back: its class, and the arguments that it was made with."""
+"""Parts to JSON and back: a part is written as its class and the arguments that it was made with."""
 
 import functools
 import inspect
@@ -19,9 +19,9 @@ from levels_more.mid_level.layers import ACTIVATIONS
 
 
 def written(value, seen):
-    """What JSON can hold of a value. `seen`: the parts that are written already, {id: what was written}.
+    """A value in a form that JSON can hold. `seen`: the parts that are written already, {id: what was written}.
 
-    Raises ValueError for what it cannot hold.
+    Raises ValueError if there is no such form.
     """
     value = as_python(value)
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -44,7 +44,7 @@ def written(value, seen):
     return {"def": value.__name__}
 
 
-_PARTS = vars(mid_level) | vars(wide)  # a class here stands for that of the core with its name
+_PARTS = vars(mid_level) | vars(wide)  # classes of levels_more replace those of the core
 CLASSES = {name: kind for name, kind in _PARTS.items() if isinstance(kind, type) and issubclass(kind, Made)}
 CLASSES.update({kind.__name__: kind for kind in (Sequential, Input, Call, Training)})
 CLASSES["Functional"] = Model  # what a graph of layers is called in files
@@ -52,7 +52,7 @@ CLASSES.update({name: made for name, made in vars(wide).items() if hasattr(made,
 
 
 def _kept_by_name(name, value):
-    """Whether a file may name this: a function of ours of a tensor x, of targets y_true, or of the shape of weights."""
+    """Whether a file may refer to this by name: a function of levels whose first argument is x, y_true or shape."""
     ours = isinstance(value, types.FunctionType) and value.__name__ == name
     return ours and next(iter(inspect.signature(value).parameters), "") in ("x", "y_true", "shape")
 
@@ -62,7 +62,7 @@ FUNCTIONS = {name: value for name, value in _NAMED if _kept_by_name(name, value)
 
 
 def made_again(part):
-    """`part.again`; for a Sequential with the layers that it has now, for some may have been added."""
+    """`part.again`; for a Sequential with its present layers, because some may have been added."""
     again = part.again
     if not isinstance(part, Sequential) or not of_levels(type(part).__init__):
         return again
@@ -73,7 +73,7 @@ def made_again(part):
 def written_part(part, seen):
     """A part: its class, and the arguments that it was made with.
 
-    Raises ValueError for a class of yours that is named like one of ours.
+    Raises ValueError if a user's class has the name of a class of levels.
     """
     made = made_again(part)
     kind = type(part) if isinstance(part, high_level.Model) else made.func
@@ -92,7 +92,7 @@ def written_part(part, seen):
 
 
 def reader(own):
-    """A hook for `json.loads`, which makes parts again. `own` are classes and functions of yours, {name: object}."""
+    """An `object_hook` for `json.loads` that makes the parts again. `own`: the user's classes and functions by name."""
     classes, parts = CLASSES | {name: kind for name, kind in own.items() if isinstance(kind, type)}, {}
 
     def find(what, table, name):

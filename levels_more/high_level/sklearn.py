@@ -1,4 +1,4 @@
-"""Models in the company of scikit-learn: estimators that make and fit a model."""
+"""Estimators for scikit-learn, which make and fit a model."""
 
 import warnings
 
@@ -22,11 +22,11 @@ with needed():
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-TOLERANCE = 1e-4  # a loss that falls by less has not fallen
+TOLERANCE = 1e-4  # a smaller fall of the loss does not count
 
 
 def expect_rows(*arrays):
-    """Raise TypeError for what holds no rows at all. What is wrong with others scikit-learn says."""
+    """Raise TypeError for values that cannot be rows, such as text or a dict. scikit-learn checks all others."""
     for values in arrays:
         other = isinstance(values, str | complex) or type(values) is dict or callable(values) or type(values) is object
         expect(not other, "X, y or sample_weight", values, "rows of numbers")
@@ -35,8 +35,8 @@ def expect_rows(*arrays):
 class Estimator(BaseEstimator):
     """A net in float64, trained by Adam until the loss has not fallen for `n_iter_no_change` epochs in a row.
 
-    With `early_stopping` that is the loss of a `validation_fraction` of the rows, set aside, and the best weights stay.
-    A ConvergenceWarning tells that the `epochs` were over before.
+    With `early_stopping` that is the loss of a `validation_fraction` of the rows, held out of the training, and the
+    best weights are restored. If all `epochs` are over before, there is a ConvergenceWarning.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Estimator(BaseEstimator):
         self.n_iter_no_change = n_iter_no_change
 
     def net(self, start="zeros"):
-        """A new model: relus, and at the end one linear unit, or one for each of several classes."""
+        """A new model: hidden layers with relu, then one linear unit, or one for each class if there are over two."""
         units, classes = several("hidden_units", self.hidden_units), len(getattr(self, "classes_", ()))
         layers = [Dense(size, "relu", kernel_initializer=start) for size in units]
         net = Sequential([*layers, Dense(classes if classes > 2 else 1, kernel_initializer=start)])
@@ -67,13 +67,13 @@ class Estimator(BaseEstimator):
         """Make a model, and fit it to x [rows, features] and y [rows]; weights: none, or one array [rows]."""
         random = check_random_state(self.random_state)
 
-        def start(shape):  # as glorot_uniform, which draws from the random numbers of all
+        def start(shape):  # like glorot_uniform, which draws from the shared generator
             return random.uniform(-1.0, 1.0, shape) * np.sqrt(6.0 / sum(shape))
 
         self.model_, seed, aside = self.net(start), int(random.randint(2**31)), []
         rows = [x, y[:, None], *weights]
         if flag("early_stopping", self.early_stopping):
-            kinds = y if is_classifier(self) else None  # as many of each class, in both parts
+            kinds = y if is_classifier(self) else None  # the same share of each class in both parts
             parts = train_test_split(*rows, test_size=self.validation_fraction, random_state=seed, stratify=kinds)
             rows, aside = parts[::2], parts[1::2]
         patience = at_least(1, "n_iter_no_change", self.n_iter_no_change)
@@ -90,7 +90,7 @@ class Estimator(BaseEstimator):
         return self
 
     def weights(self, x, sample_weight):
-        """[the weights of rows, of mean 1], or [] for None. Raises ValueError where all are zero or one is infinite."""
+        """[the weights of rows, scaled to mean 1], or [] for None. ValueError if all are zero or one is infinite."""
         if sample_weight is None:
             return []
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
@@ -99,17 +99,17 @@ class Estimator(BaseEstimator):
         return [weight / weight.mean()]
 
     def unfinished(self, *rows):
-        """What the training left undone, in words, or nothing."""
+        """A message if the training did not converge, else ""."""
         return "" if self.model_.stop_training else f"its {self.epochs} epochs were over before the loss stood still"
 
     def predicted(self, x):
-        """What the model gives for x, [rows, units]."""
+        """The model's outputs for x, [rows, units]."""
         check_is_fitted(self)
         expect_rows(x)
         return self.model_.predict(validate_data(self, x, dtype=np.float64, reset=False))
 
     def __getstate__(self):
-        """What is copied and pickled: the weights in the place of the model."""
+        """The state for copies and pickles: the weights in place of the model."""
         state = super().__getstate__()
         return state | {"model_": state["model_"].get_weights()} if "model_" in state else state
 
@@ -121,12 +121,12 @@ class Estimator(BaseEstimator):
 
 
 class DNNClassifier(ClassifierMixin, Estimator):
-    """A net that tells classes apart, with `hidden_units` relus in each hidden layer. Wants standardised features."""
+    """A net that classifies; its hidden layers have `hidden_units` relus. It needs standardised features."""
 
     def fit(self, X, y, sample_weight=None):
-        """X [rows, features], y [rows] of two or more classes, numbers or names; sample_weight [rows] counts rows.
+        """X [rows, features], y [rows] of two or more classes, numbers or names; sample_weight [rows] weighs rows.
 
-        Leaves `classes_`, `model_`, `loss_curve_` and `n_iter_`. Raises ValueError for one class.
+        Sets `classes_`, `model_`, `loss_curve_` and `n_iter_`. Raises ValueError for one class.
         """
         expect_rows(X, y, sample_weight)
         X, y = validate_data(self, X, y, dtype=np.float64)
@@ -138,7 +138,7 @@ class DNNClassifier(ClassifierMixin, Estimator):
         return self.train(loss(from_logits=True), X, labels, self.weights(X, sample_weight))
 
     def decision_function(self, X):
-        """The logit of each class, [rows, classes]; of two classes that of the second, [rows]."""
+        """The logit of each class, [rows, classes]; for two classes the logit of the second, [rows]."""
         logits = self.predicted(X)
         return logits if logits.shape[1] > 1 else logits[:, 0]
 
@@ -154,12 +154,12 @@ class DNNClassifier(ClassifierMixin, Estimator):
 
 
 class DNNRegressor(RegressorMixin, Estimator):
-    """A net that gives one number, with `hidden_units` relus in each hidden layer. Wants standardised features."""
+    """A net that predicts a number; its hidden layers have `hidden_units` relus. It needs standardised features."""
 
     def fit(self, X, y, sample_weight=None):
-        """X [rows, features], y [rows]; sample_weight [rows] counts rows. Leaves `model_`, `loss_curve_`, `n_iter_`.
+        """X [rows, features], y [rows]; sample_weight [rows] weighs rows. Sets `model_`, `loss_curve_`, `n_iter_`.
 
-        It learns y standardised, since a step of Adam is as long for grams as for kilograms.
+        It trains on standardised y, because the length of Adam's steps does not depend on the unit of y.
         """
         expect_rows(X, y, sample_weight)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -177,7 +177,7 @@ class DNNRegressor(RegressorMixin, Estimator):
 
 
 class LinearRegressor(DNNRegressor):
-    """A linear regression by gradient descent: a DNNRegressor without hidden layers. Wants standardised features."""
+    """A linear regression by gradient descent: a DNNRegressor without hidden layers. It needs standardised features."""
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class LinearRegressor(DNNRegressor):
     intercept_ = property(lambda self: float(self.model_.get_weights()[1][0, 0]))
 
     def unfinished(self, x, y, weight=1.0):
-        """Whether R² of these rows, whose y has the variance 1, is 0.01 below that of the best line."""
+        """A message if R² of these rows, whose y has variance 1, is over 0.01 below that of the best line, else ""."""
         if self.early_stopping:
             return super().unfinished()
         root, columns = np.sqrt(weight * np.ones(len(x)))[:, None], np.c_[x, np.ones(len(x))]

@@ -1,4 +1,4 @@
-"""Tables, lists and arrays as people have them, as NumPy arrays of numbers."""
+"""Converts tables, lists and arrays to NumPy arrays of numbers."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from levels.support.checks import unmasked, words_in
 
 
 def of_pandas(values):
-    """Whether this is a DataFrame or a Series. (What is told by its methods: pandas is not imported for that.)"""
+    """Whether this is a DataFrame or a Series. (Recognised by its methods, so that pandas need not be imported.)"""
     return hasattr(values, "to_numpy") and hasattr(values, "isna")
 
 
@@ -17,7 +17,7 @@ def is_table(x):
 
 
 def plain(values):
-    """The numbers of a DataFrame or a Series as an array; gaps are NaN. Raises TypeError, naming other columns."""
+    """The numbers of a DataFrame or Series as an array; gaps are NaN. Raises TypeError that names other columns."""
     kinds = [*zip(values.columns, values.dtypes, strict=True)] if hasattr(values, "columns") else [("", values.dtype)]
     other = [str(name) for name, kind in kinds if getattr(kind, "kind", "O") not in "biuf"]
     if other or not kinds:
@@ -28,7 +28,7 @@ def plain(values):
     return values.to_numpy(dtype=np.result_type(*whole), **({"na_value": np.nan} if gaps else {}))
 
 
-CURES = {  # what is given -> what to do about words in it
+CURES = {  # name of an argument -> what to do if it holds words
     "x": "make a column of 0 and 1 for each word, as in (column[:, None] == np.unique(column)) * 1.0, or give columns "
     "with names to feature columns (DenseFeatures)",
     "y": "number them with np.unique(y, return_inverse=True)[1], or use DNNClassifier, which takes words",
@@ -39,12 +39,12 @@ CURES = {  # what is given -> what to do about words in it
 def arrays_of(x, name):
     """One array, or a list of arrays, as a list of NumPy arrays. A list of numbers is one array.
 
-    `name` is what it is given as, a key of CURES. Raises TypeError for words.
+    `name`: the name of the argument, a key of CURES. Raises TypeError for words.
     """
     several = isinstance(x, (list, tuple)) and any(isinstance(a, (np.ndarray, Operators)) or of_pandas(a) for a in x)
     found = []
     for a in x if several else [x]:
-        plain_numbers = type(a) is np.ndarray and a.dtype.kind in "fiub"  # as in most fits, which make few calls
+        plain_numbers = type(a) is np.ndarray and a.dtype.kind in "fiub"  # the usual case needs no call
         found.append(a if plain_numbers else _array_of(a, name))
     return found
 
@@ -58,7 +58,7 @@ def _array_of(values, name):
             unmasked(array)
     except TypeError:
         words = words_in(values)
-        if not words or name == "x" and is_table(values):  # of a table the columns are told
+        if not words or name == "x" and is_table(values):  # the error already names a table's columns
             raise
         raise TypeError(f"{name} holds words ({words}); {CURES[name]}") from None
     return array

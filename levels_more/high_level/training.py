@@ -1,4 +1,4 @@
-"""What `compile` chose, and how to go through data with it: several losses, metrics, weights of rows, kept programs."""
+"""What `compile` chose, and passes over data with it: several losses, metrics, weights of rows, cached programs."""
 
 import time
 from itertools import chain
@@ -18,29 +18,29 @@ from levels_more.mid_level.metrics import METRICS, expect_logits
 from levels_more.mid_level.optimizers import OPTIMIZERS
 from levels_more.mid_level.stages import cut
 
-PIECE_SECONDS = 0.05  # that a call with several steps takes
+PIECE_SECONDS = 0.05  # the time that a call with several steps should take
 
 
 def spelled(table, name):
-    """The row of a table that Keras' name of a class stands for, such as "auc" for "AUC"; any other name as it is."""
+    """The key of a table for Keras' name of a class, such as "auc" for "AUC". Any other name is returned as it is."""
     words = (name, metrics.snake_case(name), name.lower()) if isinstance(name, str) else ()
     return next((word for word in words if word in table), name)
 
 
 def made(what, table, name):
-    """A new object of the class with this name in a table. An object of your own stays as it is."""
+    """The object for a name in a table, for a class, or for a metric given as a function or a loss. Others stay."""
     name = spelled(table, name)
     if what == "metric" and callable(name) and not isinstance(name, type) and not hasattr(name, "update_state"):
         return metrics.MeanLoss(name) if isinstance(name, mid_level.Loss) else metrics.Calculated(name)
     found = known(what, table, name)
     found = found() if isinstance(name, (str, type)) else found
     if what == "metric" and isinstance(name, str):
-        found.by_name, found.name = True, name  # the history has the word that `compile` was given
+        found.by_name, found.name = True, name  # in the history it has the name given to `compile`
     return found
 
 
 def distinct(names):
-    """These names, each once: a second `precision` is `precision_1`, as in Keras."""
+    """These names, made unique: a second `precision` becomes `precision_1`, as in Keras."""
     found = []
     for name in names:
         numbered = (f"{name}_{k}" for k in range(1, len(names) + 1))
@@ -49,13 +49,13 @@ def distinct(names):
 
 
 def loss_of(loss, y, predicted, weight):
-    """What a loss, or a function of yours, gives for a batch: the mean over its rows, each times its weight.
+    """The loss of a batch, by a loss or a user's function: the mean over its rows, each times its weight.
 
-    Raises ValueError for weights where a function gives one number for the batch.
+    Raises ValueError if there are weights and the function gives only one number for the batch.
     """
     if isinstance(loss, losses.Loss):
         return loss(y, predicted, weight)
-    if isinstance(loss, mid_level.Loss):  # one of the core takes no weights
+    if isinstance(loss, mid_level.Loss):  # a loss of the core takes no weights
         each = as_tensor(loss.call(*loss.checked(y, predicted)))
     else:
         each = as_tensor(loss(y, predicted))
@@ -70,11 +70,11 @@ def loss_of(loss, y, predicted, weight):
 class Training(loops.Training):
     """Losses, one for each output or one for all, each times one of the `loss_weights`; metrics of the first output.
 
-    Raises TypeError for None, and ValueError for an unknown name and for no loss.
+    Raises TypeError if the optimizer or a loss is None, ValueError for an unknown name and for an empty list of losses.
     """
 
     def __init__(self, optimizer, loss, metrics=(), loss_weights=None):
-        first, *others = as_list(loss) or [""]  # an unknown name
+        first, *others = as_list(loss) or [""]  # no losses: "" raises ValueError, as an unknown name
         super().__init__(made("optimizer", OPTIMIZERS, optimizer), made("loss", LOSSES, first))
         self.losses += [made("loss", LOSSES, each) for each in others]
         self.metrics = [made("metric", METRICS, each) for each in as_list([] if metrics is None else metrics)]
@@ -84,24 +84,24 @@ class Training(loops.Training):
             name = "compile: one of the loss_weights"
             self.loss_weights = [positive(name, weight, zero=True) for weight in loss_weights]
         self.names = distinct(["loss", *(metric.name for metric in self.metrics)])
-        self.programs = {}  # (step, packing) -> its function
-        self.row_weights = []  # of the rows of the batch that is traced
+        self.programs = {}  # (step, BatchLayout) -> its CachedFunction
+        self.row_weights = []  # the weights of the rows of the batch that is traced now
         self.rows_weighed = False  # whether a loss has read them
         self.steps_per_call, self.watch = 1, None  # steps in a call, see `pieces`; the listener while `fit` runs
 
     def __getstate__(self):
-        """What a copy begins with: all but the programs, which are of this model's variables."""
+        """The state of a copy: all but the programs, which use this model's variables, and the listener of `fit`."""
         return vars(self) | {"programs": {}, "watch": None}
 
     def loss(self, model, y, predicted):
-        """The losses of all outputs and the penalties of all layers, added up. The metrics take the batch in."""
+        """The sum of the losses of all outputs and the penalties of all layers. Updates the metrics with the batch."""
         y, predicted, weights = self.matched(y, predicted)
         for metric in self.metrics:
             metric.update_state(y[0], predicted[0])
         return self.summed(model, y, predicted, weights)
 
     def matched(self, y, predicted):
-        """Targets, answers and weights of rows (or None) for all outputs. Raises ValueError for other counts."""
+        """Targets, predictions and row weights (or None) for all outputs. Raises ValueError if their numbers differ."""
         y, predicted = as_list(y), as_list(predicted)
         losses = self.losses_of(predicted)
         if not len(losses) == len(y) == len(predicted):
@@ -111,7 +111,7 @@ class Training(loops.Training):
         return y, predicted, weights * len(y) if len(weights) == 1 else weights
 
     def losses_of(self, outputs):
-        """A loss for each of these outputs."""
+        """A list with a loss for each of these outputs."""
         return self.losses * len(outputs) if len(self.losses) == 1 else self.losses
 
     def check_targets(self, y):
@@ -123,7 +123,7 @@ class Training(loops.Training):
         return losses
 
     def summed(self, model, y, predicted, weights):
-        """The losses of all outputs, predicted for targets y [batch, …], and the penalties of all layers, added up."""
+        """The sum of the losses of all outputs, for targets y [batch, …], and of the penalties of all layers."""
         self.rows_weighed = True
         each = [loss_of(*terms) for terms in zip(self.losses_of(predicted), y, predicted, weights, strict=True)]
         if self.loss_weights is not None:
@@ -132,7 +132,7 @@ class Training(loops.Training):
         return sum(others, first)
 
     def on_rows(self, step, layout, rows):
-        """step(x, y) on the arrays of a batch. Raises ValueError for a step of yours that ignores their weights."""
+        """step(x, y) on the arrays of a batch. Raises ValueError if a user's step ignores the weights of rows."""
         x, y, self.row_weights = layout.unpacked(rows)
         try:
             result = step(x, y)
@@ -144,9 +144,9 @@ class Training(loops.Training):
             self.row_weights, self.rows_weighed = [], False
 
     def step_program(self, step, layout, look=True):
-        """step(x, y) as a `CachedFunction` function of the arrays of a batch. It is made once.
+        """step(x, y) as a `CachedFunction` of the arrays of a batch, made once for each step and layout.
 
-        With `look` it is traced anew if something that its trace has read has changed since.
+        With `look` it is traced again if something that its trace read has changed since.
         """
         if (step, layout) not in self.programs:
             if not takes(step, 2):
@@ -158,10 +158,10 @@ class Training(loops.Training):
         return kept.current() if look else kept
 
     def pieces(self, step, data, listener, look):
-        """Go through the data, for a twentieth of a second in each call. Yields (losses, numbers of rows) of the steps.
+        """Go through the data in calls of a twentieth of a second. Yields (losses, numbers of rows) of a call's steps.
 
-        The first call is one step; from the time that it takes follows the length of the next. Data that is not in
-        memory comes batch by batch, and each batch is a call. With a `listener` each step is a call, too.
+        The first call is one step, and the time that a call takes sets the number of steps of the next. For data that
+        is not in memory, each batch is a call. With a `listener`, each step is a call. `look`: see `step_program`.
         """
         if data.layout is None:
             for number, element in enumerate(data):
@@ -188,11 +188,11 @@ class Training(loops.Training):
             yield losses, [len(batch) for batch in part]
 
     def timed(self, steps, begun):
-        """Set the length of a call: so many steps took the time since then."""
+        """Set `steps_per_call`, given that so many steps took the time since `begun`."""
         self.steps_per_call = max(1, int(PIECE_SECONDS * steps / (time.perf_counter() - begun)))
 
     def check_steps(self):
-        """Raise OverflowError where a schedule's count of steps no longer grows: 2²⁴ + 1 is 2²⁴ in float32."""
+        """Raise OverflowError if a schedule's count of steps can no longer grow: 2²⁴ + 1 is 2²⁴ in float32."""
         steps = getattr(self.optimizer, "iterations", None)
         if (
             steps is not None
@@ -206,10 +206,10 @@ class Training(loops.Training):
     def one_pass(self, step, data, history=None):
         """Go through the data; a history keeps the losses. Returns {"loss": the mean over all rows, each metric}."""
         losses, sizes, watch = [], [], self.watch
-        step = step.__wrapped__  # `step_program` makes a `function` that is kept
+        step = step.__wrapped__  # the plain method: `step_program` compiles and caches it
         for metric in self.metrics:
             metric.reset_state()
-        look = history is None or not history.passes  # once a training
+        look = history is None or not history.passes  # in a training, only in its first pass
         listener = watch if history is not None and watch.every_step else None
         for piece, rows in self.pieces(step, data, listener, look):
             losses.append(piece)
@@ -219,13 +219,13 @@ class Training(loops.Training):
                 watch.on_call_end(piece, rows)
             if watch is not None:
                 watch.check_interrupt()
-            if listener and step.__self__.stop_training:  # a callback said so after this batch
+            if listener and step.__self__.stop_training:  # set by a callback after this batch
                 break
         if not sizes:
             raise ValueError("the dataset gave no batch")
         if history is not None:
             self.check_steps()
-        if len(losses) > 1:  # added up here: the same, however it was cut into pieces
+        if len(losses) > 1:  # one sum, so that the result does not depend on the length of the calls
             losses, sizes = [np.concatenate(losses)], [[*chain(*sizes)]]
         loss = epoch_loss(losses[0], sizes[0])
         return dict(zip(self.names, [loss, *(float(metric.result()) for metric in self.metrics)], strict=True))

@@ -111,7 +111,7 @@ class Dataset(mid_level.Dataset):
     @classmethod
     def zip(cls, *datasets):
         """Tuples with one element of each dataset, until the shortest dataset ends."""
-        for data in datasets:
+        for data in datasets or [None]:
             expect(isinstance(data, mid_level.Dataset), "zip", data, "datasets")
         datasets = [*map(adopted, datasets)]
         length = np.min([data.length for data in datasets])  # NaN if one of them is NaN

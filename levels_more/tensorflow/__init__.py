@@ -1,11 +1,11 @@
-"""TensorFlow's names on what the five notebooks build: `import levels_more.tensorflow as tf`.
+"""TensorFlow's names for what the five notebooks build: `import levels_more.tensorflow as tf`.
 
-Here is what the stored programs call, and what stands beside it; chapter 3 of "eat tensorflow2 in 30 days" runs with
-its import lines changed. What differs: int32 is int64 here; random numbers are others, `tf.random.set_seed` repeats
-them, and a seed of one op changes nothing; a function that cannot be traced runs op by op; a number of NumPy beside a
-float32 tensor is refused. A shape is a tuple: for `x.shape.as_list()` write `list(x.shape)`, for `x.shape.rank`
-`len(x.shape)`. NumPy's functions of each number take arrays: `np.exp(x.numpy())`, or `tf.exp(x)`; they leave tensors
-alone, because `array + x` is a tensor. A name that is missing says what to use.
+It has the names that the stored programs call, and related ones; chapter 3 of "eat tensorflow2 in 30 days" runs with
+its import lines changed. What differs: int32 is int64 here; random numbers differ, `tf.random.set_seed` repeats them,
+and the seed of an op is ignored; a function that cannot be traced runs op by op; a float64 of NumPy beside a float32
+tensor raises TypeError. A shape is a tuple: for `x.shape.as_list()` write `list(x.shape)`, for `x.shape.rank`
+`len(x.shape)`. NumPy's elementwise functions take arrays and refuse tensors, because `array + x` is left to the tensor:
+write `np.exp(x.numpy())`, or `tf.exp(x)`. The error for a missing name says what to use instead.
 """
 
 import builtins
@@ -34,14 +34,14 @@ def TensorSpec(shape=None, dtype="float32", name=None):
 
 
 def print(*values, sep=" ", end="\n"):
-    """Print tensors as their numbers."""
+    """Print values, tensors as NumPy arrays. Raises TypeError while a function is traced."""
     known_now("tf.print")
     builtins.print(*map(shown, values), sep=sep, end=end)
 
 
 def _drawn(name):
     def draw(shape, *numbers, dtype="float32", seed=None, **options):
-        if dtype_of(dtype).kind == "i":  # whole numbers, below maxval
+        if dtype_of(dtype).kind == "i":  # whole numbers below maxval
             return FUNCTIONS["cast"](FUNCTIONS["floor"](draw(shape, *numbers, dtype="float64", **options)), "int64")
         return getattr(low, name)(tuple(shape), *numbers, dtype=dtype_of(dtype), **options)
 

@@ -1,4 +1,4 @@
-"""A pipeline whose functions see tensors, as in `tf.data`, with the arguments that TensorFlow's readers expect."""
+"""A pipeline whose functions get tensors, as in `tf.data`, and which takes the arguments of TensorFlow."""
 
 import functools
 
@@ -40,12 +40,12 @@ class TensorStream(Dataset):
 
     @classmethod
     def range(cls, *bounds):
-        """The whole numbers that Python's `range` gives for these."""
+        """The whole numbers of Python's `range(*bounds)`."""
         return cls.from_tensor_slices(np.array(range(*bounds)))
 
     @classmethod
     def zip(cls, *datasets):
-        """Tuples of an element of each dataset, which may also come in one tuple. Raises TypeError for no datasets."""
+        """Tuples of an element of each dataset. The datasets may be in one tuple. Raises TypeError for other values."""
         return super().zip(*(datasets[0] if len(datasets) == 1 and isinstance(datasets[0], tuple) else datasets))
 
     def __iter__(self):
@@ -53,7 +53,7 @@ class TensorStream(Dataset):
         return super().__iter__()
 
     def map(self, map_func, num_parallel_calls=None, deterministic=None):
-        """map_func(element), or map_func(x, y) of an element (x, y), of tensors."""
+        """map_func(element), or map_func(x, y) of an element (x, y): a function of tensors that returns tensors."""
         return super().map(_on_tensors(map_func, _arrays))
 
     def filter(self, predicate):
@@ -61,7 +61,7 @@ class TensorStream(Dataset):
         return super().filter(_on_tensors(predicate, bool))
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None):
-        """So many elements as one; the last may be fewer, or is dropped."""
+        """Batches of so many elements. The last batch may be smaller, or is dropped."""
         return super().batch(batch_size, drop_remainder)
 
     def as_numpy_iterator(self):
@@ -70,7 +70,7 @@ class TensorStream(Dataset):
 
 
 def _on_tensors(function, convert):
-    """A function of tensors, for a pipeline of arrays."""
+    """A function of tensors as a stage's function of arrays. `convert` is applied to what it returns."""
     called("the stage's function", function)
 
     def run(*element):

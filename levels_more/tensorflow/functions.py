@@ -1,4 +1,4 @@
-"""TensorFlow's functions: those of level 3, by its names, with its arguments, and by its rules where they differ."""
+"""TensorFlow's functions: those of level 3, with TensorFlow's names and arguments, and its rules if they differ."""
 
 import functools
 import math
@@ -22,17 +22,17 @@ DTYPES = {  # int32 is int64 here: there are no other whole numbers
     "int32": np.dtype("i8"),
     "bool": np.dtype(bool),
 }
-# TensorFlow's names of arguments that come first, in this order
+# TensorFlow's keywords for leading arguments, in the order in which they become positional
 FIRST = "params", "a", "b", "input_tensor", "input", "tensor", "features", "value", "indices", "dims", "perm"
 
 
 def dtype_of(dtype):
-    """A dtype, or its name, as NumPy's; each dtype of whole numbers is int64."""
+    """A dtype, or its name, as NumPy's dtype. Every integer dtype becomes int64."""
     return whole(DTYPES.get(dtype, dtype) if isinstance(dtype, str) else dtype)
 
 
 def constant(value, dtype=None, shape=None, name=None):
-    """A tensor of numbers, lists, arrays or tensors. Python's floats become float32, whole numbers int64."""
+    """A tensor of numbers, lists, arrays or tensors, in that shape. Python's floats become float32, integers int64."""
     made = numbers(value, dtype_of(dtype))
     if shape is None or math.prod(made.shape) == math.prod(_shape(shape)):
         return made if shape is None else low.reshape(made, _shape(shape))
@@ -40,19 +40,19 @@ def constant(value, dtype=None, shape=None, name=None):
 
 
 def _shape(shape):
-    """A shape as a tuple; it may be a tensor, or hold some."""
+    """A shape as a tuple. It may be given as a tensor, or hold tensors."""
     return sizes("shape", shape)
 
 
 def _taken(x):
-    """An argument as level 3 takes it: arrays as tensors, names of dtypes as dtypes, axes in a tuple."""
+    """An argument as level 3 takes it: arrays become tensors, types and names of dtypes become dtypes."""
     if isinstance(x, np.ndarray):
         return constant(x)
     return dtype_of(x) if isinstance(x, type) or isinstance(x, str) and x in DTYPES else x
 
 
 def spelled(function, its_name, place="levels_more.tensorflow"):
-    """The function with TensorFlow's `name=`, and with its names of the arguments that come first."""
+    """The function, which also takes TensorFlow's `name=`, its keywords for leading arguments, and a list as axis."""
 
     @functools.wraps(function)
     def call(*args, name=None, **options):
@@ -66,7 +66,7 @@ def spelled(function, its_name, place="levels_more.tensorflow"):
 
 
 def alike(x, y):
-    """Two operands [any shapes] as tensors; Python's numbers, and lists of them, take the dtype of the other one."""
+    """Two operands [any shapes] as tensors. Python's numbers, and lists beside floats, take the dtype of the other."""
     like = next((numbers(z) for z in (x, y) if hasattr(z, "dtype")), None)
     if like is None:
         like = x = numbers(x)
@@ -80,12 +80,12 @@ def _listed(z, like):
 
 
 def binary(act):
-    """A function of two operands, of which both may be lists or Python's numbers."""
+    """The function `act` of two tensors, as one whose operands may also be lists or Python's numbers."""
     return lambda x, y: act(*alike(x, y))
 
 
 def reducing(function):
-    """A function of a tensor x [any shape] and an axis, which may be a list of axes."""
+    """The function of a tensor x [any shape] and an axis, as one whose axis may also be a list of axes."""
 
     def run(x, axis=None, keepdims=False):
         axis = as_tuple(axis)
@@ -96,7 +96,7 @@ def reducing(function):
 
 
 def mean(x, axis=None, keepdims=False):
-    """The mean of a tensor x along axes; of whole numbers it is one, cut off behind the point, and 0 of none."""
+    """The mean of a tensor x along axes. For whole numbers it is truncated to int64, and 0 if there are none."""
     x = numbers(x)
     if x.dtype.kind != "i":
         return low.reduce_mean(x, axis, keepdims)
@@ -106,13 +106,13 @@ def mean(x, axis=None, keepdims=False):
 
 
 def mask(x, mask, axis=None):
-    """The parts of a tensor x along an axis where the mask [rows] is true; or its numbers, for a mask in its shape."""
+    """The parts of a tensor x along an axis where the mask [rows] is true, or its numbers if the mask has x's shape."""
     x, mask = numbers(x), numbers(mask)
     return low.take(x, np.flatnonzero(mask.numpy()), axis) if axis else low.boolean_mask(x, mask)
 
 
 def matmul(x, b, transpose_a=False, transpose_b=False):
-    """x[…, m, k] @ b[k, n], or matrix by matrix b[…, k, n]; also of integers."""
+    """x[…, m, k] @ b[k, n], or matrix by matrix with b[…, k, n]. Whole numbers keep all their digits."""
     x, b = alike(x, b)
     if len(x.shape) == len(b.shape) == 2:
         return low.apply("matmul", x, b, transpose_x=transpose_a, transpose_w=transpose_b)
@@ -121,24 +121,24 @@ def matmul(x, b, transpose_a=False, transpose_b=False):
 
 
 def by_numpy(function):
-    """A function of NumPy's, of each number of a tensor x. Its slope is 0. Not in a traced function."""
+    """NumPy's function of each number of a tensor x. It has no gradient. Raises TypeError in a traced function."""
     return lambda x: numpy_op(function, low.as_tensor(x))
 
 
 def counted(start, limit=None, delta=1, dtype=None):
-    """Numbers from start up to limit, delta apart, a tensor [count]; of one argument those below it."""
+    """A tensor [count] of numbers from start up to, but without, limit, delta apart; range(n) is 0, 1, … n - 1."""
     bounds = [x.item() if isinstance(x, Operators) else x for x in (start, limit, delta)]
     return low.range(*bounds, dtype)
 
 
 def timestamp():
-    """The seconds since 1970, a float64. Not in a traced function."""
+    """The seconds since 1970, a float64. Raises TypeError in a traced function."""
     known_now("tf.timestamp")
     return numbers(np.float64(time.time()))
 
 
 def where(condition, x=None, y=None):
-    """x where the condition is true, else y; without them the places [count, axes] where it is true."""
+    """x where the condition is true, else y. Without x and y, the indices [count, axes] of the true elements."""
     if x is None:
         return numbers(np.argwhere(numbers(condition).numpy()))
     return low.where(numbers(condition), *alike(x, y))
@@ -197,6 +197,6 @@ NN = {name: spelled(getattr(low.nn, name), name, "levels_more.tensorflow.nn") fo
 
 
 def shown(x):
-    """As TensorFlow prints it: a tensor's numbers alone. Raises TypeError while a function is traced."""
+    """What TensorFlow prints for x: only the numbers of a tensor. Raises TypeError while a function is traced."""
     known_now("text of tensors")
     return x.numpy() if isinstance(x, Operators) else x

@@ -1,4 +1,4 @@
-"""`tf.keras`: levels 4 and 5 by Keras' names. Its own rules are in keras_layers, keras_models and others."""
+"""`tf.keras`: levels 4 and 5 with Keras' names. Rules that differ are in keras_layers, keras_models and others."""
 
 from levels_more import high_level
 from levels_more.missing import room, small_room
@@ -23,6 +23,6 @@ losses = small_room("tensorflow.keras.losses", keras_losses.LOSSES)
 metrics = small_room("tensorflow.keras.metrics", keras_losses.METRICS)
 models = small_room("tensorflow.keras.models", Model=Model, Sequential=Sequential, load_model=keras_models.load_model)
 optimizers = small_room("tensorflow.keras.optimizers", keras_optimizers.OPTIMIZERS)
-for _name in ("activations", "constraints", "initializers", "regularizers", "ops", "utils"):  # they say what to use
+for _name in ("activations", "constraints", "initializers", "regularizers", "ops", "utils"):  # errors say what to use
     globals()[_name] = small_room(f"tensorflow.keras.{_name}")
 __getattr__, __dir__ = room("tensorflow.keras", globals())

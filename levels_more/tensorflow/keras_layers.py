@@ -1,4 +1,4 @@
-"""Layers by Keras' rules: one computes in float32 unless told otherwise, a bias is [units]."""
+"""Layers by Keras' rules: a layer computes in float32 by default, and a bias has the shape [units]."""
 
 import sys
 
@@ -13,11 +13,11 @@ from levels_more.mid_level import layers
 from levels_more.tensorflow.nested import numbers
 from levels_more.tensorflow.variables import Variable as KerasVariable
 
-FLOAT = ["float32"]  # what layers compute in that do not say it
+FLOAT = ["float32"]  # the default dtype of layers
 
 
 def behind(base, place, names):
-    """{name: a class}: those of these names in a module of levels, behind a `base` that has Keras' rules."""
+    """{name: a subclass of `base`, which has Keras' rules, and of the class of that name in the module `place`}"""
     kinds = {name: getattr(place, name) for name in names.split()}
     told = {name: {"__doc__": kind.__doc__, "__module__": base.__module__} for name, kind in kinds.items()}
     made = {name: type(name, (base, kind), told[name]) for name, kind in kinds.items()}
@@ -31,7 +31,7 @@ def set_floatx(dtype):
 
 
 def _fitting(x, dtype):
-    """Floats x in a layer's dtype; lists of tensors, and what stands for numbers, as they are."""
+    """x with floats cast to a layer's dtype, in dicts and lists too. Lists of numbers become tensors."""
     if isinstance(x, dict):
         return {name: _fitting(each, dtype) for name, each in x.items()}
     if isinstance(x, (list, tuple)) and len(x):
@@ -42,21 +42,21 @@ def _fitting(x, dtype):
 
 
 def Input(shape=None, batch_size=None, dtype=None, name=None, input_shape=None):
-    """A place for rows of that shape [sizes], in the dtype of layers unless one is said."""
+    """A placeholder for rows of that shape [sizes]. Its default dtype is that of layers."""
     return functional.Input(tuple(input_shape if shape is None else shape), dtype or FLOAT[0], name)
 
 
 class Layer(mid_level.Layer):
-    """A layer of Keras: it has a dtype, float32 unless said, and takes floats in it."""
+    """A layer by Keras' rules: it has a dtype, by default float32, and casts the floats that it is given to it."""
 
     def __init__(self, *args, dtype=None, trainable=True, input_shape=None, **options):
         super().__init__(*args, **options)
         self.dtype, self.input_size = np.dtype(dtype or FLOAT[0]), as_python(input_shape)
-        if not trainable:  # True would thaw the parts that a model is made of
+        if not trainable:  # setting True would unfreeze the layers of a model
             self.trainable = False
 
     def __call__(self, inputs, training=None):
-        """What `call` gives for inputs [batch, …]."""
+        """The result of `call` for inputs [batch, …]."""
         return super().__call__(_fitting(inputs, self.dtype or FLOAT[0]), training)
 
     def build(self, input_shape):
@@ -68,7 +68,7 @@ class Layer(mid_level.Layer):
         return KerasVariable(found.newest(), trainable, name, dtype)
 
     def set_weights(self, weights):
-        """Give all variables these arrays, in their dtypes. Raises ValueError where one of them does not fit."""
+        """Assign these arrays to all variables, in the variables' dtypes. Raises ValueError if one does not fit."""
         given = [*weights]
         dtypes = [v.dtype for v in self.variables] if len(given) == len(self.variables) else [None] * len(given)
         super().set_weights([np.asarray(w, dtype) for w, dtype in zip(given, dtypes, strict=True)])
@@ -84,14 +84,14 @@ class Dense(Layer, layers.Dense):
 
 
 class _State(Variable):
-    apart = True  # for `Module.named`: no weight
+    apart = True  # so that `Module.named` leaves it out: it is no weight
 
     def __reduce__(self):
         return _State, (self.numpy(), self.name, False)
 
 
 class Dropout(Layer, layers.Dropout):
-    """That of levels; its state is none of the layer's weights."""
+    """Dropout of levels, but its random state is not among the layer's weights."""
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)

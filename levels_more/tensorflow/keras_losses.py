@@ -1,7 +1,7 @@
 """Losses and metrics by Keras' rules.
 
-Targets take the shape of predictions; a loss's function gives a number for each row. What a metric gives is a tensor,
-and one named as a loss is its mean over all samples.
+Targets take the shape of predictions; a loss function gives a number for each row. The result of a metric is a tensor.
+A metric with the name of a loss is the mean of that loss over all samples.
 """
 
 import functools
@@ -19,7 +19,7 @@ from levels_more.tensorflow.nested import numbers
 
 
 def alike(y_true, y_pred):
-    """y_true [batch] as [batch, 1] where y_pred is; floats in the dtype of y_pred."""
+    """(y_true, y_pred): y_true [batch] becomes [batch, 1] if y_pred has that shape, and floats get y_pred's dtype."""
     y_pred = as_tensor(y_pred)
     y_true = numbers(y_true)
     y_true = reshape(y_true, y_pred.shape) if (*y_true.shape, 1) == y_pred.shape else y_true
@@ -27,14 +27,14 @@ def alike(y_true, y_pred):
 
 
 class Loss(losses.Reduced):
-    """The mean of what `call(y_true, y_pred)` gives, or as `reduction` says."""
+    """The mean of the result of `call(y_true, y_pred)`, or another reduction as `reduction` says."""
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         return super().__call__(*alike(y_true, y_pred), sample_weight)
 
 
 def chosen(loss):
-    """A loss by its name, or a function of yours, as Keras calls it: with y_true in the shape and dtype of y_pred."""
+    """The loss of a name, or a user's function, called as in Keras: with y_true in the shape and dtype of y_pred."""
     loss = loss() if isinstance(loss, type) else loss
     if isinstance(loss, str):
         return WORDS[loss.lower()]() if loss.lower() in WORDS else loss
@@ -48,7 +48,7 @@ def _on_alike(loss, y_true, y_pred):
 
 
 def rows_of(kind):
-    """A loss as a function of y_true and y_pred [batch, …], which gives a number for each sample."""
+    """A class of losses as a function of y_true and y_pred [batch, …] that returns a number for each sample."""
 
     def rows(y_true, y_pred, **options):
         return kind(**options).each(*alike(y_true, y_pred))
@@ -61,14 +61,14 @@ def rows_of(kind):
 _NAMES = "MeanSquaredError MeanAbsoluteError BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy"
 KINDS = behind(Loss, losses, _NAMES)
 SHORT = {"mse": "mean_squared_error", "mae": "mean_absolute_error"}
-WORDS = {snake_case(name): kind for name, kind in KINDS.items()}  # as `compile` is told them
+WORDS = {snake_case(name): kind for name, kind in KINDS.items()}  # the names for `compile`
 WORDS |= {short: WORDS[name] for short, name in SHORT.items()}
 _ROWS = {kind: rows_of(kind) for kind in KINDS.values()}
 LOSSES = {"Loss": Loss} | KINDS | {word: _ROWS[kind] for word, kind in WORDS.items()}
 
 
 class Metric(mid_level.Metric):
-    """Sums over all batches; `result` is a tensor. Raises TypeError for it while a function is traced."""
+    """Sums over all batches. `result` is a tensor, and raises TypeError while a function is traced."""
 
     def __init__(self, *args, dtype=None, **options):
         super().__init__(*args, **options)
@@ -83,12 +83,12 @@ class Metric(mid_level.Metric):
             variable.assign(np.zeros(variable.shape, variable.dtype))
 
     def reset_states(self):
-        """The same, as it was called before."""
+        """The former name of `reset_state`."""
         self.reset_state()
 
 
 class AccuracyByShape(Metric, metrics.AccuracyByShape):
-    """What "accuracy" stands for: the accuracy that fits the shapes."""
+    """The metric of the name "accuracy": the accuracy that fits the shapes."""
 
 
 class MeanLoss(Metric, metrics.MeanLoss):
@@ -96,18 +96,18 @@ class MeanLoss(Metric, metrics.MeanLoss):
 
 
 def binary_accuracy(y_true, y_pred, threshold=0.5):
-    """1 for each number of y_true and y_pred [batch, …] that are on one side of the threshold, else 0."""
+    """1 for each number of y_pred [batch, …] whose class (1 above the threshold, else 0) equals y_true, else 0."""
     y_true, y_pred = alike(y_true, y_pred)
     return cast(cast(y_pred > threshold, y_pred.dtype) == cast(y_true, y_pred.dtype), FLOAT[0])
 
 
 def of_loss(kind):
-    """The metric of a loss: its mean over all samples."""
+    """A function that makes the metric of a loss: its mean over all samples."""
     return lambda name=None, **options: MeanLoss(kind(**options), name)
 
 
 def called(metric):
-    """A metric that was asked for by name has that name. (A function of a whole batch counts its rows.)"""
+    """The metric for a name, which it gets as its name, or for a class. Other values are returned as they are."""
     if not isinstance(metric, str):
         return metric() if isinstance(metric, type) else metric
     word = spelled(metrics.METRICS, metric)
@@ -120,7 +120,7 @@ def called(metric):
 
 METRICS = behind(Metric, metrics, "Mean BinaryAccuracy CategoricalAccuracy SparseCategoricalAccuracy")
 METRICS |= {name: of_loss(KINDS[name]) for name in ("MeanSquaredError", "MeanAbsoluteError", "BinaryCrossentropy")}
-BY_NAME = {snake_case(name): kind for name, kind in METRICS.items()}  # as `compile` is told them
+BY_NAME = {snake_case(name): kind for name, kind in METRICS.items()}  # the names for `compile`
 BY_NAME |= {short: BY_NAME[name] for short, name in SHORT.items()}
 BY_NAME |= dict.fromkeys(("acc", "accuracy"), AccuracyByShape)
 METRICS |= {"Metric": Metric} | {name: rows for name, rows in LOSSES.items() if not isinstance(rows, type)}

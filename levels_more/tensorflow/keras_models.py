@@ -1,4 +1,4 @@
-"""Models by Keras' rules: a subclass, which may have a `build` of its own, a graph of layers, or layers in a row."""
+"""Models by Keras' rules: a subclass, which may define its own `build`, a graph of layers, or layers in a row."""
 
 import math
 from types import FunctionType
@@ -17,21 +17,21 @@ from levels_more.tensorflow.keras_losses import LOSSES, METRICS, AccuracyByShape
 
 
 class Model(Layer, high_level.Model):
-    """A model of Keras: a subclass, which may have a `build` of its own, or Model(inputs, outputs)."""
+    """A model by Keras' rules: a subclass, which may define its own `build`, or Model(inputs, outputs)."""
 
-    means_by_batch = True  # a callback hears the mean loss of the epoch so far, not that of the step
+    means_by_batch = True  # after a batch, callbacks get the mean loss of the epoch so far, not that of the step
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
         self.built = type(self).build is Model.build
 
     def build(self, input_shape):
-        """Make all variables: a row of zeros [rows, …] goes through."""
+        """Make all variables: the model is called on symbols of this shape [rows, …]."""
         self.built = True
         high_level.Model.build(self, tuple(input_shape), self.dtype)
 
     def compile(self, optimizer="rmsprop", loss=None, metrics=(), run_eagerly=None, jit_compile=None):
-        """Choose how to train, by names or objects; the last two change nothing. Raises TypeError without a loss."""
+        """Choose how to train, by names or objects. The last two are ignored. Raises TypeError without a loss."""
         expect(loss is not None, "compile: loss", loss, 'a loss, as in model.compile(optimizer, loss="mse")')
         if isinstance(optimizer, str):
             optimizer = keras_optimizers.BY_NAME.get(spelled(OPTIMIZERS, optimizer), optimizer)
@@ -40,7 +40,7 @@ class Model(Layer, high_level.Model):
         super().compile(optimizer, losses, [called(metric) for metric in as_list(metrics or ())])
 
     def fit(self, x=None, y=None, batch_size=None, *args, **options):
-        """That of levels; `steps_per_epoch` has to divide the batches of a Dataset. Else it raises TypeError."""
+        """As in levels. Raises TypeError unless `steps_per_epoch` is None or divides the batches of a Dataset."""
         steps = options.get("steps_per_epoch")
         if steps is not None:
             steps, length = at_least(1, "fit: steps_per_epoch", steps), getattr(x, "length", math.inf)
@@ -53,20 +53,20 @@ class Model(Layer, high_level.Model):
 
 
 class Sequential(Model, high_level.Sequential):
-    """Layers in a row. A first layer with an `input_shape` builds the model."""
+    """Layers in a row. If the first layer has an `input_shape`, the model is built at once."""
 
     def __init__(self, layers=None, **options):
         super().__init__(layers or (), **options)
 
     def add(self, layer):
-        """One more layer at the end."""
+        """Add a layer at the end."""
         if not self.layers and getattr(layer, "input_size", None):
             super().add(Input(layer.input_size))
         super().add(layer)
 
 
 def load_model(filepath, custom_objects=None):
-    """The model that `save` wrote; `custom_objects` {name: class} are the reader's."""
+    """The model that `save` wrote. `custom_objects`: {name: class} of the user's classes."""
     return saving.load_model(filepath, custom_objects or {})
 
 

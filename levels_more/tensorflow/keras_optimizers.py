@@ -1,4 +1,4 @@
-"""Optimizers by Keras' rules: a variable without a gradient stays as it is, and Adam's ε stands elsewhere."""
+"""Optimizers by Keras' rules: a variable without a gradient does not change, and Adam adds ε at another place."""
 
 import math
 
@@ -9,10 +9,10 @@ from levels_more.tensorflow.keras_layers import behind
 
 
 class Optimizer(mid_level.Optimizer):
-    """Changes variables by their gradients; where there is None, the variable stays."""
+    """Changes variables by their gradients. A variable whose gradient is None does not change."""
 
     def apply_gradients(self, grads_and_vars):
-        """Update by pairs (gradient, variable). Raises ValueError where there is no gradient at all."""
+        """Update by pairs (gradient, variable). Raises ValueError if all gradients are None."""
         pairs = [(dw, w) for dw, w in grads_and_vars if dw is not None]
         if not pairs:
             raise ValueError("apply_gradients: there is no gradient; does the loss depend on these variables?")
@@ -20,7 +20,7 @@ class Optimizer(mid_level.Optimizer):
 
 
 class Adam(Optimizer, optimizers.Adam):
-    """That of levels, with ε added to √v before the correction, as in Keras (Kingma and Ba, 2015, section 2)."""
+    """Adam of levels, but ε is added to √v before the bias correction, as in Keras (Kingma and Ba, 2015, section 2)."""
 
     def update(self, rate, dw, w, m, v):
         (b1, b2), t = self.betas, self.iterations
@@ -30,4 +30,4 @@ class Adam(Optimizer, optimizers.Adam):
 
 
 OPTIMIZERS = {"Optimizer": Optimizer, "Adam": Adam} | behind(Optimizer, optimizers, "SGD RMSprop")
-BY_NAME = {name.lower(): kind for name, kind in OPTIMIZERS.items()}  # as `compile` is told them
+BY_NAME = {name.lower(): kind for name, kind in OPTIMIZERS.items()}  # the names for `compile`

@@ -1,4 +1,4 @@
-"""Values made of others: lists, tuples and dicts of tensors; and functions that take and return them."""
+"""Nested values: lists, tuples and dicts of tensors, and functions that take and return them."""
 
 import types
 
@@ -11,27 +11,27 @@ from levels_more.low_level.shape import stack
 
 
 def traced():
-    """Whether a function is traced now: its tensors have no numbers."""
+    """Whether a function is being traced: then its tensors have no numbers."""
     here = DOOR.stands
-    while hasattr(here, "below"):  # tapes, in front of what stands behind them
+    while hasattr(here, "below"):  # a tape: look at the interpreter below it
         here = here.below
     return isinstance(here, Trace)
 
 
 def known_now(what):
-    """Raise TypeError while a function is traced: `what` is done at each call. (A `Function` then is not traced.)"""
+    """Raise TypeError while a function is traced: `what` has to run in each call. (A `Function` then runs op by op.)"""
     if traced():
         raise TypeError(f"{what}: while a function is traced, no numbers are known; do it outside of fit's functions")
 
 
 def whole(dtype):
-    """A dtype, or its name, as NumPy's: int64 for all whole numbers, which have kernels in no other. None stays."""
+    """A dtype, or its name, as NumPy's dtype. Integers become int64, the only one with kernels. None stays."""
     found = None if dtype is None else np.dtype(dtype)
     return np.dtype(np.int64) if found is not None and found.kind in "iu" else found
 
 
 def numbers(x, dtype=None):
-    """A tensor of tensors, arrays or numbers; of whole numbers it is int64, of Python's floats float32.
+    """A tensor of tensors, arrays or numbers. Whole numbers become int64, Python's floats float32.
 
     Raises TypeError for text, and for a dtype that would lose digits.
     """
@@ -45,13 +45,13 @@ def numbers(x, dtype=None):
 
 
 def known_shape(x):
-    """The shape of a tensor x, int64: a tensor; while a function is traced, where tensors have no numbers, an array."""
+    """The shape of a tensor x, int64: a tensor, but in a traced function an array, so that its numbers stay known."""
     shape = np.array(low_level.as_tensor(x).shape, np.int64)
     return shape if traced() else constant(shape)
 
 
 def map_leaves(x, function):
-    """A list, a tuple or a dict of tensors with the function's results in the places of its leaves."""
+    """A nested list, tuple or dict of tensors with each leaf replaced by function(leaf)."""
     if isinstance(x, dict):
         return {name: map_leaves(each, function) for name, each in x.items()}
     if isinstance(x, (list, tuple)):
@@ -60,17 +60,17 @@ def map_leaves(x, function):
 
 
 def leaves(x):
-    """What stands in it [a list], whatever it is in."""
+    """The leaves of a nested list, tuple or dict of tensors, a list."""
     found = []
     map_leaves(x, found.append)
     return found
 
 
-_TENSOR, EAGER = object(), [False]  # what stands for a tensor; whether no Function is to be traced
+_TENSOR, EAGER = object(), [False]  # a placeholder for a tensor in a form; whether all Functions run op by op
 
 
 def _flatten(x, tensors, results=False):
-    """How x is made, as a key, without the tensors in it, which go to the list."""
+    """The form of x, as a cache key, without its tensors, which are appended to the list `tensors`."""
     if isinstance(x, (Tensor, np.ndarray)) or results and isinstance(x, (Variable, int, float, np.generic)):
         tensors.append(numbers(x))
         return _TENSOR
@@ -82,7 +82,7 @@ def _flatten(x, tensors, results=False):
 
 
 def _unflatten(form, tensors):
-    """What `_flatten` took apart, with these tensors, an iterator."""
+    """The value of a form that `_flatten` returned, with the tensors of this iterator."""
     if form is _TENSOR:
         return next(tensors)
     kind, *parts = form
@@ -95,8 +95,8 @@ def _unflatten(form, tensors):
 class Function(low_level.Function):
     """A function that is traced for each shape and each Python value that it is given.
 
-    Its arguments and results may be lists, tuples and dicts of tensors. What cannot be traced runs op by op, each time:
-    an `if` on a tensor's numbers, what is `known_now` only. `input_signature` is a list of `TensorSpec`.
+    Its arguments and results may be lists, tuples and dicts of tensors. If it cannot be traced, as with an `if` on a
+    tensor's numbers or a use of `known_now`, it runs op by op. `input_signature` is a list of `TensorSpec`.
     """
 
     def __init__(self, python, input_signature=None):
@@ -117,7 +117,7 @@ class Function(low_level.Function):
         return program, self.form
 
     def traced(self, signature, over):
-        """As in any function. Raises NoProgram where it needs the numbers, or assigns to a part of a variable."""
+        """As in levels. Raises NoProgram if the function needs numbers, or assigns to a part of a variable."""
         try:
             return super().traced(signature, over)
         except TypeError as error:
@@ -141,7 +141,7 @@ class Function(low_level.Function):
             tensors = []
             form = _flatten((args, options), tensors)
             key = (form, *[x.spec for x in tensors])
-            hash(key)  # an argument of the reader's may be none
+            hash(key)  # TypeError if an argument is not hashable
         except TypeError:
             return self.at_each_call(args, options)
         try:
@@ -151,14 +151,14 @@ class Function(low_level.Function):
         return _unflatten(result, iter(program.run([form, *tensors])))
 
     def at_each_call(self, args, options):
-        """What the function gives, op by op; from now on always. Numbers become tensors, as where it is traced."""
+        """Run op by op, now and in all later calls. Numbers in the result become tensors, as in a traced function."""
         result, tensors = self.whole(*args, **options), []
         self.eager = True
         form = _flatten(result, tensors, results=True)
         return _unflatten(form, iter(tensors))
 
     def _signed(self, args):
-        """The arguments as `input_signature` says: the last ones, for a method's first one is its owner."""
+        """The arguments as `input_signature` says. It is for the last ones, because a method's first one is `self`."""
         if self.signature is None:
             return args
         first = len(args) - len(self.signature)
@@ -176,7 +176,7 @@ class TensorSpec:
         self.dtype, self.name = whole(dtype), name
 
     def checked(self, name, x):
-        """x as a tensor. Raises TypeError where it is of another shape or dtype."""
+        """x as a tensor. Raises TypeError if it has another shape or dtype."""
         x = numbers(x, None if hasattr(x, "dtype") else self.dtype)
         wanted = x.shape if self.shape is None else self.shape
         if (
@@ -192,5 +192,5 @@ class TensorSpec:
 
 
 def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False):
-    """Make a Function of a function or a method; without one, a decorator. The last three change nothing here."""
+    """Make a Function of a function or a method; without one, a decorator. The last three arguments are ignored."""
     return Function(func, input_signature) if func is not None else lambda func: Function(func, input_signature)

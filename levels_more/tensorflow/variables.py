@@ -1,4 +1,4 @@
-"""Variables, modules and a tape by TensorFlow's rules: gradients go to what is watched."""
+"""Variables, modules and a tape by TensorFlow's rules: there are gradients only for what the tape watches."""
 
 from levels.low_level import VJPS, Operators, as_tensor, hand_on, quickest_walk
 from levels.low_level import Variable as CoreVariable
@@ -9,23 +9,23 @@ from levels_more.tensorflow.nested import leaves, map_leaves, numbers
 
 
 class Variable(CoreVariable):
-    """A tensor that `assign` replaces; the variable is what `assign` gives back."""
+    """A tensor that `assign` replaces. `assign` returns the variable."""
 
     def __init__(self, initial_value, trainable=True, name=None, dtype=None, shape=None):
         value = initial_value() if callable(initial_value) else initial_value
         super().__init__(numbers(value, dtype), name, trainable)
 
     def assign(self, value, read_value=True):
-        """Name another tensor, of the same shape and dtype: lists and arrays of floats become it. Raises ValueError."""
+        """Replace the tensor; lists and arrays take its dtype. Raises ValueError for another shape or dtype."""
         super().assign(value if isinstance(value, Operators) else numbers(value, self.dtype))
         return self
 
     def assign_add(self, delta, read_value=True):
-        """Name the sum of both."""
+        """Add `delta` to the variable."""
         return self.assign(self + (delta if isinstance(delta, Operators) else numbers(delta, self.dtype)))
 
     def assign_sub(self, delta, read_value=True):
-        """Name the difference of both."""
+        """Subtract `delta` from the variable."""
         return self.assign(self - (delta if isinstance(delta, Operators) else numbers(delta, self.dtype)))
 
     def value(self):
@@ -41,7 +41,7 @@ class Variable(CoreVariable):
 
 
 class SortedModule(Module):
-    """Owns variables and modules, in the order of their attributes' names, and has a name."""
+    """A module with a name. Its variables are in the order of their attributes' names."""
 
     def __init__(self, name=None):
         self.name = type(self).__name__.lower() if name is None else name
@@ -57,7 +57,7 @@ class SortedModule(Module):
 
 
 class GradientTape(low_level.GradientTape):
-    """Writes down every op; gradients go to trainable variables, and to tensors that it was told to watch."""
+    """Records every op. There are gradients for trainable variables, and for tensors given to `watch`."""
 
     __getattr__ = refusing("a tape", "tensorflow")
 
@@ -66,14 +66,14 @@ class GradientTape(low_level.GradientTape):
         self.watched, self.all_variables = set(), watch_accessed_variables
 
     def watch(self, tensor):
-        """Gradients go to this tensor as well, or to each of a list."""
+        """Also give gradients for this tensor, or for each tensor of a list."""
         self.watched.update(map(as_tensor, tensor if isinstance(tensor, (list, tuple)) else [tensor]))
 
     def gradient(self, target, sources):
-        """d target / d source, for a source or for a list, a tuple or a dict of them; None where there is no way to it.
+        """d target / d source, for a source or a list, tuple or dict of them. Several targets, or numbers, are summed.
 
-        Several targets, or numbers, stand for their sum. Raises RuntimeError for a tape that was read, ValueError for a
-        source that was assigned.
+        None if the target does not depend on the source, or if the source neither is watched nor depends on what is.
+        Raises RuntimeError if the tape has been read, ValueError if a source was assigned while the tape was open.
         """
         if self.records is None:
             raise RuntimeError("gradient: this tape was read; tf.GradientTape(persistent=True) can be read again")
@@ -100,10 +100,10 @@ class GradientTape(low_level.GradientTape):
 
 
 def _ways(records, y):
-    """All floats that the tape led from to y, itself included, by ops that hand a gradient on."""
+    """All floats from which recorded ops lead to y and pass a gradient on, and y itself."""
     found = {y}
     for op, inputs, _, result in reversed(records):
         if result in found:
-            rules = VJPS.get(op, inputs)  # what has no rule is told by `walk_back`
+            rules = VJPS.get(op, inputs)  # for an op without a rule, `walk_back` raises
             found.update(x for x, rule in zip(inputs, rules, strict=False) if rule is not None and x.dtype.kind == "f")
     return found
