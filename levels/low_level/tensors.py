@@ -102,7 +102,7 @@ def _placed(array, dtype, device):
 
 def constant(values, dtype=None):
     """A tensor: Python's floats become float32, arrays keep their dtype. Raises TypeError, OverflowError."""
-    if isinstance(values, Operators) and dtype in (None, values.dtype):
+    if isinstance(values, Operators) and (dtype is None or dtype == values.dtype):
         return as_tensor(values)
     leaf, array = values, unmasked(values)
     while isinstance(leaf, (list, tuple)) and len(leaf):

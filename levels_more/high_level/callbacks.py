@@ -85,7 +85,7 @@ class EarlyStopping(Monitor):
         elif self.wait >= self.patience:
             self.model.stop_training, self.stopped_epoch = True, epoch
             if self.verbose:
-                best = "never a number" if self.best_epoch is None else f"best in epoch {self.best_epoch + 1}"
+                best = "never finite" if self.best_epoch is None else f"best in epoch {self.best_epoch + 1}"
                 print(f"epoch {epoch + 1}: stopped, for {self.monitor} was {best}")
 
     def on_train_end(self):

@@ -111,3 +111,12 @@ def test_a_float_at_the_lower_end_of_int64_fits():
     for number in (2.0**63, -(2.0**63) - 2048, np.nan):
         with pytest.raises(OverflowError, match="does not fit in int64"):
             as_int64(np.array([number]))
+
+
+@pytest.mark.parametrize("dtype", ["f8", np.float64, np.dtype("f8")], ids=["text", "type", "dtype"])
+def test_a_tensor_gets_the_dtype_that_is_asked_for(dtype):
+    """NumPy's float64 dtype says that it equals None."""
+    x = core.constant([0.5])
+    assert x.dtype == "f4" and core.constant(x, dtype).dtype == "f8"
+    assert tensorflow.constant(x, dtype=tensorflow.float64).dtype == "f8"
+    assert core.constant(x).dtype == core.constant(x, np.dtype("f4")).dtype == "f4"

@@ -60,7 +60,7 @@ from levels_more.low_level import (
 # | place | `with tf.device("…")` | `.to("…")` | `with device("…")`, `.to("…")` |
 # | compile | `@tf.function(jit_compile=True)` | `@torch.compile` | `@function` |
 #
-# ## Functions (15 min)
+# ## Functions (16 min)
 #
 # Each of these functions brings its arguments into the right form and then calls `apply`:
 

@@ -41,7 +41,7 @@ from levels_more.mid_level.feature_columns import (
 from levels_more.mid_level.hashing import bucket_of, fingerprint
 
 # %% [markdown]
-# ## From a column to numbers (25 min)
+# ## From a column to numbers (26 min)
 #
 # A model needs one matrix of numbers. But most tables hold numbers, words and gaps: a species, for example, is a word.
 # So each column needs a rule for turning it into numbers. (The rules here have the names of `tf.feature_column`, which
@@ -265,7 +265,7 @@ for told, columns in {"nothing": [], "island": words[1:], "species": words[:1], 
 # In this split, the three species numbers explain two fifths of what the measures alone leave unexplained. Adding the
 # island to them improves nothing. A column is worth only what it adds to the other columns.
 #
-# ## More columns (11 min)
+# ## More columns (12 min)
 #
 # This table shows how each column treats missing and unknown values. An id of -1 becomes a row of zeros, in an
 # indicator and in an embedding.

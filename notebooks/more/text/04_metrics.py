@@ -110,7 +110,7 @@ print(f"accuracy {accuracy.result():.3f}")
 # **A good place to stop.** A metric adds up over batches, and divides at the end.
 
 # %% [markdown]
-# ## The same pattern again (21 min)
+# ## The same pattern again (22 min)
 #
 # `Mean` follows the same pattern and averages whatever it is given. Every loss can also serve as a metric: the metric
 # is its mean over all samples, however these are split into batches.

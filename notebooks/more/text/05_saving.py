@@ -82,7 +82,7 @@ pickle.loads(present)
 # unpickle data that you trust. So our file holds **data and no code**: the class of each layer, the arguments it was
 # made with, and its numbers. The code of the layers comes from the program that reads the file.
 #
-# ## The architecture, as data (8 min)
+# ## The architecture, as data (9 min)
 #
 # Since level 4 each part stores, in `part.again`, how it was made. So a part can be written as the name of its class
 # and its arguments. The arguments are numbers, texts, lists, or other parts. JSON has a form for all of these, and
@@ -221,7 +221,7 @@ print({file.name: file.stat().st_size for file in (folder / "net").iterdir()}, "
 print(*safetensors.numpy.load_file(folder / "net" / WEIGHTS))
 
 # %% [markdown]
-# ## A file from a stranger (12 min)
+# ## A file from a stranger (13 min)
 #
 # (You may skip the code of this part. It ends with `load_model(path)`, which makes the model again from its folder, and
 # runs no code from that folder.)

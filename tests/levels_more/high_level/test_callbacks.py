@@ -102,6 +102,12 @@ def test_early_stopping_by_example(values, options, epochs, best_epoch):
     assert stopping.best_epoch == best_epoch
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_early_stopping_without_a_best_epoch_says_so(value, capsys):
+    play(EarlyStopping(verbose=1), [value] * 3)
+    assert capsys.readouterr().out == "epoch 1: stopped, for val_loss was never finite\n"
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(0, 5))
 def test_early_stopping_ends_when_the_best_is_patience_epochs_old(values, patience):

@@ -171,6 +171,8 @@ def test_zip_stops_with_the_shortest():
     data = Dataset.zip(numbers(3), numbers(9).skip(4))
     assert [(int(a), int(b)) for a, b in data] == [(0, 4), (1, 5), (2, 6)] and len(data) == 3
     assert len(Dataset.zip(numbers(3), numbers(1).repeat())) == 3
+    with pytest.raises(TypeError, match="zip is None; expected datasets"):
+        Dataset.zip()
 
 
 def test_a_pass_that_is_cached_runs_once_and_only_a_whole_one_is_kept():
