@@ -159,6 +159,7 @@ def check_built(model, verb):
 
 
 LOADING = threading.RLock()
+CURE = "; was the file changed, or cut off? Take another copy"
 
 
 @contextmanager
@@ -170,8 +171,7 @@ def blamed(file):
         found = " ".join(f"{type(error).__name__}: {error}"[:300].split())
         missing = isinstance(error, FileNotFoundError)
         kind = FileNotFoundError if missing else OSError if isinstance(error, OSError) else ValueError
-        whole = missing or isinstance(error, NameError)
-        cure = "" if whole else "; was the file changed, or cut off? Take another copy"
+        cure = "" if missing or isinstance(error, NameError) else CURE
         raise kind(f"{file.as_posix()}: {found}{cure}") from error
 
 
