@@ -40,7 +40,7 @@ def test_arithmetic_with_places(tmp_path):
     table = np.arange(8, dtype="f4").reshape(4, 2)
     assert np.allclose(Model(place, place @ table).predict(X), X @ table, atol=1e-5)
     assert np.allclose(Model(place, np.ones(4, "f4") + place).predict(X), X + 1)
-    with pytest.raises(TypeError, match="what stands beside add is 'a'; expected a number"):
+    with pytest.raises(TypeError, match="the other operand of add is 'a'; expected a number"):
         place + "a"
     with pytest.raises(ValueError, match="op is 'sum'; there are add"):
         Arithmetic("sum")
