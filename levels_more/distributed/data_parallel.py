@@ -213,7 +213,7 @@ class DistributedDataParallel:
         """The model on x, on this rank only. Raises RuntimeError under a tape: the ranks' weights would diverge."""
         if world().size > 1 and isinstance(DOOR.stands, GradientTape) and DOOR.stands.records is not None:
             cure = "write a train_step(self, x, y), which fit shares out, or all_reduce the gradients of model.module"
-            raise RuntimeError(f"DistributedDataParallel: the gradients of this tape are not summed over the ranks; {cure}")
+            raise RuntimeError(f"DistributedDataParallel: this tape's gradients are not summed over the ranks; {cure}")
         return self.module(x, training)
 
     def together(self, method, *args, **options):

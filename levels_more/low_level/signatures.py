@@ -5,7 +5,7 @@ from inspect import Parameter
 
 
 class Arguments:
-    """As the attribute `__signature__` of a class: what `help`, Shift+Tab and completion show of it and its subclasses."""
+    """As the attribute `__signature__` of a class: what `help`, Shift+Tab and completion show."""
 
     def __get__(self, instance, kind):
         if instance is not None:  # a layer can be called, and that has another signature
@@ -25,7 +25,7 @@ class Options:
 
 
 def _parameters(inits):
-    """What the first of these functions takes, with what it hands on to the next in the places of *args and **options."""
+    """The signature of the first function, with the next one in place of its *args and **options."""
     if not inits:
         return []
     own = [*inspect.signature(inits[0]).parameters.values()][1:]

@@ -133,7 +133,7 @@ class Layer(mid_level.Layer, Module):
         trained = {*self.trainable_variables}
         return [v for v in self.variables if v not in trained]
 
-    non_trainable_weights = property(lambda self: self.non_trainable_variables, doc="Keras' name for `non_trainable_variables`.")
+    non_trainable_weights = property(lambda self: self.non_trainable_variables, doc="Keras' name for the same.")
 
     def count_params(self):
         """How many numbers its variables hold."""

@@ -60,7 +60,7 @@ def as_array(value):
     Raises TypeError for a tensor and for other objects, ValueError for a list whose parts differ in shape.
     """
     if isinstance(value, Operators):
-        raise TypeError("got a tensor; stages work on NumPy arrays; the dataset makes tensors of the result of the last one")
+        raise TypeError("got a tensor; stages work on NumPy arrays; tensors are made of the last one's result")
     readable = hasattr(value, "__array__") or isinstance(value, (list, tuple, range, str, int, float))
     without_mask(value)
     try:

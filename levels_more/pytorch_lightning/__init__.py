@@ -115,7 +115,7 @@ class ModelCheckpoint(_Watching):
 
     def __init__(self, dirpath=None, monitor=None, save_top_k=1, mode="min"):
         super().__init__(monitor, mode)
-        expect(save_top_k == 1, "ModelCheckpoint: save_top_k", save_top_k, "1, the only supported value: the best is kept")
+        expect(save_top_k == 1, "ModelCheckpoint: save_top_k", save_top_k, "1, the only supported value")
         self.dirpath, self.best_model_path = dirpath, ""
 
     best_model_score = property(lambda self: self.best_score if self.monitor else None)

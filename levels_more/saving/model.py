@@ -164,7 +164,7 @@ CURE = "; was the file changed, or cut off? Take another copy"
 
 @contextmanager
 def blamed(file):
-    """Inside this `with` block every error becomes a FileNotFoundError, an OSError or a ValueError that names this file."""
+    """Inside this `with` block every error becomes an OSError or a ValueError that names this file."""
     try:
         yield
     except Exception as error:

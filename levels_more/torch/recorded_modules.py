@@ -103,8 +103,8 @@ class Module(LevelModule):
     def load_state_dict(self, state, strict=True):
         """Copy the numbers of a state dict into this module. Return (missing_keys, unexpected_keys).
 
-        Raises RuntimeError, or TypeError for values that are not tensors, and changes nothing, unless the shapes and, if
-        `strict`, the names match.
+        Raises RuntimeError, or TypeError for values that are no tensors, and changes nothing, unless shapes and, if
+        `strict`, names match.
         """
         own = self._state()
         missing, unknown = [n for n in own if n not in state], [n for n in state if n not in own]

@@ -24,7 +24,7 @@ def summary(model, input_data=None, input_shape=None, batch_size=-1):
     are missing. (torchkeras adds four lines about memory.)
     """
     if input_data is None:
-        expect(input_shape is not None, "summary: input_shape", input_shape, "a shape, or input_data, a batch of features")
+        expect(input_shape is not None, "summary: input_shape", input_shape, "a shape, or input_data, a batch")
         dtype = next((p.dtype for p in model.parameters()), torch.float32)
         input_data = torch.rand(2, *input_shape).to(dtype)
     expect(isinstance(input_data, torch.Tensor), "summary: input_data", input_data, "a tensor; a shape is input_shape")
@@ -269,7 +269,7 @@ class LightModel(LightningModule):
         (torchkeras stores both in the file, pickled. A file here holds numbers only.)
         """
         for name, given in (("net", net), ("loss_fn", loss_fn)):
-            expect(given is not None, f"load_from_checkpoint: {name}", given, "an object: a checkpoint holds numbers only")
+            expect(given is not None, f"load_from_checkpoint: {name}", given, "an object: a file holds numbers only")
         return super().load_from_checkpoint(checkpoint_path, net=net, loss_fn=loss_fn, **more)
 
 

@@ -25,7 +25,7 @@ class TensorDataset(Dataset):
     def __init__(self, *tensors):
         if len({len(x) for x in tensors}) != 1:
             counts = [len(x) for x in tensors]
-            raise ValueError(f"TensorDataset: tensors of {counts} rows; expected one or more tensors with equal numbers of rows")
+            raise ValueError(f"TensorDataset: tensors of {counts} rows; expected tensors with equal numbers of rows")
         self.tensors = tensors
 
     def __len__(self):

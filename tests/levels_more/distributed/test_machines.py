@@ -390,7 +390,7 @@ WRONG = {  # what a rank may do -> the script, and what is said of it
         with GradientTape() as tape:
             DistributedDataParallel(Sequential([Dense(1)]))(np.ones((8, 1)))
         """,
-        r"the gradients of this tape are not summed over the ranks; write a train_step",
+        r"this tape's gradients are not summed over the ranks; write a train_step",
     ),
     "its model has other variables": (
         """

@@ -284,8 +284,11 @@ ERRORS = {
     "a word in a list": (encoded(x, x=[1.0, "NA"]), "column x holds .*, not numbers; .* a gap is None or NaN"),
     "digits as text": (encoded(x, x=np.array(["1", None], object)), "column x holds .*, not numbers"),
     "normaliser's shape": (encoded(numeric_column("x", normalizer_fn=np.sum), x=[1, 2]), "reshape"),
-    "empty vocabulary": (lambda: vocabulary("c", []), r"column c: \[\]; expected a list of words, not empty, each once"),
-    "a word twice": (lambda: vocabulary("c", ["a", "b", "a"]), "expected a list of words, not empty, each once"),
+    "empty vocabulary": (
+        lambda: vocabulary("c", []),
+        r"column c: \[\]; expected one or more words, each once",
+    ),
+    "a word twice": (lambda: vocabulary("c", ["a", "b", "a"]), "expected one or more words, each once"),
     "a text": (lambda: vocabulary("c", "abc"), "column c: 'abc'; expected a list of words"),
     "default too high": (lambda: vocabulary("c", ["a"], default_value=1), "default_value 1 .* expected an id below 1"),
     "both": (lambda: vocabulary("c", ["a"], default_value=0, num_oov_buckets=1), "0 and 1 buckets; .* not both"),

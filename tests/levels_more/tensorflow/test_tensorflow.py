@@ -674,13 +674,15 @@ FUNCTION_OBJECTS = {  # what may be given as an object of TensorFlow, instead of
 @pytest.mark.parametrize("name", FUNCTION_OBJECTS)
 def test_a_model_made_of_function_objects_is_saved_pickled_and_copied(name, tmp_path):
     given = {"activation": "relu", "loss": "mse", "optimizer": "adam", "metrics": ["mae"]} | FUNCTION_OBJECTS[name]
-    model = keras.Sequential([
-        layers.Dense(3, activation=given.pop("activation")),
-        layers.BatchNormalization(),
-        layers.Dropout(0.5),
-        layers.Activation("tanh"),
-        layers.Dense(1),
-    ])
+    model = keras.Sequential(
+        [
+            layers.Dense(3, activation=given.pop("activation")),
+            layers.BatchNormalization(),
+            layers.Dropout(0.5),
+            layers.Activation("tanh"),
+            layers.Dense(1),
+        ]
+    )
     model.compile(**given)
     model.fit(X, Y, epochs=2, verbose=0)
     model.save(tmp_path / "model")

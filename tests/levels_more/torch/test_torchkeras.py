@@ -155,7 +155,7 @@ def test_the_best_is_kept_and_enough_is_enough(tmp_path):
     again = torchkeras.LightModel.load_from_checkpoint(path, net=start, loss_fn=nn.MSELoss())
     assert again.net.weight.tolist() == model.net.weight.tolist() and again.net is start
     with pytest.raises(
-        TypeError, match="load_from_checkpoint: net is None; expected an object: a checkpoint holds numbers only"
+        TypeError, match="load_from_checkpoint: net is None; expected an object: a file holds numbers only"
     ):
         torchkeras.LightModel.load_from_checkpoint(path)
     longer = light(0.04)

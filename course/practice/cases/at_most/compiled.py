@@ -1,6 +1,5 @@
 """The cases of notebook 03 at the depth *most*: the trace and the replay."""
 
-
 import numpy as np
 
 from course.practice.cases import Wrong, cases
