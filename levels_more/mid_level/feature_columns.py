@@ -133,7 +133,7 @@ def categorical_column_with_vocabulary_list(key, vocabulary_list, *, default_val
     table = {entry: i for i, entry in enumerate(words) if isinstance(entry, str | int | float)}
     size, kinds = len(table), {isinstance(entry, str) for entry in table}
     if not table or size < len(words):
-        raise ValueError(f"column {key}: {reprlib.repr(vocabulary_list)}; expected one or more words, each once")
+        raise ValueError(f"column {key}: {reprlib.repr(vocabulary_list)}; expected a list of words, each once")
     if not -1 <= default_value < size or num_oov_buckets < 0 or (num_oov_buckets and default_value != -1):
         given = f"default_value {default_value} and {num_oov_buckets} buckets"
         raise ValueError(f"column {key}: {given}; expected an id below {size}, or buckets, not both")

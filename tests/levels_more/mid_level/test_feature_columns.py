@@ -286,9 +286,9 @@ ERRORS = {
     "normaliser's shape": (encoded(numeric_column("x", normalizer_fn=np.sum), x=[1, 2]), "reshape"),
     "empty vocabulary": (
         lambda: vocabulary("c", []),
-        r"column c: \[\]; expected one or more words, each once",
+        r"column c: \[\]; expected a list of words, each once",
     ),
-    "a word twice": (lambda: vocabulary("c", ["a", "b", "a"]), "expected one or more words, each once"),
+    "a word twice": (lambda: vocabulary("c", ["a", "b", "a"]), "expected a list of words, each once"),
     "a text": (lambda: vocabulary("c", "abc"), "column c: 'abc'; expected a list of words"),
     "default too high": (lambda: vocabulary("c", ["a"], default_value=1), "default_value 1 .* expected an id below 1"),
     "both": (lambda: vocabulary("c", ["a"], default_value=0, num_oov_buckets=1), "0 and 1 buckets; .* not both"),
