@@ -291,6 +291,8 @@ ON_TOP = """([name, words]) => {
 def test_the_walk_answers_keys_and_mouse(page, name):
     if name != NAMES[-1]:
         pytest.skip("the walk stands in the last notebook")
+    from playwright import sync_api as playwright
+
     tab, head = page.tab, page.tab.locator(".walk .head b:visible")
     tab.locator("#walk-1").focus()
     tab.wait_for_timeout(300)  # Lab has the cell made the active one by then
@@ -300,8 +302,14 @@ def test_the_walk_answers_keys_and_mouse(page, name):
     tab.locator(".walk label.side:visible").click()
     assert head.all_inner_texts() == ["5 · plan and launch"]
     page.save(tab.locator(".walk"), "the walk")
-    tab.get_by_role("link", name="matmul_ikj, written in 02_kernels").first.click()
-    tab.wait_for_function(ON_TOP, arg=["02_kernels", "def matmul_ikj("], timeout=60_000)
+    for seconds in (20, 20, 60):  # on a busy machine Lab may open a notebook and lose the place in it: click again
+        tab.get_by_role("link", name="matmul_ikj, written in 02_kernels").first.click()
+        try:
+            tab.wait_for_function(ON_TOP, arg=["02_kernels", "def matmul_ikj("], timeout=seconds * 1000)
+            break
+        except playwright.TimeoutError:
+            assert seconds == 20, "the link leads to the cell that wrote matmul_ikj"
+            tab.locator(".lm-DockPanel-tabBar .lm-TabBar-tab", has_text="05_high_level").click()
     tab.locator(".lm-DockPanel-tabBar .lm-TabBar-tab", has_text="02_kernels").locator(".lm-TabBar-tabCloseIcon").click()
     tab.wait_for_timeout(1000)
     if tab.locator(".jp-Dialog").count():  # its text pair has changed it
