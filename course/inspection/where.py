@@ -169,8 +169,7 @@ CALLED[MORE, "low_level/ops"] = CALLED["low_level", "ops"]
 def ops_of(place):
     """The names of the ops that a layer, loss, metric, optimizer or function of tensors sends through the door.
 
-    It is tried with the arguments in MADE and GIVEN until a call succeeds. Anything else is not called and returns
-    [].
+    It is tried with the arguments in MADE and GIVEN until a call succeeds. For anything else the result is [].
     """
     call = CALLED.get((place.level, place.room))
     try:
