@@ -1,4 +1,4 @@
-"""Every picture of the course: its title says what it shows, and its text says it again in words."""
+"""The pictures of the course. The title of each states its finding, and its text repeats it in words."""
 
 from course.figures.characters import attention, stages
 from course.figures.matrices import ORDERS, loop_order

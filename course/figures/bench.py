@@ -2,7 +2,7 @@
 
 from course.figures import GREY, HUES, short, styled
 
-COLORS = {  # one a library; the levels have theirs
+COLORS = {  # one per library; the levels have their own (HUES)
     "NumPy": "#555555",
     "PyTorch": "#0072B2",
     "TensorFlow": "#8C6D1F",
@@ -31,7 +31,7 @@ WAYS = {
 
 
 def best(results):
-    """{library: its quickest result}"""
+    """{library: its result with the least median}"""
     found = {}
     for result in sorted(results, key=lambda result: result.median, reverse=True):
         found[result.library] = result
@@ -40,7 +40,7 @@ def best(results):
 
 @styled(width=8.0, height=7.6)
 def raced(figure, results):
-    """Each training, in each way to write it: a mark for the quickest mode of a library, on one axis of µs a step."""
+    """Each training task in each way to write it, over µs per step: a mark for each library's quickest mode."""
     timed = [result for result in results if result.case.section == "training" and result.seconds]
     lines, ahead, compared = [], 0, 0
     for family in dict.fromkeys(result.case.family for result in timed):

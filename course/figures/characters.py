@@ -1,4 +1,4 @@
-"""Figures of the net that writes: what a head looks at, and how far each stage brings the loss down."""
+"""Figures of the net that writes text: the attention of a head, and the loss after each stage of its development."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from course.figures.picture import GREY, HUES, ink, styled
 
 @styled(height=3.8)
 def attention(figure, shares, text):
-    """Which characters of a text each character takes how much from: shares [t, t], a row for each one that takes."""
+    """The attention between the characters of a text: shares [t, t], a row for each character that takes."""
     axes = figure.subplots()
     axes.imshow(shares, cmap="Blues", vmin=0.0)
     names = [{" ": "␣", "\n": "↵"}.get(character, character) for character in text]
@@ -23,7 +23,7 @@ def attention(figure, shares, text):
 
 @styled()
 def stages(figure, losses, chance, window=100):
-    """The running means of {stage: its losses}, and the loss of one who takes all characters as equally likely."""
+    """The running means of {stage: losses}, and `chance`, the loss if all characters are equally likely."""
     axes, ends = figure.subplots(), []
     axes.axhline(chance, color=GREY, linewidth=1)
     axes.text(20, chance - 0.03, "all characters equally likely", color=ink(GREY), va="top")

@@ -1,4 +1,4 @@
-"""A small graph as SVG, without a layout program: layer under layer, so that every arrow points down."""
+"""A small graph as SVG, without a layout program. Its nodes are in layers, so that every arrow points down."""
 
 import math
 from collections import Counter
@@ -7,18 +7,18 @@ from html import escape
 from course.figures.layout import DROP, GAP, WIDTH, across, layers
 
 CONSTANT, VARIABLE, OP = "#D3E6F4", "#FBE0AC", "#F4F4F4"  # fills: tints of the course's blue, orange and grey
-PHASES = {"forward": OP, "backward": "#CBE9DD", "update": "#F3D9E8"}  # and of its green and purple
+PHASES = {"forward": OP, "backward": "#CBE9DD", "update": "#F3D9E8"}  # tints of its green and purple too
 PARTS = {"before": OP, "row": CONSTANT, "sum": PHASES["backward"], "after": PHASES["update"]}
-FONT, CHARACTER, LINE, PAD = 12, 7.4, 16, 6  # px: a letter's height, its width or more, a line, the room around lines
+FONT, CHARACTER, LINE, PAD = 12, 7.4, 16, 6  # px: font size, upper bound of a letter's width, line height, padding
 LETTER = 5.6  # px: the width of a letter of a label
 
 
 class Drawing:
-    """Boxes {key: (lines of text, fill)} and arrows [(key, key, label)] as SVG; `text` says in words what it shows.
+    """Boxes {key: (lines of text, fill)} and arrows [(key, key, label)] as SVG. `text` describes it in words.
 
-    Keys may be anything hashable and stand nowhere in the SVG: equal graphs are equal texts. A label stands where its
-    arrow starts, once for all arrows of a box that carry the same. Raises graphlib.CycleError for a cycle, and
-    ValueError without a box."""
+    Keys may be any hashable values. They do not occur in the SVG, so equal graphs give equal SVGs. A label is written
+    at the start of its arrow, once for all arrows of a box with that label. Raises graphlib.CycleError for a cycle,
+    and ValueError if there are no boxes."""
 
     def __init__(self, boxes, arrows, text):
         if not boxes:
@@ -39,11 +39,11 @@ class Drawing:
 def tape_drawing(records, names=(), gradients=()):
     """A tape as a graph: a box for each tensor, with the op that made it, its value (up to 4 numbers) and its gradient.
 
-    records: [(op, inputs, attrs, y)]. names {name: tensor or variable} stand in the boxes; variables, which have
-    `assign`, are orange, what else no op made is blue. gradients {name: tensor}, each under one of the names. An
-    unnamed number is drawn beside each op that uses it. A tensor without `numpy`, as in a trace, shows its shape alone.
-    Raises ValueError for a gradient without a name, and for a name of a tensor that is in no record, or named already:
-    a variable that was assigned since holds another tensor."""
+    records: [(op, inputs, attrs, y)]. names: {name: tensor or variable}, written in the boxes. Variables (objects with
+    `assign`) are orange, other leaves blue. gradients: {name: tensor}, for some of the names. An unnamed number is
+    drawn once for each op that uses it. A tensor without `numpy`, as in a trace, shows only its shape. Raises
+    ValueError for a gradient without a name, for a tensor that has two names, and for a named tensor that is in no
+    record (such as a variable that was assigned after the recording, and now has another tensor)."""
     names, gradients = dict(names), dict(gradients)
     if not gradients.keys() <= names.keys():
         raise ValueError(f"tape_drawing: gradients of {', '.join(gradients)}, but the names are {', '.join(names)}")
@@ -54,7 +54,7 @@ def tape_drawing(records, names=(), gradients=()):
     def add(key, tensor):
         name, op = named.get(id(tensor)), made.get(id(tensor))
         title = f"{name} = {op}" if name and op else name or op
-        value = numbers(tensor) or ("" if op and id(tensor) in used else shape(tensor))  # else the arrows say it
+        value = numbers(tensor) or ("" if op and id(tensor) in used else shape(tensor))  # "": its arrows show the shape
         gradient = f"grad {numbers(gradients[name]) or shape(gradients[name])}" if name in gradients else ""
         fill = OP if op else VARIABLE if id(tensor) in variables else CONSTANT
         boxes[key] = [line for line in (title, value, gradient) if line], fill
@@ -72,11 +72,11 @@ def tape_drawing(records, names=(), gradients=()):
 
 
 def graph_drawing(graph, names=("x", "y"), parts=None):
-    """A traced step as a graph: a box for each node, ops grey going forward, green backward, purple in the update.
+    """A traced step as a graph: a box for each node. Forward ops are grey, backward ops green, update ops purple.
 
-    With `parts` {node: a word of PARTS} blue are those with rows, green the sums over rows, purple what comes after; a
-    number has no rows, and is grey. `names` are those of the inputs, in order. A number is drawn beside each op that
-    uses it. Where the nodes lie on more than one device, each box names its own."""
+    With `parts` {node: a key of PARTS}, ops on rows are blue, sums over rows green, ops after them purple, and numbers,
+    which have no rows, grey. names: those of the inputs, in order. A constant is drawn once for each op that uses it.
+    If the nodes are on more than one device, each box names its device."""
     ways = {id(node): parts[node] for node in graph.ops} if parts else phases(graph)
     fills, devices = PARTS if parts else PHASES, {node.spec.device.name for node in graph.nodes}
     new = {id(node): getattr(v, "name", None) or "a variable" for v, node in graph.updates.items()}
@@ -109,8 +109,8 @@ def graph_drawing(graph, names=("x", "y"), parts=None):
 
 
 def phases(graph):
-    """{id of an op: "forward", "backward" or "update"}. Forward is what the results need. The update is what comes last
-    before a variable's new value, elementwise and in the variable's shape."""
+    """{id of an op: "forward", "backward" or "update"}. The results need the forward ops. The update is the elementwise
+    ops, in a variable's shape, that lead to its new value without another kind of op after them."""
     ways, waiting = {}, list(graph.outputs)
     while waiting:
         node = waiting.pop()
@@ -129,7 +129,7 @@ def phases(graph):
 
 
 def identified(records, names):
-    """{id of a tensor in the records: its name}, and the ids of those that are the values of variables."""
+    """({id of a named tensor in the records: its name}, the ids of those that are values of variables)."""
     present = {id(tensor) for _, inputs, _, y in records for tensor in (*inputs, y)}
     named, variables = {}, set()
     for name, tensor in names.items():
@@ -149,7 +149,7 @@ def shape(tensor):
 
 
 def numbers(tensor):
-    """The numbers of a tensor of up to four, to 4 digits; None for a larger one, or one without numbers."""
+    """The numbers of a tensor with 1 to 4 elements, to 4 digits. None for other sizes and for one without `numpy`."""
     size = math.prod(tensor.shape)
     if not hasattr(tensor, "numpy") or not 1 <= size <= 4:
         return None
@@ -158,7 +158,7 @@ def numbers(tensor):
 
 
 def svg(boxes, links, labels, text):
-    """The lines of the SVG: arrows first, labels and boxes over them."""
+    """Yield the lines of the SVG: first the arrows, then labels and boxes on top of them."""
     widths = [max(44, CHARACTER * max(map(len, lines)) + 2 * PAD) for lines, _ in boxes]
     layer = layers(widths, links)
     x, ways = across(widths, links, layer)
@@ -184,7 +184,7 @@ def svg(boxes, links, labels, text):
     for k, label in labels:
         anchor, place = "start" if sides[k] > 0 else "end", (x[k] + 5 * sides[k], bottoms[layer[k]] + 15)
         width = LETTER * len(label)
-        left = place[0] - (width if anchor == "end" else 0)  # no arrow runs through the letters
+        left = place[0] - (width if anchor == "end" else 0)  # white behind the label, over the arrows
         yield f'<rect x="{px(left)}" y="{px(place[1] - 9)}" width="{px(width)}" height="12" fill="white"/>'
         yield words(*place, label, f'font-size="{FONT - 1}" text-anchor="{anchor}" fill="#555"')
     for (texts, fill), at, width, row in zip(boxes, x, widths, layer, strict=True):
@@ -201,8 +201,8 @@ def words(x, y, text, look):
 
 
 def freer_side(box, label, x, layer, links, ways):
-    """On which side of its arrow a box's label stands, 1: the right one. Fewer arrows run there; if as many, the mean of
-    the box's own goes to the other side."""
+    """The side of a box's label: 1 for the right, -1 for the left. It is the side that fewer arrows cross; for equal
+    counts, the side opposite to the mean direction of the box's own arrows."""
     row, stops = layer[box], [way[1] for (a, _), way in zip(links, ways, strict=True) if a == box]
     passing = [way[row - layer[a] :][:2] for (a, b), way in zip(links, ways, strict=True) if layer[a] <= row < layer[b]]
 
@@ -218,7 +218,7 @@ def px(number):
 
 
 def spread(links, ways, widths):
-    """The ways, with those that end in one box side by side there, as they come; so too the starts of equal links."""
+    """The ways, with arrows that end in the same box spread side by side, in order; also the starts of equal links."""
     ways, arriving = [[*way] for way in ways], {}
     for k, (_, b) in enumerate(links):
         arriving.setdefault(b, []).append(k)
@@ -233,7 +233,7 @@ def spread(links, ways, widths):
 
 
 def arrow(way, tops, bottoms):
-    """A curve from the bottom of the first layer through the ones between to the top of the last, with its point."""
+    """Yield an arrow: a curve from the bottom of the first layer through those between to the top of the last."""
     end = tops[-1] - 6
     path = f"M{px(way[0])} {bottoms[0]}"
     for k, (a, b) in enumerate(zip(way, way[1:], strict=False), 1):

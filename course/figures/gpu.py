@@ -1,16 +1,16 @@
-"""The GPU's own pictures: the memory that a warp meets, and a block of threads that adds up its numbers."""
+"""Pictures of the GPU: the memory that a warp accesses, and a block of threads that sums its numbers."""
 
 from matplotlib.patches import Rectangle
 
 from course.figures import DATA, GREY, MODEL, styled, tint
 
-THREADS = 16  # of the block that is drawn
-WROTE = ("#F4F4F4", "#FBE3D6")  # a cell that was left alone, one that was written
+THREADS = 16  # in the block that is drawn
+WROTE = ("#F4F4F4", "#FBE3D6")  # colors of a cell that was not written, and of one that was
 
 
 @styled(height=2.3, left=0.16, right=0.82, bottom=0.2, top=0.84)
 def segments(figure, transactions, warp=32):
-    """Which 128-byte pieces of an array one warp meets that reads every n-th float32; {n: counted transactions}."""
+    """The 128-byte pieces of an array that a warp accesses to read every n-th float32. transactions: {n: count}."""
     axes = figure.subplots()
     for row, (step, count) in enumerate(transactions.items()):
         met = {4 * step * lane // 128 for lane in range(warp)}
@@ -34,7 +34,7 @@ def segments(figure, transactions, warp=32):
 
 
 def reduction(numbers):
-    """What the shared cells hold after each barrier of the block's sum, and the stride before it: [(stride, cells)]."""
+    """[(stride, cells)] of a block's sum: the shared cells at each barrier, and the stride of the turn before it."""
     cells, stride = list(numbers), len(numbers) // 2
     moments = [(None, list(cells))]
     while stride > 0:
@@ -47,7 +47,7 @@ def reduction(numbers):
 
 @styled(height=2.9, left=0.02, right=0.98, bottom=0.04, top=0.86)
 def block_sum(figure, barrier, numbers=tuple(range(1, THREADS + 1))):
-    """The shared cells before and after the turn that ends at a barrier (from 1), and which thread read and wrote."""
+    """The shared cells before and after the turn that ends at this barrier (from 1), with the threads' accesses."""
     moments = reduction(numbers)
     (stride, after), (_, before) = moments[barrier - 1], moments[max(barrier - 2, 0)]
     active = stride or len(numbers)

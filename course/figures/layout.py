@@ -1,15 +1,15 @@
-"""Where boxes and arrows stand: layer under layer, so that every arrow points down."""
+"""Compute the places of boxes and arrows, in layers, so that every arrow points down."""
 
 from collections import Counter
 from graphlib import TopologicalSorter
 
-GAP, DROP, WIDTH = 18, 44, 860  # px: between neighbours, between layers, and what the boxes of one layer may fill
+GAP, DROP, WIDTH = 18, 44, 860  # px: between neighbours, between layers, and the greatest width of a layer
 
 
 def layers(widths, links):
-    """The layer of each box: right above the first that it leads to; what leads nowhere, right beneath its last input.
+    """The layer of each box: directly above the highest box that it leads to; if there is none, below its lowest input.
 
-    A box that finds its layer full goes one further on: up if it leads to another, and down else."""
+    If that layer is full, the box goes into the next one: up if it leads to another box, otherwise down."""
     above, below = neighbours(len(widths), links)
     layer, filled = {}, Counter()
 
@@ -30,7 +30,7 @@ def layers(widths, links):
 
 
 def neighbours(count, links):
-    """For each of `count` boxes, those that lead to it, and those that it leads to."""
+    """(above, below): for each of `count` boxes, the boxes that lead to it, and the boxes that it leads to."""
     above, below = [[] for _ in range(count)], [[] for _ in range(count)]
     for a, b in links:
         above[b].append(a)
@@ -41,9 +41,9 @@ def neighbours(count, links):
 def across(widths, links, layer, gap=GAP):
     """The middle x of each box, and for each link its x in every layer from its first box to its last.
 
-    A link through a layer takes a place in it as a narrow box does. Every sweep orders each layer by the mean x of its
-    neighbours above (then below), and moves it as near to them as its order and `gap` let it (Sugiyama, Tagawa and
-    Toda, 1981). Boxes without input count little, so that a chain stays straight where weights join it."""
+    A link that passes a layer occupies a place in it like a narrow box. Each sweep orders every layer by the mean x of
+    its neighbours above (then below), and moves its boxes as near to these as the order and `gap` allow (Sugiyama,
+    Tagawa and Toda, 1981). Boxes without input have little weight: a chain stays straight where weights join it."""
     widths, rows, steps, ways = [*widths], [[] for _ in range(max(layer) + 1)], [], []
     for box, row in enumerate(layer):
         rows[row].append(box)
@@ -64,7 +64,7 @@ def across(widths, links, layer, gap=GAP):
             total = sum(weight[other] for other in near[box])
             wish[box] = sum(weight[other] * x[other] for other in near[box]) / total if total else x[box]
         if near is not both:
-            row.sort(key=lambda box: (wish[box], box))  # a tie keeps the order of the boxes: an op's inputs
+            row.sort(key=lambda box: (wish[box], box))  # for ties, the order of the boxes: that of an op's inputs
         for box, place in zip(row, apart(row, wish, weight, widths, gap), strict=True):
             x[box] = place
 
@@ -73,16 +73,16 @@ def across(widths, links, layer, gap=GAP):
             move(row, above)
         for row in reversed(rows):
             move(row, below)
-    for _ in range(8):  # the order stands now
+    for _ in range(8):  # the order is final now
         for row in rows + rows[::-1]:
             move(row, both)
     return x[: len(layer)], [[x[stop] for stop in way] for way in ways]
 
 
 def apart(row, wish, weight, widths, gap):
-    """Places in this order, `gap` or more apart, with the least weighted squares of their distances from the wished.
+    """Places in this order, at least `gap` apart, with the least weighted squared distances from the wished places.
 
-    Boxes that would overlap stand side by side as one block, at the weighted mean of what its members wish for it."""
+    Boxes that would overlap form a block, side by side, at the weighted mean of the places its members wish for it."""
     blocks, start = [], 0.0
     for box in row:
         block = weight[box], wish[box] - start - widths[box] / 2, [start + widths[box] / 2]

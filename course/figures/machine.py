@@ -1,4 +1,4 @@
-"""Pictures of several machines: what a message costs, and what many of them win."""
+"""Pictures of several machines: the cost of a message, and the speedup of many machines."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from course.figures import DATA, GREY, HUES, binary, ink, plain, styled
 
 @styled(height=3.0, left=0.11, right=0.97, bottom=0.18, top=0.86)
 def messages(figure, nbytes, seconds, latency, bandwidth):
-    """Measured seconds of a sum over all ranks, for so many bytes, and latency + bytes / bandwidth."""
+    """The measured seconds of an all-reduce over its bytes, and the model latency + bytes / bandwidth (s, bytes/s)."""
     axes = figure.subplots()
     sizes, micro = np.array(nbytes, float), 1e6 * np.array(seconds)
     told = 1e6 * (latency + sizes / bandwidth)
@@ -37,7 +37,9 @@ def messages(figure, nbytes, seconds, latency, bandwidth):
 
 @styled(height=3.0, left=0.11, right=0.8, bottom=0.18, top=0.86)
 def many(figure, machines, fixed, grown):
-    """Rows a second, beside one machine: for a batch that stays, and one that grows. Both: seconds of a step's rows."""
+    """Rows per second relative to one machine. fixed, grown: function(n machines) -> seconds for one machine's batch.
+
+    With `fixed` the total batch stays the same; with `grown` it is n times as large."""
     axes = figure.subplots()
     one = fixed(1)
     lines = {
@@ -46,7 +48,7 @@ def many(figure, machines, fixed, grown):
         "the same batch": (HUES[0], "o-", [one / fixed(n) for n in machines]),
     }
     for name, (hue, look, speeds) in lines.items():
-        up = 6 * (name == "ideal")  # its line ends near the next one's
+        up = 6 * (name == "ideal")  # moved up, because its line ends near the next one
         axes.loglog(machines, speeds, look, color=hue, linewidth=1.5, markersize=5)
         axes.annotate(
             name, (machines[-1], speeds[-1]), xytext=(8, up), textcoords="offset points", va="center", color=ink(hue)

@@ -1,4 +1,4 @@
-"""The lines of memory that a matrix product loads, step by step."""
+"""The cache lines that a matrix product loads, step by step."""
 
 import functools
 import itertools
@@ -8,18 +8,18 @@ from matplotlib.collections import PolyCollection
 
 from course.figures.picture import DATA, styled
 
-MATRICES = dict(x="ik", w="kj", out="ij")  # what out[i, j] += x[i, k] * w[k, j] touches
-ORDERS = ("ikj", "kij", "ijk", "jik", "kji", "jki")  # of its three loops, outermost first: from few loads to many
+MATRICES = dict(x="ik", w="kj", out="ij")  # accessed by out[i, j] += x[i, k] * w[k, j]
+ORDERS = ("ikj", "kij", "ijk", "jik", "kji", "jki")  # of its three loops, outermost first; from few loads to many
 SIDE, LINE, LINES = 8, 4, 6  # numbers in a row of each matrix, numbers in a cache line, lines in the cache
 
 
 @functools.cache
 def cache_loads(order, n=SIDE, line=LINE, lines=LINES):
-    """How many cache lines a matrix product has loaded after each step of its loops, and which the cache holds then.
+    """Count the cache lines that a matrix product has loaded after each step, and list those in the cache.
 
-    Rows of n numbers lie in lines of `line`. The cache has room for `lines`, anywhere in it, and drops the one
-    untouched for longest. Returns loads[n³ + 1, 3], so far for x, w and out, and n³ + 1 lists of lines (matrix, row,
-    column // line), the last touched last."""
+    Rows of n numbers are stored in lines of `line`. The cache is fully associative, has room for `lines` lines and
+    evicts the least recently used. Return loads[n³ + 1, 3], the counts so far for x, w and out, and n³ + 1 lists of
+    lines (matrix, row, column // line), the most recently used last."""
     missed, held = np.zeros((n**3 + 1, 3), int), [[]]
     for step, at in enumerate(itertools.product(range(n), repeat=3), 1):
         at, cache = dict(zip(order, at, strict=True)), held[-1]
@@ -31,18 +31,18 @@ def cache_loads(order, n=SIDE, line=LINE, lines=LINES):
     return missed.cumsum(axis=0), held
 
 
-COLD, HELD, LOADED = "#EBEBEB", "#9CCBE8", "#E69F00"  # a cache line: in memory only, in the cache too, loaded just now
-CORNERS = dict(x=(0, 10.0), w=(10.4, 0), out=(10.4, 10.0))  # in numbers: a row of x lies beside its row of out, w above
+COLD, HELD, LOADED = "#EBEBEB", "#9CCBE8", "#E69F00"  # a cache line: only in memory, also in the cache, just loaded
+CORNERS = dict(x=(0, 10.0), w=(10.4, 0), out=(10.4, 10.0))  # in numbers: a row of x is beside its row of out, w above
 
 
 def tile(x, y, width=LINE):
-    """The corners of a rectangle of height 1 with a little room around it."""
+    """The corners of a rectangle of height 1, reduced by a small margin."""
     return [(x + 0.07, y + 0.07), (x + width - 0.07, y + 0.07), (x + width - 0.07, y + 0.93), (x + 0.07, y + 0.93)]
 
 
 def three_matrices(axes, at, held, new):
-    """Every cache line of x, w and out as a tile, a dot for each number; the numbers at these indices are marked."""
-    tiles, states, dots = [tile(-1.5, 3.95, 1.3), tile(-1.5, 5.15, 1.3)], [1, 2], []  # a legend comes first
+    """Draw each cache line of x, w and out as a tile with a dot per number, and mark the numbers at these indices."""
+    tiles, states, dots = [tile(-1.5, 3.95, 1.3), tile(-1.5, 5.15, 1.3)], [1, 2], []  # the first two are the legend
     reads, writes = [(-1.15, 6.85)], [(-0.55, 6.85)]
     for m, (name, (row, column)) in enumerate(MATRICES.items()):
         left, top = CORNERS[name]
@@ -64,12 +64,12 @@ def three_matrices(axes, at, held, new):
 
 
 def loads_so_far(axes, order, step):
-    """The loads of this order up to now, and those of the other orders in grey."""
+    """Draw the loads of this order, bold up to this step, and those of the other orders in grey."""
     for rank, other in enumerate(ORDERS):
         total, mine = cache_loads(other)[0].sum(axis=1), other == order
         axes.plot(total, color=DATA if mine else "#BBBBBB", linewidth=0.9, zorder=3 if mine else 2)
         look = dict(color=DATA, weight="bold") if mine else dict(color="#666666")
-        y = total[-1] + (10 if rank % 2 else -10)  # neighbours make room for each other
+        y = total[-1] + (10 if rank % 2 else -10)  # labels alternate up and down, so that neighbours do not overlap
         axes.text(SIDE**3 + 32, y, f"{other} {total[-1]:,}", size=9, va="center", **look)
         if mine:
             axes.plot(total[: step + 1], color=DATA, linewidth=2.6, zorder=4, solid_capstyle="round")
@@ -80,7 +80,7 @@ def loads_so_far(axes, order, step):
 
 @styled(height=4.5, left=0.068, right=0.885, bottom=0.12, top=0.84, wspace=0.22)
 def loop_order(figure, order, step):
-    """A matrix product after `step` steps of its loops: what it touched, what its cache holds, what it has loaded."""
+    """A matrix product after `step` steps: the numbers it accessed, the lines in the cache, and the loads so far."""
     (loads, held), inner = cache_loads(order), order[-1]
     at = dict(zip(order, map(int, np.unravel_index(step - 1, (SIDE,) * 3)), strict=True)) if step else {}
     new = [line for line in held[step][-3:] if loads[step, line[0]] > loads[step - 1, line[0]]]

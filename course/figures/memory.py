@@ -1,4 +1,4 @@
-"""Figures of memory, of peaks, and of what a step costs."""
+"""Figures of memory speeds, of peaks, and of the cost of a step."""
 
 import ctypes
 import sys
@@ -11,7 +11,7 @@ from course.figures.picture import BLANK, DATA, GREY, MODEL, binary, plain, shor
 
 
 def host_caches():
-    """The bytes of the data caches that a core sees, {"L1": …, "L2": …}, as far as the system tells."""
+    """The sizes in bytes of the data caches of a core, {"L1": …, "L2": …}, as far as the system reports them."""
     found = {}
     for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):  # Linux
         try:
@@ -22,7 +22,7 @@ def host_caches():
             found[f"L{level}"] = int(size.removesuffix("K")) * 1024
     if sys.platform == "darwin":
         for level, name in (("L1", b"l1dcachesize"), ("L2", b"l2cachesize"), ("L3", b"l3cachesize")):
-            for where in (b"hw.", b"hw.perflevel0."):  # the second, of the fast cores, overrides
+            for where in (b"hw.", b"hw.perflevel0."):  # the second, for the fast cores, overrides the first
                 size, length = ctypes.c_int64(0), ctypes.c_size_t(8)
                 ask = where + name, ctypes.byref(size), ctypes.byref(length), None, ctypes.c_size_t(0)
                 if ctypes.CDLL(None).sysctlbyname(*ask) == 0 and size.value:
@@ -31,7 +31,7 @@ def host_caches():
 
 
 def over_sizes(axes, sizes, values, caches, marked, unit, title):
-    """Values over the size of the data in bytes, two of them labelled, with a thin line at the size of each cache."""
+    """Plot values over the size of the data in bytes, with two labelled values and a thin line at each cache's size."""
     axes.loglog(sizes, values, "o-", color=DATA, markersize=4)
     ticks = [2**k for k in range(12, 40, 3) if sizes[0] <= 2**k <= sizes[-1]]
     axes.set_xticks(ticks, map(binary, ticks))
@@ -45,20 +45,20 @@ def over_sizes(axes, sizes, values, caches, marked, unit, title):
     last, row = 0, 1
     for size, name in sorted((size, name) for name, size in caches.items() if sizes[0] <= size <= sizes[-1]):
         axes.axvline(size, color=GREY, linewidth=0.8, zorder=0)
-        row = 3 - row if size < 4 * last else 1  # near neighbours stand in two rows: an empty line beneath lifts one
+        row = 3 - row if size < 4 * last else 1  # labels of close sizes go in two rows: an empty line below raises one
         text = f"{name} {binary(size)}" + "\n" * (row - 1)
         axes.text(size, 1.02, text, ha="center", size=9, color=GREY, transform=axes.get_xaxis_transform())
         last = size
 
 
 def farthest(sizes, caches):
-    """Where the largest data lay: in memory, if no cache holds half of it; where no cache is known, only its size."""
+    """Where the largest data was, as text: "memory" if it is at least twice the largest known cache; else its size."""
     return "memory" if caches and sizes[-1] >= 2 * max(caches.values()) else f"{binary(sizes[-1])} of data"
 
 
 @styled()
 def staircase(figure, sizes, nanoseconds, caches):
-    """Nanoseconds of one load that waits for the load before, over the bytes of the data; caches {name: bytes}."""
+    """The latency of dependent loads in ns, over the bytes of the data. caches: {name: bytes}."""
     axes = figure.subplots()
     near, far = short(nanoseconds[0]), short(nanoseconds[-1])
     finding = f"a load takes {near} ns from the nearest cache and {far} ns from {farthest(sizes, caches)}"
@@ -69,7 +69,7 @@ def staircase(figure, sizes, nanoseconds, caches):
 
 @styled()
 def bandwidths(figure, sizes, bytes_per_second, caches):
-    """Bytes a second of a program that goes through its data in order, over their size; caches {name: bytes}."""
+    """The bytes per second of a program that reads its data in order, over their size. caches: {name: bytes}."""
     axes, speeds = figure.subplots(), np.asarray(bytes_per_second) / 1e9
     best = int(speeds.argmax())
     near, far = short(speeds[best]), short(speeds[-1])
@@ -81,7 +81,7 @@ def bandwidths(figure, sizes, bytes_per_second, caches):
 
 @styled(height=3.0)
 def accumulators(figure, counts, flops_per_second):
-    """float32 operations a second over the number of independent sums that they are added to; the first count is 1."""
+    """float32 operations per second over the number of independent accumulators. The first count is 1."""
     axes, speeds = figure.subplots(), np.asarray(flops_per_second) / 1e9
     plateau = speeds.max()
     k = int((speeds >= 0.95 * plateau).argmax())
@@ -101,8 +101,8 @@ def accumulators(figure, counts, flops_per_second):
 
 
 def roofs(axes, peak, bandwidth, x, y):
-    """A machine's roofs over operations per byte (range x), in billions a second (range y). Returns the peak's box."""
-    ridge, slope = peak / bandwidth, 1.1 * bandwidth / 1e9  # the words stand a tenth above their roof
+    """Draw the roofs: billions of operations/s (range y) over operations per byte (range x). Return the peak's box."""
+    ridge, slope = peak / bandwidth, 1.1 * bandwidth / 1e9  # labels are a tenth above their roof
     axes.loglog([x[0], ridge, x[1]], np.array([bandwidth * x[0], peak, peak]) / 1e9, color="#C4C4C4", linewidth=4)
     start = 1.2 * max(x[0], y[0] / slope)
     turned = dict(rotation=np.degrees(np.arctan(slope)), rotation_mode="anchor", transform_rotates_text=True)
@@ -117,20 +117,20 @@ def roofs(axes, peak, bandwidth, x, y):
 
 
 def reached(share, in_memory):
-    """A program's share of its roof in words; far above the roof of memory, its data cannot have come from there."""
+    """A program's share of its roof, in words. Far above the memory roof, its data must come from a cache."""
     if in_memory and share > 1.5:
         return f"{short(share)} times the memory roof:\nits data is in a cache"
     return f"{short(100 * share)} % of its roof"
 
 
 def drop(axes, x, y, roof):
-    """A program's point at y operations a second, with a thin line to its roof."""
+    """Draw a program's point at y operations per second, with a thin line to its roof."""
     axes.plot([x, x], [y / 1e9, roof / 1e9], color=GREY, linewidth=0.8)
     axes.plot(x, y / 1e9, "o", color=DATA)
 
 
 def label(axes, text, point, taken):
-    """Write text at the first place beside a data point where it meets fewest of the boxes `taken`, and add its own."""
+    """Write text beside a data point, where it overlaps the fewest of the boxes `taken`, and add its box to them."""
     note = axes.annotate(text, point, (0, 0), textcoords="offset points", va="center", size=9, bbox=BLANK)
 
     def place(side):
@@ -152,7 +152,7 @@ def label(axes, text, point, taken):
 
 @styled(height=3.4, left=0.13, right=0.965, bottom=0.15, top=0.91)
 def roofline(figure, peak, bandwidth, points):
-    """The least time as two roofs (Williams et al., 2009), and programs [(name, flops, bytes, seconds)] below them."""
+    """A roofline plot (Williams et al., 2009), with programs [(name, flops, bytes, seconds)] as points."""
     axes, ridge = figure.subplots(), peak / bandwidth
     xs, ys = zip(*((flops / nbytes, flops / seconds) for _, flops, nbytes, seconds in points), strict=True)
     x_range = min(*xs, ridge) / 16, max(*xs, ridge) * 60
@@ -196,7 +196,7 @@ def step_cost(figure, peak, bandwidth, launch_time, flops, nbytes, batch, launch
     right.bar_label(bars, [f"{short(1e6 * v)} µs" for v in parts.values()], padding=3)
     right.set(xlim=(0, 150), xticks=(0, 50, 100), xlabel="% of the step; of the lower two,\nonly the longer one counts")
     right.invert_yaxis()
-    finding = f"{short(1e6 * total)} µs per step, most of it {decides}"  # one of two parts is always half of it or more
+    finding = f"{short(1e6 * total)} µs per step, most of it {decides}"  # the larger of two parts is half of it or more
     left.set_title(f"{name}: {finding}")
     times = ", ".join(f"{part} {short(1e6 * seconds)} µs" for part, seconds in parts.items())
     return f"{name}, {batch:,} rows and {launches:g} launches per step: predicted {finding} ({times}); {share}."
@@ -204,7 +204,7 @@ def step_cost(figure, peak, bandwidth, launch_time, flops, nbytes, batch, launch
 
 @styled(height=2.6)
 def ladder(figure, shares):
-    """Speeds as shares of the peak, {name: share}, slowest first."""
+    """Speeds as shares of the peak. shares: {name: share}, the slowest first."""
     axes, names = figure.subplots(), list(shares)
     values = [100 * share for share in shares.values()]
     axes.plot(values, names, "o", color=DATA)

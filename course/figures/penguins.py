@@ -1,8 +1,8 @@
-"""The penguins' own picture: one line over all of them, or one for each species."""
+"""The penguins' picture: one line for all of them, or one for each species."""
 
 from course.figures import BLANK, ink, styled
 
-LOOKS = {  # color, marker, how the line is drawn, height of its name beside it: two of the lines are nearly one
+LOOKS = {  # color, marker, line style, y offset of the name (two lines nearly coincide, so their names are moved apart)
     "Adelie": ("#E69F00", "o", "-", 5),
     "Chinstrap": ("#CC79A7", "^", (0, (2, 2)), -12),
     "Gentoo": ("#0072B2", "s", "-", 0),
@@ -11,8 +11,8 @@ LOOKS = {  # color, marker, how the line is drawn, height of its name beside it:
 
 @styled(height=3.6)
 def one_line_or_three(figure, depth, mass, species, alone, told):
-    """Body mass (g) over bill depth (mm), arrays [n], with the masses that two linear models give: one that knows the
-    depth `alone`, and one that was `told` the species too."""
+    """Body mass (g) over bill depth (mm), arrays [n], with the masses that two linear models predict: `alone` from
+    the depth only, and `told` from the depth and the species."""
     axes = figure.subplots()
     for name, (color, marker, dashes, up) in LOOKS.items():
         of = species == name
@@ -29,7 +29,7 @@ def one_line_or_three(figure, depth, mass, species, alone, told):
 
 
 def line(axes, name, depth, mass, up, color, **style):
-    """A line through points that lie on one, from end to end, with its name. Returns its slope in g per mm."""
+    """Draw the line on which these points lie, between its end points, with its name. Return its slope in g per mm."""
     (x0, y0), (x1, y1) = min(zip(depth, mass, strict=True)), max(zip(depth, mass, strict=True))
     axes.plot([x0, x1], [y0 / 1000, y1 / 1000], color=color, **style)
     place = dict(xytext=(6, up), textcoords="offset points", va="center", bbox=BLANK)

@@ -1,4 +1,4 @@
-"""A picture of the course: its colours, its sizes, and what all figures share."""
+"""The picture class of the course, its colours and sizes, and helpers that all figures share."""
 
 import base64
 import functools
@@ -19,7 +19,7 @@ LEVELS = ("hardware", "kernels", "low_level", "mid_level", "high_level")
 HOUSE = ("ground", "clay", "bricks", "walls", "house")
 HUES = ("#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#009E73")  # one a level, the same everywhere (Okabe and Ito, 2008)
 DATA, MODEL, GREY = "#0072B2", "#D55E00", "#666666"
-READABLE = 4.5  # the contrast that words need (WCAG 2.2, 1.4.3)
+READABLE = 4.5  # the least contrast of text (WCAG 2.2, 1.4.3)
 
 
 def contrast(one, other):
@@ -35,7 +35,7 @@ def luminance(color):
 
 @functools.cache
 def ink(hue):
-    """This hue for words on white: as dark as it must be to be read."""
+    """This hue for text on white: darkened until its contrast is READABLE."""
     parts = np.array(to_rgb(hue))
     while contrast(parts, "white") < READABLE:
         parts = 0.98 * parts
@@ -43,14 +43,14 @@ def ink(hue):
 
 
 def tint(hue):
-    """This hue for what black words stand on: they can be read there, and in a dark theme, which inverts it."""
+    """This hue as a background for black text. The text is also readable in a dark theme, which inverts the colours."""
     return to_hex(0.5 + 0.5 * np.array(to_rgb(hue)))
 
 
 class Picture:
     """A figure as a PNG, with a sentence for readers who cannot see it.
 
-    `live` holds every colour and is made at once, while a reader waits; `png`, to be stored, has at most 256 colours.
+    `live` has all colours and is encoded quickly, because a reader waits. `png` is for storage: at most 256 colours.
     """
 
     def __init__(self, figure, text):
@@ -73,9 +73,9 @@ class Picture:
 
 
 def styled(width=7.0, height=3.2, **margins):
-    """Decorate a function that fills a new figure and returns its sentence: it then gives a Picture in our style.
+    """Decorate a function that fills a new figure and returns its sentence, so that it returns a Picture in our style.
 
-    With margins (`subplots_adjust`) the axes have their place before anything is drawn, and drawing is faster."""
+    With margins (`subplots_adjust`) the axes have their final place before drawing starts, which is faster."""
 
     def decorate(draw):
         @functools.wraps(draw)
@@ -93,7 +93,7 @@ def styled(width=7.0, height=3.2, **margins):
 
 @styled(height=2.7)
 def you_are_here(figure, level):
-    """The house of five levels, with a mark at the level of this notebook."""
+    """The five levels as a house, with a mark at the level of this notebook (1 to 5)."""
     ideas = (
         "a program is loads, arithmetic and stores",
         "an op is a name; a kernel is its program",
@@ -106,7 +106,7 @@ def you_are_here(figure, level):
     axes.axis("off")
     for i, (name, stuff, idea, hue) in enumerate(zip(LEVELS, HOUSE, ideas, HUES, strict=True)):
         here = i + 1 == level
-        alpha = 0.6 if i + 1 <= level else 0.2  # black words can be read on either
+        alpha = 0.6 if i + 1 <= level else 0.2  # dark text is readable on both
         left, right = (-0.1, 2.5) if i == 0 else (0.2, 2.2)
         if i == 4:
             axes.add_patch(Polygon([(0.0, i), (1.2, i + 1.5), (2.4, i)], color=hue, alpha=alpha, lw=0))
@@ -121,20 +121,20 @@ def you_are_here(figure, level):
 
 
 def short(x):
-    """x as a whole number from ten on, with two significant digits below, and never with an exponent."""
+    """x as text without an exponent: a whole number from ten on, otherwise two significant digits."""
     return f"{x:,.0f}" if x >= 9.95 else np.format_float_positional(x, 2, fractional=False, trim="-")
 
 
 def binary(nbytes):
-    """A number of bytes in KiB or MiB."""
+    """A number of bytes as text, in KiB or MiB."""
     return f"{nbytes / 2**20:g} MiB" if nbytes >= 2**20 else f"{nbytes / 2**10:g} KiB"
 
 
 def plain(axis, multiples=(1,)):
-    """Ticks of a log axis at these multiples of each power of ten, written without exponents."""
+    """Set the ticks of a log axis to these multiples of each power of ten, written without exponents."""
     axis.set_major_locator(LogLocator(subs=multiples))
     axis.set_major_formatter(lambda x, _: short(x))
     axis.set_minor_locator(NullLocator())
 
 
-BLANK = dict(color="white", pad=0.5)  # behind words that a line may cross
+BLANK = dict(color="white", pad=0.5)  # the background of text that a line may cross

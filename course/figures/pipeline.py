@@ -1,4 +1,4 @@
-"""A data pipeline, stage by stage, and when each of them worked."""
+"""Pictures of a data pipeline: its stages, and the times of reading and training."""
 
 import textwrap
 
@@ -7,7 +7,7 @@ from matplotlib.patches import FancyBboxPatch
 from course.figures.picture import DATA, GREY, MODEL, short, styled, tint
 from course.figures.tape import COOL, ELEMENTS, ROW_NUMBERS
 
-HOLDS = {  # by its name: {n} is its argument, {units} is what comes to it
+HOLDS = {  # {name of a stage: what it holds}; {n} is its argument, {units} its input
     "from_tensor_slices": "{count:,} rows of\n{rows}",
     "from_batches": "rows of {rows},\n{count:,} batches of\nrow numbers",
     "from_generator": "one at a time",
@@ -20,7 +20,7 @@ HOLDS = {  # by its name: {n} is its argument, {units} is what comes to it
 
 
 def held(stages):
-    """What each of the stages of a dataset holds meanwhile, in words."""
+    """Yield, for each stage of a dataset, what it holds while the dataset runs, in words."""
     for before, data in zip([stages[0], *stages], stages, strict=False):
         name, argument = data.stage.removesuffix(")").partition("(")[::2]
         units = "batches" if before.batches else "elements" if data.arrays is None else "row numbers"
@@ -35,7 +35,7 @@ def held(stages):
 
 
 def numbers_of(arrays):
-    """How many numbers a row has in each of the arrays, in words: 2 + 1 numbers."""
+    """The count of numbers in a row of each array, in words: "2 + 1 numbers"."""
     if isinstance(arrays, dict):
         return f"{len(arrays)} columns"
     if isinstance(arrays, tuple):
@@ -46,9 +46,9 @@ def numbers_of(arrays):
 
 @styled()
 def pipeline(figure, dataset, element):
-    """The stages of a dataset from left to right, each with what it holds, and the shapes of an element that comes out.
+    """The stages of a dataset from left to right, each with what it holds, and the shapes in an output element.
 
-    Blue: the rows themselves. Grey: no more than numbers of rows. Yellow: new arrays."""
+    Blue: the rows themselves. Grey: only row numbers. Yellow: new arrays."""
     stages = dataset.stages
     numbers = [data.stage for data in stages if data.arrays is not None]
     hues = [ROW_NUMBERS if data.arrays is not None else ELEMENTS for data in stages[1:]]
@@ -77,11 +77,11 @@ def pipeline(figure, dataset, element):
 
 
 def stage_box(axes, x, y, name, holds, hue, across):
-    """A stage by its name and what it holds, where so many stand side by side."""
+    """Draw a stage as a box with its name and what it holds. across: the number of boxes in a line."""
     shape = FancyBboxPatch((x + 0.01, y + 0.06), 0.88, 0.86, boxstyle="round,pad=0,rounding_size=0.05")
     shape.set(facecolor=hue, edgecolor=GREY, linewidth=1)
     axes.add_patch(shape)
-    look, width = dict(ha="center", va="center"), 104 // across  # in characters of the smaller size
+    look, width = dict(ha="center", va="center"), 104 // across  # width in characters of the smaller size
     filled = "\n".join(textwrap.fill(line, width) for line in holds.split("\n"))
     axes.text(x + 0.45, y + 0.24, name, weight="bold", size=8 if len(name) < 0.7 * width else 7, **look)
     size = 7.5 if across > 4 or filled.count("\n") > 1 else 8
@@ -89,7 +89,7 @@ def stage_box(axes, x, y, name, holds, hue, across):
 
 
 def shapes_of(element):
-    """The shapes of the arrays in an element, in words."""
+    """The shapes of the arrays in an element, as text."""
     if isinstance(element, dict):
         return ", ".join(f"{name} {shapes_of(value)}" for name, value in element.items())
     return " and ".join(map(shapes_of, element)) if isinstance(element, tuple) else str(element.shape)
@@ -97,7 +97,7 @@ def shapes_of(element):
 
 @styled(height=2.6, left=0.21, right=0.97, bottom=0.18, top=0.89)
 def timeline(figure, runs):
-    """When data was read and when a step was trained in two runs {name: [(who, start, end)]}, in seconds."""
+    """The times of reading and training in two runs, {name: [("read" or "train", start, end)]}, in seconds."""
     axes, times, lanes = figure.subplots(), [], []
     for run, (name, spans) in enumerate(runs.items()):
         first = min(start for _, start, _ in spans)

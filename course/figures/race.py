@@ -1,4 +1,4 @@
-"""The optimizer race: three ways down the loss of one weight and one bias, on the map and against the clock."""
+"""The optimizer race: up to three optimizers on the loss of one weight and one bias, on a map and over the updates."""
 
 from typing import NamedTuple
 
@@ -7,27 +7,27 @@ from matplotlib.collections import LineCollection
 
 from course.figures import BLANK, ink, short, styled
 
-RACERS = (  # color, marker, width: all show where they lie on each other
+RACERS = (  # color, marker, width: the widths differ, so that all are visible when they overlap
     ("#0072B2", "o", 3.4),
     ("#D55E00", "s", 2.0),
     ("#009E73", "^", 1.2),
 )
-MAPS = {  # of these inputs: what w is, from where to where, and its ticks
+MAPS = {  # {inputs: (label of w, its range, its ticks)}
     "raw": ("w in kg per mm", (-0.35, 0.65), (-0.2, 0, 0.2, 0.4, 0.6)),
     "standardised": ("w in kg per standard deviation", (-6.5, 6.5), (-6, -3, 0, 3, 6)),
 }
-HEIGHTS = -2.5, 10.0  # of the maps: b in kg
-NEAR = 0.01  # a racer has arrived where its loss stays within this share of the best
-FAR = 1e3  # one that ends so many times above the best loss has diverged
-CLIMBS = 0.1, 0.5, 2, 5, 10, 20, 35, 60, 100, 200, 400  # the contours: losses above the best one, as multiples of it
+HEIGHTS = -2.5, 10.0  # the range of b on the maps, in kg
+NEAR = 0.01  # a racer has arrived when its loss stays within this share of the best loss
+FAR = 1e3  # a racer has diverged if its last loss is so many times above the best loss
+CLIMBS = 0.1, 0.5, 2, 5, 10, 20, 35, 60, 100, 200, 400  # contours: losses above the best, as multiples of it
 FINISH, PALE = "#F0E442", "#C8C8C8"
 
 
 class Valley(NamedTuple):
     """The mean squared error of w·x + b: loss + (p - best)ᵀ curvature (p - best) / 2 for p = (w, b)."""
 
-    best: np.ndarray  # [2]: the lowest point
-    loss: float  # there
+    best: np.ndarray  # [2]: (w, b) at the minimum
+    loss: float  # at the minimum
     curvature: np.ndarray  # [2, 2]: the second derivatives
 
     def contour(self, climb):
@@ -45,16 +45,16 @@ def valley(x, y):
 
 
 def arrival(losses, best):
-    """After how many updates the losses stay within 1 % of the best; None if they do not. losses[k] is that after k."""
-    away = np.flatnonzero(~(np.asarray(losses) <= best * (1 + NEAR)))  # not `>`: a NaN is away
+    """The number of updates after which losses stay within 1 % of the best, or None. losses[k]: after k updates."""
+    away = np.flatnonzero(~(np.asarray(losses) <= best * (1 + NEAR)))  # not `>`, so that a NaN counts as away
     updates = int(away[-1]) + 1 if len(away) else 0
     return updates if updates < len(losses) else None
 
 
 def fewest(run, racers, inputs, y, rates):
-    """Print the fewest updates in which each racer arrives, at the best of these rates, on each table of [rows, 1].
+    """Print the fewest updates in which each racer arrives, at the best of these rates, for each x[rows, 1] in inputs.
 
-    run(optimizer, x, y) gives losses and a path; racers: {name: an optimizer for a rate}; inputs: {name: x}.
+    run(optimizer, x, y) returns losses and a path. racers: {name: function(rate) -> optimizer}. inputs: {name: x}.
     """
     width = max(map(len, racers))
     print(f"inputs        {'racer':{width}}  updates  at rate")
@@ -67,7 +67,7 @@ def fewest(run, racers, inputs, y, rates):
 
 
 def result(losses, best):
-    """How the race ended for one, in words."""
+    """The result of one racer, in words."""
     updates, climb = arrival(losses, best), losses[-1] / best - 1
     if updates is not None:
         return f"arrives after {updates:,}"
@@ -75,12 +75,12 @@ def result(losses, best):
 
 
 def finding(losses, best):
-    """Who wins, from {name: losses}."""
+    """The winner or winners, in words, from {name: losses}."""
     times = {name: arrival(loss, best) for name, loss in losses.items()}
     times = {name: updates for name, updates in times.items() if updates is not None}
     ends = {name: loss[-1] for name, loss in losses.items() if loss[-1] < best * FAR}
     scores = times or ends
-    told = scores if times else {name: result(losses[name], best) for name in ends}  # equal is what is shown as equal
+    told = scores if times else {name: result(losses[name], best) for name in ends}  # racers with equal texts tie
     leaders = [name for name in scores if told[name] == told[min(scores, key=scores.get)]]
     who, one = " and ".join(leaders), len(leaders) == 1
     if times:
@@ -97,9 +97,9 @@ def finding(losses, best):
 def drawn(figure, inputs, rate, x, y, runs):
     """A race: the paths on a map of the loss, and how far above the best loss each racer is.
 
-    inputs: one of MAPS. x, y: [n, 1], what w·x + b is fitted to. runs: {name: (losses[steps + 1], path[steps + 1, 2])},
-    up to three (more: ValueError), with the loss and (w, b) at the start and after each update. What is not finite is
-    not drawn."""
+    inputs: a key of MAPS. x, y: [n, 1], the data to which w·x + b is fitted. runs: {name: (losses[steps + 1],
+    path[steps + 1, 2])}, with the loss and (w, b) at the start and after each update. Values that are not finite are
+    not drawn. Raises ValueError for more than three runs."""
     if len(runs) > len(RACERS):
         raise ValueError(f"race: {len(runs)} runs ({', '.join(runs)}); a picture has room for {len(RACERS)}")
     place, losses = valley(x, y), {name: np.asarray(loss) for name, (loss, _) in runs.items()}
@@ -121,7 +121,7 @@ def drawn(figure, inputs, rate, x, y, runs):
 
 
 def draw_map(axes, place, inputs, paths):
-    """Contours of the loss, the start and the best point, and each path with marks after 1, 10, 100, … updates."""
+    """Draw contours of the loss, the start, the best point, and each path with marks after 1, 10, 100, … updates."""
     label, widths, ticks = MAPS[inputs]
     axes.add_collection(LineCollection([*map(place.contour, CLIMBS)], colors=PALE, linewidths=0.8))
     axes.fill(*place.contour(NEAR).T, color=FINISH)
@@ -137,15 +137,15 @@ def draw_map(axes, place, inputs, paths):
 
 
 def inside(path, corners):
-    """The path [n, 2], NaN where it is a thousand maps away: lines to and from there would only strike out the map."""
+    """The path [n, 2], NaN from its first point a thousand maps away: lines to such points would only cross the map."""
     low, high = corners
     far = ~(np.abs(path - low) < 1e3 * (high - low)).all(axis=1)
     return np.where(np.logical_or.accumulate(far)[:, None], np.nan, path)
 
 
 def draw_clock(axes, best, losses):
-    """How far above the best loss each racer is, in percent, over the updates, and how the race ended for it."""
-    # powers of ten, because a plain axis is drawn faster than a log one
+    """Draw how far above the best loss each racer is, in percent, over the updates, with its result."""
+    # The values are exponents of ten, because a linear axis is drawn faster than a log axis.
     low, high, steps = -2, 5, max(map(len, losses.values()))
     ticks = [0, *(10**k for k in range(9) if 10**k < steps)]
     axes.set_xticks(np.log10(np.add(ticks, 1)), [f"{tick:,}" for tick in ticks])
@@ -169,7 +169,7 @@ def draw_clock(axes, best, losses):
 
 
 def apart(heights, gap, low=0.0, high=1.0):
-    """These heights in the same order, moved so that neighbours are `gap` or more apart, all between low and high."""
+    """The heights, moved so that neighbours are at least `gap` apart, in the same order, between low and high."""
     order, placed = np.argsort(heights, kind="stable"), np.array(heights, float)
     for k, floor in zip(order, low + gap * np.arange(len(order)), strict=True):
         placed[k] = max(placed[k], floor)

@@ -1,4 +1,4 @@
-"""A tape, walked backwards, beside what a nudge measures."""
+"""A tape, walked backwards, and beside it the finite differences that a nudge of one leaf measures."""
 
 from typing import NamedTuple
 
@@ -10,25 +10,25 @@ from course.figures import drawing
 from course.figures.matrices import LOADED
 from course.figures.picture import BLANK, DATA, GREY, styled
 
-NUDGE = 1e-6  # what a leaf is raised and lowered by
+NUDGE = 1e-6  # the amount by which a leaf is raised and lowered
 
 
 class Walk(NamedTuple):
-    """A program of single numbers: its tape, the gradients of each step of the way back, and what nudges do to it."""
+    """A program of single numbers: its tape, the gradients after each backward step, and the effects of nudges."""
 
     records: list  # [(op, names of its inputs, name of its output, slope of the output over each input)]
     values: dict  # {name: number}
-    shares: list  # what each name was handed by the end of each step: {name: [share]}, and 1 to the target before all
-    moves: dict  # {leaf: {name: (move, move)}}: what each value gains, in units of NUDGE, with the leaf raised, lowered
+    shares: list  # [{name: [share]}]: shares received by the end of each step; first {target: [1.0]}
+    moves: dict  # {leaf: {name: (move, move)}}: change of each value in units of NUDGE, leaf raised, lowered
 
 
 def backward_walk(program, **leaves):
-    """Run a program on these leaves, walk its tape from the end, and run it again with each leaf nudged: a Walk.
+    """Run a program on these leaves, walk its tape from the end, run it again with each leaf nudged; return a Walk.
 
-    `program(**leaves)` -> (records, values) of a Walk, computed in float64. The slope over an input is what the op's
-    gradient rule gives for 1. A record hands each input a share: the gradient of its output times the slope. The
-    gradient of a name is the sum of its shares; that of the target, the last output, is 1. Raises ValueError if a nudge
-    is lost in rounding, as in float32, or changes which ops are run."""
+    `program(**leaves)` -> (records, values) of a Walk, computed in float64. The slope over an input is the result of
+    the op's gradient rule for dy = 1. A record gives each input a share: the gradient of its output times the slope.
+    The gradient of a name is the sum of its shares; that of the target, the last output, is 1. Raises ValueError if a
+    nudge is lost in rounding, as in float32, or changes which ops run."""
     records, values = program(**leaves)
     shares = [{records[-1][2]: [1.0]}]
     for _, inputs, output, slopes in reversed(records):
@@ -47,10 +47,10 @@ def backward_walk(program, **leaves):
 
 
 def tape_of_numbers(records, names, rules):
-    """What backward_walk asks of a program: the records and values of a tape of single numbers, without its tensors.
+    """Return (records, values) as `backward_walk` needs them, with names and numbers in place of a tape's tensors.
 
-    records: [(op, inputs, attrs, y)]. names {name: tensor}, one for each tensor in them. rules {op: (vjp of each
-    input)}."""
+    records: [(op, inputs, attrs, y)] of single numbers. names: {name: tensor}, with a name for every tensor in the
+    records. rules: {op: (vjp of each input)}."""
     name, steps, values = {id(tensor): name for name, tensor in names.items()}, [], {}
     for op, inputs, attrs, y in records:
         slopes = [float(vjp(1.0, y, *inputs, **attrs)) for vjp in rules[op]]
@@ -60,7 +60,7 @@ def tape_of_numbers(records, names, rules):
 
 
 def walk_of_squared_error(make_tape, constant, rules, **leaves):
-    """The backward_walk of l = (x·w + b - y)², on tapes and tensors made so. `leaves`: x, w, b and y."""
+    """The backward_walk of l = (x·w + b - y)², with `make_tape()` and `constant`. leaves: the numbers x, w, b and y."""
 
     def program(**leaves):
         x, w, b, y = (constant(leaves[name], "f8") for name in "xwby")
@@ -75,20 +75,20 @@ def walk_of_squared_error(make_tape, constant, rules, **leaves):
 
 
 def handed_on(walk, record):
-    """What a record hands on in its turn, [(input, gradient of its output, slope)]: nothing, if no gradient arrived."""
+    """The shares that a record hands on: [(input, gradient of its output, slope)], [] if its output has no gradient."""
     _, inputs, output, slopes = walk.records[record]
     gradient = sum(walk.shares[-1].get(output, ()))
     return [(name, gradient, slope) for name, slope in zip(inputs, slopes, strict=True) if output in walk.shares[-1]]
 
 
 def summed(shares):
-    """A gradient as the sum that it is: 2 + 2 = 4."""
+    """A gradient as the text of a sum of its shares: 2 + 2 = 4."""
     total = f"{sum(shares):.4g}"
     return total if len(shares) == 1 else " + ".join(f"{share:.4g}" for share in shares) + f" = {total}"
 
 
 def measured(move, sign=""):
-    """A move to 4 digits, the last ones zeros too."""
+    """A move as text with 4 digits, trailing zeros included; "0" if it is 1e-6 or less."""
     return f"{move:{sign}#.4g}" if abs(move) > 1e-6 else "0"
 
 
@@ -97,7 +97,7 @@ COOL, WARM, INK, WARM_INK, BUMP = "#DCEBF6", "#FCE9C4", "#00507D", "#8A5A00", "#
 
 
 class TapePage:
-    """What tape_backwards draws on: a figure measured in pixels from its upper left corner, a row for each record."""
+    """The page of tape_backwards: coordinates are pixels from the upper left corner, and y has a center per row."""
 
     def __init__(self, figure, records):
         self.figure, height = figure, 392 / (len(records) + 1)
@@ -116,7 +116,7 @@ class TapePage:
         self.add(FancyBboxPatch((x, self.y[row] - TAPE_BOX[1] / 2), width, TAPE_BOX[1], **shape), **look)
 
     def arrow(self, way, row, back, color):
-        """A curve from the box in a row down to a box in a later one, with its point there, or, turned back, here."""
+        """Draw a curve from the box in a row down to a box in a later row. Its point is there, or here if `back`."""
         half, thick = TAPE_BOX[1] / 2, 2.4 if back else 1
         corners, codes = [(way[0], self.y[row] + half + 9 * back)], [Curve.MOVETO]
         for k, (a, b) in enumerate(zip(way, way[1:], strict=False), row + 1):
@@ -131,7 +131,7 @@ class TapePage:
 
 
 def tape_lines(page, walk, first):
-    """The tape, a line a record, and the shares handed on since the walk came from the end to record `first`."""
+    """Draw the tape, one line per record, with the shares that records from the end to `first` gave their inputs."""
     page.write(14, page.y[0] - 9, "the tape: the walk goes upwards", size=9, weight="bold")
     page.write(14, page.y[0] + 9, "a share: gradient of the output × slope", color=INK)
     for record, (op, inputs, output, _) in enumerate(walk.records):
@@ -145,9 +145,9 @@ def tape_lines(page, walk, first):
 
 
 def tape_places(records):
-    """{name: (x, row)} of the boxes, and for each input of each record in turn the x of its arrow in every row.
+    """({name: (x, row)} of the boxes, [x in every row that it passes] for the arrow of each input of each record).
 
-    The output of a record stands beside it, a leaf in the row above the first record that uses it."""
+    The output of a record is in the record's row, a leaf in the row above the first record that uses it."""
     rows = {}
     for record, (_, inputs, output, _) in enumerate(records):
         rows |= {name: record for name in inputs if name not in rows} | {output: record + 1}
@@ -160,7 +160,7 @@ def tape_places(records):
 
 
 def tape_graph(page, walk, step, moves, meeting):
-    """The values as boxes, with their gradients by now and what the bump moves them by; the last shares on arrows."""
+    """Draw the values as boxes, with their current gradients and their moves by the bump; the last shares on arrows."""
     first = len(walk.records) - step
     places, ways = tape_places(walk.records)
     gaining, ways = set(), iter(ways)
@@ -172,7 +172,7 @@ def tape_graph(page, walk, step, moves, meeting):
             if back:
                 gaining.add(name)
                 _, gradient, slope = shares[k]
-                beside = abs(way[-1] - way[-2]) < 20 or inputs.count(name) > 1  # a straight arrow, or one of two
+                beside = abs(way[-1] - way[-2]) < 20 or inputs.count(name) > 1  # if the arrow is vertical or one of two
                 side = beside and (1 if k else -1)
                 look = dict(ha={-1: "right", 0: "center", 1: "left"}[side], color=WARM_INK, weight="bold")
                 place = (way[-2] + way[-1]) / 2 + 9 * side, (page.y[row - 1] + page.y[row]) / 2
@@ -193,7 +193,7 @@ def tape_graph(page, walk, step, moves, meeting):
 
 
 def turn(walk, step):
-    """What the record of this step does, and why it is its turn."""
+    """(what the record of this step does, why its turn has come), in words."""
     target, first = walk.records[-1][2], len(walk.records) - step
     if not step:
         finding = f"before the walk, one gradient is known: {target} has 1"
@@ -214,11 +214,11 @@ def turn(walk, step):
 
 @styled(height=TAPE_HEIGHT / 100, left=0)
 def tape_backwards(figure, walk, step, bump):
-    """A tape of up to six records of single numbers, walked back by `step` of them, and a leaf `bump` that is nudged.
+    """A tape of up to six records of single numbers, walked back by `step` of them, and the nudged leaf `bump`.
 
     walk: a backward_walk. The bump goes down from the leaf, the gradients come up from the target. They meet at boxes
-    that have a gradient and whose record is not walked yet: there, the sum of gradient · move is what the target moves
-    by. So it is at every step, and after the last one it says the same of the leaf alone."""
+    that have a gradient and whose record is not walked yet: there, the sum of gradient · move equals the move of the
+    target. This holds at every step. After the last step, the leaf is the only such box."""
     target, moves, page = walk.records[-1][2], walk.moves[bump], TapePage(figure, walk.records)
     waiting = {*walk.values} - {output for _, _, output, _ in walk.records[len(walk.records) - step :]}
     meeting = {name: sum(shares) for name, shares in walk.shares[step].items() if name in waiting}
@@ -248,4 +248,4 @@ def tape_backwards(figure, walk, step, bump):
     )
 
 
-ROW_NUMBERS, ELEMENTS = "#F2F2F2", "#FCE9C4"  # what a stage holds
+ROW_NUMBERS, ELEMENTS = "#F2F2F2", "#FCE9C4"  # colors of what a stage holds

@@ -1,4 +1,4 @@
-"""The five levels in one picture: what each takes to write and to run, and the one curve that all of them draw."""
+"""The five levels in one picture: the code and the cost of each, and their loss curves, which coincide."""
 
 import numpy as np
 from matplotlib.patches import Rectangle
@@ -9,7 +9,7 @@ from course.figures import GREY, HUES, plain, short, styled
 from course.inspection.comparison import bits_of, launches_of, micro
 
 WIDTH, HEIGHT = 900, 640  # px
-PYTHON = "#444444"  # row 0 stands on no level
+PYTHON = "#444444"  # the color of row 0, which is on no level
 
 
 def hue(row):
@@ -17,7 +17,7 @@ def hue(row):
 
 
 class Sheet:
-    """A figure measured in pixels from its upper left corner."""
+    """A figure with coordinates in pixels from its upper left corner."""
 
     def __init__(self, figure, height):
         self.figure, self.height = figure, height
@@ -35,7 +35,7 @@ class Sheet:
 
 
 def times(axes, rows):
-    """A line for each row: its hollow marker stands at the predicted time of a step, its filled one at the measured."""
+    """Draw the predicted (hollow marker) and the measured time (filled marker) of a step, one line per row."""
     all_times = [1e6 * time for row in rows for time in (row.predicted, row.measured)]
     axes.set(xscale="log", xlim=(min(all_times) / 2, max(all_times) * 25), ylim=(len(rows) - 0.5, -0.5), yticks=())
     axes.set_xlabel("µs per step: ○ predicted, ● measured")
@@ -53,14 +53,14 @@ def times(axes, rows):
 
 
 def stretches(losses):
-    """Eighty stretches of steps: their middles, and the mean loss of each."""
+    """Divide the steps into about eighty stretches. Return (the middle step of each, the mean loss of each)."""
     size = max(1, len(losses) // 80)
     parts = losses[: len(losses) // size * size].reshape(-1, size)
     return (np.arange(len(parts)) + 0.5) * size, parts.mean(axis=1)
 
 
 def differences(rows):
-    """The largest difference from the first losses in float64 among the rows in float64, and among those in float32."""
+    """(float64, float32): the largest difference of losses in rows of this dtype from the first float64 row."""
     first = next(row for row in rows if row.losses.dtype == np.float64).losses
     found = {"float64": 0.0, "float32": 0.0}
     for row in rows:
@@ -69,7 +69,7 @@ def differences(rows):
 
 
 def curves(axes, rows):
-    """The losses of all rows one over the other, the widest beneath; those in float32 as dots on top of all."""
+    """Draw the losses of all rows over each other, the widest line lowest, float32 as dots on top."""
     for width, row in zip(np.linspace(13, 1.5, len(rows)), rows, strict=True):
         look = dict(color=hue(row), linewidth=width, solid_capstyle="butt", solid_joinstyle="round")
         if row.losses.dtype == np.float32:
@@ -83,7 +83,7 @@ def curves(axes, rows):
 
 @styled(WIDTH / 100, HEIGHT / 100, left=0)
 def five_levels(figure, comparison):
-    """The great figure: a compare.Comparison as a table with its times drawn in, and all losses one over the other."""
+    """A compare.Comparison as one figure: a table with a plot of its times, and all loss curves over each other."""
     sheet, rows = Sheet(figure, HEIGHT), comparison.rows
     double, single = differences(rows)
     exact = [row for row in rows if row.losses.dtype == np.float64]

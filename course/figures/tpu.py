@@ -1,25 +1,25 @@
-"""Pictures of the systolic array: numbers that flow through it, how busy it is, and the units beside it."""
+"""Pictures of the systolic array: the numbers that flow through it, its utilisation, and the units around it."""
 
 import numpy as np
 from matplotlib.patches import Polygon, Rectangle
 
 from course.figures import DATA, GREY, MODEL, ink, plain, styled
 
-ROWS = ("#F0C566", "#9AD2F2", "#66C5AB", "#E0AFCA")  # one a row of x: hues of Okabe and Ito (2008), under black numbers
+ROWS = ("#F0C566", "#9AD2F2", "#66C5AB", "#E0AFCA")  # one per row of x: hues of Okabe and Ito (2008), for black text
 
 
 def box(axes, x, y, color, text="", **style):
-    """A square with a number in it."""
+    """Draw a square with text in it."""
     axes.add_patch(Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, facecolor=color, linewidth=0))
     axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", **(dict(size=9) | style))
 
 
 @styled(height=4.4, left=0.01, right=0.99, bottom=0.01, top=0.92)
 def flow(figure, x, tiles, cycle):
-    """An array of weights in one cycle, from 0: the rows of x[m, k] pass it once for each of `tiles`, w[k, n], m >= k.
+    """A systolic array in one cycle (from 0). The rows of x[m, k] pass it once for each w[k, n] in `tiles`; m >= k.
 
-    To its left the x wait, skewed; in its cells are the weights and the sums so far; below it the finished sums
-    collect.
+    On the left are the waiting numbers of x, skewed. The cells have the weights and the sums so far. Below are the
+    finished sums.
     """
     (m, k), n, axes = x.shape, tiles[0].shape[1], figure.subplots()
     right = n + (n + 0.6) * (len(tiles) - 1)
@@ -27,7 +27,7 @@ def flow(figure, x, tiles, cycle):
     axes.axis("off")
     busy = done = 0
     for i, j in np.ndindex(k, n):
-        late = cycle - i - j  # the row of the stream at this cell, if there is one
+        late = cycle - i - j  # the row number in the stream at this cell; out of range: none
         tile, on = min(max(late // m, 0), len(tiles) - 1), 0 <= late < m * len(tiles)
         busy += on
         box(axes, j, i, ROWS[late % m % 4] if on else "#EBEBEB")
@@ -54,13 +54,13 @@ def flow(figure, x, tiles, cycle):
 
 
 def useful(m, tiles, side):
-    """The share of cells at work while `tiles` tiles of side x side weights take m rows each, one behind the other."""
+    """The useful share of the cells' work: `tiles` tiles of side x side weights in a row, with m rows for each."""
     return tiles * m / ((tiles - 1) * np.maximum(m, side) + m + 2 * side - 2)
 
 
 @styled(height=3.4)
 def utilisation(figure, side, counted):
-    """The useful share of the array's work over the batch: as a formula, and as counted, {(batch, tiles): share}."""
+    """The useful share of the array's work over the batch size: by formula, and as counted {(batch, tiles): share}."""
     axes, m = figure.subplots(), np.geomspace(1, 10_000, 200)
     for tiles, color, marker in zip(sorted({t for _, t in counted}), (DATA, MODEL), "o^", strict=True):
         axes.semilogx(m, 100 * useful(m, tiles, side), color=color, zorder=1)
@@ -84,7 +84,7 @@ def utilisation(figure, side, counted):
 
 @styled(height=2.9)
 def timeline(figure, instructions, rows):
-    """[(unit, start, end, instruction)] of products of `rows` rows, a lane for each unit."""
+    """Instructions [(unit, start, end, instruction)] of products of `rows` rows over the cycles, a lane per unit."""
     axes, units = figure.subplots(), ("weights", "array", "activation", "host")
     shades, counts = ("#56B4E9", "#9AD2F2"), dict.fromkeys(units, 0)
     for unit, start, end, _ in instructions:

@@ -1,4 +1,4 @@
-"""Figures of data, of training, and of what was learned."""
+"""Figures of data, of training, and of its results."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from course.figures.picture import DATA, GREY, HUES, MODEL, ink, plain, styled
 
 @styled()
 def scatter_inputs(figure, task):
-    """y over each input."""
+    """Scatter plots of y over each of the inputs."""
     for axes, column, name in zip(figure.subplots(1, task.x.shape[1], sharey=True), task.x.T, task.names, strict=True):
         axes.plot(column, task.y[:, 0], ".", color=DATA, markersize=4)
         axes.set_xlabel(name)
@@ -25,7 +25,7 @@ def r_squared(y, prediction):
 
 @styled()
 def regression(figure, task, fit):
-    """The losses beside the predictions on rows the training never saw."""
+    """The losses, and beside them the predictions over the true y of the test rows."""
     left, right = figure.subplots(1, 2)
     loss_curve(left, fit.losses)
     predicted = fit.predict(task.x_test)
@@ -41,7 +41,7 @@ def regression(figure, task, fit):
 
 @styled()
 def before_and_after(figure, task, losses, w, b):
-    """The losses beside a line's predictions for the points it learns from, before and after training."""
+    """The losses, and beside them a linear model's predictions for its training rows, before and after training."""
     left, right = figure.subplots(1, 2)
     loss_curve(left, losses)
     low, high = task.y.min(), task.y.max()
@@ -60,7 +60,7 @@ def before_and_after(figure, task, losses, w, b):
 
 
 def loss_curve(axes, losses, window=50, **style):
-    """Losses on a log axis: each step faint, a running mean over it."""
+    """Draw losses on a log axis: each step faintly, and on top a running mean of `window` steps."""
     losses = np.asarray(losses, float)
     smooth = np.convolve(losses, np.ones(window) / window, "valid")
     axes.semilogy(losses, color=GREY, linewidth=0.3, alpha=0.5)
@@ -72,7 +72,7 @@ BINARY = ("#0072B2", "#E69F00")  # y = 0, y = 1
 
 
 def points(axes, x, y):
-    """The points of both classes; the markers differ too."""
+    """Draw the points of both classes, with different colors and markers."""
     for value, color, marker in zip((0, 1), BINARY, "o^", strict=True):
         chosen = x[y[:, 0] == value]
         axes.plot(*chosen.T, marker, color=color, markersize=2.5, alpha=0.6, markeredgewidth=0, label=f"y = {value}")
@@ -89,12 +89,12 @@ def classes(figure, task):
 
 
 def accuracy(y, p):
-    """The share of rows whose probability lies on the right side of one half."""
+    """The share of rows whose probability is on the correct side of one half."""
     return float(((p > 0.5) == (y > 0.5)).mean())
 
 
 def best_radius(x, y):
-    """The accuracy of the best rule "1 outside a circle of this radius" on these points."""
+    """The accuracy of the best rule "1 outside a circle around the origin" on these points."""
     outside = y[np.argsort(np.hypot(*x.T)), 0]
     right = np.cumsum(1 - outside) + outside.sum() - np.cumsum(outside)  # the first k points called 0, the others 1
     return max(float(right.max()), float(outside.sum())) / len(y)
@@ -102,9 +102,9 @@ def best_radius(x, y):
 
 @styled()
 def classifier(figure, task, fit, scored=False):
-    """Losses beside the regions in which a net says 0 and 1; with `scored`, its share of right answers beside the best.
+    """The losses, and beside them the regions where a net predicts 0 and 1; with `scored`, its and the best accuracy.
 
-    Notebook 05 asks how many can be right at all, so the figures before it do not say.
+    Earlier figures do not show the best possible accuracy, because notebook 05 asks the reader to predict it.
     """
     left, right = figure.subplots(1, 2)
     loss_curve(left, fit.losses, window=200)
@@ -124,7 +124,7 @@ def classifier(figure, task, fit, scored=False):
 
 @styled()
 def confusion(figure, task, fit):
-    """Losses beside the counts of right and wrong answers."""
+    """The losses, and beside them the confusion matrix of the test rows."""
     left, right = figure.subplots(1, 2)
     loss_curve(left, fit.losses)
     said, true = fit.predict(task.x_test)[:, 0] > 0.5, task.y_test[:, 0] > 0.5
@@ -144,7 +144,7 @@ def confusion(figure, task, fit):
 
 @styled()
 def parting(figure, gaps, kinks):
-    """The largest distance between the weights of two runs, step by step, with the steps at which a relu disagrees."""
+    """The largest gap between two runs' weights at each step (gaps), and the steps where a relu disagrees (kinks)."""
     axes = figure.subplots()
     axes.semilogy(gaps, color=DATA)
     if kinks:
@@ -166,7 +166,7 @@ def parting(figure, gaps, kinks):
 
 @styled()
 def five_curves(figure, fits):
-    """The loss curves of {level: Fit}, one over the other: the widest lies beneath."""
+    """The loss curves of {level: Fit} over each other, the widest line lowest."""
     axes, (first, *rest) = figure.subplots(), fits.values()
     difference = max(float(np.abs(fit.losses - first.losses).max()) for fit in rest)
     for k, (name, fit) in enumerate(fits.items()):
@@ -180,7 +180,7 @@ def five_curves(figure, fits):
 
 @styled()
 def by_heart(figure, history, best, patience):
-    """Losses on seen and unseen rows over the epochs, the best epoch, and the one at which a patient listener stops."""
+    """Training and held-out loss over the epochs, the best epoch (from 0), and that of the stop, `patience` later."""
     axes, stop = figure.subplots(), best + patience
     for name, colour, label in (("loss", DATA, "penguins it learns from"), ("val_loss", MODEL, "held-out penguins")):
         losses = history[name]

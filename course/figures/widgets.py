@@ -1,4 +1,4 @@
-"""Pictures with controls: one image, redrawn in its place as sliders move."""
+"""Pictures with controls: one image that is redrawn in place when a slider moves."""
 
 import asyncio
 import base64
@@ -12,18 +12,18 @@ from course.practice.checks import spelled
 
 
 def explore(draw, text, start=(), **controls):
-    """Show the picture that `draw(**values)` gives, with a slider for each control that redraws it.
+    """Show the picture that `draw(**values)` returns, with a slider for each control that redraws it.
 
-    Each control is a sequence of values; it starts at the first, or at `dict(start)[control]`. `draw` returns a
-    figures.Picture, and should depend on the values alone: what was drawn is kept. `text` stands for the whole where
-    there are no widgets, and is compared from run to run, so it names no measured number. Raises ValueError for a
-    control without values or a start that is none of them.
+    Each control is a sequence of values. It starts at the first, or at `dict(start)[control]`. `draw` returns a
+    figures.Picture, which may depend only on the values, because pictures are cached. `text` is shown if there are no
+    widgets. It is compared between runs, so it must contain no measured number. Raises ValueError for a control
+    without values, or a start that is not one of its control's values.
     """
     return Explorer(draw, text, dict(start), controls)
 
 
 class Explorer:
-    """A picture and its sliders. Each display makes new widgets, which stand at the start."""
+    """A picture and its sliders. Each display creates new widgets, with the sliders at their start."""
 
     def __init__(self, draw, text, start, controls):
         self.draw, self.text, self.controls = draw, text, {name: list(values) for name, values in controls.items()}
@@ -48,7 +48,7 @@ class Explorer:
         return SelectionSlider(options=options, value=self.start[name], description=said, **look)
 
     def box(self):
-        """The sliders, the image, and the sentence that says what is in it."""
+        """New widgets: the sliders, the image, and the sentence that describes it."""
         image, line = Titled(format="png", layout={"align_self": "flex-start", "margin": "2px 0"}), HTML()
         sliders = [self.slider(name, values) for name, values in self.controls.items()]
 
@@ -64,7 +64,7 @@ class Explorer:
             return drawn[key]
 
         def redraw(change=None):
-            # While this runs, the browser keeps back all but the newest value of a slider: nothing queues up.
+            # While this runs, the browser holds back all but the newest value of a slider, so no events queue up.
             key = shown()
             try:
                 picture = picture_at(key)
@@ -76,9 +76,9 @@ class Explorer:
             in_idle_time(draw_ahead, key, presses(sliders, change))
 
         def draw_ahead(key, keys):
-            """What the next press of a key may ask for, a picture at a time: it is answered at once."""
+            """Draw the pictures that the next key press may need, one at a time, so that it is answered at once."""
             if keys and key == shown():
-                with contextlib.suppress(Exception):  # it is told when the reader gets there
+                with contextlib.suppress(Exception):  # an error is shown when the reader gets there
                     picture_at(keys[0])
                 in_idle_time(draw_ahead, key, keys[1:])
 
@@ -89,7 +89,7 @@ class Explorer:
 
 
 def presses(sliders, last=None):
-    """Where each slider's arrow keys lead from here, as indices of all sliders; first, where the last press goes on."""
+    """The indices of all sliders after one press of an arrow key, for each key; first, that which repeats the last."""
     at = [slider.index for slider in sliders]
     moves = [(slider, step) for slider in sliders for step in (1, -1) if 0 <= slider.index + step < len(slider.options)]
     if last is not None:
@@ -98,20 +98,20 @@ def presses(sliders, last=None):
 
 
 def in_idle_time(call, *args):
-    """Call this when the kernel has nothing else to do. Where no loop runs no reader waits, and nothing is called."""
+    """Call this when the kernel is idle. Without a running event loop there is no reader, and nothing is called."""
     with contextlib.suppress(RuntimeError):
         asyncio.get_running_loop().call_later(0.02, call, *args)
 
 
 def spoken(text):
-    """Text that screen readers read out when it changes, and when they are idle.
+    """HTML of text that screen readers announce when it changes, as soon as they are idle.
 
-    It has room for three lines: were it to grow and shrink, all that stands below would move, and be painted again.
+    It has room for three lines, because a change of its height would move and repaint all that is below.
     """
     return f'<div role="status" style="line-height: 1.5; min-height: 4.5em">{html.escape(text)}</div>'
 
 
 class Titled(Image):
-    """An image whose tooltip is its name for readers who cannot see it. The browser asks for a description too."""
+    """An image whose tooltip is its name for screen readers. The browser side also requires a description."""
 
     description = Unicode().tag(sync=True)

@@ -1,1 +1,1 @@
-"""The five levels, looked at: side by side, through each other, and where each thing is written."""
+"""Inspection of the five levels: side by side, one step through all of them, and where each name is defined."""

@@ -1,4 +1,4 @@
-"""The levels side by side: what each takes to write and to run for the same answer, and its code."""
+"""The levels side by side: the code of each for the same task, and what a step costs."""
 
 import collections
 import importlib
@@ -23,9 +23,9 @@ from course.inspection.marks import functions_of, read
 
 
 def by_level(tasks):
-    """{level: task function}, from the ground up: 0 is plain Python, and a function of no module that of the notebook.
+    """{level: task function}, lowest level first. 0 is plain Python. A notebook's function has the notebook's level.
 
-    Raises ValueError for two functions of one level, and for one of no module where no notebook runs."""
+    Raises ValueError for two functions of one level, and for a function on no level (or in no notebook)."""
     found = {}
     for task in tasks:
         package, *rooms = task.__module__.split(".")
@@ -42,17 +42,17 @@ def by_level(tasks):
 
 
 def lines(*functions):
-    """Lines of code of these functions: no blank line, no comment, no docstring."""
+    """The number of lines of code of these functions, without blank lines, comments and docstrings."""
     return sum(code_lines(textwrap.dedent(inspect.getsource(function))) for function in functions)
 
 
 def lines_of(task):
-    """Lines of code of a task function and of all that it calls in its module, without the checks of its arguments."""
+    """The number of lines of code of a task function and the functions it uses (`functions_of`), without check_…."""
     return sum(code_lines(source) for name, source in functions_of(task).items() if not name.startswith("check_"))
 
 
 def microseconds(train, task, steps=1000, repeats=5):
-    """The median time of a step, over runs of that many steps."""
+    """The median time of a step in microseconds, over `repeats` runs of that many steps."""
     task, times = task._replace(batches=task.batches[:steps]), []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -69,7 +69,7 @@ def cost(train, task, launches, nbytes, predicted, steps=1000):
 
 
 def by_op(train, task):
-    """Train once, and print what the launches of a step took, op by op: those that the function knows as `launch`."""
+    """Train once, and print the time of a step's launches for each op. It times the `launch` in train's globals."""
     names, spent = train.__globals__, {}
     launch = names["launch"]
 
@@ -81,7 +81,7 @@ def by_op(train, task):
 
     names["launch"] = timed
     try:
-        start = time.thread_time()  # without the time that other programs have the core
+        start = time.thread_time()  # excludes the time in which other programs use the core
         train(task.x, task.y, task.weights, task.batches, task.learning_rate)
         whole = (time.thread_time() - start) / len(task.batches) * 1e6
     finally:
@@ -95,7 +95,7 @@ def by_op(train, task):
 
 
 class Version(NamedTuple):
-    """One of the rows before it has run: the function as written, what calls it, and the task it is given."""
+    """A row of the comparison before it has run: the function as written, the function that runs it, and its task."""
 
     name: str
     level: int
@@ -109,9 +109,9 @@ class Version(NamedTuple):
 
 
 def versions(task, functions, last):
-    """The versions of these functions, and level 1's Fit of the steps before the `last` ones (None: there are none).
+    """The versions of these functions, and level 1's Fit of the steps before the `last` ones (None if there are none).
 
-    Versions that go op by op take the last steps alone, from where level 1 has come by then."""
+    Versions that run op by op take only the last steps, and start from the weights of that Fit."""
     way, end, before = len(task.batches) - last, task, None
     if way > 0:
         machine_code = functions.get(1) or ground(functions[max(functions)].__name__)
@@ -134,25 +134,25 @@ def unchanged(train):
 
 
 def near(train, name):
-    """A name of the level on which a task function stands: of the open notebook, or of the level as it is built."""
+    """Look up a name in the task function's module (in a notebook, the notebook), or else in its level's package."""
     module = inspect.getmodule(train)
     return getattr(module if hasattr(module, name) else importlib.import_module(module.__package__), name)
 
 
 def ground(name):
-    """A name of level 1: as it is built, or, in the notebook that builds it, of the notebook."""
+    """Look up a name of level 1: in `levels.hardware` or, if level 1's own notebook runs, in the notebook."""
     here = WATCHED and level_of(WATCHED[0]) == LEVELS[0]
     return getattr(sys.modules["__main__"] if here else importlib.import_module("levels.hardware"), name)
 
 
 def in_float32(task):
-    """The same numbers, rounded to float32."""
+    """The same task with its numbers rounded to float32."""
     x, y, x_test, y_test = (array.astype("f4") for array in task[:4])
     return task._replace(x=x, y=y, x_test=x_test, y_test=y_test, weights=[w.astype("f4") for w in task.weights])
 
 
 def in_plain_python(train):
-    """A function of `reference` that is called like those of the levels, and has the course's own exp and log."""
+    """Wrap a function of `reference` so that it has the signature of a level's and uses the course's exp and log."""
     Fit, exp, log = map(ground, ("Fit", "exp", "log"))
     own = {"exp": exp, "log": log} if "exp" in inspect.signature(train).parameters else {}
 
@@ -171,26 +171,26 @@ def in_plain_python(train):
 
 
 def op_by_op(train):
-    """The same function of level 3, with nothing compiled."""
+    """Wrap a function of level 3 so that it runs op by op, with nothing compiled."""
     eager = near(train, "eager")
 
     def run(*arguments):
         with eager() as door:
-            door.records = collections.deque(maxlen=0)  # hears each op and keeps none: no walk back becomes a program
+            door.records = collections.deque(maxlen=0)  # not None: levels_more compiles no backward walk under it
             return train(*arguments)
 
     return run
 
 
 def measure(task, *functions, last=None, repeats=3):
-    """Train on one task in all versions and take the time, in turns and on one thread: a Comparison.
+    """Train on one task in all versions, measure their times in turns on one thread, and return a Comparison.
 
-    functions: the task's function on any levels, that of `reference` for plain Python among them. The rows 0, 2 and 3
-    eager go op by op. They take only the `last` steps themselves (None: all), from the weights that level 1 hands them.
-    `traffic` says what a launch is, `predicted` how a time is predicted. Raises ValueError like `by_level`.
+    functions: the task's function on any levels (for plain Python, that of `reference`). The rows 0, 2 and 3 eager run
+    op by op: they take only the `last` steps themselves (None: all), starting from weights trained by level 1.
+    `traffic` defines a launch, and `predicted` the predicted time. Raises ValueError like `by_level`.
     """
     todo, before = versions(task, by_level(functions), min(last or len(task.batches), len(task.batches)))
-    costs = [traffic(version) for version in todo]  # what is compiled on first use is compiled here
+    costs = [traffic(version) for version in todo]  # compiles what is compiled on first use, before the times are taken
     fits, times = run_in_turns(todo, repeats)
     rows = []
     for version, (launches, nbytes) in zip(todo, costs, strict=True):
@@ -204,7 +204,7 @@ def measure(task, *functions, last=None, repeats=3):
 
 
 def run_in_turns(todo, repeats):
-    """{name: Fit} of all versions, and {name: the median seconds of a run of one step, and of all}."""
+    """{name: Fit} and {name: (median seconds of a run of one step, of a run of all steps)} of all versions."""
     seconds, fits, times = ground("seconds"), {}, {version.name: ([], []) for version in todo}
     for _ in range(repeats):
         for version in todo:
@@ -217,8 +217,8 @@ def run_in_turns(todo, repeats):
 def traffic(version):
     """The launches of a step, and the bytes that they read and write.
 
-    On levels 2 and 3 eager a launch is a kernel's. In plain Python it is an operation on two numbers, 8 bytes each,
-    that gives a third. A program takes all steps in one launch, and reads the rows of each batch and their row numbers.
+    In rows 2 and 3 eager each launch runs a kernel. In plain Python a launch is one operation with two operands and a
+    result, 8 bytes each. A program runs all steps in one launch, and reads the rows of each batch and their numbers.
     """
     x, (steps, batch) = version.task.x, version.task.batches.shape
     if version.level == 0:
@@ -227,7 +227,7 @@ def traffic(version):
     if version.level >= 2:
         here = version.level == 2
         counted = near(version.written, "counted") if here else importlib.import_module("levels.kernels").counted
-        version.run(1)  # in a first run a quicker kernel may take the place of a plan that has counted
+        version.run(1)  # in the first run a quicker kernel may replace a plan already counted
         (one, few), (two, more) = counted(lambda: version.run(1)), counted(lambda: version.run(2))
         if two > one:
             return two - one, more - few
@@ -235,20 +235,20 @@ def traffic(version):
 
 
 def operations_a_row(version):
-    """Additions, subtractions, multiplications and divisions of a row, as level 1's inner loop has them."""
+    """The additions, subtractions, multiplications and divisions per row, in level 1's program for the task."""
     program = {"linear_regression": "line_program", "dnn_classifier": "net_program"}[version.written.__name__]
     shapes = tuple(w.shape for w in version.task.weights)
     return operations(ground(program)(np.dtype("f8"), shapes))
 
 
 def operations(program):
-    """Additions, subtractions, multiplications and divisions in the innermost loop of a program of level 1."""
+    """The additions, subtractions, multiplications and divisions in the innermost loop of a program of level 1."""
     inner = program.text.split("\nagain")[0].split("\nbody")[-1]
     return len(re.findall(r"= f(?:add|sub|mul|div) ", inner))
 
 
 def step_time(program, task, batch=None, steps=5000):
-    """Seconds of a step of level 1's training program: one call for so many steps, without its checks and copies."""
+    """Seconds per step of level 1's training program, in one call of `steps` steps, without its checks and copies."""
     cpu, rows = ground("pool")()["cpu:0"], task.batches[:steps, :batch]
     names = ("w", "b") if len(task.weights) == 2 else ("w1", "b1", "w2", "b2", "w3", "b3")
     numbers = dict(x=task.x, y=task.y) | dict(zip(names, task.weights, strict=True))
@@ -258,7 +258,7 @@ def step_time(program, task, batch=None, steps=5000):
 
 
 def small_launch(version):
-    """The least seconds of a small launch, where a step has many of them; else None."""
+    """The least seconds of a small launch in a version that has many launches per step; None for other versions."""
     if version.level == 0:
         two = [1.0, 1.0]
         run, launches = lambda: reference.dot(two, two), 4  # two products, two sums
@@ -275,10 +275,10 @@ def small_launch(version):
 
 
 def predicted(version, launches, nbytes, price):
-    """Seconds of a step: launches · price of one + max(flops / peak, bytes / bandwidth), as on level 1.
+    """Predict the seconds of a step: launches · price + max(flops / peak, bytes / bandwidth), as on level 1.
 
-    The price is that of a small launch, and of a program's only one that of a run of a single step: checks, tracing and
-    assembling. The peak is that of float32; in float64 a row takes one lane of it.
+    The price is the time of a small launch. For a program with one launch it is the time of a run of a single step:
+    checks, tracing, assembling. The peak is that of float32 with all lanes; in float64 a row uses only one lane.
     """
     from levels.support.machine import host_lanes
 
@@ -288,7 +288,7 @@ def predicted(version, launches, nbytes, price):
 
 
 def score_of(version, fit):
-    """How good the answers are on rows that no step has seen."""
+    """The score on the test rows, as text: R² of a regression, the accuracy of a classifier."""
     x, y = version.task.x_test, version.task.y_test
     if version.written.__name__ == "linear_regression":
         return f"R² {r_squared(y, fit.predict(x)):.3f}"

@@ -1,4 +1,4 @@
-"""What stands side by side: a row for each version of a task, and how its counts are told."""
+"""The data of a side-by-side page: a row for each version of a task, and its counts and answers as text."""
 
 from typing import Any, NamedTuple
 
@@ -9,29 +9,29 @@ from course.inspection import side_by_side as page
 
 
 class Row(NamedTuple):
-    """One version of a task: what it takes to write, what a step of it costs, and what it learned."""
+    """One version of a task: its code, the cost of one of its steps, and its losses."""
 
     name: str  # "3 eager"
     level: int  # 0 is plain Python
     code: dict  # {mark: its steps}, as `marks.read` finds them
     lines: int
-    launches: float  # a step
-    nbytes: float  # a step
-    predicted: float  # seconds a step
-    measured: float  # seconds a step
+    launches: float  # per step
+    nbytes: float  # per step
+    predicted: float  # seconds per step
+    measured: float  # seconds per step
     losses: Any  # [steps]
-    own: int  # so many of the steps, the last ones, it took itself; level 1 took the ones before
+    own: int  # the number of steps, the last ones, that it took itself; level 1 took those before
     score: str  # on the test rows
 
 
 class Comparison(NamedTuple):
-    """All versions of one task. A notebook shows it as columns (`side_by_side.py`); its text has no time in it."""
+    """All versions of one task. A notebook shows them as columns (`side_by_side.py`). Its text contains no times."""
 
     title: str
     rows: list
 
     def counts(self):
-        """{what is counted: a text for each row}: the same on every machine."""
+        """{what is counted: [its text for each row]}. The counts are the same on every machine."""
         return {
             "numbers": [str(row.losses.dtype) for row in self.rows],
             "lines": [str(row.lines) for row in self.rows],
@@ -40,16 +40,16 @@ class Comparison(NamedTuple):
         }
 
     def versions(self, level):
-        """(a row, which of the level's versions it is: "SIMD", or nothing where there is one) of a level's rows."""
+        """[(row, the version's name in its level: "SIMD", or "" if it has only one)] of a level's rows."""
         return [(row, row.name.partition(" ")[2] if row.level else "") for row in self.rows if row.level == level]
 
     def facts(self, level):
-        """Its lines of code, and the time of a step in each version."""
+        """A level's lines of code, and the time of a step in each of its versions."""
         rows = self.versions(level)
         return [f"{rows[0][0].lines} lines", *(f"{micro(row.measured)} {kind}".strip() for row, kind in rows)]
 
     def more(self, level):
-        """What a step is made of, in each version of a level, and at the end how good its answers are."""
+        """The launches, bytes and predicted time of a step in each version of a level, and its score (if `scored`)."""
         told = []
         for row, kind in self.versions(level):
             parts = [launches_per_step(row), f"{row.nbytes:,.0f} bytes per step", f"predicted {micro(row.predicted)}"]
@@ -59,15 +59,15 @@ class Comparison(NamedTuple):
         return told
 
     def scored(self):
-        """Whether it says how good the answers are: only with level 5, whose notebook asks for that beforehand."""
+        """Whether scores are shown: only with level 5, whose notebook lets the reader predict them first."""
         return any(row.level == 5 for row in self.rows)
 
     def shown_answers(self):
-        """Those of `answers` that stand above the columns: the last losses in float64."""
+        """The `answers` that are shown above the columns: the last losses in float64."""
         return [answer for answer in self.answers() if "0x" in answer[1]]
 
     def answers(self):
-        """(what is asked, an answer, the names of the rows that give it), for each answer that differs."""
+        """Yield (heading, answer, the names of the rows that give it) for each distinct answer."""
         asked = [("last loss", loss_of)] + [("test rows", lambda row: row.score)] * self.scored()
         for head, answer_of in asked:
             names = {}
@@ -84,15 +84,15 @@ class Comparison(NamedTuple):
 
 
 def micro(seconds):
-    """Microseconds, without a comma: tests/nbval_sanitize.cfg knows a time when it sees one."""
+    """Microseconds as text, without a comma, so that the patterns in tests/nbval_sanitize.cfg match it."""
     return f"{short(1e6 * seconds)} µs".replace(",", "")
 
 
 def launches_of(row):
-    """14, or, of a program that takes all steps in one launch, 1 in 8,000."""
+    """The launches per step as text: "14", or "1 in 8,000" for a program that runs all steps in one launch."""
     if row.launches >= 1:
         return f"{row.launches:,.0f}"
-    return "few" if row.level == 5 else f"1 in {1 / row.launches:,.0f}"  # `fit` cuts the run into pieces, by the clock
+    return "few" if row.level == 5 else f"1 in {1 / row.launches:,.0f}"  # `fit` splits the run into pieces by time
 
 
 def launches_per_step(row):
@@ -103,23 +103,23 @@ def launches_per_step(row):
 
 
 def loss_of(row):
-    """The last loss in decimal, and of float64 every bit."""
+    """The last loss in decimal and, if it is float64, exactly in hexadecimal."""
     bits = f" ({bits_of(row)})" if row.losses.dtype == np.float64 else " (float32)"
     return decimal_of(row) + bits
 
 
 def decimal_of(row):
-    """The last loss to so many digits as all programs agree on, whatever their lanes."""
+    """The last loss, rounded to the digits in which all programs agree, for any number of lanes."""
     last = row.losses[-1]
     return f"{last:#.4g}" if last.dtype == np.float64 else f"{last:.3g}"
 
 
 def bits_of(row):
-    """The last loss in hexadecimal, which hides no bit; of float32, whose last bits depend on the lanes, in decimal."""
+    """The last loss in hexadecimal, which is exact; for float32, whose last bits depend on the lanes, in decimal."""
     last = row.losses[-1]
     return float(last).hex() if last.dtype == np.float64 else loss_of(row)
 
 
 def side_by_side(*comparisons):
-    """Comparisons of the same levels, one for each task, on one page."""
+    """Return one page of comparisons of the same levels, one for each task."""
     return page.SideBySide(*comparisons)

@@ -1,4 +1,4 @@
-"""Where `levels_more` spells a name of TensorFlow or PyTorch: the line of `tf.random.normal`, of `torch.nn.Linear`."""
+"""Find the line of `levels_more` that defines a name of TensorFlow or PyTorch, such as `torch.nn.Linear`."""
 
 import ast
 import importlib
@@ -6,7 +6,7 @@ import inspect
 import re
 from pathlib import Path
 
-PACKAGES = {  # what stands first in a name: the package of `levels_more`
+PACKAGES = {  # {the first part of a name: the package of `levels_more`}
     "tf": "tensorflow",
     "tensorflow": "tensorflow",
     "keras": "tensorflow.keras",
@@ -16,18 +16,18 @@ PACKAGES = {  # what stands first in a name: the package of `levels_more`
     "F": "torch.nn.functional",
     "torchkeras": "torchkeras",
 }
-NOTEBOOKS = {  # a package: the notebook that shows it
+NOTEBOOKS = {  # {package: the notebook that shows it}
     "tensorflow": "more/05_tensorflow",
     "torch": "more/03_torch",
     "torchkeras": "more/05_tensorflow",
 }
-HERE = ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.For  # not from elsewhere
+HERE = ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.For  # no imports
 
 
 def resolve(asked):
-    """(its package, the names behind that, what they lead to) of a name that can be called so here; else None.
+    """(package, the names after it, the object) of a name such as "torch.nn.Linear"; None if it does not exist here.
 
-    As "torch.nn.Linear" can. In a notebook that sees the core alone, none can.
+    In a notebook that can import only the core, the result is always None.
     """
     first, *names = asked.split(".")
     if first not in PACKAGES or not all(names) or not names:
@@ -43,7 +43,7 @@ def resolve(asked):
 
 
 def module_file(folder, names):
-    """The file of the innermost module that these names lead to, and the names that are left."""
+    """(the file of the innermost module on this path of names, the names that remain)."""
     while names:
         module = folder / f"{names[0]}.py"
         if module.exists():
@@ -55,10 +55,10 @@ def module_file(folder, names):
 
 
 def line_of(root, package, path, thing):
-    """(file, its first line, its last line) of what that package of `levels_more` calls so; 0 where no line names it.
+    """(file, first line, last line) of this name in a package of `levels_more`; both lines are 0 if there is none.
 
-    That is where the text names it; else where the class or function is written; else where it is imported, or its room
-    filled.
+    It is the statement that defines the name; otherwise the source of the class or function; otherwise the statement
+    that imports the name or names its namespace.
     """
     *around, name = path
     file, around = module_file(root / "levels_more", [package, *around])
@@ -69,7 +69,7 @@ def line_of(root, package, path, thing):
 
 
 def named_in(files, around, name=None, kinds=HERE):
-    """(file, first, last line) of the best statement of these kinds that names it, inside of `around`; or None."""
+    """(file, first line, last line) of the best statement of these kinds for a name, inside `around`; or None."""
     found = []  # (how good a place it is, file, lines)
     for order, each in enumerate(files):
         for statement in ast.parse(each.read_text(encoding="utf-8")).body:
@@ -90,7 +90,7 @@ def source_lines(root, thing):
 
 
 def names_bound(statement):
-    """The names that a statement of a module binds."""
+    """The names that a top-level statement binds."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return [alias.asname or alias.name for alias in statement.names]
     if hasattr(statement, "name"):
@@ -99,7 +99,7 @@ def names_bound(statement):
 
 
 def places_in(statement, name):
-    """(how it is named there, first line, last line): 0 bound, 1 a method, a key or a keyword, 2 a word of a list."""
+    """Yield (kind, first line, last line) of a name: 0 bound, 1 a method, key or keyword, 2 a word in a string list."""
     if name in names_bound(statement):
         yield 0, statement.lineno, statement.end_lineno
     for node in ast.walk(statement):

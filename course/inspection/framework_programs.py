@@ -1,4 +1,4 @@
-"""A program in TensorFlow, PyTorch and on a level, side by side; and one with the line that changes to run it here."""
+"""One task as a program in TensorFlow, in PyTorch and on a level, side by side; and programs changed to run here."""
 
 from typing import Any, NamedTuple
 
@@ -11,14 +11,14 @@ from course.inspection import compare
 from course.inspection import side_by_side as page
 from course.inspection.marks import read, read_program
 
-APIS = {3: "low", 4: "mid", 5: "high"}  # the level of the course that stands where this API does
+APIS = {3: "low", 4: "mid", 5: "high"}  # {level of the course: the API that corresponds to it}
 TASKS = {"linear_regression": "linear", "dnn_classifier": "rings"}
-STEPS = (1, 100, 200)  # whose losses are told
+STEPS = (1, 100, 200)  # the steps whose losses are shown
 DIGITS = 10
 
 
 class Row(NamedTuple):
-    """A program: in which framework, sorted by marks, and its losses."""
+    """A program in one framework: its code sorted by marks, and its losses."""
 
     name: str  # "tf 2.21", or "3"
     level: Any  # "tf", "torch", or a level
@@ -34,19 +34,19 @@ class Spellings(NamedTuple):
     rows: list
 
     def counts(self):
-        """{what is counted: a text for each row}"""
+        """{what is counted: [its text for each row]}"""
         return {"numbers": [str(row.losses.dtype) for row in self.rows], "lines": [str(row.lines) for row in self.rows]}
 
     def facts(self, level):
-        """Its lines of code. Nothing is timed: what is not run here has no time."""
+        """The lines of code of a level's programs. There is no time, because the frameworks do not run here."""
         return [f"{row.lines} lines" for row in self.rows if row.level == level]
 
     def more(self, level):
-        """In which numbers it computes."""
+        """The dtype in which a level's programs compute."""
         return [f"{row.name}: {row.losses.dtype}" for row in self.rows if row.level == level]
 
     def answers(self):
-        """(which losses, these, the frameworks that give them), for each answer that differs in the digits shown."""
+        """Yield (heading, losses, the frameworks that give them) for each distinct answer in the digits shown."""
         names = {}
         for row in self.rows:
             told = ", ".join(f"{row.losses[step - 1]:#.{DIGITS}g}" for step in STEPS)
@@ -55,7 +55,7 @@ class Spellings(NamedTuple):
             yield f"losses {STEPS[0]}, {STEPS[1]}, {STEPS[2]}", losses, ", ".join(those)
 
     def shown_answers(self):
-        """Those of `answers` that stand above the columns: all."""
+        """The `answers` that are shown above the columns: all of them."""
         return self.answers()
 
     def __repr__(self):
@@ -71,10 +71,10 @@ def row_of(program, name, level):
 
 
 def beside(task, train):
-    """The program of this task function's API in TensorFlow and PyTorch, and the function itself: Spellings.
+    """The Spellings of the programs in TensorFlow and PyTorch on this task function's API, and the function itself.
 
-    The function runs here, as many steps as are stored of the others, which ran where they are installed. Raises
-    ValueError for a function of a level beneath the third, where no framework has an API.
+    The function runs here, for as many steps as the other programs have stored losses (they ran elsewhere). Raises
+    ValueError for a function of a level below 3, because no framework has an API there.
     """
     (level,) = compare.by_level([train])
     if level not in APIS:
@@ -86,13 +86,13 @@ def beside(task, train):
 
 
 def three(framework, title, task):
-    """The programs of a framework for one task on its three APIs, each led by the level of ours on which it stands."""
+    """The Spellings of one task in a framework: a program for each of its three APIs, named by our level."""
     found = [(level, programs.program(framework, api, task)) for level, api in APIS.items()]
     return Spellings(title, [row_of(each, f"{level} {each.api}", level) for level, each in found])
 
 
 def here(framework, api, task):
-    """The program with the lines changed that import it, so that it runs on `levels_more`, and its stored losses."""
+    """The program with its imports changed so that it runs on `levels_more`, and its stored losses, as Markdown."""
     program = programs.program(framework, api, task)
     lines = zip(program.text.splitlines(), programs.here(program.text).splitlines(), strict=True)
     text = "\n".join(new if new == old else f"{new}  # it was: {old}" for old, new in lines)

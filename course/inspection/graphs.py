@@ -1,8 +1,8 @@
-"""A graph, as the program that it stands for: a line for each op."""
+"""A graph as a program text: a line for each op."""
 
 
 def listed(graph) -> str:
-    """The ops of a graph, one a line: `t3 = add(t2, b)  (10, 1)`, its name, what it reads, the shape of its result."""
+    """The ops of a graph, one per line, as `t3 = add(t2, b)  (10, 1)`: name, op, inputs and attributes, shape."""
     names, lines = {}, []
     for node in graph.ops:
         for x in (*node.inputs, node):
@@ -13,7 +13,7 @@ def listed(graph) -> str:
 
 
 def leaf_name(node) -> str | None:
-    """What a leaf is called: the name of a variable, x0 for the first argument, its number. None for others."""
+    """The name of a leaf: a variable's name, x0 for the first argument, or a scalar constant's number. Else None."""
     of = node.attrs.get("of")
     if node.op in ("variable", "input"):
         return of.name if node.op == "variable" else f"x{of}"

@@ -1,4 +1,4 @@
-"""The map of the packages: each room, how much stands in it, and which rooms it imports. It is drawn from the imports.
+"""The map of the packages: each room, its size, and the rooms that it imports, found in its import statements.
 
 python3 -m course.inspection.house           print it
 python3 -m course.inspection.house --write   write it into CONTRIBUTING.md
@@ -11,9 +11,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "CONTRIBUTING.md"
-FENCE = "```text\n"  # what the map in the page begins with
+FENCE = "```text\n"  # the line before the map in the page
 LEVELS = "hardware", "kernels", "low_level", "mid_level", "high_level"
-ROOMS = {  # each package's rooms; a room imports from its own, and from those before it
+ROOMS = {  # each package's rooms; a room imports only from itself and from rooms before it
     "levels": ("support", *LEVELS),
     "levels_more": (
         "hardware",
@@ -34,13 +34,13 @@ ROOMS = {  # each package's rooms; a room imports from its own, and from those b
 
 
 def room_of(module):
-    """The room of a module as "levels_more.mid_level"; or the module, if it stands in none: "levels_more.checks"."""
+    """The first two parts of a module's name: its room, "levels_more.mid_level", or itself, "levels_more.checks"."""
     package, *rest = module.split(".")
     return ".".join([package, *rest[:1]])
 
 
 def imports_of(path, root=ROOT):
-    """[(the module that is imported, its names, whether when the file is imported)] of a file of the two packages."""
+    """[(imported module, names, whether at import time)] of a file's imports from the two packages."""
     here = path.relative_to(root).with_suffix("").parts
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -54,10 +54,10 @@ def imports_of(path, root=ROOT):
 
 
 def arrows(root=ROOT, own=False):
-    """{(room, a room that it imports): [(file, module, names, whether when the file is imported)]}, between files.
+    """{(room, a room that it imports): [(file, module, names, whether at import time)]}.
 
-    The fronts of rooms are left out, for they hand on what stands in others; imports of a room's own files count if
-    `own` says so.
+    The `__init__.py` of each level is left out, because it re-exports names of other rooms. Imports inside a room
+    count only with `own`.
     """
     found = defaultdict(list)
     for package in ROOMS:
@@ -75,7 +75,7 @@ def arrows(root=ROOT, own=False):
 
 
 def draw(root=ROOT):
-    """The map as text: a line for each room, the lowest first."""
+    """The map as text: one line per room, the lowest first."""
     leads = defaultdict(set)
     for here, there in arrows(root):
         leads[here].add(there)
@@ -86,7 +86,7 @@ def draw(root=ROOT):
 
 
 def _line(root, package, room, leads):
-    """A room: its files, their lines, and the rooms of its own package and of the other that it imports."""
+    """The line of a room: its number of files, their lines of text, and the rooms of both packages that it imports."""
     files = sorted((root / package / room).rglob("*.py"))
     count = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
     beneath = [each for each in ROOMS[package] if f"{package}.{each}" in leads]
@@ -95,7 +95,7 @@ def _line(root, package, room, leads):
 
 
 def in_page(text):
-    """The map as it stands in a page."""
+    """The map in the text of a page."""
     return text.split(FENCE)[1].split("```")[0]
 
 

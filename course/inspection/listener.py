@@ -1,4 +1,4 @@
-"""What is heard of a step while it runs, and what it says."""
+"""Record what happens in a step while it runs, as nested rows with names, shapes, bytes and times."""
 
 import itertools
 import sys
@@ -8,13 +8,13 @@ now = time.perf_counter_ns
 
 
 class Row:
-    """One thing that happened, and in `rows` what happened within it. Times are in nanoseconds."""
+    """One event of a step. `rows` has the events inside it. `begin` and `end` are in nanoseconds."""
 
     def __init__(self, kind, code):
         self.kind, self.code, self.begin, self.end, self.rows = kind, code, now(), None, []
-        self.silence = self.begin, self.begin  # the longest time in which nothing was heard: then a program runs
+        self.silence = self.begin, self.begin  # the longest interval without a profile event: there a program runs
         self.name = self.shapes = ""
-        self.device, self.bytes, self.place = None, 0, None  # a device: then this is an event on it
+        self.device, self.bytes, self.place = None, 0, None  # a device is set only for an event on it
 
     ops = property(lambda self: sum(row.kind == "op" for row in self.walk()))
     launches = property(lambda self: sum(row.kind == "kernel" for row in self.walk()))
@@ -22,14 +22,14 @@ class Row:
     microseconds = property(lambda self: (self.end - self.begin) / 1000)
 
     def walk(self):
-        """This row and all within it, in the order in which they began."""
+        """This row and all rows inside it, in the order in which they began."""
         return itertools.chain([self], *(row.walk() for row in self.rows))
 
     def __repr__(self):
         return " ".join(filter(None, (self.kind, self.name, self.shapes)))
 
 
-TELL = {  # kind -> what the arguments and the result of its function tell: a name, and shapes
+TELL = {  # kind -> a function of the local variables and the result of a call: (name, shapes)
     "fit": lambda f, y: (title(f.get("self", f.get("model"))), ""),
     "compile": lambda f, y: ("", f"to {len(y[0].graph.ops)}" if y else ""),
     "train step": lambda f, y: (title(f["self"]), shapes_of(f.get("x"), f.get("y"))),
@@ -46,13 +46,13 @@ TELL = {  # kind -> what the arguments and the result of its function tell: a na
 
 
 def shapes_of(*values):
-    """The shapes of tensors, and of those in lists."""
+    """The shapes of tensors, also of those in lists, as text."""
     tensors = [x for value in values for x in (value if isinstance(value, (list, tuple)) else [value])]
     return ", ".join(str(x.spec.shape) for x in tensors if hasattr(x, "spec"))
 
 
 def flow(*values):
-    """The shapes of what goes in, and of the last value, which comes out."""
+    """The shapes of the inputs and, behind an arrow, of the output, which is the last value."""
     return " -> ".join(filter(None, (shapes_of(*values[:-1]), shapes_of(values[-1]))))
 
 
@@ -61,19 +61,19 @@ def title(part):
 
 
 def launched(known):
-    """What is launched, where that is no op of level 2: a part of a fused replay, or a program."""
+    """The name of a launch that is not an op of level 2: a part of a fused replay, or a program."""
     if "part" in known:
         return repr(known["part"])
     return "program by rows" if by_rows(known["self"]) else "list of programs"
 
 
 def fewer(replay):
-    """How many launches a replay takes, where some of its ops share one."""
+    """The number of launches of a replay in which ops share launches; "" for other replays."""
     return f" in {len(replay.parts)} launches" if hasattr(replay, "parts") else ""
 
 
 def watched(model):
-    """{code: kind} of the functions that open a row while they run."""
+    """{code object: kind} of the functions whose calls become rows."""
     from levels import low_level as low
     from levels.hardware import Buffer, pool
 
@@ -97,15 +97,15 @@ def watched(model):
 
 
 def metrics_of(training):
-    """The metrics that `compile` was given. (The core knows none.)"""
+    """The metrics that were passed to `compile`. (The core has no metrics.)"""
     return getattr(training, "metrics", [])
 
 
 class Listener:
-    """Makes rows of what it hears: Python calls `hear`; a clock at the door asks for plans that are `timed`."""
+    """Records rows. `hear` is the profile function, and `timed` wraps plans for a clock at the door (see `xray`)."""
 
     def __init__(self, kinds):
-        self.kinds, self.rows, self.open, self.heard = kinds, [], [], 0  # heard: when it heard something last
+        self.kinds, self.rows, self.open, self.heard = kinds, [], [], 0  # heard: time of the last profile event, in ns
 
     def begin(self, kind, code):
         row = Row(kind, code)
@@ -114,7 +114,7 @@ class Listener:
         return row
 
     def hear(self, frame, event, result):
-        """Python's word that a function is called, or returns; of those in C too, which only say what time it is."""
+        """Handle a profile event: a call or a return. Events of C functions only update the time (and the silence)."""
         if self.open and now() - self.heard > self.open[-1].silence[1] - self.open[-1].silence[0]:
             self.open[-1].silence = max(self.heard, self.open[-1].begin), now()
         kind = self.kinds.get(frame.f_code)
@@ -130,23 +130,23 @@ class Listener:
             if kind == "copy" and result is not None:  # None: an exception passes
                 row.device = known["self"] if "array" in known else known["self"].device
                 row.bytes = result.spec.nbytes if "array" in known else result.nbytes
-            if kind == "launch" and result is not None and not row.launches:  # no clock has heard of it
+            if kind == "launch" and result is not None and not row.launches:  # no clock timed it
                 self.event(row, *device_and_bytes(known))
         self.heard = now()
 
     def event(self, row, device, nbytes):
-        """A device event in a launch: the longest silence."""
+        """Add a device event to a launch. Its time is the launch's longest interval without profile events."""
         event = Row("kernel", row.code)
         event.name, event.device, event.bytes = f"{row.name} on {device.name}", device, nbytes
         event.begin, event.end = row.silence
         row.rows = sorted([*row.rows, event], key=lambda each: each.begin)
 
     def timed(self, op, plan):
-        """The same plan, with a clock around the kernel's program. Nobody listens while it runs."""
+        """The same plan with a clock around the kernel's program. Profiling is off while the program runs."""
         if not self.open:
             return plan
 
-        from levels.kernels import Plan  # whichever are built: see `kernel_code`
+        from levels.kernels import Plan  # imported here: the levels that this kernel runs, as in `kernel_code`
 
         def by_the_clock(*arrays):
             sys.setprofile(None)
@@ -160,7 +160,7 @@ class Listener:
                 self.open.pop()
                 sys.setprofile(self.hear)
 
-        plan.made()  # to compile is no part of the kernel's time
+        plan.made()  # compile now: compilation does not belong to the kernel's time
         heard = Plan(plan.spec, plan.nbytes, plan.lower, plan.numbers)
         heard.op, heard.compiled = op, by_the_clock
         return heard
@@ -173,13 +173,13 @@ def kernel_code(op, result):
 
 
 def in_core(kind):
-    """The class of the core that this one widens under its own name (the reader knows that), or the class itself."""
+    """The core's class that this one extends under the same name (the reader has seen it); else the class itself."""
     same = (base for base in kind.__mro__ if base.__name__ == kind.__name__ and base.__module__.startswith("levels."))
     return next(same, kind)
 
 
 def defining(kind, known, result):
-    """The code that a row is about, where that is not the function that was heard."""
+    """The code that a row shows, if it is not that of the recorded function; None if it is."""
     if kind == "layer":
         kind = type(known["self"])
         return getattr(in_core(kind), "call", kind.call).__code__
@@ -192,12 +192,12 @@ def defining(kind, known, result):
 
 
 def by_rows(program):
-    """Whether what is launched is one program by rows."""
+    """Whether a launched program is a single row program."""
     return hasattr(program, "parts")
 
 
 def device_and_bytes(known):
-    """Where a launch runs, and what it reads and writes: what a plan or a part says, or `moved` of a program."""
+    """(device, bytes read and written) of a launch: those of its plan or part; for a program, from `moved`."""
     if "plan" in known:
         return known["plan"].spec.device, known["plan"].nbytes
     if "part" in known:
@@ -207,9 +207,9 @@ def device_and_bytes(known):
 
 
 def moved(program):
-    """What a step of a program by rows reads: the rows of its batch and their numbers, as in `compare`.
+    """The bytes that a step of a row program reads: the rows of its batch and their row numbers, as in `compare`.
 
-    A list of programs reads and writes what each of them does.
+    For a list of programs: the bytes that all of them take.
     """
     if not by_rows(program):
         return sum(x.spec.nbytes for _, taken in program.programs for x in taken if hasattr(x, "op"))

@@ -1,7 +1,7 @@
-"""A task, its lines sorted by what they do: the parts of a step that all levels name by the same marks.
+"""Sort the lines of a task function by the part of a step that they belong to, as named by marks.
 
-The five `tasks.py` and `reference.py` bear them: `# model`, `# forward`, `# loss`, `# backward`, `# update`. Levels are
-laid beside each other by mark, not by text.
+A mark is a comment in the five `tasks.py` and in `reference.py`: `# model`, `# forward`, `# loss`, `# backward` or
+`# update`. The side-by-side pages align the levels by mark.
 """
 
 import ast
@@ -13,58 +13,58 @@ from typing import NamedTuple
 from course.builder.cells import MARKER, code_of
 
 MARKS = ("model", "forward", "loss", "backward", "update")
-AROUND = "around"  # what bears no mark: the rows of a batch, the loop, the answer
+AROUND = "around"  # code without a mark: the rows of a batch, the loop, the answer
 MARK = re.compile(rf" *# ((?:{'|'.join(MARKS)})(?:, (?:{'|'.join(MARKS)}))*)$", re.MULTILINE)
 
 
 class Step(NamedTuple):
-    """A statement, and the functions that it is the first to name, each of them a list of steps."""
+    """A statement, and the functions that it is the first to name, each as a list of steps."""
 
     text: str
     opens: tuple = ()
 
     def is_call(self):
-        """Whether it only calls one function of the task's own, and perhaps gives names to what that returns."""
+        """Whether the statement only calls one function that it opens, with or without assigning the result."""
         try:
             (statement,) = ast.parse(self.text).body
-        except (SyntaxError, ValueError):  # a head without its block
+        except (SyntaxError, ValueError):  # the head of a block without its body
             return False
         return len(self.opens) == 1 and isinstance(getattr(statement, "value", None), ast.Call)
 
     def lines(self, deep=0):
-        """All its lines, with those of what it opens: (how many functions deep, line)."""
+        """Yield (call depth, line) for all its lines, then for those of the functions that it opens."""
         yield from ((deep, line) for line in self.text.splitlines())
         for step in (step for steps in self.opens for step in steps):
             yield from step.lines(deep + 1)
 
 
 def read(task):
-    """{mark: [Step]} of a task function. Each line of code of it, and of all that it calls in its room, stands once.
+    """{mark: [Step]} of a task function. It has each line of the function, and of those it uses in its room, once.
 
-    A mark holds to the next one, to a line without code, or to the end of the block, and on into the functions called
-    there that bear marks themselves. A line with several marks stands under the first, and the others are empty. What
-    has no mark stands under AROUND. Functions called check_… are left out. Raises ValueError where a mark stands twice.
+    A mark applies up to the next mark, a line without code or the end of the block, and also in called functions that
+    have marks themselves. A line with several marks is listed under the first one, and the others are empty. AROUND
+    has the lines without a mark. Functions named check_… are left out. Raises ValueError if a mark occurs twice.
     """
     return Reader(task.__module__, functions_of(task), task.__name__).found
 
 
 def read_program(name, text):
-    """{mark: [Step]} of a whole program, as `read` finds them in a function."""
+    """{mark: [Step]} of a whole program, as `read` returns it for a function."""
     return Reader(name, {name: text}, name).found
 
 
 class Source(NamedTuple):
-    """A function, or a whole program, as it is written."""
+    """The source of a function or of a whole program."""
 
     node: ast.FunctionDef | ast.Module
-    code: dict  # the number of a line: the line
-    reads: set  # the names that are not its own
+    code: dict  # {line number: line}
+    reads: set  # the names that it reads and does not bind
 
     def text(self, statement):
         return self.between(first_line(statement), statement.end_lineno)
 
     def head(self, statement):
-        """The lines above the block of a statement that has one. (A program has none.)"""
+        """The lines of a compound statement before its body; "" for a program."""
         if isinstance(statement, ast.Module):
             return ""
         return self.between(first_line(statement), first_line(statement.body[0]) - 1)
@@ -73,13 +73,13 @@ class Source(NamedTuple):
         return "\n".join(line for n, line in self.code.items() if first <= n <= last)
 
     def names(self, statement):
-        """The names in a statement that are not the function's own, in the order of reading."""
+        """The names in a statement that the function does not bind, in source order."""
         nodes = (node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id in self.reads)
         return [node.id for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset))]
 
 
 def whole(tree, name):
-    """The function of this name where the text is one; else the program itself."""
+    """The first statement if it defines this name; otherwise the tree of the whole program."""
     return tree.body[0] if getattr(tree.body[0], "name", None) == name else tree
 
 
@@ -88,13 +88,13 @@ def first_line(statement):
 
 
 class Reader:
-    """The way through a task: what is found, which functions nothing has named yet, and which come next."""
+    """Reads a task. found: the result. closed: the functions not named so far. ahead: those to read next."""
 
     def __init__(self, place, texts, start):
         self.place, self.found, self.around = place, {}, []  # around: (text, the names in it)
         texts = {name: text for name, text in texts.items() if not name.startswith("check_")}
         self.closed = {n: Source(whole(ast.parse(t), n), code_of(t), names_read(t)) for n, t in texts.items()}
-        self.leading = {name for name, text in texts.items() if MARK.search(text)}  # to marks
+        self.leading = {name for name, text in texts.items() if MARK.search(text)}  # with marks, or calling such
         for _ in texts:
             self.leading |= {name for name, source in self.closed.items() if source.reads & self.leading}
         self.ahead = [(self.closed.pop(start), AROUND)]
@@ -104,7 +104,7 @@ class Reader:
             self.block(source, source.node.body, mark)
         around = [
             Step(text, self.opens(names)) for text, names in self.around if text
-        ]  # at last: marked lines come first
+        ]  # last, because marked lines open functions first
         around += [step for name in [*self.closed] for step in self.open(name)]
         self.found = {mark: self.found[mark] for mark in MARKS if mark in self.found} | {AROUND: around}
 
@@ -124,14 +124,14 @@ class Reader:
                 self.block(source, statement.body, AROUND)
                 mark = AROUND
             elif isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name):
-                self.put(AROUND, source, statement)  # it only hands on what a mark has named
+                self.put(AROUND, source, statement)  # it only returns what a marked line has computed
             elif isinstance(statement, ast.FunctionDef):
                 self.closed[statement.name] = source._replace(node=statement)
             elif text:
                 self.put(mark, source, statement)
 
     def begin(self, marks, indent):
-        """Open the bands of these marks, and leave a comment where they stood."""
+        """Start the lists of these marks, leave a comment in AROUND where they were, and return the first mark."""
         self.around.append((f"{' ' * indent}# {marks}", ()))
         first, *others = marks.split(", ")
         for mark in (first, *others):
@@ -154,7 +154,7 @@ class Reader:
         return tuple(self.open(name) for name in names if name in self.closed)
 
     def open(self, name):
-        """A function as steps: its head, and each statement with what that opens in turn."""
+        """A function as steps: its head, then each statement with the functions that it opens."""
         source = self.closed.pop(name)
         steps = [Step(source.head(source.node))]
         steps += [Step(source.text(line), self.opens(source.names(line))) for line in source.node.body]
@@ -163,7 +163,7 @@ class Reader:
 
 
 def functions_of(task):
-    """The sources of a task function and of those it names, in its room or its level's formulas: {name: source}."""
+    """{name: source} of a task function and the functions that it names, directly or not, in its room or `formulas`."""
     module, sources, waiting = inspect.getmodule(task), {}, [task.__name__]
     room = room_of(task)
     formulas = re.sub(r"\w+$", "formulas", room or "")
@@ -177,18 +177,18 @@ def functions_of(task):
 
 
 def room_of(function):
-    """The module of a function; in a notebook the room that its cell names, and "" where the cell names none."""
+    """A function's module; in a notebook, the room of its cell, "" without a room, None if it is not from a cell."""
     if function.__module__ != "__main__":
         return function.__module__
     try:
         marker = MARKER.match(inspect.findsource(function)[0][0])
-    except OSError:  # made by a program, in no cell
+    except OSError:  # generated code, from no cell
         return None
     return marker[1] if marker else ""
 
 
 def names_read(source):
-    """The names that this source reads and does not bind itself."""
+    """The names that this source reads and does not bind."""
     nodes = list(ast.walk(ast.parse(source)))
     names = [node for node in nodes if isinstance(node, ast.Name)]
     bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}

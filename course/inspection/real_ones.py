@@ -1,7 +1,7 @@
-"""Twelve questions that users ask, and where the answer stands: here, in PyTorch, and in TensorFlow and Keras.
+"""Twelve questions that users ask, and where the source answers them: here, in PyTorch, and in TensorFlow and Keras.
 
-Of the others only facts are stored: a file, a name, a commit. `python3 -m course programs --places` looks for them in
-what is installed.
+For the other libraries only facts are stored: a file, a name, a commit. `python3 -m course programs --places` looks
+for them in the installed packages.
 """
 
 import html
@@ -11,24 +11,24 @@ from typing import NamedTuple
 
 from course.inspection.source_index import places
 
-VERSIONS = {"torch": "2.15.0", "tensorflow": "2.21.0", "keras": "3.15.1"}  # of the packages in which the names stand
+VERSIONS = {"torch": "2.15.0", "tensorflow": "2.21.0", "keras": "3.15.1"}  # the packages that contain these names
 REPOSITORIES = {"torch": "pytorch/pytorch", "tensorflow": "tensorflow/tensorflow", "keras": "keras-team/keras"}
-COMMITS = {  # from which those versions were made; a package of Keras does not say it, so its places name their own
+COMMITS = {  # of those versions; the Keras package does not state its commit, so each of its places names one
     "torch": "d0f2af8b66b20da4baa50644c0cd3f887a2eae2e",
     "tensorflow": "a481b10260dfdf833a1b16007eead49c1d7febf3",
 }
 NAMES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "keras": "Keras"}
-COMPILED = ".cpp", ".cc", ".cu"  # sources of which a wheel has only what the compiler made of them
+COMPILED = ".cpp", ".cc", ".cu"  # sources that a wheel has only in compiled form
 HEADS = "here", "in PyTorch", "in TensorFlow, Keras"
 
 
 class There(NamedTuple):
-    """A place in the source of another library."""
+    """A place in the source code of another library."""
 
     library: str  # "torch", "tensorflow" or "keras"
-    file: str  # in its repository
+    file: str  # path in its repository
     name: str  # "GradientTape.gradient"
-    line: int = 0  # at the library's commit; 0 where the place names a commit of its own
+    line: int = 0  # at the library's commit; 0 if the place names its own commit
     commit: str = ""
 
     @property
@@ -47,24 +47,24 @@ class There(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question, the three places that answer it, and what theirs does more."""
+    """A question, the three places that answer it, and what the other libraries do beyond that."""
 
-    level: int  # whose notebook shows it: 3 or 5
+    level: int  # of the notebook that shows it: 3 or 5
     asked: str
     ours: tuple  # level and name: ("low_level", "GradientTape.gradient")
     torch: There
     tensorflow: There
-    more: str  # two sentences: what theirs does more, and why
+    more: str  # two sentences: what the other libraries do beyond that, and why
 
     @property
     def theirs(self):
         return self.torch, self.tensorflow
 
     def place(self, index):
-        """The Place of our own name. Raises LookupError where no notebook writes it."""
+        """The Place of our own name. Raises LookupError if no notebook defines it."""
         for place in index:
             if (place.level, place.name) == self.ours:
-                return place._replace(first=0, last=0)  # its lines may move before this is shown again
+                return place._replace(first=0, last=0)  # no lines: they may change before this is shown again
         raise LookupError(f"{self.asked} No notebook writes {'.'.join(self.ours)}")
 
 
@@ -245,7 +245,7 @@ class Table(NamedTuple):
 
 
 def table(level):
-    """The questions that the notebook of this level shows. Raises LookupError where a place of ours is gone."""
+    """The questions that the notebook of this level shows. Raises LookupError if a name of ours is no longer there."""
     index = places()
     return Table([(question, question.place(index)) for question in QUESTIONS if question.level == level])
 
@@ -255,9 +255,9 @@ ASKED = CELL.replace("padding:0.2em", "padding:1.2em")
 
 
 def as_html(rows, link=None):
-    """The table: a question above its three places, and beneath them the two sentences.
+    """The table as HTML: each question, below it its three places, and below them the two sentences.
 
-    link(place, text) makes the link to a place of ours; without one Jupyter follows it from the notebook that runs.
+    link(place, text) returns the link to a place of ours. The default link is relative to the running notebook.
     """
     link = link or (lambda place, text: place.link(text))
     heads = "".join(f'<th scope="col" {CELL}>{head}</th>' for head in HEADS)
@@ -278,11 +278,11 @@ def as_html(rows, link=None):
 
 
 def breaking(name):
-    """A name as HTML: a line may break after a slash, a dot or an underscore in it."""
+    """A name as HTML that allows a line break after each slash, dot or underscore."""
     return re.sub(r"(?<=[a-zA-Z0-9][/._])(?=\w)", "<wbr>", html.escape(name))
 
 
 def coded(text):
-    """Plain text as HTML; what stands between backticks is code."""
+    """Plain text as HTML. Text between backticks becomes code."""
     parts = html.escape(text, quote=False).split("`")
     return "".join(f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(parts))

@@ -1,4 +1,4 @@
-"""One machine on one card: what it measured of itself, what every level took on it, and the one answer it shares."""
+"""A card of one machine as SVG: its measured speeds, the time of every level, and a hash that all machines share."""
 
 import hashlib
 import math
@@ -13,13 +13,13 @@ from course.figures import DATA, HUES, binary, farthest, host_caches, short
 from course.figures.tour import hue, micro
 from course.setup import files
 
-WIDTH, HEIGHT, PITCH = 900, 640, 25  # px: of the card, and from row to row
-SHOWN = 840  # px: its width in a notebook; JupyterLab has room for no more in a window of 1280
+WIDTH, HEIGHT, PITCH = 900, 640, 25  # px: size of the card, distance from row to row
+SHOWN = 840  # px: width in a notebook; a JupyterLab window of 1280 px has no room for more
 GREY = "#666666"  # dark enough to be read when small
 
 
 class Card(NamedTuple):
-    """A card as SVG, and what it says in words."""
+    """A card as SVG, and its content as text."""
 
     svg: str
     text: str
@@ -36,15 +36,15 @@ class Card(NamedTuple):
 
 
 def fingerprint(*comparisons):
-    """16 hexadecimal digits that stand for the losses of each compare.Comparison, as its last row in float64 has them.
+    """The first 16 hexadecimal digits of the sha256 of the losses of these compare.Comparison (see `answer`).
 
-    They begin the sha256 of the losses' bytes, in float64 and little-endian on every machine.
+    The losses are hashed as little-endian float64 on every machine.
     """
     return hashlib.sha256(answer(comparisons).astype("<f8").tobytes()).hexdigest()[:16]
 
 
 def answer(comparisons):
-    """The losses of these comparisons, one after the other."""
+    """The losses of these comparisons, concatenated: of each, those of its last row in float64."""
     return np.concatenate([[r for r in c.rows if r.losses.dtype == np.float64][-1].losses for c in comparisons])
 
 
@@ -57,7 +57,7 @@ def machine_card(device, stairs, *comparisons):
     numbers = four_numbers(device, stairs)
     digits, host = fingerprint(*comparisons), f"{platform.system()} on {platform.machine()}, one core"
     losses = f"{len(answer(comparisons)):,} losses in float64, sha256"
-    written = session.yours()  # on the reader's desk: how many functions are the reader's
+    written = session.yours()  # on the reader's desk: how many functions the reader wrote
     if written:
         host = f"{host}; functions: {written}"
     told = [f"{number} {unit} ({what})" for number, unit, what in numbers]
@@ -81,7 +81,7 @@ def machine_card(device, stairs, *comparisons):
 
 
 def four_numbers(device, stairs):
-    """(number, its unit, what it is) of a machine."""
+    """[(number, unit, description)] of a machine's four measured numbers."""
     seconds, far = list(stairs.values()), farthest(list(stairs), host_caches())
     return [
         (short(device.peak / 1e9), "billion operations/s", "peak in float32"),
@@ -92,7 +92,7 @@ def four_numbers(device, stairs):
 
 
 def svg(parts, text):
-    """A picture with a name and a description for readers who cannot see it."""
+    """Wrap the parts in an SVG element with a title and a description for screen readers."""
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
     head += f' width="{SHOWN}" style="max-width: 100%; height: auto"'
     look = 'role="img" aria-labelledby="card-title card-text" font-family="system-ui, sans-serif"'
@@ -119,12 +119,12 @@ def dot(x, y, color, fill):
 
 
 def log_scale(low, high, start, end):
-    """The function that puts `low` at px `start` and `high` at px `end`, and equal ratios at equal distances."""
+    """A logarithmic scale: the function that maps `low` to px `start` and `high` to px `end`."""
     return lambda value: start + (end - start) * math.log(value / low) / math.log(high / low)
 
 
 def staircase(sizes, nanoseconds, left, right, top, bottom):
-    """Nanoseconds of a load over the bytes of the data, with a line at the size of each cache."""
+    """A plot of the nanoseconds of a load over the bytes of the data, with a line at the size of each cache."""
     x, y = (
         log_scale(sizes[0], sizes[-1], left, right),
         log_scale(min(nanoseconds), max(nanoseconds), bottom - 10, top + 10),
@@ -143,7 +143,7 @@ def staircase(sizes, nanoseconds, left, right, top, bottom):
 
 
 def names(rows, top):
-    """The names of the rows, each with the color of its level, and what the dots beside them mean."""
+    """The names of the rows, each with the color of its level, and the legend of the dots."""
     parts = [words(180, top + PITCH * len(rows) + 4, "○ predicted   ● measured: the number", 12, GREY)]
     for k, row in enumerate(rows):
         y = top + PITCH * k

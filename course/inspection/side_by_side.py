@@ -1,9 +1,8 @@
 """The levels side by side: for each part of a step the code of all levels, as a page, on paper and as text.
 
-What is shown is one or more compare.Comparison, or a framework_programs.Spellings. The page is made of plain tables,
-`<pre>` and `<details>`, so it can be read where styles and scripts are stripped, as on GitHub. Which columns stand beside
-each other is decided in side_by_side.css. `python -m course.practice.teaching pictures side_by_side` takes the picture
-that README.md shows.
+It shows one or more compare.Comparison, or a framework_programs.Spellings. The page consists of plain tables, `<pre>`
+and `<details>`, so it remains readable without styles and scripts, as on GitHub. side_by_side.css decides which columns
+are beside each other. `python -m course.practice.teaching pictures side_by_side` takes the picture in README.md.
 """
 
 import html
@@ -19,7 +18,7 @@ from course.setup import files
 
 NAMES = {level: f"{name.replace('_level', '-level API')}" for level, name in enumerate(LEVELS, 1)}
 COLUMNS = {0: "plain Python", **NAMES, "tf": "TensorFlow", "torch": "PyTorch"}
-HOUSE = [(3, 4, 5), (1, 2)]  # the columns of its two tables: the upper levels stand above the lower ones
+HOUSE = [(3, 4, 5), (1, 2)]  # the columns of the two tables of a five-level page, the upper levels first
 WIDTH = 120  # characters in a line of a terminal
 STYLE = Path(__file__).with_name("side_by_side.css")
 
@@ -30,7 +29,7 @@ def codes(comparison):
 
 
 def shared(code, mark):
-    """The marks that one line of this code stands for, this mark among them, from the one that shows the line."""
+    """The marks that share one line with this mark, this one included. The first is the mark that shows the line."""
     if mark == AROUND:
         return [mark]
     first = next((m for m in reversed(MARKS[: MARKS.index(mark) + 1]) if code.get(m)), mark)
@@ -38,7 +37,7 @@ def shared(code, mark):
 
 
 class SideBySide:
-    """Comparisons of the same levels, one for each task. A notebook shows it as a page."""
+    """Comparisons of the same levels, one for each task. A notebook shows them as a page."""
 
     def __init__(self, *comparisons):
         self.comparisons = comparisons
@@ -54,7 +53,7 @@ class SideBySide:
 
 
 def as_text(comparison):
-    """Helpers are open, no time stands in it, and no line is longer than a terminal's."""
+    """A comparison as text: helpers are written out, there are no times, and no line is longer than WIDTH."""
     table = {"": [row.name for row in comparison.rows], **comparison.counts()}
     left = max(len(head) for head in (*table, *(head for head, *_ in comparison.answers())))
     right = [max(map(len, column)) for column in zip(*table.values(), strict=True)]
@@ -73,14 +72,14 @@ def as_text(comparison):
 
 
 def passage(level, code, mark):
-    """The lines of a level under a mark, each led by the level's number."""
+    """The lines of a level under a mark, each preceded by the level's number."""
     marks = shared(code, mark)
     lines = [line for step in code[mark] for line in step.lines()] or [(0, f"(the same line, under {marks[0]})")]
     return [piece for deep, line in lines for piece in folded(line, f"{level} │ {'  ┆ ' * deep}")]
 
 
 def folded(line, lead):
-    """A line behind its lead, in pieces that fit a terminal; all but the first stand further in."""
+    """A line after its lead, wrapped to the width of a terminal. Continuation lines are indented further."""
     indent = " " * (len(line) - len(line.lstrip()) + 8)
     wrapper = textwrap.TextWrapper(WIDTH - len(lead), subsequent_indent=indent, break_on_hyphens=False)
     return [lead + piece for piece in wrapper.wrap(line)]
@@ -90,7 +89,7 @@ def folded(line, lead):
 
 
 def as_html(*comparisons, everything=False):
-    """A part for each task. Of several parts one is open at a time; with `everything`, all parts and helpers are."""
+    """The page, with a part for each task. One part is open at a time; with `everything`, all parts and helpers are."""
     group = "-".join(
         ["side-by-side", *(c.title.replace(" ", "-") for c in comparisons), *map(str, codes(comparisons[0]))]
     )
@@ -108,7 +107,7 @@ def as_html(*comparisons, everything=False):
 
 
 def storeys(comparison):
-    """The levels of each table: two tables where all five are there, which plain Python has no place in; else one."""
+    """The levels of each table: two tables without plain Python if all five levels are there, otherwise one table."""
     levels = codes(comparison)
     return HOUSE if levels.keys() >= {1, 2, 3, 4, 5} else [[*levels]]
 
@@ -118,11 +117,11 @@ def style():
 
 
 def hue(level):
-    return HUES[level - 1] if level in range(1, 6) else "#8A8A8A"  # black letters can be read on each
+    return HUES[level - 1] if level in range(1, 6) else "#8A8A8A"  # all are light enough for black text
 
 
 def answers(comparison):
-    """The answers that the versions give, each once. Where all levels share one, no version is named."""
+    """The answers of the versions, each once. An answer that all levels share is shown without the versions' names."""
     levels = {row.name: row.level for row in comparison.rows}
     told = []
     for head, answer, names in comparison.shown_answers():
@@ -136,7 +135,7 @@ def answers(comparison):
 
 
 def table(comparison, levels, everything):
-    """A column for each of these levels, a row for each mark."""
+    """A table with a column for each of these levels and a row for each mark."""
     code = codes(comparison)
     heads = "".join(head(comparison, level) for level in levels)
     rows = [f"<tr><th></th>{heads}</tr>"]
@@ -148,7 +147,7 @@ def table(comparison, levels, everything):
 
 
 def head(comparison, level):
-    """A level's number and name, what it takes, and, where that is opened, what a step of it is made of."""
+    """A table head: a level's number, name and `facts`. Opened, it also shows `more`, what a step consists of."""
     facts = " · ".join(comparison.facts(level))
     more = "<br>".join(comparison.more(level))
     name = f"<b>&nbsp;{level}&nbsp;</b> {COLUMNS[level]}"
@@ -157,11 +156,11 @@ def head(comparison, level):
 
 
 def cell(level, code, mark, everything):
-    """The code of a level under a mark, behind it the helpers that it calls, closed."""
+    """The code of a level under a mark, followed by the helpers that it calls, folded unless `everything`."""
     steps = code.get(mark, ())
     shown = [line for step in steps for line in step.text.splitlines()]
     more = [step for step in steps for steps in step.opens for step in steps]
-    if len(steps) == 1 and steps[0].is_call():  # a line that is nothing but a call shows what it calls
+    if len(steps) == 1 and steps[0].is_call():  # a line that is only a call is followed by the function that it calls
         shown += [line for step in more for line in step.text.splitlines()]
         more = [step for step in more for steps in step.opens for step in steps]
     inner = pre(shown) if shown else "<i>the same line</i>" if mark in code else "<i>–</i>"
@@ -173,7 +172,7 @@ def cell(level, code, mark, everything):
 
 
 def pre(lines):
-    """Lines of code, with true line ends. A line that has to be broken goes on further in."""
+    """Lines of code as `<pre>`, with real line ends. A wrapped line continues with more indentation."""
     parts = []
     for line in lines:
         indent = len(line) - len(line.lstrip())
@@ -181,11 +180,11 @@ def pre(lines):
     return f"<pre>{''.join(parts)}</pre>"
 
 
-# On paper, and as a picture.
+# On paper and as a picture.
 
 
 def on_paper(path, *comparisons):
-    """Write a page that prints each comparison on one side of A4, helpers open, and return its path."""
+    """Write a page that prints each comparison on one side of A4, with helpers open, and return its path."""
     titles = html.escape(" and ".join(c.title for c in comparisons))
     page = as_html(*comparisons, everything=True)
     return files.write(path, document(titles, page))
@@ -196,7 +195,7 @@ def document(title, page):
 
 
 def picture(chromium, page, width=1280):
-    """The pixels of the first task of a page, as PNG in 64 colours, taken in a browser of this width."""
+    """The bytes of a PNG in 64 colours: the first task of a page, in a browser window of this width in pixels."""
     from PIL import Image
 
     tab = chromium.new_page(viewport={"width": width, "height": 800}, device_scale_factor=1.5)

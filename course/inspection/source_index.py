@@ -1,4 +1,4 @@
-"""Where a thing is made: the section that teaches it, the file and lines it is built into, the ops beneath it."""
+"""The Place of each name: the section that teaches it, and the file and lines in which it is defined."""
 
 import ast
 import functools
@@ -24,13 +24,13 @@ class Place(NamedTuple):
     name: str  # "Dense", or "Model.fit"
     level: str  # "mid_level", or "levels_more"
     room: str  # "layers"
-    notebook: str  # "04_mid_level", or "more/05_saving"; nothing if no notebook shows it
+    notebook: str  # "04_mid_level", or "more/05_saving"; "" if no notebook shows it
     heading: str  # "A part owns its variables (12 min)"
-    part: str  # the smaller heading beneath it, if there is one
+    part: str  # the subheading under it, "" if there is none
     source: str
-    first: int  # its lines in the built file; 0 before the level is built
+    first: int  # first line in the built file; 0 before the level is built
     last: int
-    adds_to: str = ""  # of levels_more: the level that it adds to
+    adds_to: str = ""  # if in levels_more: the level that it extends
 
     file = property(lambda self: f"{'levels/' * (self.level != MORE)}{self.level}/{self.room}.py")
 
@@ -46,7 +46,7 @@ class Place(NamedTuple):
         return self.file + span * bool(self.first)
 
     def link(self, text):
-        """The text as a link to the section, which Jupyter follows from the notebook that runs."""
+        """The text as a link to the section. Its address is relative to the running notebook."""
         if not self.notebook:
             return f'<span title="{self.lines}">{html.escape(text)}</span>'
         anchor = f"#{html.escape((self.part or self.heading).replace(' ', '-'))}" * bool(self.heading)
@@ -54,14 +54,14 @@ class Place(NamedTuple):
         return f'<a href="{up}{self.notebook}.ipynb{anchor}" title="{self.lines}">{html.escape(text)}</a>'
 
 
-# rooms of other frameworks' spellings: `where` leads to what `levels` itself has of a name
+# rooms with other frameworks' spellings: for their names `where` shows the definition in `levels` instead
 SPELLINGS = {"torch", "tensorflow", "torchkeras", "pytorch_lightning", "torchmetrics", "missing"}
 
 
 def places(root=ROOT):
-    """The Place of every name of `levels_more`, and of every one that the notebooks export, in the order of the course.
+    """The Place of every name of `levels_more`, then of every name that the notebooks export, in the course's order.
 
-    Those in classes too. The lines are those of the `levels` that this kernel runs, the reader's own maybe.
+    Names in classes are included. Lines refer to the `levels` that this kernel runs, which may be the reader's own.
     """
     found, home = places_of_more(root), HOME[0] if root == ROOT else root
     for path in sorted(root.glob("notebooks/text/*.py")):
@@ -71,7 +71,7 @@ def places(root=ROOT):
                 built = home / "levels" / level / f"{marker[1]}.py"
                 text = built.read_text(encoding="utf-8") if built.exists() else ""
                 for name, around, start, end in definitions_in(source):
-                    if around not in text:  # a blank: its function stands in the built file, the reader's own maybe
+                    if around not in text:  # a blank to fill in: the built file has the function
                         around, start, end = next(
                             (its for n, *its in definitions_in(text) if n == name), (around, start, end)
                         )
@@ -86,10 +86,10 @@ def places(root=ROOT):
 
 
 def cell_of(place, root=ROOT):
-    """The id of the cell that defines what a Place names, as `course.builder.notebooks` gives it."""
+    """The id of the cell that defines a Place's name, as `course.builder.notebooks` computes it."""
     text = (root / "notebooks" / "text" / f"{place.notebook}.py").read_text(encoding="utf-8")
     cells = [source.strip() for _, source in CELL.findall(text) if source.startswith(f"#| export {place.room}")]
-    head = place.source.split("\n")[0]  # of a blank the rest stands in the built file
+    head = place.source.split("\n")[0]  # for a blank, only the built file has the rest
     source = next((cell for cell in reversed(cells) if place.source in cell), None)
     source = source or next(cell for cell in reversed(cells) if head in cell)
     return hash_of("code", source)[:8]
@@ -98,8 +98,8 @@ def cell_of(place, root=ROOT):
 def places_of_more(root):
     """The Place of every name in the modules of `levels_more`, with the notebook that shows it, if one does.
 
-    A module adds to the level whose front its contents name; else to the highest that it, or one that it imports,
-    imports.
+    A module extends the level whose front (`__init__.py` in levels_more) imports from it; otherwise the highest level
+    that it imports, directly or through other modules of `levels_more`.
     """
     files = {path.relative_to(root / MORE).with_suffix(""): path for path in (root / MORE).rglob("[a-z]*.py")}
     own = sorted(module for module in files if module.parts[0] not in SPELLINGS)
@@ -125,7 +125,7 @@ def places_of_more(root):
 
 
 def shown_by_notebooks(root):
-    """{(module of `levels_more`, name): (notebook, heading)} of what the notebooks in `more` show by `page.source`."""
+    """{(module of `levels_more`, name): (notebook, heading)} of what notebooks in `more` show with `page.source`."""
     shown = {}
     for path in sorted(root.glob("notebooks/more/text/*.py")):
         heading, text = "", path.read_text(encoding="utf-8")
@@ -139,9 +139,9 @@ def shown_by_notebooks(root):
 
 
 def front_modules(root=ROOT):
-    """(level, module) for each module of `levels_more` from which the front of a level hands names on.
+    """(level, module) for each module of `levels_more` from which the front of a level re-exports names.
 
-    Others are the rules of one framework, for its spelling.
+    Other modules contain the rules of one framework, for its spelling.
     """
     found = []
     for level in LEVELS:
@@ -153,7 +153,7 @@ def front_modules(root=ROOT):
 
 
 def definitions_in(source):
-    """(name, the statement it stands in, its first line there, the line after) of all that a cell defines."""
+    """Yield (name, source of its top-level statement, its first line there, the line after) for each definition."""
     lines = source.split("\n")
     for statement in ast.parse(source).body:
         inner = [(f"{statement.name}.", each) for each in statement.body] if isinstance(statement, ast.ClassDef) else []
@@ -165,12 +165,12 @@ def definitions_in(source):
 
 
 def first_line(statement):
-    """Counted from 0; a decorator comes before its function."""
+    """The first line of a statement, counted from 0. A decorator belongs to its function."""
     return min(part.lineno for part in (statement, *getattr(statement, "decorator_list", ()))) - 1
 
 
 def names_of(statement):
-    """What a statement gives a name to: a function, a class, variables, or an op, as `scalar("add")(…)` does."""
+    """The names that a statement defines: a function, a class, variables, or an op, as in `scalar("add")(…)`."""
     if hasattr(statement, "name"):
         marks = [ast.unparse(each) for each in getattr(statement, "decorator_list", ())]
         ops = [op for mark in marks for op in re.findall(r"^scalar\('(\w+)'", mark)]
@@ -182,7 +182,7 @@ def names_of(statement):
 
 
 def place_of(code, index):
-    """The Place of a function's code: by its line in a built file or, in a notebook, its name in the newest level."""
+    """The Place of a code object, found by file and line, or by name in the last level that has it; None if none."""
     file = Path(code.co_filename).as_posix()
     built = [p for p in index if file.endswith(f"/{p.file}")]
     inside = [p for p in built if p.first <= code.co_firstlineno <= p.last]

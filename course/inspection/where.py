@@ -1,4 +1,4 @@
-"""`where`: a thing by its name here, or as another framework calls it; and the ops beneath it."""
+"""`where`: find a definition by its name here or in another framework, and the ops that it uses."""
 
 import difflib
 import html
@@ -43,13 +43,13 @@ NAMES = """
     cuda = device                               list_physical_devices = pool
     state_dict = Module.get_weights             load_state_dict = Module.set_weights
 """
-ALIASES = dict(re.findall(r"(\S+) = (\S+)", NAMES))  # as TensorFlow, Keras, PyTorch or Lightning say it = as we do
+ALIASES = dict(re.findall(r"(\S+) = (\S+)", NAMES))  # {name in TensorFlow, Keras, PyTorch or Lightning: our name}
 
 
 class Found:
-    """What `where` found: places, the highest level first, and the ops that it sends through the door.
+    """The result of `where`: places, the highest level first, and the ops that they send through the door.
 
-    Before them stands where the name, as another framework says it, is spelled here: it can be called so.
+    spelling: the Place where `levels_more` defines another framework's name, if it does. It is shown first.
     """
 
     def __init__(self, asked, found, ops, spelling=None):
@@ -85,10 +85,10 @@ class Found:
 
 
 def where(name):
-    """Where that is defined: `where("GradientTape")`, `where("Model.fit")`, or as TensorFlow or PyTorch call it.
+    """Find a definition by our name (`where("GradientTape")`, `where("Model.fit")`) or TensorFlow's or PyTorch's name.
 
-    Of a dotted name the longest end counts that is known here: "tf.keras.layers.Dense" is Dense. First comes the line
-    of `levels_more` that spells it so. Raises LookupError, with the nearest names, for what the course does not have.
+    For a dotted name, the longest known ending is used: "tf.keras.layers.Dense" is Dense. The line of `levels_more`
+    that defines the other framework's name comes first. Raises LookupError, with similar names, for an unknown name.
     """
     index, spelling = places(), spelling_of(name)
     modules = {module.replace(".", "/") for _, module in front_modules()}
@@ -106,19 +106,19 @@ def where(name):
             cure = f"similar names are {', '.join(near)}"
         raise LookupError(f"where: nothing here is called {name!r}; {cure}")
     found = [place for place in index if place.name == ours or place.name.endswith(f".{ours}") and ours not in known]
-    # The highest level first; of two on one level, the core's.
+    # The highest level first; within a level, the core before levels_more.
     found = sorted(found[::-1], key=lambda place: -LEVELS.index(place.adds_to or place.level))
     ops = next(filter(None, map(ops_of, found)), [])
     return Found(name, found, kernels_of(ops, index), spelling)
 
 
 def spelling_of(name):
-    """The Place where `levels_more` spells a name of TensorFlow or PyTorch, or None where it cannot be called so."""
+    """The Place where `levels_more` defines a name of TensorFlow or PyTorch; None if it does not define the name."""
     if not (known := framework_names.resolve(name)):
         return None
     package = known[0]
     file, first, last = framework_names.line_of(ROOT, *known)
-    if not first:  # it is handed on from a level
+    if not first:  # it is re-exported from a level
         return None
     notebook = framework_names.NOTEBOOKS[package.split(".")[0]]
     room = file.relative_to(ROOT / MORE).with_suffix("").as_posix()
@@ -127,7 +127,7 @@ def spelling_of(name):
 
 
 def resolved(name, known):
-    """The name by which the course knows it, or None."""
+    """The course's name for this name, or None if it has none."""
     parts, lower = name.split("."), {each.lower(): each for each in known}
     for k in range(len(parts)):
         end = ".".join(parts[k:])
@@ -136,8 +136,8 @@ def resolved(name, known):
     return parts[-1] if any(each.endswith(f".{parts[-1]}") for each in known) and parts[-1] else None
 
 
-MADE = [(), (3,), (0.5,), ("relu",), (5, 3)]  # what a part may be made with
-GIVEN = [  # and called on: x and w float32[3, 3], a mask like them, ids int64[3]
+MADE = [(), (3,), (0.5,), ("relu",), (5, 3)]  # arguments to try for constructing a part
+GIVEN = [  # arguments to try for calling it: x and w float32[3, 3], a mask bool[3, 3], ids int64[3]
     lambda x, mask, ids, w: (x,),
     lambda x, mask, ids, w: (x, x),
     lambda x, mask, ids, w: (x, w),
@@ -151,7 +151,7 @@ GIVEN = [  # and called on: x and w float32[3, 3], a mask like them, ids int64[3
     lambda x, mask, ids, w: (x, "float64"),
     lambda x, mask, ids, w: (ids, 3),
 ]
-CALLED = {  # (level, room) -> how what is defined there is called
+CALLED = {  # (level, room) -> how to call what is defined there
     ("low_level", "ops"): lambda thing, *given: thing(*given),
     ("low_level", "nn"): lambda thing, *given: thing(*given),
     ("mid_level", "layers"): lambda part, *given: part(*given, **{"training": True} if hasattr(part, "call") else {}),
@@ -163,14 +163,13 @@ CALLED |= {(MORE, f"mid_level/{room}"): call for (level, room), call in CALLED.i
 CALLED[MORE, "low_level/ops"] = CALLED["low_level", "ops"]
 
 
-# The ops beneath: a part is made and called on symbols, as `function` does, and what passes the door is written down.
+# The ops of a part: it is constructed and called on symbols, as `function` does, and the ops at the door are recorded.
 
 
 def ops_of(place):
-    """The ops that a layer, a loss, a metric, an optimizer or a function of tensors sends through the door, by name.
+    """The names of the ops that a layer, loss, metric, optimizer or function of tensors sends through the door.
 
-    It is tried with what MADE and GIVEN list, until it takes one. Of anything else nothing is called, and there are
-    none.
+    It is tried with the arguments in MADE and GIVEN until a call succeeds. For anything else the result is [].
     """
     call = CALLED.get((place.level, place.room))
     try:
@@ -184,21 +183,21 @@ def ops_of(place):
     state = random and random.getstate()
     ops = next(filter(None, tried(call, thing)), [])
     if random:
-        random.setstate(state)  # new layers drew their weights: the reader's draw on as if nothing had been
+        random.setstate(state)  # new layers drew random weights; the reader's own draws must not change
     return ops
 
 
 def tried(call, thing):
-    """The ops of each trial that succeeds."""
+    """Yield the ops of each trial that succeeds."""
     for made in MADE if isinstance(thing, type) else [None]:
         for given in GIVEN:
-            with suppress(Exception):  # whatever it says of arguments that it was not meant for
+            with suppress(Exception):  # unsuitable arguments may raise anything
                 part = thing if made is None else thing(*made)
                 yield traced(lambda *symbols: call(part, *given(*symbols)))  # noqa: B023 - called at once
 
 
 def traced(run):
-    """The names of the ops that `run` sends through the door, each once."""
+    """The names of the ops that `run` sends through the door when it is traced, each once."""
     import numpy as np
 
     from levels.hardware import pool
@@ -208,13 +207,13 @@ def traced(run):
     symbols = [cpu.spec((3, 3), "f4"), cpu.spec((3, 3), "?"), cpu.spec((3,), "i8")]
 
     def quiet(*args):
-        run(*args, w)  # what it returns need be no tensor
+        run(*args, w)  # returns None, because the result may be no tensor
 
     return [*dict.fromkeys(node.op for node in trace(quiet, symbols)[0].ops)]
 
 
 def kernels_of(ops, index):
-    """{op: the Place of its kernel}"""
+    """{op: the Place of its CPU kernel}"""
     if not ops:
         return {}
     from levels.kernels import KERNELS

@@ -1,7 +1,7 @@
-"""One training step, opened: fit, train step, layer, op, launch, device event; how long each took, its bytes, its code.
+"""The X-ray of one training step: fit, train step, layer, op, launch and device event, with time, bytes and code.
 
-No level is changed for it. Python calls a function of ours whenever one of its own is called or returns
-(`sys.setprofile`), and one of ours stands at the door. What they hear becomes rows within rows.
+The levels are not changed for it. A profile function (`sys.setprofile`) records calls and returns, and an interpreter
+at the door times the kernels. The records become nested rows (`listener.py`).
 """
 
 import html
@@ -21,16 +21,16 @@ WIDTH = 220  # px, for the whole step
 
 
 def opened(model, x, y=None):
-    """The X-ray of one step of `model.fit` on these rows, op by op. Every variable has its old value afterwards.
+    """The X-ray of one step of `model.fit` on these rows, op by op. All variables keep their values.
 
-    With a Dataset for x, the step on its first batch. What Python does takes longer than it would unheard.
+    If x is a Dataset, the step uses its first batch. Python code runs slower than without the profile function.
     """
     from levels.low_level import DOOR, RUN, Run
 
     listener = Listener(watched(model))
 
     class Clock(Run):
-        """Stands at the door. Because it is not the level's own RUN, what `function` decorates runs op by op."""
+        """An interpreter at the door. Because it is not the level's own RUN, decorated functions run op by op."""
 
         def __enter__(self):
             DOOR.stands = self
@@ -45,16 +45,16 @@ def opened(model, x, y=None):
 
 
 def compiled(model, x, y=None):
-    """The X-ray of the same step as `fit` takes it: traced, compiled, and run as one program."""
+    """The X-ray of the same step as `fit` runs it: traced, compiled and run as one program."""
     return observed(model, x, y, Listener(watched(model)), nullcontext())
 
 
 def observed(model, x, y, listener, guest):
-    """Take the step once unheard, so that kernels are compiled, then five times heard: the quickest is shown."""
+    """Run the step once without recording, to compile kernels, then five times with: return the quickest as an Xray."""
     from levels.high_level import batches_of
 
     rows = x[0] if isinstance(x, (list, tuple)) else x
-    if hasattr(model, "test_step"):  # one of levels_more, whose batches lie side by side
+    if hasattr(model, "test_step"):  # a model of levels_more: its batches have another layout
         from levels_more.high_level.data_adapter import given_batches
 
         data = given_batches(model, x, y, None, len(rows), 1)
@@ -75,7 +75,7 @@ def observed(model, x, y, listener, guest):
 
 
 def build(model, x, y):
-    """Make all variables, those of the optimizer and the metrics too: a step is traced, and nothing runs."""
+    """Create all variables, also of the optimizer and the metrics, by tracing a step. No op runs."""
     from levels.low_level import trace
 
     inputs, targets = ([*values] if isinstance(values, (list, tuple)) else [values] for values in (x, y))
@@ -89,7 +89,7 @@ def build(model, x, y):
 
 @contextmanager
 def as_prepared():
-    """Inside this `with` block `fit` takes its rows as they are: they are prepared, and what is heard is the step."""
+    """Inside this `with` block `fit` does not prepare its rows: they are prepared, and only the step is recorded."""
     from levels.high_level import models
 
     before = models.prepared
@@ -102,7 +102,7 @@ def as_prepared():
 
 @contextmanager
 def unchanged(model):
-    """A model that has compiled nothing yet; afterwards all its variables, programs and its history are as before."""
+    """Inside this `with` block the model has no compiled programs. Its variables, programs and history are restored."""
     training, history = model.training, model.history
     parts = [model, training.optimizer, *metrics_of(training)]
     before, kept = [(v, v.value) for part in parts for v in part.variables], dict(vars(training))
@@ -120,7 +120,7 @@ def unchanged(model):
 
 
 class Xray:
-    """The rows of a step, from `root` on, and its loss. It prints what is the same everywhere; as HTML it has times."""
+    """The rows of a step, from `root` on, and its loss. Its text is the same on every machine; its HTML has times."""
 
     def __init__(self, root, loss):
         self.root, self.loss, index, known = root, loss, places(), {}
@@ -136,7 +136,7 @@ class Xray:
             depth, row = waiting.pop()
             counts = (f"{number:,}" * bool(number) for number in (row.launches, row.nbytes))
             yield "  " * depth + repr(row), *counts, defined(row).split(", ")[0]  # (a page has no room for the section)
-            if row.kind not in ("op", "launch"):  # what is within those has the same numbers
+            if row.kind not in ("op", "launch"):  # rows inside those have the same numbers
                 shown = [inner for inner in row.rows if inner.kind != "op" or inner.launches]
                 waiting += [(depth + 1, inner) for inner in reversed(shown)]
 
@@ -151,7 +151,7 @@ class Xray:
         return f"<div style='font-size:13px'>{unfolded(self.root, self.root)}<p>{note}</p></div>"
 
     def trace(self):
-        """The rows as trace events: complete events ("X"), one process for Python and one for the devices.
+        """Yield the rows as trace events: complete events ("X"), one process for Python and one for the devices.
 
         Trace Event Format, Google, 2016:
         https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
@@ -177,12 +177,12 @@ class Xray:
             )
 
     def save(self, path):
-        """Write a file that https://ui.perfetto.dev and Chrome's chrome://tracing open. Times are in microseconds."""
+        """Write a trace file for https://ui.perfetto.dev or Chrome's chrome://tracing. Times are in microseconds."""
         files.write(path, json.dumps({"traceEvents": [*self.trace()], "displayTimeUnit": "ns"}))
 
 
 def defined(row):
-    """The file and the section of what a row is about."""
+    """The file and the section of a row's code, as text."""
     place = row.place
     if not place:
         return "your own code"
@@ -190,7 +190,7 @@ def defined(row):
 
 
 def unfolded(row, whole):
-    """A row and what is within, as HTML that unfolds; at the right, when it happened. It is open down to the ops."""
+    """A row and the rows inside it as nested `<details>`, open down to the ops. The bar at the right shows its time."""
     counts = f"{row.launches} launches" * (row.launches > 1), f"{row.nbytes:,} bytes" * bool(row.nbytes)
     where = f"<small>{row.place.link(defined(row)) if row.place else defined(row)}</small>"
     told = f"<b>{row.kind}</b> {html.escape(f'{row.name} {row.shapes}')}"
@@ -202,7 +202,7 @@ def unfolded(row, whole):
     line = f"<span style='float:right;width:{WIDTH}px'><span style='display:block;{bar}'></span></span>{told}"
     if not row.rows:
         return f"<div style='margin-left:2.1em'>{line} &middot; {where}</div>"
-    inner = f"<div style='margin-left:2.1em'>{where}</div>"  # a link cannot stand in what a press unfolds
+    inner = f"<div style='margin-left:2.1em'>{where}</div>"  # a link inside `<summary>` would conflict with unfolding
     inner += "".join(unfolded(each, whole) for each in row.rows)
     state = "" if row.kind in ("op", "compile") else " open"
     return f"<details{state} style='margin-left:1em'><summary>{line}</summary>{inner}</details>"

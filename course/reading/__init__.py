@@ -1,7 +1,7 @@
-"""The course as a site, to read before anything is installed: `python3 -m course site`.
+"""The course as a website that can be read without an installation: `python3 -m course site`.
 
-Pages are laid out in a copy of the project's folders, so that each link between them leads where it leads there. Then
-Sphinx writes them. Nothing is executed: what the notebooks show are their stored outputs.
+The pages are copied with the project's folder structure, so that the links between them still work. Then Sphinx
+builds the site. Notebooks are not executed: the site shows their stored outputs.
 """
 
 import functools
@@ -26,22 +26,22 @@ from course.setup import index_page
 from course.setup.arguments import parser
 
 PAGES = Path(__file__).resolve().parent / "prose"
-# In the project's folder; on the site these pages stand above all others.
+# Parts of links from and to these pages, which are removed: on the site the pages are at the top level.
 HERE, UP = "course/reading/prose/", "../../../"
 COPIED = "TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pictures", "data/README.md"
 BENCH = "course/bench/README.md", "course/bench/results.md", "course/bench/results.png"
 
-STAMP = "made-of.txt"  # in the folder of a site
+STAMP = "made-of.txt"  # in the folder of a site: a hash of its sources
 HOUSE = 'class="side-by-side tabs choose"'  # the five levels side by side, as notebook 05 shows them
 ASKED = "Predict: 24,000 steps of 100 rows"  # on the first page
-TRAINED = "batches=batches, losses=losses, rate=task.learning_rate)"  # where the program of trail 1 first trains
+TRAINED = "batches=batches, losses=losses, rate=task.learning_rate)"  # in the cell in which trail 1 first trains
 WALK = "05_high_level.ipynb#From-fit-to-the-multiply"
 STAGES = {
     "01_hardware": 7,
     "02_kernels": 5,
     "03_low_level": 4,
     "04_mid_level": 3,
-}  # of the walk, where its level begins
+}  # the stage that a notebook's links to the walk lead to; 1 for other notebooks
 REAL_ONES = "real_ones.md"
 STILL = "*This figure moves in JupyterLab only.*"
 
@@ -75,7 +75,7 @@ def main(arguments):
 
 
 def made(root):
-    """A hash of all that decides what the pages say and how they look."""
+    """A hash of all files that determine the content and the look of the pages."""
     paths = [path for name in COPIED + BENCH for path in (root / name, *(root / name).rglob("*")) if path.is_file()]
     for pattern in ("notebooks/**/*.py", "levels/**/*.py", "levels_more/**/*.py", "course/**/*.py", "data/*.csv"):
         paths += root.glob(pattern)
@@ -84,7 +84,7 @@ def made(root):
 
 
 def lay_out(root, source):
-    """Write the sources of all pages into a folder."""
+    """Write the sources of all pages, as Sphinx reads them, into a folder."""
     shutil.copytree(PAGES, source, ignore=shutil.ignore_patterns("conf.py", "static", "*.html"))
     (source / "index.md").write_text(landing(root), encoding="utf-8")
     page = (PAGES / REAL_ONES).read_text(encoding="utf-8").replace("{{real ones}}", answers(root))
@@ -111,7 +111,7 @@ def lay_out(root, source):
 
 
 def landing(root):
-    """The first page: what its template leaves open is what the notebooks say of themselves."""
+    """The first page: its template, filled with lists of the notebooks and parts of their stored outputs."""
     filled = {"trail": index_page.trail(root, "notebooks/"), "five": index_page.five(root, "notebooks/")}
     filled |= {"more": index_page.more(root, "notebooks/"), "hours": index_page.hours(index_page.trail_takes(root))}
     for name, those in (("trail", trail_in), ("five", names_in), ("more", more_in)):
@@ -125,7 +125,7 @@ def landing(root):
 
 
 def answers(root):
-    """The twelve questions and their places: of ours, the cell that writes it."""
+    """The twelve questions and their places as HTML. Our own places link to the cell that defines the name."""
     written, index = names.written(root), places(root)
 
     def link(place, text):
@@ -140,7 +140,7 @@ def notebooks(root=ROOT):
 
 
 def prepared(notebook, folder, here):
-    """Make a page of a notebook: cells that are built get an anchor; figures move, or words stand for them; a program trains."""
+    """Turn a notebook into a page: add anchors of exported cells, figures that move or a note, and a trainer."""
     cells = []
     for number, cell in enumerate(notebook["cells"], 1):
         if names.exported(cell):
@@ -166,7 +166,7 @@ def prepared(notebook, folder, here):
 
 @functools.cache
 def cells_of(root):
-    """{(a notebook, the id of a cell of it): the anchor of that cell on the page}, of the cells that are built."""
+    """{(notebook, cell id): the anchor of that cell on its page}, for the exported cells."""
     found = {}
     for path in sorted(root.glob("notebooks/*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -175,7 +175,7 @@ def cells_of(root):
 
 
 def walked(notebook, name, cells):
-    """Let the links of the walk lead to cells, and those to the walk to the stage of this notebook's level."""
+    """Make the walk's links point to cells, and links to the walk point to the stage of this notebook's level."""
 
     def cell(found):
         return f'href="{found[1]}.html#{cells[found[1], found[2]]}"'
@@ -192,7 +192,7 @@ def walked(notebook, name, cells):
 
 
 def linked(page, here):
-    """HTML whose links to sections of notebooks, as Jupyter spells them, lead to the pages made of them."""
+    """HTML whose links to sections of notebooks, in Jupyter's form, point to the pages of these notebooks."""
 
     def lead(found):
         anchor = f"#{make_id(html.unescape(found[2]))}" if found[2] else ""
@@ -202,7 +202,7 @@ def linked(page, here):
 
 
 def outputs(notebook):
-    """The HTML that its cells show, as pairs with the text that stands for it."""
+    """Yield (HTML, plain text) for each output of a notebook's cells that has HTML."""
     for cell in notebook["cells"]:
         for output in cell.get("outputs", ()):
             data = {kind: "".join(text) for kind, text in output.get("data", {}).items()}

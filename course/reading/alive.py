@@ -1,6 +1,6 @@
-"""Figures that move without a kernel: a small set of pictures of each, drawn when the site is made.
+"""Figures with controls that work without a kernel: a small set of pictures of each is drawn when the site is built.
 
-The functions that draw are those of the notebooks. Of the notebooks themselves nothing is run.
+The drawing functions are the same as in the notebooks. The notebooks themselves are not executed.
 """
 
 import functools
@@ -17,7 +17,7 @@ from course.practice.checks import spelled
 
 
 class Alive(NamedTuple):
-    """A figure: what draws it, {control: its values}, and where the controls stand at first."""
+    """A figure: the function that draws it, {control: its values}, and {control: its initial value}."""
 
     draw: object
     controls: dict
@@ -25,7 +25,7 @@ class Alive(NamedTuple):
 
 
 def step_cost():
-    """The net of notebook 01, with the speeds of the machine that makes the site."""
+    """The net of notebook 01, with the speeds of the machine that builds the site."""
     from course import compare
     from levels.hardware import pool
     from levels.hardware.tasks import net_program
@@ -42,7 +42,7 @@ def step_cost():
 
 
 def loop_order():
-    steps = [0, 1, 2, 3, 4, 5, 8, 16, 64, 128, 256, 303, 512]  # some of the 512
+    steps = [0, 1, 2, 3, 4, 5, 8, 16, 64, 128, 256, 303, 512]  # a selection of the 512
     return Alive(figures.loop_order, {"order": figures.ORDERS, "step": steps}, {"order": "ijk", "step": 303})
 
 
@@ -71,7 +71,7 @@ def optimizer_race():
 
 
 def descent(optimizer, x, y, updates=1000):
-    """The losses and the path of (w, b) of a line through x and y, from zero on; all rows in each step."""
+    """Fit a line to x and y from w = b = 0, with all rows in each step: (losses[updates + 1], path[updates + 1, 2])."""
     from levels.low_level import GradientTape, Variable, constant, function, reduce_mean
 
     w, b = Variable(np.zeros((1, 1))), Variable(np.zeros((1, 1)))
@@ -89,7 +89,7 @@ def descent(optimizer, x, y, updates=1000):
     return losses.numpy(), np.column_stack([each.numpy() for each in path])
 
 
-FIGURES = {  # what stands for a figure in a notebook: the one that moves on the site
+FIGURES = {  # {the beginning of a figure's text in a notebook: the function that makes its moving form}
     "A training step of the DNN, predicted": step_cost,
     "The lines that a matrix product loads": loop_order,
     "The tape, backwards": tape,
@@ -98,9 +98,9 @@ FIGURES = {  # what stands for a figure in a notebook: the one that moves on the
 
 
 def moving(words, folder, here):
-    """HTML of the figure that these words stand for, or nothing where none of ours moves.
+    """HTML of the moving figure whose text begins these words; "" if there is none.
 
-    Its pictures go to folder/frames; `here` leads from the page to that folder."""
+    It writes the pictures to folder/frames. `here` is the relative path from the page to that folder."""
     make = next((make for start, make in FIGURES.items() if words.startswith(start)), None)
     if make is None:
         return ""

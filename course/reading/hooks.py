@@ -1,4 +1,4 @@
-"""What Sphinx is told beyond its settings: formulas as MathML, words that lead to the glossary, names to notebooks."""
+"""A Sphinx extension: formulas as MathML, links from words to the glossary, and links from names to notebooks."""
 
 import functools
 import re
@@ -9,7 +9,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 SKIPPED = nodes.title, nodes.literal, nodes.literal_block, nodes.reference, nodes.raw, nodes.caption, nodes.math
 WORDS = nodes.paragraph, nodes.emphasis, nodes.strong
 GLOSSARY = "glossary"
-LINKED = "index", "notebooks/", "api/"  # elsewhere, as in TEACHING, "two plans" are two plans
+LINKED = "index", "notebooks/", "api/"  # on other pages, words such as "plans" have their everyday meaning
 
 
 def setup(app):
@@ -26,7 +26,7 @@ def formula(self, node):
 
 @functools.cache
 def terms(app):
-    """{a word of the glossary, or its plural, in small letters: its anchor}, and a pattern: long ones first."""
+    """{glossary word or its plural, in lower case: its anchor}, and a pattern that matches them, longest first."""
     found = {}
     for term in app.env.get_doctree(GLOSSARY).findall(nodes.term):
         word = term.astext().lower()
@@ -41,7 +41,7 @@ def ancestors(node):
 
 
 def link_terms(app, tree, page):
-    """Lead from the first use of each word of the glossary on a page to what it means."""
+    """Link the first use of each glossary word on a page to its definition."""
     if not page.startswith(LINKED):
         return
     anchors, pattern = terms(app)
@@ -62,7 +62,7 @@ def link_terms(app, tree, page):
 
 
 def link_notebooks(app, tree, page):
-    """Where the text says `more/02_cache`, or `02_cache`, lead there."""
+    """Link names of notebooks in the text, such as `more/02_cache` or `02_cache`, to their pages."""
     for words in [*tree.findall(nodes.literal), *tree.findall(nodes.emphasis)]:
         name = words.astext()
         to = next(

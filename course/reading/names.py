@@ -1,6 +1,6 @@
-"""The pages of names: what `levels` and `levels_more` have, as their files say it, and where it is written or shown.
+"""The API pages: the names of `levels` and `levels_more` with docstrings and links to the notebooks that have them.
 
-Nothing is imported for them: no level need be built, and it does not matter what a decorator makes of a function.
+The files are parsed, not imported: no level needs to be built, and decorators do not matter.
 """
 
 import ast
@@ -30,9 +30,9 @@ A name without a link is in no notebook.
 
 
 def pages(root=ROOT):
-    """{page: its text}: two for each level, its own names and those added, and one for other frameworks' names."""
+    """{page: its text}: an index, two pages per level (its own names, added names), one for other frameworks' names."""
     found, leads = {}, written(root) | taken_apart(root)
-    above = {place.room: place.adds_to for place in places_of_more(root)}  # {a module: the level that it adds to}
+    above = {place.room: place.adds_to for place in places_of_more(root)}  # {module: the level that it extends}
     for number, level in enumerate(LEVELS, 1):
         own = sorted((root / "levels" / level).glob("[a-z]*.py"))
         added = [root / MORE / f"{module}.py" for module in sorted(above) if above[module] == level]
@@ -49,7 +49,7 @@ def page(title, root, paths, leads):
 
 
 def section(path, file, leads):
-    """The names of a file: functions and classes with what they say of themselves, then tables and numbers."""
+    """The names of a file: functions and classes with their docstrings, then the other values."""
     module = ".".join(file.with_suffix("").parts).removesuffix(".__init__")
     tree = ast.parse(path.read_text(encoding="utf-8"))
     lines = [f".. py:module:: {module}", "", *restructured(ast.get_docstring(tree))]
@@ -63,20 +63,20 @@ def section(path, file, leads):
 
 
 def told(node):
-    """Whether this defines a public name that says what it is."""
+    """Whether this is a public function or class with a docstring (the result is truthy)."""
     kinds = ast.FunctionDef | ast.ClassDef
     return isinstance(node, kinds) and not node.name.startswith("_") and ast.get_docstring(node)
 
 
 def assigned(node):
-    """The public names that a statement gives to values."""
+    """The public names that an assignment statement binds."""
     ends = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     names = [each.id for end in ends for each in ast.walk(end) if isinstance(each, ast.Name)]
     return [name for name in names if not name.startswith("_")]
 
 
 def entry(node, kind, lead=None):
-    """A function or a class as reStructuredText: its call, what it says of itself, where to read on; its methods."""
+    """A function or a class as reStructuredText: signature, docstring, link, and methods."""
     marks = {ast.unparse(mark) for mark in node.decorator_list}
     if isinstance(node, ast.ClassDef):
         kind = "class"
@@ -91,7 +91,7 @@ def entry(node, kind, lead=None):
 
 
 def arguments(node):
-    """What a function takes, as it is called; of a class, what makes one."""
+    """The parameters of a function without `self`; of a class, those of `__init__`, or else its fields."""
     if isinstance(node, ast.FunctionDef):
         return ast.unparse(node.args).removeprefix("self, ").removeprefix("self")
     makers = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
@@ -100,7 +100,7 @@ def arguments(node):
 
 
 def restructured(text):
-    """A docstring of ours, plain text with `code`, as lines of reStructuredText. What is indented keeps its places."""
+    """A docstring of ours, plain text with `code`, as reStructuredText lines. Indented lines become literal blocks."""
     lines = []
     for paragraph in re.split(r"\n\s*\n", (text or "").strip("\n")):
         rows = paragraph.split("\n")
@@ -114,7 +114,7 @@ def restructured(text):
 
 
 def written(root=ROOT):
-    """{"levels.hardware.assembler.Assembler": (words, address)}: the cell in which each name of `levels` is written."""
+    """{"levels.hardware.assembler.Assembler": (link text, address)}: the cell that defines each name of `levels`."""
     found = {}
     for path in sorted(root.glob("notebooks/*.ipynb")):
         level, words = path.stem.split("_", 1)[1], f"Written in {path.stem.replace('_', ' ')}"
@@ -126,16 +126,16 @@ def written(root=ROOT):
 
 
 def exported(cell):
-    """The room that a cell belongs to, if any."""
+    """The room that a cell is exported to, or None."""
     found = re.match(r"#\| export (\w+)", "".join(cell["source"])) if cell["cell_type"] == "code" else None
     return found and found[1]
 
 
 def taken_apart(root=ROOT):
-    """{"levels_more.mid_level.layers.Dropout": (words, address)}: the section that shows it; of a module, the notebook.
+    """{"levels_more.mid_level.layers.Dropout": (link text, address)}: for a name, the section that shows it.
 
-    Of a module that no notebook shows it is the one that shows what the module stands on or, failing that, what stands
-    on it.
+    For a module it is the notebook that shows the module; if none does, one that shows a module that it imports, or
+    else one that imports it.
     """
     shown, found, using = {}, {}, {}
     for path in sorted(root.glob("notebooks/more/text/*.py")):
@@ -163,7 +163,7 @@ def taken_apart(root=ROOT):
 
 
 def imported(path, root=ROOT):
-    """The modules of `levels_more` that a file imports, in their order, as "mid_level.layers"."""
+    """The modules of `levels_more` that a file imports, in order of import, as "mid_level.layers"."""
     found = []
     for module, names, _ in house.imports_of(path, root):
         package, _, rest = module.partition(".")

@@ -1,6 +1,6 @@
-"""What a browser needs to train by the course's own programs: each as WebAssembly, and the arrays on which it works.
+"""Training in the browser with the course's own programs: each program as WebAssembly, and the arrays it works on.
 
-A page gets the place of a button (`place`), and beside the pages lies one file (`held`) that is read when it is pressed.
+A page gets a button (`place`). One file next to the pages (`held`) is loaded when the button is pressed.
 """
 
 import base64
@@ -17,7 +17,7 @@ import numpy as np
 from course import tasks
 
 TEMPLATE = Path(__file__).resolve().parent / "prose" / "train.html"
-FOLDER = "programs"  # of the site: there lies the file
+FOLDER = "programs"  # the folder of that file on the site
 RATES = {
     "linear_regression": (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03),
     "dnn_classifier": (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
@@ -31,17 +31,17 @@ LOSSES = {"linear_regression": "mean squared error", "dnn_classifier": "binary c
 
 
 class Training(NamedTuple):
-    """A program of a level that trains a task, and what a call of it is given."""
+    """A program of a level that trains a task, and the arguments of a call of it."""
 
     program: object  # levels.hardware.Program
-    arrays: dict  # {name: an array}, in the order of the program
-    numbers: dict  # {name: a size or a number}
-    losses: str  # the name of the array that it fills with losses
-    record: np.ndarray  # the losses that it ends up with here
+    arrays: dict  # {name: array}, in the order of the program
+    numbers: dict  # {name: size or number}
+    losses: str  # the name of the array in which it stores the losses
+    record: np.ndarray  # the losses of a training on this machine
 
 
 def of_hardware(name):
-    """Level 1's program for a task: batch, steps and learning rate are words of the call."""
+    """Level 1's program for a task. Batch size, steps and learning rate are arguments of the call."""
     from levels.hardware import tasks as level
 
     task = tasks.FOR[name]()
@@ -57,7 +57,7 @@ def of_hardware(name):
 
 
 def of_rows(level, name):
-    """The program by rows that a `function` of level 3 or above compiles for a task: batch and rate stand in it."""
+    """The row program that a level's `function` compiles for a task. It fixes the batch and, on level 3, the rate."""
     from levels.low_level.functions import BACK_ENDS
     from levels.low_level.row_program import RowProgram
 
@@ -65,7 +65,7 @@ def of_rows(level, name):
 
     def kept(graph, batch, over):
         program = RowProgram(graph, batch, over)
-        made.append((program, [v.numpy() for v in program.variables]))  # before it has trained them
+        made.append((program, [v.numpy() for v in program.variables]))  # the initial values, copied before training
         return program
 
     BACK_ENDS.insert(0, (kept, lambda graph: 0))
@@ -88,12 +88,12 @@ LEVELS = {1: of_hardware, 3: lambda name: of_rows("low_level", name), 5: lambda 
 
 @functools.cache
 def trainings():
-    """{task: {level: its Training}}: each has been trained here once."""
+    """{task: {level: its Training}}. Each is trained here once."""
     return {name: {level: of(name) for level, of in LEVELS.items()} for name in tasks.FOR}
 
 
 def given_for(training, steps=None):
-    """What a call of its program takes, for all steps or for the first ones: buffers with these arrays, and numbers."""
+    """The arguments of a call of its program for all steps, or the first `steps`: {name: buffer or number}."""
     from levels.hardware import pool
 
     cpu, given = pool()["cpu:0"], {}
@@ -109,7 +109,7 @@ def given_for(training, steps=None):
 
 
 def microseconds(training, steps=400, repeats=5):
-    """The time of a step here, as machine code: the least of a few runs of 0.05 s each, without what others compute."""
+    """The processor time of a step as machine code here, in microseconds: the least of some runs of 0.05 s each."""
     run = training.program.bind(**given_for(training, steps))
     times = []
     for _ in range(repeats):
@@ -123,7 +123,7 @@ def microseconds(training, steps=400, repeats=5):
 
 @functools.cache
 def told():
-    """What the page knows before its button is pressed, as JSON; among it the times of a step here."""
+    """The data that a page has before its button is pressed, as JSON. It includes the times of a step here."""
     tasks_told = {}
     for name, levels in trainings().items():
         training = levels[1]
@@ -145,13 +145,13 @@ def told():
 
 
 def place(here):
-    """HTML of the button, and of what it fills. `here` leads from the page to the site's top."""
+    """HTML of the button and its output area. `here` is the relative path from the page to the site's root."""
     page = TEMPLATE.read_text(encoding="utf-8").replace("{{told}}", told())
     return page.replace("{{file}}", f"{here}{FOLDER}/programs.js").replace("{{here}}", here)
 
 
 def held():
-    """The file: a script that holds data, starting weights and programs, in base64. The order of the rows is not in it."""
+    """The file: a script with data, initial weights and programs in base64, without the batches (the row order)."""
     from levels_more.hardware.targets import compiled_for
 
     kept = {}
@@ -167,7 +167,7 @@ def held():
 
 
 def content(word, training, task):
-    """What a word of the call stands for: the name of what the page knows itself, or an array of starting values."""
+    """The content of one argument of the call: a name, if the page supplies the value, or an encoded initial array."""
     array = training.arrays.get(word)
     if array is None or word == "batches":
         return word
@@ -177,11 +177,11 @@ def content(word, training, task):
         return "x"
     if array is task.y:
         return "y"
-    if array.shape == () and array == task.learning_rate:  # level 5 keeps it in memory
+    if array.shape == () and array == task.learning_rate:  # level 5 passes the learning rate as an array
         return "rate"
     return encoded(array)
 
 
 def encoded(array):
-    """An array of float64 in base64, row by row."""
+    """An array as little-endian float64 in base64, in row-major order."""
     return base64.b64encode(np.ascontiguousarray(array, "<f8").tobytes()).decode()

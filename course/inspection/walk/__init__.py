@@ -1,8 +1,8 @@
-"""The walk: one step of `fit`, followed down to the multiply that changes a weight, with its numbers, and up again.
+"""The walk: one step of `fit`, followed with its numbers down to the multiply that changes a weight, and up again.
 
-The step is taken twice, compiled and op by op. Python says what it calls (`sys.setprofile`), and the program says what
-each of its registers holds (`probe.py`). So no number of the walk is written by hand. As HTML it needs no script and no
-kernel: the stages are the choices of a radio group, and where styles are stripped they stand beneath each other as tables.
+The step runs twice, compiled and op by op. A profile function (`sys.setprofile`) records the calls, and `probe.py`
+reads each register of the program, so no number of the walk is written by hand. The HTML needs no script and no
+kernel: the stages are the options of a radio group. Without CSS they appear one below the other, as tables.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from course.inspection.walk.stages import STAGES
 class Walk:
     """The stages of a task's first step, for one row of its batch and one weight of the first layer.
 
-    The weight is that of the first input, at the first unit whose output changes this row's loss.
+    The weight connects the first input with the first unit whose output changes this row's loss.
     """
 
     def __init__(self, task, trainer, row=0):
@@ -48,12 +48,12 @@ class Walk:
         return float(self.stages[0].value("loss"))
 
     def tensor(self, quantity):
-        """A number that an op made, op by op."""
+        """The value of a quantity in the step that ran op by op."""
         held, place = self.places[quantity]
         return float(held.numpy()[place])
 
     def source(self, call, *marks, title=""):
-        """The code of a call, with the lines marked in which one of these texts stands."""
+        """The code of a call. Lines that contain one of the texts in `marks` are marked."""
         return self.lines_of(place_of(getattr(call, "code", call), self.index), *marks, title=title)
 
     def lines_of(self, place, *marks, title=""):
@@ -69,5 +69,5 @@ class Walk:
 
 
 def down(*walks):
-    """One page of walks, each given as (task, the function that trains it)."""
+    """Return one page of walks, each given as (task, the function that trains it)."""
     return Walks(*(Walk(*given) for given in walks))

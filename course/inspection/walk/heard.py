@@ -1,4 +1,4 @@
-"""What is heard while a step runs, and where the numbers of one row and one weight are among its ops."""
+"""Record the calls of a step while it runs, and find the numbers of one row and one weight among its ops."""
 
 import sys
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Call(NamedTuple):
-    """A call of one of the levels' functions that has returned: its code, its variables then, its result."""
+    """A finished call of a function of the levels: its code, its local variables when it returned, and its result."""
 
     code: Any
     known: dict
@@ -29,10 +29,10 @@ HEARD |= {
 
 
 class Ear:
-    """Hears a training of one step. Of what a step calls, the calls of the last `train_step` are kept."""
+    """Records the calls of HEARD in a training of one step. Each `train_step` discards the calls before it."""
 
     def __init__(self):
-        self.calls, self.before = {}, {}  # a name -> its calls; a variable -> its numbers before the program ran
+        self.calls, self.before = {}, {}  # {name: its calls}; {variable: its value before the program ran}
 
     def hear(self, frame, event, result):
         name = frame.f_code.co_qualname
@@ -50,12 +50,12 @@ class Ear:
 
 
 def ours(frame):
-    """Whether this function is one of the levels, or of the notebook that runs."""
+    """Whether a frame runs code of the levels or of the notebook."""
     return frame.f_globals.get("__name__", "").split(".")[0] in ("levels", "__main__")
 
 
 def listened(run):
-    """An Ear that has heard `run()`."""
+    """Run `run()`, and return the Ear that recorded it."""
     ear, before = Ear(), sys.getprofile()
     sys.setprofile(ear.hear)
     try:
@@ -67,7 +67,7 @@ def listened(run):
 
 @contextmanager
 def core_alone():
-    """Without the plans, back ends, passes and walks back that `levels_more` may have added: what is shown is the five."""
+    """Inside this `with` block: no plans, back ends, passes or backward walks of `levels_more`, only the core."""
     from levels.kernels import PLANS
     from levels.kernels.registry import PLAN_FINISHERS
     from levels.low_level.autodiff import WALKS
@@ -78,7 +78,7 @@ def core_alone():
         (WALKS, 0),
         (PASSES, 1),
         (BACK_ENDS, 1),
-    )  # the tables, and how many entries are the core's
+    )  # the tables, each with its number of core entries
     before, plans = [[*table] for table, _ in own], {**PLANS}
     PLANS.clear()
     for table, count in own:
@@ -92,7 +92,7 @@ def core_alone():
             table[:] = entries
 
 
-# Where the numbers of one row and one weight are, among the ops of a step: those that ran, or the nodes of a graph.
+# Where the numbers of one row and one weight are among the ops of a step (ops that ran, or nodes of a graph).
 
 
 class Op(NamedTuple):
@@ -103,24 +103,24 @@ class Op(NamedTuple):
 
 
 def holder(x):
-    """What holds the numbers of a tensor: the tensor or, while a step is traced, its node."""
+    """The object that identifies a tensor's value: the tensor itself or, while a step is traced, its node."""
     return getattr(x, "node", x)
 
 
 def nth_source(ear):
-    """Which of the tape's sources the kernel of the first layer is."""
+    """The index of the first layer's kernel among the tape's sources."""
     kernel = ear.calls["Dense.call"][0].known["self"].kernel
     return next(k for k, v in enumerate(ear.last("GradientTape.gradient").known["sources"]) if v is kernel)
 
 
 def update_in(ear):
-    """The call of the optimizer's rule for the kernel of the first layer."""
+    """The call of `descend`, the optimizer's rule, for the kernel of the first layer."""
     kernel = ear.calls["Dense.call"][0].known["self"].kernel
     return next(call for call in ear.calls["descend"] if call.known["w"] is kernel)
 
 
 def followed(ear, ops, row, weight):
-    """{quantity: (what holds it, its place)} of a row and a weight of the first layer, and {id of a result: its Op}."""
+    """{quantity: (its holder, its index)} of a row and a weight of the first layer, and {id of a result: its Op}."""
     made = {id(op.y): op for op in ops}
     layer, step, tape = ear.calls["Dense.call"][0], ear.last("Trainable.train_step"), ear.last("GradientTape.gradient")
     x = holder(layer.known["x"])

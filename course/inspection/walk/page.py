@@ -1,4 +1,4 @@
-"""How walks are shown: as HTML without a script, which a kernel made once."""
+"""Walks as HTML. It is static: it needs neither a script nor a running kernel."""
 
 import html
 import re
@@ -8,12 +8,12 @@ from course.figures import HUES, LEVELS
 from course.inspection.walk.parts import BACK, FORWARD, MEANS, short
 from course.inspection.walk.stages import ASIDE, DOWN, UP
 
-KEYS = 'data-lm-suppress-shortcuts="true"'  # what has this keeps its keys, which JupyterLab would take for itself
+KEYS = 'data-lm-suppress-shortcuts="true"'  # keeps JupyterLab's shortcuts from taking the keys of this element
 STYLE = Path(__file__).with_name("walk.css")
 
 
 class Walks:
-    """Walks of several tasks on one page, of which one is seen at a time."""
+    """Walks of several tasks on one page, which shows one at a time."""
 
     def __init__(self, *walks):
         self.walks = walks
@@ -27,7 +27,7 @@ class Walks:
 
 
 def part(walk, key, opened):
-    """The walk of one task."""
+    """The walk of one task as a `<details>` element."""
     loss = f"Loss of the batch <b>{short(walk.loss)}</b> <code>{walk.loss.hex()}</code>, the same bits on each stage that shows it"
     rungs = "".join(rung(walk, key, k) for k in range(len(walk.stages)))
     head = f"<summary {KEYS}>{html.escape(walk.task.title)}</summary><p class='loss'>{loss}</p>"
@@ -37,7 +37,7 @@ def part(walk, key, opened):
 
 
 def rung(walk, key, k):
-    """The name of a stage, as a choice, and what is seen when it is chosen."""
+    """Stage k: its radio button with a label, and the content that is shown while it is selected."""
     stage, n = walk.stages[k], k + 1
     checked = " checked" * (k == 0)
     choice = f'<input type="radio" name="{key}" id="{key}-{n}" aria-label="{n} {stage.name}" {KEYS}{checked}>'
@@ -62,7 +62,7 @@ def rung(walk, key, k):
 
 
 def spelled(text):
-    """Text with `code` and **bold** as HTML."""
+    """Convert text with `code` and **bold** to HTML."""
     parts = html.escape(text).split("`")
     text = "".join(f"<code>{each}</code>" if k % 2 else each for k, each in enumerate(parts))
     return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
@@ -79,7 +79,7 @@ def code(shown):
 
 
 def table(way, quantities, stage):
-    """The numbers of a stage that are found on the way forward, or on the way back."""
+    """The numbers of a stage that belong to these quantities (FORWARD or BACK), as a table; "" if there are none."""
     rows = [
         f"<tr><th scope='row'>{MEANS.get(number.quantity, number.quantity)}</th>"
         f"<td>{spelled(number.here if number.words else f'`{number.here}`')}</td><td>{short(number.value)}</td></tr>"

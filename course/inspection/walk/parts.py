@@ -1,4 +1,4 @@
-"""What a stage of the walk consists of: numbers, and lines of code."""
+"""The parts of a stage of the walk: numbers and lines of code."""
 
 import html
 from typing import NamedTuple
@@ -31,16 +31,16 @@ MEANS = {
 
 
 class Number(NamedTuple):
-    """A number of the walk at one stage: which one, how that stage calls it, and what it is."""
+    """A number of the walk at one stage: the quantity, its expression at that stage, and its value."""
 
     quantity: str
     here: str
     value: float
-    words: bool = False  # `here` is no code
+    words: bool = False  # True if `here` is prose instead of code
 
 
 class Code(NamedTuple):
-    """Lines of code, those that are marked, and a link to the cell that wrote them."""
+    """Lines of code, the indices of the marked ones, and a link to the cell that defines them."""
 
     title: str
     lines: list
@@ -49,21 +49,21 @@ class Code(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A rung of the walk."""
+    """A stage of the walk."""
 
     level: int
     name: str
     told: str
     codes: list
     numbers: list
-    way: str = ""  # op by op, or compiled: after stage 4 the road forks
+    way: str = ""  # whether the stage runs op by op or compiled; the two ways part after stage 4
 
     def value(self, quantity):
         return next(number.value for number in self.numbers if number.quantity == quantity)
 
 
 def link(place):
-    """A link to the cell that wrote this, which Jupyter follows from the notebook that runs."""
+    """A link to the cell that defines this. Its address is relative to the running notebook."""
     words = f"{place.name}, written in {place.notebook}"
     return f'<a href="{place.notebook}.ipynb#cell-id={cell_of(place)}">{html.escape(words)}</a>'
 
@@ -73,7 +73,7 @@ def short(number):
 
 
 def excerpt(lines, marked, around=1):
-    """Lines with those around them, marked; and "…" where lines are left out between them."""
+    """(the marked lines with `around` lines on each side, the new indices of the marked ones). "…" fills each gap."""
     shown, marks = [], set()
     near = sorted({k for at in marked for k in range(at - around, at + around + 1)} & {*range(len(lines))})
     for n, k in enumerate(near):

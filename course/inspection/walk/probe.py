@@ -1,7 +1,7 @@
-"""What each register of a program by rows holds in one row's turn, and the instruction that computes it.
+"""The value of each register of a row program in one row's iteration, and the instruction that computes it.
 
-The program's own text is taken. A line is added behind each line that makes a number, and keeps this number: arithmetic
-in float64 stays as it is. Another copy carries line numbers, so that LLVM says which instruction came from which line.
+One copy of the program's text stores each number after the line that computes it; float64 arithmetic is unchanged by
+that. Another copy carries line numbers as debug information, so that LLVM maps each instruction to its line.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ import struct
 
 import numpy as np
 
-MADE = re.compile(r"  (%[\w.]+) = (?!phi |alloca )")  # a line that makes a number, after which another line may stand
+MADE = re.compile(r"  (%[\w.]+) = (?!phi |alloca )")  # a line that makes a number; one can be inserted after it
 DEBUG = """
 !llvm.dbg.cu = !{!0}
 !llvm.module.flags = !{!5}
@@ -25,7 +25,7 @@ FIRST = 10  # the number of the first line's metadata
 
 
 class Probe:
-    """The program that an Ear heard, run once more on the numbers that it had before."""
+    """The program that an Ear recorded, run again on the same inputs and the old values of its variables."""
 
     def __init__(self, ear, row):
         written, launched = ear.last("_write"), ear.last("RowProgram.launch")
@@ -35,18 +35,18 @@ class Probe:
         self.kinds, start = kinds_of(self.program.text), self.text.index("start:")
         made = {found[1]: k for k, line in enumerate(self.text) if k > start and (found := MADE.match(line))}
         self.at = {register: k for register, k in made.items() if self.kinds[register] in ("double", "i64")}
-        # The counter of the loop over the rows. It is named after the first line of that loop.
+        # The counter of the loop over the rows. Its name ends in the number of the loop's first line.
         self.counter = written.known["r"].register
         self.first = start + 1 + int(self.counter.removeprefix("%i"))
         rows = [value for x, values in self.known.items() if self.parts[x] == "row" for value in values.flat]
         sums = [k for k, line in enumerate(self.text) if re.match(r"  store \w+ %[\w.]+, ptr %slot", line)]
-        # The lines of a turn: from the first number of the row to the last sum.
+        # The lines of one iteration: from the first number of the row to the last sum.
         self.body = range(min(self.at[x.register] for x in rows if hasattr(x, "register")), max(sums) + 1)
         self.values, self.outs, self.variables = self.run(ear, written.result[1], launched)
         self.processor, self.instructions, self.listing = self.translated()
 
     def registers(self, nodes):
-        """{quantity: its register}, given {quantity: (node, its place)}; and of the two products that only a text has."""
+        """{quantity: its register}, given {quantity: (node, its index)}. Adds two products that only the text has."""
         found = {}
         for quantity, (node, place) in nodes.items():
             place = (0, *place[1:]) if self.parts[node] == "row" else place
@@ -64,7 +64,7 @@ class Probe:
         return self.text[self.at[register]].strip()
 
     def running(self, term):
-        """The sum that a term is added to: before this row's turn, and after it."""
+        """The running sum that a term is added to: (its value before this row's iteration, its value after it)."""
         pattern = re.compile(rf"(%[\w.]+), {re.escape(term)}$|{re.escape(term)}, (%[\w.]+)$")
         after, found = next(
             (r, found)
@@ -74,13 +74,13 @@ class Probe:
         return self.values[found[1] or found[2]], self.values[after]
 
     def loop_lines(self):
-        """The places of the lines that make the loop over the rows: its beginning, None for its body, and its end."""
+        """The indices of the lines of the loop over the rows: its head, then None for its body, then its end."""
         later = [k for r, k in self.at.items() if k >= self.body.stop and self.kinds[r] == "double"]
         head = next(k for k in self.at.values() if k > self.first)
         return [*range(self.first, head), None, *range(self.body.stop, min(later))]
 
     def run(self, ear, owners, launched):
-        """({register: its number}, the results, {variable: its new numbers}), on copies of what the program had."""
+        """Run on copies of the inputs. Return ({register: its value}, the results, {variable: its new array})."""
         from levels.support.machine import machine_code
 
         kept = [*self.at]
@@ -103,7 +103,7 @@ class Probe:
         return values, out, variables
 
     def written(self, kept, batch):
-        """The program's text with a line behind each number that is kept."""
+        """The program's text with code after the definition of each register in `kept` that stores its value."""
         nth, lines = {register: k for k, register in enumerate(kept)}, []
         for k, line in enumerate(self.text):
             if line == "  br label %start":
@@ -122,7 +122,7 @@ class Probe:
         return "\n".join(lines)
 
     def translated(self):
-        """(the processor, {register: which instruction makes it}, [(instruction, the line of the text that it came from)])"""
+        """(the processor, {register: the index of its instruction}, [(instruction, the index of its line)])"""
         from llvmlite import binding as llvm
 
         from levels.support.machine import optimised, target_machine
@@ -149,7 +149,7 @@ class Probe:
         found = {}
         for register, k in self.at.items():
             those = [n for n, (text, came) in enumerate(listing) if came == k and does(self.text[k], text)]
-            if those:  # what prepares a choice comes before it
+            if those:  # for a select, instructions that prepare it come first
                 found[register] = those[-1 if " select " in self.text[k] else 0]
         return llvm.get_host_cpu_name(), found, listing
 
@@ -157,22 +157,22 @@ class Probe:
         return self.listing[self.instructions[register]][0]
 
     def store_instruction(self, k):
-        """Which instruction came from the line k, which stores a number; None if LLVM made another store of it."""
+        """The index of the instruction made from line k, a store; None if LLVM replaced it by another one."""
         those = [n for n, (text, came) in enumerate(self.listing) if came == k and re.match(r"v?mov|st", text)]
         return those[0] if those else None
 
 
-# LLVM's name of an instruction -> a part of a processor's
+# {LLVM's name of an instruction: a pattern that the processor's name for it contains}
 DOES = {"fadd": "add", "fsub": "sub", "fmul": "mul", "fdiv": "div", "load": "mov|ld"}
 
 
 def does(line, instruction):
-    """Whether an instruction does what a line says. (LLVM also gives a line's number to what prepares it.)"""
+    """Whether an instruction does what a line says. (LLVM also gives the line's number to preparing instructions.)"""
     return bool(re.match(rf"\w*({DOES.get(line.split()[2], '')})", instruction))
 
 
 def kinds_of(text):
-    """{register: its type}, as LLVM reads a text."""
+    """{register: its type}, as LLVM parses the text."""
     from llvmlite import binding as llvm
 
     module = llvm.parse_assembly(text)

@@ -1,4 +1,4 @@
-"""The nine stages, from `fit` down to the instruction: what each says and shows of a walk."""
+"""The nine stages of a walk, from `fit` down to the instruction: the text, code and numbers of each."""
 
 import re
 from collections.abc import Callable
@@ -78,7 +78,7 @@ def layer(walk):
 
 
 def op(walk):
-    """The ops that passed the door."""
+    """The stage of the ops that passed the door."""
     from levels.low_level import VJPS
 
     numbers = []
@@ -102,13 +102,13 @@ def op(walk):
 
 
 def start_of(walk, quantity):
-    """The launch, op by op, that made this quantity."""
+    """The recorded call of `Plan.start`, op by op, that computed this quantity."""
     held, _ = walk.places[quantity]
     return next(call for call in walk.eager.calls["Plan.start"] if call.result is held)
 
 
 def planned_again(walk, quantity):
-    """The number that the plan's program writes when it runs once more on the same arrays."""
+    """The value of this quantity after the plan's program has run again on the same arrays."""
     call, (_, place) = start_of(walk, quantity), walk.places[quantity]
     plan, reads = call.known["self"], call.known["reads"]
     out = np.full(plan.spec.shape, np.nan, plan.spec.dtype)
@@ -146,7 +146,7 @@ def plan(walk):
 
 
 def compiled_program(walk):
-    """The graph of the step, as a program by rows, and its launch."""
+    """The stage of the step's graph as a row program, and of its launch."""
     call = walk.compiled.last("RowProgram.launch")
     known, made = call.known, call.known["self"]
     steps, rows, _ = known["sizes"]
@@ -218,7 +218,7 @@ def llvm_text(walk):
 
 
 def store_line(walk):
-    """The line of the text that writes the new weight to memory."""
+    """The index of the text's line that stores the new weight in memory."""
     wanted = re.compile(rf"  store \w+ {re.escape(walk.registers['new w'])}, ptr %v")
     return next(k for k, line in enumerate(walk.program.text) if wanted.match(line))
 
@@ -256,6 +256,6 @@ def instruction(walk):
 
 
 STAGES: list[Callable] = [fit, train_step, layer, op, plan, compiled_program, loop, llvm_text, instruction]
-UP = {k: k - 1 for k in range(1, 9)} | {5: 3}  # from the program to the op: the plan is on another road
+UP = {k: k - 1 for k in range(1, 9)} | {5: 3}  # from the program up to the op, because the plan runs only op by op
 DOWN = {k: k + 1 for k in range(8)} | {3: 5}
-ASIDE = 4  # what runs only op by op
+ASIDE = 4  # the index of the stage that runs only op by op
