@@ -21,7 +21,7 @@ def _load_jupyter_server_extension(server) -> None:
     user = server.identity_provider
     token = user.token if user.token_generated else ""  # whoever has set one knows it
     user.token_generated = False  # else the server prints the address, too, in a block of six lines
-    # A turn of the loop later: the server binds its port in the first one, behind what extensions ask for.
+    # The server binds its port in the loop's first turn, after the callbacks of extensions. So print one turn later.
     server.io_loop.add_callback(server.io_loop.add_callback, tell, server, token)
 
 
@@ -48,9 +48,9 @@ def running(folder: Path) -> dict | None:
 
 
 def answers(url: str, seconds: float = 20) -> bool:
-    """Whether a server answers. The one that was there may be gone, and its number be that of another process.
+    """Whether a server answers. It may have ended, and its process number may now belong to another process.
 
-    One that takes the call and says nothing for so many seconds is busy, not gone.
+    A server that accepts the connection, but sends nothing for `seconds`, is busy: that counts as an answer.
     """
     try:
         with urllib.request.urlopen(f"{url}api", timeout=seconds) as found:

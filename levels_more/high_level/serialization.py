@@ -31,7 +31,7 @@ def written(value, seen):
     if isinstance(value, Made):
         return written_part(value, seen)
     place = getattr(getattr(value, "func", value), "__globals__", {}).get("__name__", "")
-    bare = inspect.unwrap(value) if place.startswith("levels_more.") else value  # what a spelling of ours calls
+    bare = inspect.unwrap(value) if place.startswith("levels_more.") else value  # the function that a spelling wraps
     names = [name for name, named in ({**ACTIVATIONS, **INITIALIZERS}).items() if named is value or named is bare]
     if names:
         return names[0]

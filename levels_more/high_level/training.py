@@ -115,7 +115,7 @@ class Training(loops.Training):
         return self.losses * len(outputs) if len(self.losses) == 1 else self.losses
 
     def check_targets(self, y):
-        """The losses for these targets, tensors [rows, …]. Raises ValueError where one does not fit its loss."""
+        """Return the losses for these targets, tensors [rows, …]. Raises ValueError if one does not fit its loss."""
         losses = self.losses_of(y)[: len(y)]
         for loss, target in zip(losses, y, strict=False):
             if isinstance(loss, mid_level.Loss) and not loss.classes:

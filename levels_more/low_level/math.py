@@ -19,13 +19,15 @@ def numpy_op(function, *args, **how):
     devices = [x.device for x in args if isinstance(x, Operators)]
     put = functools.partial(devices[0].put, kind=Tensor) if devices else constant
     arrays = [x.numpy() if isinstance(x, Operators) else x for x in args]
+    cause = None
     try:
         y = function(*arrays, **how)
-    except TypeError:  # NumPy tells of its own classes
-        y = None
+    except TypeError as error:  # its message names NumPy's internal classes
+        y, cause = None, error
     found = [np.asarray(each, order="C") for each in (y if isinstance(y, tuple) else (y,))]
-    fits = all(each.dtype in DTYPES for each in found)  # np.round makes float16 of bools
-    expect(fits, f"{function.__name__}: the dtype", str(np.asarray(arrays[0]).dtype), "one that it takes; cast it")
+    if not all(each.dtype in DTYPES for each in found):  # np.round makes float16 of bools
+        given = f"{function.__name__}: the dtype is {str(np.asarray(arrays[0]).dtype)!r}"
+        raise TypeError(f"{given}; expected one that it takes; cast it") from cause
     made = [*map(put, found)]
     return tuple(made) if isinstance(y, tuple) else made[0]
 

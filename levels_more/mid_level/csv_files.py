@@ -32,7 +32,7 @@ def column(name, cells, na_value):
     cells, numbers = {line: "" if cell == na_value else cell for line, cell in cells.items()}, []
     for line, cell in cells.items():
         try:
-            numbers.append(float(cell.replace("_", "?") or "nan"))  # 1_2 is a name, though not for Python
+            numbers.append(float(cell.replace("_", "?") or "nan"))  # Python would read 1_2 as 12
         except ValueError:
             if all(map(math.isnan, numbers)):
                 return np.array([*cells.values()])
@@ -48,7 +48,7 @@ def column(name, cells, na_value):
         return narrow
     for line, n, x in zip(cells, exact, numbers, strict=True):
         if n not in (None, x):
-            told = "would be rounded, for the column has gaps, fractions or larger numbers; fill them with whole ones"
+            told = "would be rounded, because gaps, fractions or larger numbers make this column floats"
             raise ValueError(f"{line}, column {name}: {cells[line]!r} {told}")
     return np.array(numbers)
 

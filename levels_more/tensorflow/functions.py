@@ -102,7 +102,7 @@ def mean(x, axis=None, keepdims=False):
         return low.reduce_mean(x, axis, keepdims)
     total = low.reduce_sum(x, axis, keepdims).numpy()
     count = max(1, math.prod(x.shape) // max(1, total.size))
-    return numbers(np.asarray(total // count + ((total < 0) & (total % count != 0))))  # a negative one rounds up
+    return numbers(np.asarray(total // count + ((total < 0) & (total % count != 0))))  # rounded towards zero
 
 
 def mask(x, mask, axis=None):

@@ -45,7 +45,7 @@ class Model(Layer, high_level.Model):
         if steps is not None:
             steps, length = at_least(1, "fit: steps_per_epoch", steps), getattr(x, "length", math.inf)
             fits = is_data(x) and (length == math.inf or length % steps == 0)
-            cure = "repeat() one that does not know how many it has"
+            cure = "call repeat() on one of unknown length"
             expected = f"None, or a number that divides the batches of a Dataset; {cure}"
             expect(fits, "fit: steps_per_epoch", steps, expected)
         options.setdefault("validation_batch_size", batch_size or 32)

@@ -127,10 +127,10 @@ def expand(x, *sizes):
 
 
 def flatten(x, start_dim=0, end_dim=-1):
-    """x[…] with these axes, and those between them, as one. Raises ValueError where the second stands first."""
+    """Return x[…] with the axes from start_dim to end_dim merged. Raises ValueError if end_dim is before start_dim."""
     first, last = (axis_of("flatten", axis, max(1, len(x.shape))) for axis in (start_dim, end_dim))
     if first > last:
-        raise ValueError(f"flatten: end_dim is {end_dim}, and stands before start_dim, {start_dim}")
+        raise ValueError(f"flatten: end_dim is {end_dim}; expected start_dim, {start_dim}, or a later axis")
     return low.reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
 
 

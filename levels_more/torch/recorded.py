@@ -182,7 +182,7 @@ class Tensor(Viewing):
     __matmul__, __rmatmul__ = _operator("matmul")
     __lt__, __gt__ = _operator("lt")
     __le__, __ge__ = _operator("le")
-    __eq__ = lambda x, y: y is not None and FUNCTIONS["eq"](x, y)  # noqa: E731  (`if x.grad == None` is asked)
+    __eq__ = lambda x, y: y is not None and FUNCTIONS["eq"](x, y)  # noqa: E731  (so that `x.grad == None` works)
     __ne__ = lambda x, y: y is None or FUNCTIONS["ne"](x, y)  # noqa: E731
     __and__, __rand__ = _operator("bitwise_and")
     __or__, __ror__ = _operator("bitwise_or")

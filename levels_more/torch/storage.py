@@ -97,7 +97,7 @@ class Viewing:
             self.own = held, renamed(held)
         return self.own[1]
 
-    root = property(lambda self: self if self.base is None else self.base.root, doc="Whose memory it looks at.")
+    root = property(lambda self: self if self.base is None else self.base.root, doc="The tensor under all views.")
     shape = property(lambda self: self.held.shape)
     dtype = property(lambda self: self.held.dtype)
 

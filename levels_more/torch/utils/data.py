@@ -106,7 +106,7 @@ class DataLoader:
         whole = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool) and batch_size > 0
         expect(whole, "DataLoader: batch_size", batch_size, "a whole number from 1 on")
         fits = hasattr(dataset, "__getitem__") and (sampler is not None or hasattr(dataset, "__len__"))
-        expect(fits, "DataLoader: dataset", dataset, "what has __len__ and __getitem__")
+        expect(fits, "DataLoader: dataset", dataset, "an object with __len__ and __getitem__")
         if shuffle and sampler is not None:
             raise ValueError("DataLoader: a sampler gives the order; leave out shuffle")
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last

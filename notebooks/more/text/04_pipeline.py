@@ -251,7 +251,7 @@ except ValueError as error:
 #
 # Most data comes as a file of columns. The first value of a column that is not missing decides its kind: if it is a
 # number, the column holds numbers, otherwise text. Numbers become int64 if all are whole and none is missing, else
-# float32, with NaN for a missing number. A missing text is "".
+# float32, or float64 where float32 would change a whole number. A missing number is NaN, a missing text "".
 
 # %%
 page.source(column)

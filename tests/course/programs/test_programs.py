@@ -45,7 +45,7 @@ def test_the_net_that_writes_gives_the_losses_of_pytorch():
     assert programs.distance(told["losses"], each.losses) <= programs.ALIKE
 
 
-# 200,000 steps take three minutes: here a fifth of them, and all by `python3 -m course programs`.
+# This one has 200,000 steps, three minutes. The test runs a fifth of them, `python3 -m course programs` all.
 SHORTER = {"chapter3/torch/low_rings.py": ("range(1, 1000 + 1)", "range(1, 200 + 1)", 2)}
 
 

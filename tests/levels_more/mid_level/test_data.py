@@ -419,7 +419,7 @@ def test_words_that_python_takes_for_numbers(tmp_path):
     [
         ("a,b\n1,2\n3,x\n", {}, "table.csv, line 3, column b: 'x' among numbers"),
         ('a,b\n"1\n",2\n3\n', {}, "table.csv, line 4: .'3', None. beneath 2 names"),
-        ("a,b\n1,9007199254740993\n2,\n", {}, "line 2, column b: '9007199254740993' would be rounded, for the col"),
+        ("a,b\n1,9007199254740993\n2,\n", {}, "line 2, column b: '9007199254740993' would be rounded, because gaps"),
         ("a,b\n1,5\n2,1_2\n", {}, "line 3, column b: '1_2' among numbers"),
         ("a,b\n1,2\n", {"label_name": "c"}, "no column is called 'c'; there are a, b"),
         ("a,b\n", {}, r"arrays of \[0, 0\] rows"),

@@ -1100,7 +1100,7 @@ def test_a_scheduler_tells_the_rates_that_it_set():
         (lambda o: optim.lr_scheduler.StepLR(o, 0), "step_size is 0"),
         (lambda o: optim.lr_scheduler.StepLR(o, 1.5), "step_size is 1.5"),
         (lambda o: optim.lr_scheduler.LambdaLR(o, [lambda epoch: 1.0]), "expected a function of the epoch"),
-        (lambda o: DataLoader(k for k in range(3)), "expected what has __len__ and __getitem__"),
+        (lambda o: DataLoader(k for k in range(3)), "expected an object with __len__ and __getitem__"),
         (lambda o: DataLoader(Dataset()), "__len__"),
         (lambda o: random_split([*range(10)], [12, -2]), "lengths"),
         (lambda o: random_split([*range(10)], [7.0, 3.0]), "whole numbers"),
