@@ -52,6 +52,15 @@ scalar("absolute", takes="fi")(lambda x: maximum(x, -x))
 scalar("multiply_no_nan")(lambda x, y: select(y == 0.0, 0.0, x * y))
 
 
+@scalar("sum_error")
+def sum_error(x, y):
+    """What rounding takes from x + y, of two numbers (Knuth's TwoSum); 0 if the sum is not finite."""
+    total = x + y
+    part = total - x
+    error = (x - (total - part)) + (y - part)
+    return select(error == error, error, 0.0)
+
+
 @scalar("logits_crossentropy")
 def logits_crossentropy(y, z):
     """Minus the log of what p = 1 / (1 + exp(-z)) gave to y, two numbers, without overflow; 0 for an infinite z."""

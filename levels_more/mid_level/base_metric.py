@@ -36,7 +36,7 @@ class Metric(Made, Module):
 
     def __init__(self, name=None):
         self.name = snake_case(type(self).__name__) if name is None else name
-        self.state = None  # variables, made for the first batch
+        self.state = self.lost = None  # the sums, and what rounding lost of each: variables, made for the first batch
 
     def add_variable(self, shape=(), initializer="zeros", dtype="float32", name=None):
         """Make a variable of this shape, for a metric with your own `update_state`, `result` and `reset_state`.
@@ -67,9 +67,12 @@ class Metric(Made, Module):
             weight = weighted(self, weight, cast(sample_weight, weight.dtype))
         new = self.sums(weight, *parts)
         if self.state is None:
-            self.state = [Variable(np.zeros(x.spec.shape, x.dtype), trainable=False) for x in new]
-        for variable, value in zip(self.state, self.merged(*new), strict=True):
-            variable.assign(value)
+            zeros = [np.zeros(x.spec.shape, x.dtype) for x in new]
+            self.state, self.lost = ([Variable(x, trainable=False) for x in zeros] for _ in range(2))
+        for total, lost, x in zip(self.state, self.lost, self.added(*new), strict=True):
+            x = x + lost  # Kahan's summation: what rounding took from the last sum is added now
+            lost.assign(apply("sum_error", total, x))
+            total.assign(total + x)
 
     def of_logits(self, loss):
         """Expect the logits of this loss. Here nothing changes: the largest logit has the largest probability."""
@@ -78,9 +81,9 @@ class Metric(Made, Module):
         """Return the sums of a batch: of the weights, and of each weighted part."""
         return [reduce_sum(x, 0) for x in (weight, *(weight * part for part in parts))]
 
-    def merged(self, *new):
-        """Return the state plus the sums of a new batch."""
-        return [old + x for old, x in zip(self.state, new, strict=True)]
+    def added(self, *new):
+        """Return what to add to the state, given the sums of a new batch: these sums, unless the state is no sum."""
+        return new
 
     def formula(self, count, total):
         return ratio(total, count)
@@ -92,11 +95,13 @@ class Metric(Made, Module):
         """
         if any(type(as_tensor(v)) is Symbol for v in self.state or ()):
             raise TypeError(f"{self}: inside a function only update_state can be called; call result() after it")
-        return float(self.formula(*(v.numpy().astype(np.float64) for v in self.state))) if self.state else 0.0
+        pairs = zip(self.state or (), self.lost or (), strict=True)
+        sums = [total.numpy().astype(np.float64) + lost.numpy() for total, lost in pairs]
+        return float(self.formula(*sums)) if sums else 0.0
 
     def reset_state(self):
         """Forget all batches."""
-        for variable in self.state or ():
+        for variable in [*(self.state or ()), *(self.lost or ())]:
             variable.assign(np.zeros(variable.shape, variable.dtype))
 
     def __call__(self, *args, **options):

@@ -187,11 +187,10 @@ class R2Score(Metric):
         mean = reduce_sum(weight * y, 0) / maximum(count, 1e-30)
         return count, mean, reduce_sum(weight * (y - mean) ** 2, 0), reduce_sum(weight * squares, 0)
 
-    def merged(self, count, mean, spread, squares):
-        before, old_mean, old_spread, old_squares = self.state
+    def added(self, count, mean, spread, squares):
+        before, old_mean = self.state[:2]
         share, apart = count / maximum(before + count, 1e-30), mean - old_mean
-        spread = old_spread + spread + apart * apart * before * share
-        return before + count, old_mean + apart * share, spread, old_squares + squares
+        return count, apart * share, spread + apart * apart * before * share, squares
 
     def formula(self, count, mean, spread, squares):
         return np.where(spread > 0.0, 1.0 - squares / np.where(spread > 0.0, spread, 1.0), 0.0).mean()

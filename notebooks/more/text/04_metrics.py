@@ -68,9 +68,13 @@ print(snake_case("BinaryAccuracy"), ratio(np.array([3.0]), np.array([4.0])), rat
 
 # %% [markdown]
 # This base class holds what all metrics share. `update_state` calls `parts` for what each row contributes, adds that up
-# with `sums`, and adds the result to the state with `merged`. `result` applies the `formula` to the state. A new metric
-# defines `parts`, and overrides any of the other three if it needs to. (Both arguments are first converted to one
-# dtype.)
+# with `sums`, asks `added` what of it goes into the state, and adds that. `result` applies the `formula` to the state. A
+# new metric defines `parts`, and overrides any of the other three if it needs to. (Both arguments are first converted
+# to one dtype.)
+#
+# In float32 a plain sum of ones would stop at 2²⁴, as in notebook 01. So a second variable, `lost`, holds what each
+# addition lost to rounding, and the next addition adds it again
+# ([Kahan, 1965](https://doi.org/10.1145/363707.363723)).
 
 # %%
 page.source(Metric)

@@ -5,6 +5,7 @@ import itertools
 import math
 import subprocess
 import sys
+from fractions import Fraction
 
 import numba
 import numpy as np
@@ -102,6 +103,17 @@ def test_elementwise_ops_are_numpys(op, dtype, data):
     result = run(op, *inputs, **attrs)
     assert result.dtype == expected.dtype and result.shape == shapes.result_shape
     np.testing.assert_allclose(result, expected, *((1e-6, 1e-43) if dtype == "f4" else (1e-14, 0)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(ANY, ANY), min_size=1), DTYPES)
+def test_sum_error_is_what_rounding_took(pairs, dtype):
+    x, y = np.array(pairs, dtype).T
+    error = run("sum_error", x, y)
+    with np.errstate(all="ignore"):
+        total = x + y
+    for a, b, s, e in zip(x.tolist(), y.tolist(), total.tolist(), error.tolist(), strict=True):
+        assert e == (Fraction(a) + Fraction(b) - Fraction(s) if math.isfinite(s) else 0.0)
 
 
 @settings(max_examples=60, deadline=None)
@@ -309,6 +321,7 @@ def test_every_op_is_compared_with_numpy():
         "one_hot",
     }
     elsewhere |= {*COLLECTIVES}  # tests/levels_more/distributed/test_machines.py
+    elsewhere |= {"sum_error"}  # above
     elsewhere |= {"logits_crossentropy"}  # tests/levels/mid_level/test_mid_level.py
     elsewhere |= {"probabilities_crossentropy", "probabilities_slope"}  # tests/levels_more/torch/test_torch.py
     elsewhere |= {*MADE_OF}  # tests/levels_more/compiler/test_joined.py

@@ -439,6 +439,35 @@ def test_metrics_leave_a_step_by_rows_what_it_is(name, dtype, monkeypatch):
         assert metric.result() == pytest.approx(losses.mean(), rel=1e-6)
 
 
+@pytest.mark.parametrize("back_ends", ["core", "any"])
+def test_metrics_count_beyond_what_float32_holds(back_ends, monkeypatch):
+    """One running sum in float32 gives 0.1008 for the mean of 0.1, and stays at 2²⁴ rows."""
+    if back_ends == "any":
+        monkeypatch.setattr(functions, "BACK_ENDS", BACK_ENDS["any"])
+    mean, accuracy = Mean(), BinaryAccuracy()
+    accuracy.update_state(np.ones((2**24, 1), "f4"), np.ones((2**24, 1), "f4"))
+
+    @function
+    def step(x):
+        mean.update_state(x)
+        accuracy.update_state(x, x - x)
+
+    step.over(np.full((500_000, 1), 0.1, "f4"), np.arange(500_000).reshape(-1, 1))
+    assert mean.result() == pytest.approx(np.float32(0.1), rel=1e-7)
+    assert accuracy.result() == pytest.approx(2**24 / (2**24 + 500_000), rel=1e-7)
+
+
+def test_an_infinity_stays_one_until_the_reset():
+    mean = Mean()
+    for value in (1.0, math.inf, 1.0):
+        mean.update_state(np.float32(value))
+    assert mean.result() == math.inf
+    mean.update_state(np.float32(-math.inf))
+    assert math.isnan(mean.result())
+    mean.reset_state()
+    assert mean(np.float32(2.0)) == 2.0
+
+
 # Layers.
 
 
