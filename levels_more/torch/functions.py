@@ -112,6 +112,16 @@ def like(make):
     return lambda x, *args, **how: make(x.shape, *args, **{"dtype": x.dtype, **how})
 
 
+def arange(dtype, generator, start, end=None, step=1):
+    """Return start, start + step, … up to below end, or 0, 1, … below `start` if there is no end.
+
+    Raises TypeError unless the step leads from start towards end.
+    """
+    start, end = (0, start) if end is None else (start, end)
+    expect(step and (end - start) * step >= 0, "arange: step", step, f"one that leads from {start!r} to {end!r}")
+    return np.arange(start, end, step)
+
+
 def whole(dtype, generator, *given, low=0, high=None, size=None):
     """Return random integers from `low` (default 0) to below `high`: randint(high, size), randint(low, high, size).
 
@@ -168,7 +178,8 @@ def _rows(names, row):
 _maximum, _minimum = both(shared_at_ties(low.maximum)), both(shared_at_ties(low.minimum))
 PLAIN = {  # functions of `levels` and NumPy, not yet recorded
     **_rows("exp log sqrt sin cos tanh sigmoid", lambda name: lambda x: getattr(low, name)(floats(x))),
-    **_rows("relu softmax log_softmax", functools.partial(getattr, nn)),
+    "relu": nn.relu,
+    **_rows("softmax log_softmax", lambda name: op_arguments.along(getattr(nn, name))),
     **_rows("eq ne lt le gt ge", lambda name: both(getattr(operator, name))),
     **_rows("clamp div where", functools.partial(getattr, op_arguments)),
     **_rows("stack argmax argmin abs square", functools.partial(getattr, low)),
@@ -214,9 +225,7 @@ MAKERS = {
     "rand": shaped(lambda shape, dtype, g: drawn("uniform", shape, g, dtype)),
     "randn": shaped(lambda shape, dtype, g: drawn("normal", shape, g, dtype)),
     "full": maker(lambda dtype, g, size, fill_value: np.full(sizes_of((size,)), fill_value)),
-    "arange": maker(
-        lambda _, g, start, end=None, step=1: np.arange(*((0, start) if end is None else (start, end)), step)
-    ),
+    "arange": maker(arange),
     "linspace": maker(lambda dtype, g, start, end, steps: np.linspace(start, end, steps)),
     "eye": maker(lambda dtype, g, n, m=None: np.eye(n, m)),
     "randint": maker(whole, LONG),

@@ -126,6 +126,11 @@ def expand(x, *sizes):
     return low.broadcast_to(x, [n if size == -1 else size for size, n in zip(sizes_of(sizes), before, strict=False)])
 
 
+def along(function):
+    """Return softmax or log_softmax with PyTorch's axis if none is given: 0 for 0, 1 or 3 axes, else 1."""
+    return lambda x, axis=None: function(x, axis if axis is not None else 0 if len(x.shape) in (0, 1, 3) else 1)
+
+
 def flatten(x, start_dim=0, end_dim=-1):
     """Return x[…] with the axes from start_dim to end_dim merged. Raises ValueError if end_dim is before start_dim."""
     first, last = (axis_of("flatten", axis, max(1, len(x.shape))) for axis in (start_dim, end_dim))

@@ -939,6 +939,8 @@ def test_the_rest_of_a_division_has_both_slopes_where_the_quotient_is_huge():
         (lambda: torch.tensor([3]) // 0, "whole numbers divided by 0"),
         (lambda: torch.tensor([3]) % 0, "whole numbers divided by 0"),
         (lambda: torch.randint(3, 3, (2,)), "low is 3, high 3"),
+        (lambda: torch.arange(5, 0), "step is 1; expected one that leads from 5 to 0"),
+        (lambda: torch.arange(5, step=0), "step is 0; expected one that leads from 0 to 5"),
         (lambda: torch.normal(0.0, -1.0, (2,)), "std is -1.0; expected a deviation from 0 on"),
         (lambda: nn.Linear(3.5, 2), "in_features is 3.5"),
         (lambda: nn.Linear(2, -1), "out_features is -1"),
@@ -1116,3 +1118,12 @@ def test_nothing_is_equal_to_none():
     x = torch.tensor([1.0], requires_grad=True)
     assert (x.grad == None) and not (x == None) and (x != None)  # noqa: E711, SIM201
     assert torch.arange(start=1, end=6, step=2).tolist() == [1, 3, 5]
+    assert torch.arange(5, 0, -2).tolist() == [5, 3, 1] and torch.arange(0).tolist() == []
+
+
+@pytest.mark.parametrize("shape, axis", [((4,), 0), ((2, 3), 1), ((2, 3, 4), 0), ((2, 2, 3, 2), 1)])
+def test_softmax_without_dim_takes_the_axis_of_pytorch(shape, axis):
+    x = torch.randn(shape)
+    assert torch.allclose(F.softmax(x), F.softmax(x, dim=axis))
+    assert torch.allclose(F.log_softmax(x), F.log_softmax(x, dim=axis))
+    assert not torch.allclose(F.softmax(x), F.softmax(x, dim=(axis + 1) % len(shape))) or len(shape) == 1
