@@ -88,10 +88,10 @@ def op(walk):
             made = walk.made.get(id(held))
             name = f"{made.op}(…)" if made else "a variable" if quantity in ("w", "rate") else "a tensor"
             numbers.append(Number(quantity, name + str([*place] or ""), walk.tensor(quantity)))
-    told = f"Each operator of a tensor, such as `@` or `*`, passes the door `apply`, {len(walk.ops)} ops in this step. The tape writes "
-    told += "down the ops inside `with GradientTape()`. Its `gradient` goes back through this list and calls a rule for each, such as "
-    told += "`_matmul_back_w`. **Here the road forks:** what stands at the door, behind the tape, decides. A `Run` launches the op "
-    told += "at once (stage 5). In `fit` it is a `Trace`, which notes the op as a node of a graph. The graph becomes a program (stage 6)."
+    told = f"Each operator of a tensor, such as `@` or `*`, calls `apply`, the door: {len(walk.ops)} ops in this step. The tape records "
+    told += "the ops inside `with GradientTape()`. Its `gradient` goes back through this list and calls a rule for each, such as "
+    told += "`_matmul_back_w`. **From here there are two ways.** The interpreter behind the tape decides which. A `Run` launches the op "
+    told += "at once (stage 5). In `fit` it is a `Trace`, which records the op as a node of a graph. The graph becomes a program (stage 6)."
     ear = walk.compiled
     codes = [
         walk.source(walk.eager.last("apply"), "DOOR.stands.do"),
@@ -137,7 +137,7 @@ def plan(walk):
         Number("change", f"out[{at}]", planned_again(walk, "change")),
     ]
     made_of = " and ".join(str([*shape]) if shape else "a single number" for shape in shapes)
-    told = "`fit` comes this way only if a step fits no program. A plan is made once for each op and these shapes: it knows the shape "
+    told = "`fit` comes this way only if its step cannot become a program. A plan is made once for each op and its shapes: it holds the shape "
     told += f"of the result and what to launch. For `matmul`, which gives {[*forward['self'].spec.shape]}, that is a kernel of notebook "
     told += f"02. For the `multiply` of the update, which takes {made_of}, a loop is written around `x * y`. numba compiles both when "
     told += f"they first run. Each op is a launch of its own, {len(walk.eager.calls['Plan.start'])} in this step."
@@ -166,8 +166,8 @@ def compiled_program(walk):
     graph = Code(
         "the ops of the graph, sorted", listed, {k for k, text in enumerate(listed) if "after" in text}, link(parts)
     )
-    told = "This is the way of `fit`. Level 3 sorts the ops of the graph: what is done before the rows, for each row, as a sum over "
-    told += "the rows, and after them. It writes a program, once, as stages 7 to 9 show. Then each pass is one launch of it: "
+    told = "`fit` goes this way. Level 3 sorts the ops of the graph: those before the rows, for each row, sums over "
+    told += "the rows, and those after them. It writes a program, once, as stages 7 to 9 show. Then each pass is one launch of it: "
     told += f"`self.program.run` is given {steps} step, {rows:,} rows of data, and {len(made.program.words) - 2} addresses (the batches' "
     told += f"row numbers, the losses, x, y, and {len(made.variables)} variables). The results have the same bits as op by op."
     return Stage(
@@ -211,9 +211,9 @@ def llvm_text(walk):
         walk.lines_of(next(p for p in walk.index if (p.name, p.room) == ("arithmetic", "values")), "a.write("),
     ]
     change, new = walk.registers["change"], walk.registers["new w"]
-    told = "To write the program, level 3 calls `x * y` of stage 5 and its like on registers instead of numbers. Then `*` writes a line "
-    told += f"of LLVM's language. `fmul` makes {change}, the rate times the gradient; `fsub` makes {new}, the new weight; and `store` "
-    told += "writes it over the old one."
+    told = "To write the program, level 3 calls the functions of the ops, such as `x * y` of stage 5, with registers instead of numbers. "
+    told += f"Each operator then writes a line of LLVM text. `fmul` computes {change}, the rate times the gradient. `fsub` computes "
+    told += f"{new}, the new weight. `store` writes it over the old one."
     return Stage(1, "LLVM text", told, codes, numbers, COMPILED)
 
 
@@ -242,16 +242,16 @@ def instruction(walk):
             codes.append(Code(title, *excerpt(listing, found)))
     made = walk.source(hardware_program.Program.__init__.__code__, "machine_code(")
     codes.append(Code(made.title, made.lines[-3:], {k - len(made.lines) + 3 for k in made.marked}, made.link))
-    told = f"LLVM makes instructions of the text, once, for the processor of this run ({program.processor}). Their address is what "
-    told += "stage 6 calls. "
+    told = f"LLVM compiles the text to instructions, once, for the processor of this run ({program.processor}). Stage 6 calls their "
+    told += "address. "
     if any("%xmm" in line for line in listing):
-        told += "`%xmm6` is a register: it holds one number, and later another. The result stands last, so `vsubsd a, b, c` makes "
+        told += "`%xmm6` is a register: it holds one number, and later another. The result comes last, so `vsubsd a, b, c` makes "
         told += "c = b - a. Parentheses are an address in memory. "
     if any("(%rsp)" in line for line in listing):
         told += "Numbers for which no register is free lie on the stack, at `(%rsp)`. "
     merged = [MEANS[q] for q in (*FORWARD, *BACK) if walk.registers.get(q) and q not in {n.quantity for n in numbers}]
     if merged:
-        told += f"These have no instruction of their own, as another one reads or makes them: {'; '.join(merged)}. "
+        told += f"These have no instruction of their own, because another instruction reads or computes them: {'; '.join(merged)}. "
     return Stage(1, "the instruction", told + "Below this there is only hardware.", codes, numbers, COMPILED)
 
 
