@@ -31,7 +31,7 @@ A name without a link is in no notebook.
 
 def pages(root=ROOT):
     """{page: its text}: an index, two pages per level (its own names, added names), one for other frameworks' names."""
-    found, leads = {}, written(root) | taken_apart(root)
+    found, leads = {}, written(root) | explained(root)
     above = {place.room: place.adds_to for place in places_of_more(root)}  # {module: the level that it extends}
     for number, level in enumerate(LEVELS, 1):
         own = sorted((root / "levels" / level).glob("[a-z]*.py"))
@@ -131,7 +131,7 @@ def exported(cell):
     return found and found[1]
 
 
-def taken_apart(root=ROOT):
+def explained(root=ROOT):
     """{"levels_more.mid_level.layers.Dropout": (link text, address)}: for a name, the section that shows it.
 
     For a module it is the notebook that shows the module; if none does, one that shows a module that it imports, or
@@ -143,21 +143,21 @@ def taken_apart(root=ROOT):
     shown |= NOTEBOOKS
     for path in sorted((root / MORE).rglob("*.py")):
         module = path.relative_to(root).with_suffix("").parts
-        whole, stands_on = ".".join(module).removesuffix(".__init__"), imported(path, root)
+        whole, imports = ".".join(module).removesuffix(".__init__"), imported(path, root)
         name = whole.partition(".")[2]
         if notebook := shown.get(name) or shown.get(module[1]):
-            found[whole] = lead("Taken apart", notebook)
-        elif beneath := next((shown[each] for each in stands_on if each in shown), ""):
-            found[whole] = lead("What it stands on is taken apart", beneath)
-        for each in stands_on:
+            found[whole] = lead("Explained", notebook)
+        elif beneath := next((shown[each] for each in imports if each in shown), ""):
+            found[whole] = lead("What it imports is explained", beneath)
+        for each in imports:
             using.setdefault(f"{MORE}.{each}", []).append(shown.get(name) or shown.get(module[1]))
     for whole, users in using.items():
         if whole not in found and (above := next(filter(None, users), "")):
-            found[whole] = lead("What stands on it is taken apart", above)
+            found[whole] = lead("What imports it is explained", above)
     for place in places_of_more(root):
         if place.notebook:
             found[f"{MORE}.{place.room.replace('/', '.')}.{place.name}"] = lead(
-                "Taken apart", place.notebook, place.heading
+                "Explained", place.notebook, place.heading
             )
     return found
 

@@ -92,7 +92,7 @@ def test_every_public_name_has_its_place(site):
     """Those of the levels lead to the cell in which they are written, those of levels_more to who takes them apart."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in (site / "api").glob("*.html")}
     anchors = {name: text for text in texts.values() for name in re.findall(r'id="(levels[\w.]+)"', text)}
-    written, apart = names.written(), names.taken_apart()
+    written, apart = names.written(), names.explained()
     lost, found, led = [], 0, 0
     own = [path for path in ROOT.glob("levels/*/[a-z]*.py") if path.parent.name != "support"]  # no level hands it on
     for path in sorted((*own, *ROOT.glob("levels_more/**/*.py"))):
@@ -108,11 +108,11 @@ def test_every_public_name_has_its_place(site):
 
 
 def test_a_module_that_no_notebook_shows_leads_to_what_is_beneath_it_or_above():
-    apart = names.taken_apart()
+    apart = names.explained()
     leads = {
         name: apart[f"levels_more.{name}"] for name in ("compiler.fused.backend", "compiler.fused.gather", "missing")
     }
-    words = "Taken apart", "What it stands on is taken apart", "What stands on it is taken apart"
+    words = "Explained", "What it imports is explained", "What imports it is explained"
     places = "more/03 fused", "more/03 fused", "more/05 tensorflow"
     assert [lead[0] for lead in leads.values()] == [f"{w} in {p}" for w, p in zip(words, places, strict=True)]
     assert leads["missing"][1] == "../notebooks/more/05_tensorflow.html"
