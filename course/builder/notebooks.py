@@ -30,7 +30,7 @@ def read_notebook(root: Path, name: str, folder: str = "notebooks"):
 
 
 def from_text(root: Path, name: str):
-    """Return the notebook of a text, not executed. A cell's id is a hash of its source, whatever the other cells are."""
+    """Return the notebook of a text, not executed. A cell's id is a hash of its source: it stays if others change."""
     import jupytext
 
     notebook = jupytext.reads(read_text(text_path(root, name)), fmt="py:percent")
