@@ -36,19 +36,19 @@ class Task(NamedTuple):
 
 @cache
 def linear():
-    """400 points, y = 2·x1 - 3·x2 + 3 + noise; 200 epochs of batches of 10."""
+    """Return the task of the line: 400 points, y = 2·x1 - 3·x2 + 3 + noise; 200 epochs in batches of 10."""
     return _points("linear", "The line", epochs=200, batch=10, learning_rate=0.0005)
 
 
 @cache
 def rings():
-    """Two rings of 2,000 points, y = 0 inside and 1 outside; 600 epochs of batches of 100."""
+    """Return the task of two rings of 2,000 points each, y = 0 inside and 1 outside; 600 epochs in batches of 100."""
     return _points("rings", "Two rings", epochs=600, batch=100, learning_rate=0.01)
 
 
 @cache
 def penguins_mass():
-    """Body mass in kilograms from bill length, bill depth and flipper length (standardised), 342 penguins."""
+    """Return the task to predict body mass in kg from three measures (standardised) of 342 penguins."""
     rows = [row for row in penguins() if None not in row[:4]]
     table = [[*row[:3], row[3] / 1000.0] for row in rows]
     return _penguins("penguins_mass", "Penguins: body mass in kg", table, test=72, epochs=100, batch=10, rate=0.02)
@@ -56,7 +56,7 @@ def penguins_mass():
 
 @cache
 def penguins_sex():
-    """Male (1) or female (0) from four measures (standardised), the 333 penguins whose sex is known."""
+    """Return the task to predict male (1) or female (0) from four measures (standardised) of 333 penguins."""
     rows = [row for row in penguins() if None not in row]
     table = [[*row[:4], 1.0 if row[4] == "male" else 0.0] for row in rows]
     return _penguins("penguins_sex", "Penguins: sex", table, test=73, epochs=200, batch=20, rate=0.1)

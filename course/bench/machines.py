@@ -122,7 +122,7 @@ def trained(library, python, ranks, file, environment):
 def measured(works, python, environment, repeats, folder):
     """Return a row per net and number of ranks: (name, ranks, our seconds per step, PyTorch's, ratio, losses apart).
 
-    works: {name: Work}; python: PyTorch's; environment(threads): a process's. Raises RuntimeError if losses differ or a rank fails.
+    works: {name: Work}; python: PyTorch's; environment(threads) -> dict. Raises RuntimeError if one fails or losses differ.
     """
     pythons, rows = {"levels": sys.executable, "torch": python}, []
     for (name, work), ranks in itertools.product(works.items(), RANKS):

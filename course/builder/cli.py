@@ -21,7 +21,7 @@ from course.builder.notebooks import essence, from_text, hash_of, read_notebook,
 
 
 def set_aside(root: Path, name: str) -> None:
-    """Keep a copy of a notebook whose cells have changed since its last build, as it may contain somebody's work."""
+    """Keep a copy of a notebook whose cells have changed since its last build, because it may contain a user's work."""
     path = notebook_path(root, name)
     try:
         notebook = read_notebook(root, name)

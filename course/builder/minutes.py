@@ -62,7 +62,7 @@ class Section(NamedTuple):
 
     @property
     def at_most(self) -> float:
-        """Its minutes at the depth *most*."""
+        """The section's minutes at the depth *most*."""
         return self.minutes + self.more
 
     @property
@@ -115,8 +115,8 @@ class Reader:
 
     def __init__(self, root: Path):
         self.root = root
-        self.seen = {}  # a function's or class's name -> the lines that it had
-        self.imported = {}  # a name -> where it comes from: "levels_more.hardware.gpu.device.launch_kernel"
+        self.seen = {}  # {name of a function or class: the lines of its last version}
+        self.imported = {}  # {name: its full name, such as "levels_more.hardware.gpu.device.launch_kernel"}
 
     def counted(self, cell) -> dict[str, int]:
         """Return the counts that a code cell adds to its section."""

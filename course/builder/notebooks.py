@@ -8,8 +8,8 @@ from course.builder.cells import BuildError, read_text
 from course.builder.files import replace
 from course.builder.names import MINE, notebook_path, text_path
 
-# nbformat and jupytext are imported where they are used: they take two seconds to load, and the first cell of every
-# notebook imports this module.
+# nbformat and jupytext are imported inside functions, because they take two seconds to load, and the first cell of
+# every notebook imports this module.
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},

@@ -184,7 +184,7 @@ COMMANDS = {  # name: (its function, the lock it needs); the arguments are in co
     "reset": (keeping("reset"), CORE),
     "catch-up": (keeping("catch-up"), CORE),
     "undo": (keeping("undo"), CORE),
-    "grade": (grade, TEST),  # exercises of more/ are graded, too
+    "grade": (grade, TEST),  # exercises in more/ are graded too
     "wheelhouse": (wheelhouse, CORE),
 }
 READERS = "lab", "resume", "progress", "reset", "catch-up", "undo", "test", "setup"  # others: building and teaching

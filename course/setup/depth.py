@@ -92,7 +92,7 @@ def stub(source: str, key: str, contract: str = "", given: int = 0, stub: str = 
     """Return the cell of a function as a blank: its signature, its docstring, the given statements, and `...`."""
     function = blanks.function_of(source, key, blanks.names_in(ast.parse(source).body))
     lines, indent, said = source.split("\n"), " " * function.body[0].col_offset, ast.get_docstring(function)
-    first = function.body[0].lineno - 1  # of the body, its docstring included
+    first = function.body[0].lineno - 1  # index of the first line of the body, including its docstring
     begin = function.body[0].end_lineno if said else first
     head = [*lines[first:begin]]
     if contract:

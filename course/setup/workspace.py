@@ -50,7 +50,7 @@ def lab_command(root: Path, arguments: list[str], opened: str | None = None) -> 
     settings.mkdir(parents=True, exist_ok=True)
     quiet = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
     read = {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}}}
-    wrap = {"@jupyterlab/notebook-extension:tracker": {"codeCellConfig": {"lineWrap": True}}}  # at 1280 pixels, too
+    wrap = {"@jupyterlab/notebook-extension:tracker": {"codeCellConfig": {"lineWrap": True}}}  # also at 1280 pixels
     (settings / "overrides.json").write_text(json.dumps(quiet | read | wrap), encoding="utf-8")
     # ipyparallel's extension looks for clusters, which are not running here, and shows an error over the page.
     page = {"disabledExtensions": ["ipyparallel-labextension"]}
