@@ -120,9 +120,9 @@ def trained(library, python, ranks, file, environment):
 
 
 def measured(works, python, environment, repeats, folder):
-    """Return a row per net and number of ranks: (name, ranks, our seconds per step, PyTorch's (by `python`), ratio, losses apart).
+    """Return a row per net and number of ranks: (name, ranks, our seconds per step, PyTorch's, ratio, losses apart).
 
-    works: {name: Work}; environment(threads) -> dict. Raises RuntimeError if losses differ too much, or a rank fails.
+    works: {name: Work}; python: PyTorch's; environment(threads) -> dict. Raises RuntimeError if losses differ too much.
     """
     pythons, rows = {"levels": sys.executable, "torch": python}, []
     for (name, work), ranks in itertools.product(works.items(), RANKS):

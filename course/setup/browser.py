@@ -91,7 +91,7 @@ def launched():
 def jupyterlab(root, scratch):
     """Run `course lab` in the project at `root`, for a test. Yields a function from a notebook's name to its address.
 
-    Its settings, log and state are in the folder `scratch`; the user's settings are not read. Raises RuntimeError.
+    Settings, log and state are in the folder `scratch`, not in the user's. Raises RuntimeError if it does not start.
     """
     workspace.open_desk(root)
     with socket.socket() as free:
