@@ -1,12 +1,12 @@
-"""The stage: everything around the five notebooks that is not taught by them. Written by hand, in rooms by trade.
+"""The tooling of the course: the code that the notebooks use and do not teach, written by hand, in subpackages.
 
     from course import build, compare, figures, reference, tasks, where
     from course.practice import checks, exercises
 
-What every notebook needs stands at the door, all else in the room of its trade: `setup` (what the commands do),
-`builder` (texts, notebooks, levels), `practice` (predictions, exercises, grading), `figures`, `inspection` (side by
-side, x-ray), `data` (how its files were made), `bench` (beside other libraries), `programs` (as those libraries'
-readers write them).
+The modules that every notebook needs are at the top level. The subpackages are `setup` (the commands), `builder`
+(texts, notebooks, levels), `practice` (predictions, exercises, grading), `figures`, `inspection` (side by side, x-ray),
+`data` (scripts for data files), `bench` (comparison with other libraries), `programs` (the tasks written for other
+libraries), `reading` (the site) and `serving` (the model server).
 """
 
 import sys
@@ -16,7 +16,7 @@ if sys.version_info < (3, 6):  # noqa: UP036 (Python 2 can read this file, and n
 
 
 def __getattr__(name):
-    """`course.where`, loaded on first use: the command line starts with this package and waits for nothing."""
+    """Load `course.where` on first use, because the command line imports this package and should start quickly."""
     if name == "where":
         from course.inspection.where import where
 

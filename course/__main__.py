@@ -1,14 +1,14 @@
-"""The door to the course: `python3 -m course COMMAND` sets everything up, then does what COMMAND says.
+"""The entry point of the course: `python3 -m course COMMAND` sets up the environment, then runs COMMAND.
 
-It starts with the standard library alone, on whatever Python the reader has (its grammar is that of Python 3.7): it
-makes `.venv`, says plainly what is missing where it cannot, and runs itself again inside. Packages exist only there.
+It uses only the standard library and the syntax of Python 3.7, because it starts on any Python: it makes `.venv`, or
+says what is missing for that, and runs itself again in `.venv`, where the packages are installed.
 """
 
 import os
 import sys
 
 if __name__ == "__main__":
-    # Python looked first where the reader stands, or in course/ itself. A file there may be called like any module.
+    # Python puts the current folder, or course/, first on sys.path. A file there may have the name of any module.
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) not in (here, os.getcwd())]
     sys.path.insert(0, os.path.dirname(here))
@@ -32,11 +32,11 @@ def main(arguments):
         near = difflib.get_close_matches(name, COMMANDS, 1, 0.4)
         hint = f"Did you mean  python3 -m course {near[0]}" if near else f"There are: {', '.join(COMMANDS)}"
         fail(f"There is no command {name!r}. {hint}")
-    rest = checked(name, rest)  # help, and arguments that it does not take, end here
+    rest = checked(name, rest)  # raises SystemExit for --help and wrong arguments
     command, lock = COMMANDS[name]
-    if name != "progress":  # which only reads
+    if name != "progress":  # it only reads
         check_writable()
-    os.environ.setdefault("LEVELS_CACHE", os.path.join(ROOT, ".course", "programs"))  # what is compiled stays here
+    os.environ.setdefault("LEVELS_CACHE", os.path.join(ROOT, ".course", "programs"))  # compiled programs are kept here
     if not at_home(lock):
         return hand_over([PYTHON, os.path.join(ROOT, "course")] + arguments)
     if name in JUPYTER:
@@ -52,7 +52,7 @@ def main(arguments):
 
 
 def at_home(lock):
-    """Whether this process has the packages of a lock. Else `.venv`, which is made where it is not there, has them."""
+    """Return whether this process has the packages of a lock. If not, `.venv` has them; it is made if necessary."""
     theirs = active()
     if theirs and lacking(lock):
         if not ready(lock):
@@ -61,26 +61,26 @@ def at_home(lock):
     if theirs:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
         return True
-    # Another project's packages, of another version maybe, would come before those of `.venv`.
+    # Packages of another project, perhaps in other versions, would take precedence over those of `.venv`.
     foreign = os.environ.pop("PYTHONPATH", None)
     complete = ready(lock)
     if not complete:
         check_writable()
         with one_at_a_time():
-            if not ready(lock):  # else somebody else has made it
+            if not ready(lock):  # otherwise another process has made it
                 make(lock)
     return complete and inside() and not foreign
 
 
 def whole(argument):
-    """A path as the reader gave it, from where he stands, for a program that is started in the course's folder."""
+    """Return an absolute path for an existing file argument, because programs are started in the course's folder."""
     path, colons, test = argument.partition("::")
     is_path = os.path.basename(path) != path or os.path.splitext(path)[1]
     return os.path.abspath(path) + colons + test if is_path and os.path.exists(path) else argument
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # being ended is being interrupted: no pip is left behind
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # handled as Ctrl-C, so that no pip keeps running
     try:
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""What notebooks, tests and the command line call of `course/builder/`, by the name that it has for them: `build`."""
+"""The names of `course/builder/` that notebooks, tests and the command line use, as `build`."""
 
 from course.builder.cells import blank_in, title
 from course.builder.cli import check, main, run

@@ -1,4 +1,4 @@
-"""The levels beside each other: what a reader asks for. `course/inspection/` measures it and lays it out."""
+"""Functions to compare the levels in a notebook. `course/inspection/` measures and formats the comparisons."""
 
 from course.inspection.compare import by_op, cost, lines, measure, microseconds, operations, step_time
 from course.inspection.comparison import side_by_side

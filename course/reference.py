@@ -1,14 +1,14 @@
-"""Both tasks in plain Python floats: the arithmetic of record. Every level equals this file with `==`.
+"""Both tasks in plain Python floats: the arithmetic of record. Every level gives the same numbers, compared with `==`.
 
-No NumPy, no cleverness. A number is a float, a matrix is a list of rows. Sums start at 0.0 and run upwards; a mean
-divides by n. `exp` and `log` are arguments, because the two tasks must be able to run on the course's own.
+It does not use NumPy. A number is a float, a matrix is a list of rows. Sums start at 0.0 and add from the first element
+on; a mean divides by n. `exp` and `log` are arguments, so that the course's own functions can be passed.
 """
 
 import math
 
 
 def dot(a, b):
-    """0.0 + a[0]·b[0] + a[1]·b[1] + …, in that order."""
+    """Return 0.0 + a[0]·b[0] + a[1]·b[1] + …, added in that order."""
     total = 0.0
     for p, q in zip(a, b, strict=True):
         total = total + p * q
@@ -16,12 +16,12 @@ def dot(a, b):
 
 
 def layer(inputs, w, b):
-    """One row through one dense layer: `inputs[k] @ w[k][j] + b[0][j]`, the bias last."""
+    """Return a dense layer's output for one row: out[j] = Σ inputs[k]·w[k][j] + b[0][j]. The bias is added last."""
     return [dot(inputs, column) + bias for column, bias in zip(zip(*w, strict=True), b[0], strict=True)]
 
 
 def add_outer(total, column, row):
-    """total[k][j] += column[k]·row[j], in place."""
+    """Add an outer product in place: total[k][j] += column[k]·row[j]."""
     for k, p in enumerate(column):
         for j, q in enumerate(row):
             total[k][j] = total[k][j] + p * q
@@ -32,7 +32,7 @@ def zeros_like(weights):
 
 
 def descend(weights, gradients, learning_rate):
-    """w - learning_rate·dw for every number of every weight, as new lists."""
+    """Return w - learning_rate·dw for every number of every weight, as new lists."""
     return [
         [[p - learning_rate * q for p, q in zip(row, drow, strict=True)] for row, drow in zip(w, dw, strict=True)]
         for w, dw in zip(weights, gradients, strict=True)
@@ -40,9 +40,9 @@ def descend(weights, gradients, learning_rate):
 
 
 def linear_step(x, y, weights):
-    """The loss (Σ e·e) / n of one batch and its gradients [dw, db].
+    """Return the loss (Σ e·e) / n of one batch and its gradients [dw, db].
 
-    e·e is a product of two e's: the chain rule passes g·e through each."""
+    e·e is a product of two factors e: the chain rule passes g·e to each, so de = g·e + g·e."""
     w, b = weights
     n, total, (dw, db) = float(len(x)), 0.0, zeros_like(weights)
     for row, (target,) in zip(x, y, strict=True):
@@ -57,7 +57,7 @@ def linear_step(x, y, weights):
 
 
 def dnn_step(x, y, weights, exp, log):
-    """The binary cross-entropy of one batch and its gradients [dw1, db1, dw2, db2, dw3, db3]."""
+    """Return the binary cross-entropy of one batch and its gradients [dw1, db1, dw2, db2, dw3, db3]."""
     w1, b1, w2, b2, w3, b3 = weights
     n, total, (dw1, db1, dw2, db2, dw3, db3) = float(len(x)), 0.0, zeros_like(weights)
     for row, (target,) in zip(x, y, strict=True):
@@ -80,7 +80,7 @@ def dnn_step(x, y, weights, exp, log):
 
 
 def train(step, x, y, weights, batches, learning_rate):
-    """Run `step` on every batch; return (losses, weights). Arrays are accepted and turned into lists."""
+    """Run `step` on every batch, and return (losses, weights). Arrays are accepted and converted to lists."""
     x, y = ([[float(v) for v in row] for row in rows] for rows in (x, y))
     weights, losses = [[[float(v) for v in row] for row in w] for w in weights], []  # model
     for rows in batches:
@@ -91,10 +91,10 @@ def train(step, x, y, weights, batches, learning_rate):
 
 
 def linear_regression(x, y, weights, batches, learning_rate=0.0005):
-    """Mean squared error, stochastic gradient descent."""
+    """Train linear regression: mean squared error, stochastic gradient descent. Returns (losses, weights)."""
     return train(linear_step, x, y, weights, batches, learning_rate)
 
 
 def dnn_classifier(x, y, weights, batches, learning_rate=0.01, exp=math.exp, log=math.log):
-    """features-4-8-1, relu, relu, sigmoid; binary cross-entropy, stochastic gradient descent."""
+    """Train features-4-8-1 (relu, relu, sigmoid): binary cross-entropy, SGD. Returns (losses, weights)."""
     return train(lambda x, y, w: dnn_step(x, y, w, exp, log), x, y, weights, batches, learning_rate)

@@ -1,8 +1,8 @@
-"""The numbers every level trains on: data, splits, starting weights and the order of the rows.
+"""The numbers on which every level trains: data, splits, starting weights and the order of the rows.
 
-The numbers are files in `data/`, 17 digits each, because `cos` and `log` may differ between machines; the functions
-that made them stand at the end. The order of the rows is not a file: it ranks draws of `random.Random(seed).random()`,
-which Python promises never to change.
+The numbers are files in `data/`, with 17 digits each, because `cos` and `log` may differ between machines. The
+functions that made them are at the end of this module. The order of the rows is not a file: it ranks draws of
+`random.Random(seed).random()`, which Python promises never to change.
 """
 
 import csv
@@ -21,13 +21,13 @@ MEASURES = ("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g
 
 
 class Task(NamedTuple):
-    """What a task function needs, in float64, and a held-out test split."""
+    """The arguments of a task function, in float64, and a held-out test split."""
 
     x: np.ndarray  # [n, features]
     y: np.ndarray  # [n, 1]
     x_test: np.ndarray
     y_test: np.ndarray
-    weights: list  # [w, b] or [w1, b1, w2, b2, w3, b3]: where training starts
+    weights: list  # the starting weights: [w, b] or [w1, b1, w2, b2, w3, b3]
     batches: np.ndarray  # [steps, batch]: the rows of x for each step
     learning_rate: float
     names: tuple  # of the columns of x
@@ -36,19 +36,19 @@ class Task(NamedTuple):
 
 @cache
 def linear():
-    """400 points, y = 2·x1 - 3·x2 + 3 + noise; 200 epochs of batches of 10."""
+    """Return the task of the line: 400 points, y = 2·x1 - 3·x2 + 3 + noise; 200 epochs in batches of 10."""
     return _points("linear", "The line", epochs=200, batch=10, learning_rate=0.0005)
 
 
 @cache
 def rings():
-    """Two rings of 2,000 points, y = 0 inside and 1 outside; 600 epochs of batches of 100."""
+    """Return the task of two rings of 2,000 points each, y = 0 inside and 1 outside; 600 epochs in batches of 100."""
     return _points("rings", "Two rings", epochs=600, batch=100, learning_rate=0.01)
 
 
 @cache
 def penguins_mass():
-    """Body mass in kilograms from bill length, bill depth and flipper length (standardised), 342 penguins."""
+    """Return the task to predict body mass in kg from three measures (standardised) of 342 penguins."""
     rows = [row for row in penguins() if None not in row[:4]]
     table = [[*row[:3], row[3] / 1000.0] for row in rows]
     return _penguins("penguins_mass", "Penguins: body mass in kg", table, test=72, epochs=100, batch=10, rate=0.02)
@@ -56,7 +56,7 @@ def penguins_mass():
 
 @cache
 def penguins_sex():
-    """Male (1) or female (0) from four measures (standardised), the 333 penguins whose sex is known."""
+    """Return the task to predict male (1) or female (0) from four measures (standardised) of 333 penguins."""
     rows = [row for row in penguins() if None not in row]
     table = [[*row[:4], 1.0 if row[4] == "male" else 0.0] for row in rows]
     return _penguins("penguins_sex", "Penguins: sex", table, test=73, epochs=200, batch=20, rate=0.1)
@@ -66,26 +66,26 @@ FOR = {"linear_regression": linear, "dnn_classifier": rings}  # the first data s
 
 
 def penguins():
-    """The penguins' four measures and sex, row by row; None where the table says NA."""
+    """Return the four measures and the sex of each penguin, as rows; None for NA."""
     number = [lambda text: None if text == "NA" else float(text)] * 4
     return read("penguins.csv", (*MEASURES, "sex"), (*number, lambda text: None if text == "NA" else text))
 
 
 def shuffled(n, seed):
-    """The numbers 0 … n-1 in the order of n random draws."""
+    """Return the numbers 0 … n-1 in the order of n random draws, as an array [n]."""
     draw = random.Random(seed).random
     return np.argsort([draw() for _ in range(n)], kind="stable")
 
 
 def batch_order(n, batch, epochs, seed):
-    """[steps, batch]: each epoch visits every row once, in an order of its own."""
+    """Return row numbers [steps, batch]. Each epoch visits every row once, in a new order."""
     draw = random.Random(seed).random
     draws = np.array([draw() for _ in range(n * epochs)]).reshape(epochs, n)
     return np.argsort(draws, axis=1, kind="stable").reshape(-1, batch)
 
 
 def standardise(train, test):
-    """Each column minus its mean over `train`, divided by its standard deviation over `train`."""
+    """Return train and test, each column minus its mean and divided by its standard deviation, both over `train`."""
     columns = train.T.tolist()
     mean = [math.fsum(c) / len(c) for c in columns]
     spread = [math.sqrt(math.fsum((v - m) ** 2 for v in c) / len(c)) for c, m in zip(columns, mean, strict=True)]
@@ -93,7 +93,7 @@ def standardise(train, test):
 
 
 def read(file, names, converters=None):
-    """The columns `names` of a CSV file in `data/`, row by row, each text turned by its converter (default: float)."""
+    """Return rows of a CSV file in `data/`, converted. Raises FileNotFoundError, or ValueError if it is damaged."""
     path, converters = DATA / file, converters or (float,) * len(names)
     cure = f"restore it with: git checkout -- data/{file}"
     if not path.exists():
@@ -122,7 +122,7 @@ def read(file, names, converters=None):
 
 
 def _weights(name):
-    """The starting weights of a task, from `data/starting_weights.json`."""
+    """Return a task's starting weights, from `data/starting_weights.json`. Raises ValueError if it cannot be read."""
     file = "starting_weights.json"
     try:
         return [np.array(w) for w in json.loads((DATA / file).read_text(encoding="utf-8"))[name]]
@@ -148,16 +148,16 @@ def _penguins(name, title, table, test, epochs, batch, rate):
     return Task(x, y, x_test, y_test, _weights(name), batches, rate, MEASURES[: x.shape[1]], title)
 
 
-# How the files were made. `python3 -m course.tasks` writes them again.
+# Functions that made the files. `python3 -m course.tasks` writes them again.
 
 
 def normal(draw):
-    """One normally distributed number from two uniform ones (Box and Muller, 1958, doi.org/10.1214/aoms/1177706645)."""
+    """Return a normal number from two uniform ones (Box and Muller, 1958, doi.org/10.1214/aoms/1177706645)."""
     return math.sqrt(-2.0 * math.log(1.0 - draw())) * math.cos(2.0 * math.pi * draw())
 
 
 def make_linear(train=400, test=100, seed=1):
-    """Rows x1, x2, y, split: x uniform in (-10, 10)², y = 2·x1 - 3·x2 + 3 + noise of standard deviation 2."""
+    """Yield rows x1, x2, y, split: x uniform in (-10, 10)², y = 2·x1 - 3·x2 + 3 + noise of standard deviation 2."""
     draw = random.Random(seed).random
     for i in range(train + test):
         x1, x2 = 20.0 * draw() - 10.0, 20.0 * draw() - 10.0
@@ -165,7 +165,7 @@ def make_linear(train=400, test=100, seed=1):
 
 
 def make_rings(train=4000, test=1000, seed=1):
-    """Rows x1, x2, y, split: radius 5 (y = 0) or 8 (y = 1) plus normal noise cut at two sigma, any angle."""
+    """Yield rows x1, x2, y, split: radius 5 (y = 0) or 8 (y = 1) plus normal noise cut at two sigma, uniform angle."""
     draw = random.Random(seed).random
     for i in range(train + test):
         inside = i % 2 == 0
@@ -182,7 +182,7 @@ def make_rings(train=4000, test=1000, seed=1):
 
 
 def make_weights(sizes, seed=1):
-    """w[in, out] normal with variance 2 / in (He et al., 2015, arxiv.org/abs/1502.01852), b[1, out] zero."""
+    """Return [w, b, …]: w[in, out] normal, variance 2 / in (He et al., 2015, arxiv.org/abs/1502.01852), b[1, out] 0."""
     draw = random.Random(seed).random
     pairs = zip(sizes, sizes[1:])  # noqa: B905 - the second is one shorter
     return [
@@ -195,8 +195,8 @@ def make_weights(sizes, seed=1):
     ]
 
 
-STARTS = {  # layer sizes and seed. With seed 1 the penguins' net comes so near to a relu's kink, at step 1,794, that the
-    # rounding of float32 decides on which side; with seed 7 forty runs with random roundings agree to 1e-6.
+STARTS = {  # layer sizes and seed. With seed 1, at step 1,794, the penguins' net is so close to the kink of a relu that
+    # float32 rounding decides the side; with seed 7, forty runs with random rounding agree to 1e-6.
     "linear": ((2, 1), 1),
     "penguins_mass": ((3, 1), 1),
     "rings": ((2, 4, 8, 1), 1),

@@ -1,6 +1,6 @@
-"""`levels`, measured against what a reader would use instead: `python3 -m course bench`.
+"""Benchmarks of `levels` against the libraries that a reader would use instead: `python3 -m course bench`.
 
-Each library works in a process of its own, run by the Python that has it (`worker.py`), and first shows that it
-computes the same. Then all take turns; medians are compared. What is not there, or does something else, is told, not
-timed. Those Pythons import this package, so nothing is imported here.
+Each library runs in its own process, with the Python in which it is installed (`worker.py`). First, its results are
+compared with a reference. Then all libraries are timed in turns, and medians are compared. A library that is missing,
+or computes something else, is listed but not timed. Those Pythons import this package, so it imports nothing.
 """

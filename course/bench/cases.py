@@ -1,4 +1,4 @@
-"""What is to be done: trainings, kernels, growth; and the least that each could take."""
+"""The cases to measure: trainings, kernels, growth. Also a lower limit of the time of each."""
 
 import itertools
 import math
@@ -11,8 +11,8 @@ from course import tasks
 from course.bench.libraries import LIBRARIES
 from course.bench.work import Work
 
-SLOW = {"torch": "torch.compile", "tinygrad": "lazy"}  # half a minute until they begin: not for --quick
-GROWING = {  # who takes part in growth and start: one mode for each way to write it
+SLOW = {"torch": "torch.compile", "tinygrad": "lazy"}  # they need half a minute to start, and are left out of --quick
+GROWING = {  # library: its modes in the sections growth and start, one for each API
     "levels": ["3 eager", "3 function.over", "5 fit"],
     "numpy": ["in place"],
     "torch": ["eager"],
@@ -22,25 +22,25 @@ GROWING = {  # who takes part in growth and start: one mode for each way to writ
 
 
 class Case(NamedTuple):
-    """One thing to measure. The cases of a family differ in their size;"""
+    """One case to measure. The cases of a family differ in their size."""
 
     section: str
     family: str
     size: Any
     make: Any  # make() -> Work
     threads: int = 1
-    modes: Any = {}  # library: those that take part, where they are not all
+    modes: Any = {}  # library: the modes to measure, if not all
 
 
 def of_task(task, batch, optimizer, dtype="f4", rows=None):
-    """One of the course's two tasks, or the first rows of it."""
+    """Return the Work of a task of the course, or of its first `rows` rows."""
     x, y, *weights = (a.astype(dtype) for a in (task.x[:rows], task.y[:rows], *task.weights))
     loss = "bce" if len(weights) > 2 else "mse"
     return Work(x, y, weights, tasks.shuffled(len(x), 1), loss, optimizer, task.learning_rate, batch)
 
 
 def of_net(rows, sizes, batch, loss, optimizer, rate):
-    """A net of that many inputs and units, on normal numbers. An epoch that is compared has 10,000 rows at most."""
+    """Return the Work of a net with these layer sizes, on normal numbers. At most 10,000 rows are compared."""
     rng = np.random.default_rng(1)
     weights = []
     for inputs, units in itertools.pairwise(sizes):
@@ -55,14 +55,14 @@ def of_net(rows, sizes, batch, loss, optimizer, rate):
 
 
 def of_op(op, size):
-    """One op on arrays of so many numbers, or on matrices of so many rows and columns."""
+    """Return the Work of one op on float32 arrays [size], or for "matmul" on matrices [size, size]."""
     rng = np.random.default_rng(1)
     x, y = (rng.random((size, size) if op == "matmul" else size, "f4") for _ in "xy")
     return Work(x, y, [], np.arange(1), op)
 
 
 def only(**modes):
-    """These modes of these libraries, and none of the others."""
+    """Return `modes` of a Case: only these modes of these libraries, and none of other libraries."""
     return dict.fromkeys(LIBRARIES, []) | modes
 
 
@@ -71,7 +71,7 @@ AGAIN = only(levels=["5 fit again"], tensorflow=["Keras fit again"], sklearn=["M
 
 
 def cases():
-    """All there is to measure."""
+    """Yield all cases."""
     yield from trainings()
     sizes = {op: (100, 10_000, 10**6, 10**7) for op in ("add", "exp", "sum")} | {"matmul": (32, 128, 512, 1024)}
     for op, size in ((each, size) for each in sizes for size in sizes[each]):
@@ -80,7 +80,7 @@ def cases():
 
 
 def trainings():
-    """The course's two tasks, and larger nets."""
+    """Yield the cases that train the course's two tasks, and larger nets."""
     for name, batch, optimizer in (("linear", 10, "sgd"), *itertools.product(["rings"], [100, 10], ["sgd", "adam"])):
         title = f"{name}, batch {batch}, {optimizer.upper() if optimizer == 'sgd' else 'Adam'}"
         yield Case("training", title, "", lambda f=name, b=batch, o=optimizer: of_task(getattr(tasks, f)(), b, o))
@@ -97,11 +97,11 @@ def trainings():
 
 
 def growth():
-    """A net with more and more rows, units, or layers."""
+    """Yield the cases of a net with an increasing number of rows, units, or layers."""
 
     def grown(family, size, rows, sizes):
         def make():
-            drawn = family == "rows"  # one order at a time, before the clock starts
+            drawn = family == "rows"  # draw each epoch's order before its clock starts
             return of_net(rows, sizes, 100, "bce", "sgd", 0.01)._replace(drawn=drawn)
 
         return Case("growth", family, size, make, 1, GROWING)
@@ -115,19 +115,19 @@ def growth():
 
 
 def traffic(work):
-    """The flops and bytes of a step: each number read and written once, though a cache may hold it."""
+    """Return (flops, bytes) of a step, if each number is read and written once, whether or not a cache holds it."""
     size, word = work.x.size, work.x.itemsize
     if not work.weights:
         flops = {"add": size, "exp": 10 * size, "sum": size, "matmul": 2 * size * len(work.x)}[work.loss]
         return flops, word * size * {"add": 3, "exp": 2, "sum": 1, "matmul": 3}[work.loss]
     products, parameters = sum(w.size for w in work.weights[::2]), sum(w.size for w in work.weights)
-    flops = 2 * work.batch * (3 * products - work.weights[0].size)  # forward, and two products backward but for x
+    flops = 2 * work.batch * (3 * products - work.weights[0].size)  # one product forward, two backward, except for x
     rows = work.batch * (work.x.shape[1] + work.y.shape[1])
     return flops, word * (rows + parameters * (2 if work.optimizer == "sgd" else 6))
 
 
 def limit(work, threads):
-    """The least seconds of a step, by level 1's cost model, with the bandwidth of a memory that holds what is moved."""
+    """Return the least seconds of a step by level 1's cost model, with the bandwidth of reading about as many bytes."""
     from levels_more.hardware import measure_reading, pool
 
     cpu, (flops, nbytes) = pool()["cpu:0"], traffic(work)

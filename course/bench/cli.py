@@ -1,4 +1,4 @@
-"""The command: `python3 -m course bench`."""
+"""The command `python3 -m course bench`."""
 
 import datetime
 import tempfile
@@ -12,7 +12,7 @@ from course.setup.arguments import SECTIONS, parser
 
 
 def main(argv):
-    """`python3 -m course bench`: levels beside NumPy, PyTorch, TensorFlow, JAX and others, where installed."""
+    """Run `python3 -m course bench`: time levels and the installed libraries. Returns the exit status."""
     options = parser("bench").parse_args(argv)
     if options.peer:
         return install(options.peer)
@@ -39,7 +39,7 @@ def main(argv):
 
 
 def run(wanted, options, given, folder):
-    """Measure: the page, and the results."""
+    """Measure the wanted sections. Returns (the page in Markdown, the Results)."""
     start = time.perf_counter()
     began, here, results, start_rows = f"{datetime.date.today():%d %B %Y}", machine(), [], ()
     chosen = [case for case in cases() if case.section in wanted and options.only in case.family]

@@ -1,4 +1,4 @@
-"""The libraries: where each is, and its process."""
+"""The libraries: the Python in which each is installed, and its process."""
 
 import functools
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = ROOT / ".course" / "peers"
-LIBRARIES = {  # what `--peer` installs; nothing: it is here
+LIBRARIES = {  # library: the packages that `--peer` installs, [] for the course's own
     "levels": [],
     "numpy": [],
     "sklearn": [],
@@ -22,7 +22,7 @@ LIBRARIES = {  # what `--peer` installs; nothing: it is here
     "tinygrad": ["tinygrad", "numpy"],
     "micrograd": ["micrograd", "numpy"],
 }
-# not timed
+# libraries for `course programs`, which are not timed
 ONLY_PROGRAMS = {
     "torchkeras": [
         "torchkeras",
@@ -36,8 +36,8 @@ ONLY_PROGRAMS = {
     ]
 }
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC")
-PATIENCE = 600  # seconds for an answer, torch.compile's too; who takes longer is ended
-CACHES = {  # where libraries keep what they compiled: folders of ours, empty at first
+PATIENCE = 600  # seconds for an answer, enough for torch.compile; then the process is killed
+CACHES = {  # environment variable of a library's compilation cache: its path in our folder of caches
     "LEVELS_CACHE": "levels",
     "NUMBA_CACHE_DIR": "numba",
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
@@ -50,7 +50,7 @@ KEEP_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_C
 
 
 def python_of(library, given):
-    """The Python that has a library: one that was given, that of `--peer`, or this one."""
+    """Return the Python for a library: the one in `given`, the one that `--peer` made, or this one."""
     made = PEERS / library / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     return given.get(library) or (str(made) if made.exists() else sys.executable)
 
@@ -60,10 +60,10 @@ def command(library, python, *more):
 
 
 def environment(threads, **more):
-    """The environment of a worker: so many threads, in whatever way a library is told of them, and this course."""
+    """Return a worker's environment: it sets the number of threads for all libraries, and makes `course` importable."""
     kept = os.environ | dict.fromkeys(THREADS, str(threads))
     kept |= {"KERAS_BACKEND": "tensorflow", "PYTHONDONTWRITEBYTECODE": "1"}
-    kept |= {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}  # nothing from where the reader stands
+    kept |= {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}  # no modules from the current folder
     if threads == 1:
         kept["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     caches = {name: str(ROOT / ".course" / "bench" / place) for name, place in CACHES.items()}
@@ -71,16 +71,16 @@ def environment(threads, **more):
 
 
 class Peer:
-    """A library in its process."""
+    """A library in its own process."""
 
     def __init__(self, library, python, threads=1):
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-        self.library, self.python, self.threads, self.gone = library, python, threads, ""  # gone: why there is no more
+        self.library, self.python, self.threads, self.gone = library, python, threads, ""  # gone: why it has ended
         self.process = subprocess.Popen(command(library, python), env=environment(threads), **options)
 
     @functools.cached_property
     def about(self):
-        """What it is called, its version, bytes and modes; or that it is not there."""
+        """The library's name, version, bytes and modes, or {"skipped": why} if it is not installed."""
         return self.answer()
 
     @property
@@ -99,13 +99,13 @@ class Peer:
         return {"skipped": self.gone}
 
     def ask(self, *request):
-        """The answer of the library, which has said what it is by then. One whose process has ended skips all."""
+        """Return the answer to a request, after reading `about`; {"skipped": why} if the process has ended."""
         if "skipped" in self.about or self.gone:
             return {"skipped": "its process has ended"}
         try:
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
-        except BrokenPipeError:  # then there is no answer to read either
+        except BrokenPipeError:  # there is then no answer either, which `answer` reports
             pass
         return self.answer()
 
@@ -116,7 +116,7 @@ class Peer:
 
 
 def install(library):
-    """Make `.course/peers/LIBRARY`."""
+    """Install a library into `.course/peers/LIBRARY`. Raises SystemExit for an unknown library."""
     packages = {name: listed for name, listed in (LIBRARIES | ONLY_PROGRAMS).items() if listed}
     if library not in packages:
         raise SystemExit(f"--peer {library}: there are {', '.join(packages)}")
@@ -130,7 +130,7 @@ def install(library):
 
 
 def open_peers(libraries, given, threads, heard):
-    """{library: Peer} of those that are there; `heard` is told of those that are not."""
+    """Return {library: Peer} of the installed libraries. Calls `heard` with a line for each of the others."""
     peers, begun = {}, {library: Peer(library, python_of(library, given), threads) for library in libraries}
     for library, peer in begun.items():
         if "skipped" in peer.about:

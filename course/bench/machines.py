@@ -1,7 +1,7 @@
-"""Several processes on this computer: `DistributedDataParallel` under mpiexec, beside PyTorch's over gloo.
+"""Time several processes on this computer: `DistributedDataParallel` under mpiexec, and PyTorch's with gloo.
 
-Same start, same batches, same shares of rows, in float32. Each rank runs this file, by the Python that has its library;
-the first one says how long a step took, and the losses, which are compared.
+Both have the same weights, batches and shares of rows, in float32. Each rank runs this file with its library's Python.
+The first rank reports the seconds of a step, and the losses, which are compared.
 """
 
 import importlib.util
@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 RANKS, WARM = (1, 2, 4), 20  # WARM: steps before the clock starts
-PATIENCE, APART = 300, 1e-3  # seconds for a training; so far may the losses be apart, of max(1, loss)
+PATIENCE, APART = 300, 1e-3  # seconds for a training; the limit for the losses' distance, relative to max(1, loss)
 
 
 def by_levels(work, ranks):
-    """(rank; train(batches) -> losses; start() gives the first weights back; meet() waits for all; its own losses)"""
+    """Return (rank, train(batches) -> losses, start() resets weights, meet() is a barrier, whole(losses) -> array)."""
     from levels_more.distributed import DistributedDataParallel, world
     from levels_more.high_level import Sequential
     from levels_more.mid_level import SGD, Dataset, Dense
@@ -36,7 +36,7 @@ def by_levels(work, ranks):
     def train(batches):
         return model.fit(Dataset.from_batches(work.x, work.y, batches), verbose=0).losses
 
-    meet = world().comm.Barrier if ranks > 1 else list  # alone it meets nobody
+    meet = world().comm.Barrier if ranks > 1 else list  # one rank needs no barrier
     return world().rank, train, lambda: net.set_weights(work.weights), meet, np.asarray
 
 
@@ -69,7 +69,7 @@ def by_torch(work, ranks):
 
     def whole(losses):
         distributed.all_reduce(losses)
-        distributed.destroy_process_group()  # or its threads end the process with an error
+        distributed.destroy_process_group()  # otherwise its threads end the process with an error
         return losses.numpy() / ranks
 
     start()
@@ -82,7 +82,7 @@ def by_torch(work, ranks):
 
 
 def main(library, ranks, file):
-    """What each rank does."""
+    """Train as one rank, and print {"seconds": of a step, "losses"} as JSON on rank 0."""
     from course.bench.work import load
 
     work, made_by = load(file), {"levels": by_levels, "torch": by_torch}[library]
@@ -99,7 +99,7 @@ def main(library, ranks, file):
 
 
 def trained(library, python, ranks, file, environment):
-    """What the first of so many ranks says of a training. Raises RuntimeError with what a rank says that fails."""
+    """Train on so many ranks. Returns the first rank's report. Raises RuntimeError with the errors if a rank fails."""
     command = [python, "-m", "course.bench.machines", library, str(ranks), file]
     if library == "levels" and ranks > 1:
         from levels_more.distributed.launch import mpiexec
@@ -120,9 +120,9 @@ def trained(library, python, ranks, file, environment):
 
 
 def measured(works, python, environment, repeats, folder):
-    """A row for each net and number of ranks: (name, ranks, seconds of our step, of PyTorch's, ratio, losses apart).
+    """Return a row per net and number of ranks: (name, ranks, our seconds per step, PyTorch's, ratio, losses apart).
 
-    works: {name: Work}; python: PyTorch's; environment(threads): that of a process. Raises RuntimeError for other work.
+    works: {name: Work}; python: PyTorch's; environment(threads) -> dict. Raises RuntimeError if losses differ too much.
     """
     pythons, rows = {"levels": sys.executable, "torch": python}, []
     for (name, work), ranks in itertools.product(works.items(), RANKS):
@@ -139,7 +139,7 @@ def measured(works, python, environment, repeats, folder):
 
 
 def missing(python):
-    """Why this cannot be measured, or None."""
+    """Return why this cannot be measured, or None."""
     if importlib.util.find_spec("mpi4py") is None:
         return "MPI is not there: pip install mpi4py mpich"
     found = subprocess.run([python, "-c", "import torch.distributed"], stderr=subprocess.DEVNULL)

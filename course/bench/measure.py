@@ -1,4 +1,4 @@
-"""Measuring: each mode of each library does the same work, in turns."""
+"""Measure: each mode of each library does the same work, in turns."""
 
 import itertools
 import json
@@ -17,30 +17,30 @@ from course.bench import libraries, machines
 from course.bench.cases import GROWING, Case, limit, of_net, of_task
 from course.bench.libraries import CACHES, ROOT, command, environment, python_of
 
-TOLERANCE = 5e-4  # of the way that the weights went, in float32 against float64
-LOOSE = {("tensorflow", "Keras fit"): 2e-3}  # its Adam takes 1 - 0.999ᵗ from a power in float32, and loses digits
-EPOCHS = 600  # the most in one call
+TOLERANCE = 5e-4  # largest distance of float32 from float64, relative to the change of the weights
+LOOSE = {("tensorflow", "Keras fit"): 2e-3}  # its Adam computes 1 - 0.999ᵗ from a power in float32, and loses digits
+EPOCHS = 600  # the maximum in one call
 
 
 class Pace(NamedTuple):
-    """How long to measure."""
+    """Settings for how long to measure."""
 
     rounds: int
     seconds: float  # of a round, at least
-    limit: float  # what takes longer for an epoch is not timed
+    limit: float  # a mode whose epoch takes longer is not timed
 
 
 FULL, QUICK, GROWTH = Pace(7, 0.1, 3.0), Pace(3, 0.02, 3.0), Pace(3, 0.05, 5.0)
 
 
 class Result(NamedTuple):
-    """How long a mode of a library took for a case, or why it was not timed."""
+    """The times of a mode of a library for a case, or why it was not timed."""
 
     case: Case
     library: str
     mode: str
     api: str
-    seconds: Any  # of a step, one number a round
+    seconds: Any  # list: seconds per step in each round
     limit: float
     apart: float  # from the reference
     why: str = ""
@@ -49,12 +49,12 @@ class Result(NamedTuple):
     median = property(lambda self: statistics.median(self.seconds))
 
     def spread(self):
-        """The lowest and the highest tenth of the rounds, in the unit of the median."""
+        """Return the 0.1 and 0.9 quantiles of the rounds, in the unit of the median."""
         return np.quantile(self.seconds, (0.1, 0.9))
 
 
 def apart(result, reference, start):
-    """How far the results are from the reference, as a share of the way from the start; or the losses' share."""
+    """Return the distance from the reference, relative to its distance from `start`; or the losses', if greater."""
 
     def flat(arrays):
         return np.concatenate([np.ravel(a).astype("f8") for a in arrays]) if arrays else 0.0
@@ -72,7 +72,7 @@ def apart(result, reference, start):
 
 
 def measure(case, peers, pace, folder):
-    """A Result for each mode of each library, all in turns."""
+    """Return a Result for each mode of each library, timed in turns. Raises RuntimeError if NumPy's reference fails."""
     work, file, wide = case.make(), str(Path(folder) / "work.npz"), str(Path(folder) / "reference.npz")
     work.save(file)
     x, y, *weights = (each.astype("f8") for each in (work.x, work.y, *work.weights))
@@ -84,7 +84,7 @@ def measure(case, peers, pace, folder):
     results, running, steps = [], [], len(work.x) // work.batch
     for peer in peers.values():
         for mode, api in peer.modes.items():
-            wanted = case.modes.get(peer.library, [mode] * (api != "again"))  # those are for a case that names them
+            wanted = case.modes.get(peer.library, [mode] * (api != "again"))  # "again" only if the case names it
             if (api == "kernel") == bool(work.weights) or mode not in wanted:
                 continue
             result, key = tried(case, work, peer, mode, file, reference["result"], pace)
@@ -105,7 +105,7 @@ def measure(case, peers, pace, folder):
 
 
 def tried(case, work, peer, mode, file, reference, pace):
-    """A Result without times of a mode that did the work once, and the key of what it made; or why it is not timed."""
+    """Let a mode do the work once. Returns (a Result without times, but with `why` if it is not timed, the key)."""
     about, least = (case, peer.about["name"], mode, peer.modes[mode]), limit(work, case.threads)
     made = peer.ask("make", mode, file)
     if "skipped" in made:
@@ -122,33 +122,33 @@ def tried(case, work, peer, mode, file, reference, pace):
 
 
 def calibrated(peer, key, api, pace):
-    """How many epochs a round takes: a power of four, until it is long enough; five times that for a call of `fit`."""
+    """Return the epochs of a round: a power of four, until it takes `pace.seconds`, or five times as long for `fit`."""
     epochs, most, least = 1, 10**7 if api == "kernel" else EPOCHS, pace.seconds * (5 if api == "fit" else 1)
 
     def seconds():
         return peer.ask("time", key, epochs).get("seconds", math.inf)
 
-    while epochs < most and min(seconds(), seconds()) < least:  # the lesser of two: one may have met a busy moment
+    while epochs < most and min(seconds(), seconds()) < least:  # the lesser, as one may meet other load
         epochs = min(4 * epochs, most)
     return epochs
 
 
 def first_epoch(peer, mode, file, caches):
-    """{"import": s, "first": s, "memory": bytes} of a fresh process. None where it fails, or loses our patience."""
+    """Return {"import": s, "first": s, "memory": bytes} of a fresh process, or None if it fails or times out."""
     folders = {name: str(Path(caches) / folder) for name, folder in CACHES.items()}
     options = {"env": environment(1, **folders), "timeout": libraries.PATIENCE}
     try:
         done = subprocess.run(
             command(peer.library, peer.python, mode, file), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **options
         )
-    except subprocess.TimeoutExpired:  # (by then it is ended)
+    except subprocess.TimeoutExpired:  # the process has been killed
         print(f"{peer.library} {mode}: gave no answer within {libraries.PATIENCE} s", flush=True)
         return None
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
 def starts(peers, repeats, folder):
-    """What a process needs until its first epoch of the rings is done, by Adam, with nothing kept and with all kept."""
+    """Return rows with the start of a process: the time of its first epoch (rings, Adam) with empty and full caches."""
     file = str(Path(folder) / "start.npz")
     of_task(tasks.rings(), 100, "adam").save(file)
     modes = [(peers[name], mode) for name in GROWING if name in peers for mode in GROWING[name]]
@@ -175,14 +175,14 @@ def starts(peers, repeats, folder):
 
 
 def whole_course():
-    """What `course run` says of each notebook."""
+    """Return {notebook: seconds}, as printed by `course run`."""
     run = subprocess.run([sys.executable, "-m", "course", "run"], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     lines = [line.split(" ran in ") for line in run.stdout.splitlines() if " ran in " in line]
     return {name.strip(): float(text.split()[0]) for name, text in lines}
 
 
 def several(given, repeats, folder):
-    """The rows of `machines.measured`, on rings and on the large net; none where something is missing, or fails."""
+    """Return the rows of `machines.measured` for rings and the large net, or [] if something is missing or fails."""
     python = python_of("torch", given)
     nets = {"rings, batch 100": (of_task(tasks.rings(), 100, "sgd"), 25)}
     nets["784-512-512-10, batch 256"] = of_net(2560, (784, 512, 512, 10), 256, "cross_entropy", "sgd", 0.05), 10
@@ -190,7 +190,7 @@ def several(given, repeats, folder):
     try:
         if not (why := machines.missing(python)):
             return machines.measured(works, python, environment, repeats, folder)
-    except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:  # the rest of the page is not lost for it
+    except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:  # the rest of the page is still reported
         why = error
     print(f"machines: skipped ({why})")
     return []

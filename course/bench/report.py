@@ -1,4 +1,4 @@
-"""What is told: the page, and its tables."""
+"""The report: a Markdown page with tables of the results."""
 
 import hashlib
 import json
@@ -8,12 +8,12 @@ import platform
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-SCRIPTS = "formulas.py", "peers/*.py", "work.py", "worker.py"  # those that measure
+SCRIPTS = "formulas.py", "peers/*.py", "work.py", "worker.py"  # the scripts that measure
 APIS = "by hand", "eager", "step", "epoch", "fit", "again", "kernel"
 
 
 def table(head, rows):
-    """A table in Markdown whose columns are aligned in plain text too; what is no text stands at the right."""
+    """Return a Markdown table, also aligned in plain text. All columns except the first are right-aligned."""
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     right = [False] + [True] * (len(head) - 1)
@@ -27,7 +27,7 @@ def table(head, rows):
 
 
 def number(value):
-    """Three digits, and no exponent."""
+    """Return a number with three digits and without an exponent; "–" if it is not finite."""
     if not math.isfinite(value):
         return "–"
     digits = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 0
@@ -43,7 +43,7 @@ def of_levels(results, library="levels"):
 
 
 def headline(results):
-    """A line for each way to write each training: `levels` and the quickest other, and how far from the limit."""
+    """Return a table with a row per training and API: the quickest of `levels`, the quickest other, and the limit."""
     rows = []
     for (family, _), group in grouped(results, "training"):
         for api in APIS[:-1]:
@@ -57,7 +57,7 @@ def headline(results):
 
 
 def grouped(results, section):
-    """((family, size), the results that were timed), in order."""
+    """Return ((family, size), timed results) of a section, in order."""
     groups = {}
     for result in results:
         if result.case.section == section and result.seconds:
@@ -66,7 +66,7 @@ def grouped(results, section):
 
 
 def training_table(group):
-    """All modes of one training, from the quickest on, in each way to write it."""
+    """Return a table of all modes of one training, sorted by API, then by time."""
     rows = []
     for result in sorted(group, key=lambda result: (APIS.index(result.api), result.median)):
         own = quickest(of_levels([other for other in group if other.api == result.api]))
@@ -79,7 +79,7 @@ def training_table(group):
 
 
 def sizes_table(results, section, family):
-    """Modes in rows, sizes in columns: µs."""
+    """Return a table of times in µs, with modes in rows and sizes in columns."""
     groups = {size: group for (name, size), group in grouped(results, section) if name == family}
     names = dict.fromkeys(full_name(result) for group in groups.values() for result in group)
     times = {(full_name(r), size): number(1e6 * r.median) for size, group in groups.items() for r in group}
@@ -94,7 +94,7 @@ def full_name(result):
 
 
 def machine():
-    """The processor, the system, and how busy it is."""
+    """Return a description of the processor, the system and its load."""
     from levels_more.hardware import amount, pool
 
     cpu, name = pool()["cpu:0"], platform.processor() or platform.machine()
@@ -107,14 +107,14 @@ def machine():
 
 
 def made_by():
-    """A line that names the scripts that measure, by a hash: a test asks for new results once they have changed."""
+    """Return a comment with a hash of the scripts that measure. A test fails if they changed after the results."""
     scripts = sorted(path.relative_to(FOLDER).as_posix() for pattern in SCRIPTS for path in FOLDER.glob(pattern))
     texts = [[name, (FOLDER / name).read_text(encoding="utf-8")] for name in scripts]
     return f"<!-- measured by the scripts {hashlib.sha256(json.dumps(texts).encode()).hexdigest()} -->"
 
 
 def report(results, began, here, versions, start_rows=(), notebooks=None, ranks=()):
-    """The whole page in Markdown."""
+    """Return the whole page in Markdown."""
     parts = ["# Results", f"{began}. {here}.\n\n{versions}.", "What is measured, and how: see [README.md](README.md)."]
     if grouped(results, "training"):
         parts += ["## Training", headline(results)]
@@ -140,7 +140,7 @@ def report(results, began, here, versions, start_rows=(), notebooks=None, ranks=
 
 
 def not_timed(results):
-    """A line for each mode and reason, with all the cases that it is about."""
+    """Return a line for each mode and reason, with all cases that it applies to."""
     found = {}
     for result in results:
         if result.why:

@@ -1,1 +1,1 @@
-"""Text -> executed notebooks -> `levels`, in this one direction, and the check that all three agree."""
+"""Build notebooks from their texts, execute them, build `levels` from them, and check that all three agree."""

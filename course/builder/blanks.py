@@ -1,11 +1,11 @@
-"""Blanks: functions that a reader writes, and the course's own, which stand in for them until they are right.
+"""Blanks: functions that a reader writes. The course's own functions replace them until they are right.
 
-A cell `#| export ROOM blank KEY` holds one whole function called KEY, whose body is `...`. The course's own is kept as
-text in `solutions/blanks/LEVEL.py`. A cell `#| export ROOM most KEY` of the course's notebook holds the course's own
-itself. At the depth *most* it is a blank on the reader's desk, too (`course.setup.depth`), and KEY may be
-`Class.method`. `in_place` says which of the two counts: the exporter asks it, and so does the kernel, right after the
-cell ran (`course.practice.exercises.blanks`, which tries what the reader wrote). Only what is right, with the record's
-bits, is noted here, by its content: another text, or another course, and it has to be tried again.
+A cell `#| export ROOM blank KEY` contains one function called KEY, whose body is `...`. The course's own function is in
+`solutions/blanks/LEVEL.py`. In the course's notebooks, a cell `#| export ROOM most KEY` contains the course's own
+function. At the depth *most*, it too is a blank on the reader's desk (`course.setup.depth`), and KEY may be
+`Class.method`. `in_place` chooses between the two functions, for the exporter and, right after the cell ran, for the
+kernel (`course.practice.exercises.blanks`, which tests the reader's function). Only a function that is right, with
+bits equal to those of record, is noted, by a hash of it and of the course's own: if either changes, it is tested again.
 """
 
 import ast
@@ -18,18 +18,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = ROOT / "notebooks" / "text"
 SOLUTIONS = ROOT / "solutions" / "blanks"
-NOTED = ROOT / ".course" / "blanks"  # an empty file for each function that is right, called by its stamp
+NOTED = ROOT / ".course" / "blanks"  # an empty file for each function that is right, named by its stamp
 
 
 class Unfit(Exception):
-    """A cell does not hold the one function that it should; the text is for the reader."""
+    """Raised if a cell does not contain the one function that it should. The message is for the reader."""
 
 
 def function_of(source: str, key: str, beside: tuple[str, ...] = ()) -> ast.FunctionDef:
-    """The function, or the method, that a cell holds.
+    """Return the function, or the method, called `key` in a cell.
 
-    beside: what else the cell holds, as `names_in` names it; its own class or function may stand among it or not.
-    Raises Unfit where the cell holds no function of this name, or something else beside it.
+    beside: the cell's other statements, as `names_in` returns them, with or without the function or class itself.
+    Raises Unfit if the cell is not valid Python, has no such function, or has other statements beside it.
     """
     try:
         body = ast.parse(source).body
@@ -53,23 +53,23 @@ def function_of(source: str, key: str, beside: tuple[str, ...] = ()) -> ast.Func
 
 
 def is_kind(statement: ast.stmt | None, method: str) -> bool:
-    """Whether it is a class where a method is asked for, and else a plain function."""
+    """Return whether it is a class if `method` is given, otherwise a function, in both cases without decorators."""
     return isinstance(statement, ast.ClassDef if method else ast.FunctionDef) and not statement.decorator_list
 
 
 def names_in(body: list[ast.stmt]) -> tuple[str, ...]:
-    """The statements of a cell: a function or a class by its name, any other as it stands."""
+    """Return the statements of a cell: the name of a function or class, the source of any other statement."""
     return tuple(getattr(statement, "name", None) or ast.unparse(statement) for statement in body)
 
 
 def is_stub(function: ast.FunctionDef) -> bool:
-    """Whether nothing is filled in: it ends in `...`, or in its docstring."""
+    """Return whether the function is not filled in: it ends in `...` or `pass`, or has only a docstring."""
     rest = function.body[ast.get_docstring(function) is not None :]
     return not rest or ast.unparse(rest[-1]) in ("...", "return ...", "pass")
 
 
 def signature(function: ast.FunctionDef) -> str:
-    """How it is called: names and defaults, whatever the annotations."""
+    """Return the function's signature, with names and defaults, but without annotations."""
     arguments = ast.parse(ast.unparse(function)).body[0].args
     for each in ast.walk(arguments):
         if isinstance(each, ast.arg):
@@ -77,11 +77,11 @@ def signature(function: ast.FunctionDef) -> str:
     return f"{function.name}({ast.unparse(arguments)})"
 
 
-# The course's own.
+# The course's own functions.
 
 
 def solution(notebook: str, key: str) -> str:
-    """The course's own function, or method, as text. Raises LookupError where there is none."""
+    """Return the source of the course's own function or method. Raises LookupError if there is none."""
     path = SOLUTIONS / f"{notebook.split('_', 1)[1]}.py"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     for statement in ast.parse(text).body:
@@ -93,14 +93,14 @@ def solution(notebook: str, key: str) -> str:
 
 
 def course_cell(notebook: str, key: str) -> str:
-    """The cell of the course's notebook that holds this function whole, and is a blank at the depth *most*; or ""."""
+    """Return the course's cell with this complete function, a blank at the depth *most*, or "" if there is none."""
     path = TEXTS / f"{notebook}.py"
     return cells_marked(path.read_text(encoding="utf-8")).get(key, "") if path.exists() else ""
 
 
 @functools.cache
 def cells_marked(text: str) -> dict[str, str]:
-    """{key: the cell} of a notebook's text, of those functions that are blanks at the depth *most*."""
+    """Return {key: cell} for the functions in a notebook's text that are blanks at the depth *most*."""
     cells = (cell.strip() for cell in re.split(r"^# %%.*$", text, flags=re.MULTILINE))
     found = ((re.match(r"#\| export \w+ most (\S+)", cell), cell) for cell in cells)
     return {marker[1]: cell for marker, cell in found if marker}
@@ -111,39 +111,39 @@ def lines_of(text: str, statement: ast.stmt) -> str:
 
 
 def beside(notebook: str, key: str) -> tuple[str, ...]:
-    """What the course's cell holds, besides the function or among it: `names_in` it."""
+    """Return all statements of the course's cell `most KEY`, the function included, as `names_in` does."""
     return names_in(ast.parse(course_cell(notebook, key)).body)
 
 
 def written(source: str, notebook: str, key: str) -> ast.FunctionDef:
-    """The function that a reader's cell holds. Raises Unfit as `function_of` does."""
+    """Return the function in a reader's cell. Raises Unfit as `function_of` does."""
     return function_of(source, key, beside(notebook, key))
 
 
 def filled(source: str, notebook: str, key: str) -> str:
-    """The cell of a blank with the course's own function in it."""
+    """Return the cell of a blank with the course's own function in it. Raises LookupError as `solution` does."""
     own = solution(notebook, key)
     try:
         function = written(source, notebook, key)
-    except Unfit:  # whatever stands there: the course's cell takes its place
+    except Unfit:  # whatever the cell contains, the course's cell replaces it
         return source.split("\n")[0] + "\n" + (course_cell(notebook, key).partition("\n")[2] or own)
     lines = source.split("\n")
     return "\n".join([*lines[: function.lineno - 1], own, *lines[function.end_lineno :]])
 
 
 def made(source: str, key: str, names: dict, file: str = "<course>"):
-    """The function of a cell, made anew among these names, and all that the cell defines: {name: value}."""
+    """Execute a cell with `names` as globals. Returns its function, and all that it defines as {name: value}."""
     found = {}
     exec(compile(source, file, "exec"), names, found)
     top, _, method = key.partition(".")
     return getattr(found[top], method) if method else found[top], found
 
 
-# Which of the two counts.
+# Choosing between the two functions.
 
 
 def in_place(source: str, notebook: str, key: str) -> str:
-    """The cell of a blank as it counts: the reader's where that is right with the record's bits, else the course's."""
+    """Return the cell of a blank to use: the reader's if it was found right, otherwise with the course's function."""
     return source if is_right(source, notebook, key) else filled(source, notebook, key)
 
 
@@ -153,7 +153,7 @@ def stamp(source: str, notebook: str, key: str) -> str:
 
 
 def is_right(source: str, notebook: str, key: str) -> bool:
-    """Whether what the reader wrote was tried, and found to be right with the record's bits."""
+    """Return whether the reader's function was tested and found right, with bits equal to those of record."""
     try:
         stub = is_stub(written(source, notebook, key))
         return not stub and (NOTED / stamp(source, notebook, key)).exists()
@@ -162,9 +162,9 @@ def is_right(source: str, notebook: str, key: str) -> bool:
 
 
 def note(source: str, notebook: str, key: str, right: bool) -> None:
-    """Keep what a trial found of a cell. Raises Unfit as `function_of` does."""
+    """Store whether a cell was found right. Raises Unfit as `function_of` does."""
     path = NOTED / stamp(source, notebook, key)
-    with contextlib.suppress(OSError):  # a full or read-only disk: the course's own goes on
+    with contextlib.suppress(OSError):  # on a full or read-only disk, the course's function is used
         if right:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()

@@ -1,4 +1,4 @@
-"""The code cells of a notebook, as the exporter and the blanks see them; what is wrong with one is a BuildError."""
+"""The code cells of a notebook, parsed for the exporter and the blanks. Errors in them are raised as BuildError."""
 
 import ast
 import re
@@ -8,20 +8,20 @@ from pathlib import Path
 from course.builder import blanks
 
 KEY = r"[A-Za-z_]\w*(?:\.\w+)?"  # a function's name, or Class.method
-# The room, and the key of a function that a reader writes: always (`blank`), or only at the depth `most`.
+# The room, and the key of a function that the reader writes: always (`blank`), or only at the depth `most`.
 MARKER = re.compile(rf"#\|\s*export\s+(\w+)(?:\s+blank\s+({KEY})|\s+most\s+({KEY}))?\s*")
-OF_THE_CORE = re.compile(rf"#\|\s*blank\s+({KEY})\s*")  # on the trail: a blank that its core has, too
+OF_THE_CORE = re.compile(rf"#\|\s*blank\s+({KEY})\s*")  # on the trail: a blank that is also in the core notebook
 
 
 class BuildError(Exception):
-    """What is wrong, where, and what to do. That is all a reader needs: a notebook shows no traceback of it."""
+    """An error whose message says what is wrong, where, and what to do. Notebooks show it without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"BuildError: {self}"]
 
 
 def blank_in(source: str) -> str:
-    """The key of the blank in a cell, or nothing."""
+    """Return the key of the blank in a cell, or ""."""
     first = source.split("\n")[0]
     if marker := MARKER.fullmatch(first):
         return marker[2] or ""
@@ -30,13 +30,13 @@ def blank_in(source: str) -> str:
 
 
 def most_in(source: str) -> str:
-    """The key of the function in a cell that becomes a blank at the depth `most`, or nothing."""
+    """Return the key of the function in a cell that becomes a blank at the depth `most`, or ""."""
     marker = MARKER.fullmatch(source.split("\n")[0])
     return marker[3] or "" if marker else ""
 
 
 def read_text(path: Path) -> str:
-    """A notebook's text. Raises BuildError where a merge was not brought to an end, which would pass for odd code."""
+    """Return a notebook's text. Raises BuildError if it has a merge conflict, whose markers would pass for code."""
     text = path.read_text(encoding="utf-8")
     for number, line in enumerate(text.splitlines(), 1):
         if re.match(r"(<{7}|>{7}|[|]{7})( |$)", line):
@@ -65,14 +65,14 @@ class Cell:
 
 
 def title(number: int, source: str) -> str:
-    """How messages name a cell: by its number, and by its first line of code, because Lab shows no numbers."""
+    """Return a cell's name for messages: its number, and its first line of code, as JupyterLab shows no numbers."""
     lines = [line.strip() for line in source.split("\n") if line.strip()] or [""]
     first = next((line for line in lines if not line.startswith("#")), lines[0])
     return f"{f'cell {number}' if number else 'a new cell'} (`{first if len(first) <= 60 else first[:57] + '...'}`)"
 
 
 def read(source: str, notebook: str, number: int) -> Cell:
-    """One code cell, parsed. A plain cell that is not plain Python (a deliberate error, say) has no statements."""
+    """Parse a cell; without export it may be no valid Python. Raises BuildError if an export or its marker is wrong."""
     cell = Cell(notebook, number, source.replace("\r\n", "\n"))
     if marker := MARKER.fullmatch(cell.source.split("\n")[0]):
         cell.room, cell.blank = marker[1], marker[2] or ""
@@ -87,13 +87,13 @@ def read(source: str, notebook: str, number: int) -> Cell:
         )
     try:
         cell.body = ast.parse(cell.source).body
-        if cell.room:  # finds what the parser lets pass, such as `return` outside a function
+        if cell.room:  # finds errors that the parser does not, such as `return` outside a function
             compile(cell.source, str(cell), "exec", dont_inherit=True)
     except SyntaxError as error:
         if cell.room:
             what = f"line {error.lineno}: {error.msg}. An exported cell holds plain Python (no % or ! commands)"
             raise cell.error(what) from None
-        try:  # its imports count, whatever commands stand between them
+        try:  # its imports count, even if it has IPython commands between them
             cell.body = ast.parse(re.sub(r"^(\s*)[%!].*", r"\1pass", cell.source, flags=re.MULTILINE)).body
         except SyntaxError:
             return cell
@@ -104,7 +104,7 @@ def read(source: str, notebook: str, number: int) -> Cell:
 
 
 def fit_for_module(statement: ast.stmt, cell: Cell, position: int) -> None:
-    """Raise BuildError for what may stand in a notebook but not in a module."""
+    """Raise BuildError for a statement that is valid in a notebook but not in a module."""
     line = f"line {statement.lineno}"
     if position and cell.body[position - 1].end_lineno == statement.lineno:
         raise cell.error(f"{line}: two statements on one line; write one a line")
@@ -127,7 +127,7 @@ def is_text(statement: ast.stmt) -> bool:
 
 
 def code_of(text: str) -> dict[int, str]:
-    """The lines of code in a file by their numbers: those neither blank nor comment nor docstring."""
+    """Return {line number: line} of the lines of code in a file, without blank lines, comments and docstrings."""
     texts = [node for node in ast.walk(ast.parse(text)) if is_text(node)]
     prose = {line for node in texts for line in range(node.lineno, node.end_lineno + 1)}
     lines = enumerate(text.split("\n"), 1)

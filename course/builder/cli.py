@@ -1,6 +1,6 @@
-"""On the command line: build, check, run.
+"""The commands `build`, `build --check` and `run`.
 
-`main` builds what is stale; `run` executes everything from nothing.
+`main` builds the notebooks that are stale; `run` executes all notebooks in a new copy of the project.
 """
 
 import shutil
@@ -21,13 +21,13 @@ from course.builder.notebooks import essence, from_text, hash_of, read_notebook,
 
 
 def set_aside(root: Path, name: str) -> None:
-    """Keep a copy of a notebook whose cells are not those of its last build: somebody worked in it."""
+    """Keep a copy of a notebook whose cells have changed since its last build, because it may contain a user's work."""
     path = notebook_path(root, name)
     try:
         notebook = read_notebook(root, name)
         kept = notebook.metadata.get("course", {}).get("cells") != hash_of(essence(notebook))
     except BuildError:
-        kept = path.exists()  # damaged, but perhaps not beyond help
+        kept = path.exists()  # damaged, but perhaps repairable
     if kept:
         copy = root / ".course" / "aside" / f"{name}-{datetime.now():%Y%m%d-%H%M%S-%f}.ipynb"
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def set_aside(root: Path, name: str) -> None:
 
 
 def build(root: Path, name: str) -> None:
-    """Bring a notebook and its level up to date with the text. If that fails, both stay as they were."""
+    """Update a notebook and its level from the text. If that fails, both stay unchanged."""
     text, builds = from_text(root, name), name in names_in(root)
     try:
         notebook = read_notebook(root, name)
@@ -71,7 +71,7 @@ def build(root: Path, name: str) -> None:
 
 
 def check(root: Path, names: list[str]) -> list[str]:
-    """Where text, notebook and level disagree, naming file and cell. Nothing is executed or written."""
+    """Return a line, with file and cell, for each difference of text, notebook and level. Only reads files."""
     front = root / "levels" / "__init__.py"
     found, files = [], {front: LEVELS}
     for name in names:
@@ -114,14 +114,14 @@ def compare_file(root: Path, path: Path, built: File, name: str, notebook) -> li
     if ours == there:
         return []
     line = next((n for n in range(len(there)) if ours[n : n + 1] != there[n : n + 1]), len(there))
-    number = next(filter(None, built.cells[line:]), 0)  # imports, which stand in no cell, count with the next cell
+    number = next(filter(None, built.cells[line:]), 0)  # imports, which are in no cell, count with the next cell
     where = f", {title(number, notebook.cells[number - 1].source)}" if number else ""
     return [f"{path.relative_to(root).as_posix()}: line {line + 1} differs from notebooks/{name}.ipynb{where}"]
 
 
 def main(argv: list[str], root: Path = ROOT) -> int:
-    """`python3 -m course build`: bring notebooks and levels up to date with the texts."""
-    from course.setup.arguments import parser  # a notebook, which imports this module, has no use for it
+    """Run `python3 -m course build`: update notebooks and levels from the texts. Returns the exit status."""
+    from course.setup.arguments import parser  # here, because notebooks import this module and do not need it
 
     options, found = parser("build").parse_args(argv), []
     try:
@@ -141,7 +141,7 @@ def main(argv: list[str], root: Path = ROOT) -> int:
 
 
 def run(argv: list[str], root: Path = ROOT) -> int:
-    """`python3 -m course run`: execute all notebooks from nothing, in a copy of the project that is kept."""
+    """Run `python3 -m course run`: execute all notebooks, in a copy of the project without `levels`, which is kept."""
     from course.setup.arguments import parser
 
     parser("run").parse_args(argv)

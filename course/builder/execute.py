@@ -1,4 +1,4 @@
-"""A notebook is executed from top to bottom, in a kernel of its own."""
+"""Execute a notebook from top to bottom, in its own kernel."""
 
 import re
 from pathlib import Path
@@ -12,12 +12,12 @@ from course.builder.notebooks import METADATA
 
 
 def execute(notebook, name: str, root: Path) -> None:
-    """Run a notebook in the project at `root`, top to bottom, with this Python. Raises BuildError naming the cell."""
+    """Run a notebook in the project at `root` with this Python. Raises BuildError, naming the cell, if one fails."""
     from jupyter_client.kernelspec import KernelSpecManager
     from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
 
-    # with no folder to search, "python3" is this interpreter, and not another that is registered under that name
+    # without folders to search, "python3" is this interpreter, and not another that is registered under that name
     kernel = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
     options = {"timeout": 600, "record_timing": False, "coalesce_streams": True, "store_widget_state": False}
     options["extra_arguments"] = ["--IPKernelApp.log_level=ERROR"]
@@ -37,7 +37,7 @@ def execute(notebook, name: str, root: Path) -> None:
             raise BuildError(f"{name}.ipynb, {title(at + 1, notebook.cells[at].source)} failed: {message}") from None
     notebook.metadata = dict(METADATA)
     for cell in notebook.cells:
-        for output in cell.get("outputs", []):  # what would differ from run to run, or name a folder of this machine
+        for output in cell.get("outputs", []):  # remove what differs between runs, or contains paths of this machine
             output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
             if "traceback" in output:
                 output["traceback"] = output["traceback"][-1:]

@@ -1,9 +1,9 @@
-"""A notebook is one namespace, a level is a folder of rooms: `export` turns the first into the second.
+"""Export a notebook as a level: its code cells become the modules, called rooms, of a package.
 
-A code cell whose first line is `#| export ROOM` belongs to `levels/LEVEL/ROOM.py`. Its lines are kept as they stand,
-comments and all; only its imports move to the top. Every import between rooms is written here: a name that a room uses
-and does not define comes from the room that defines it, from an import in any cell, or from Python itself. That is
-sound only if a name means one thing in the whole notebook, so whatever would give it a second meaning is an error.
+A code cell whose first line is `#| export ROOM` belongs to `levels/LEVEL/ROOM.py`. Its lines, with comments, are kept
+unchanged; only its imports move to the top. Imports between rooms are generated: a name that a room uses but does not
+define comes from the room that defines it, from an import in any cell, or from Python's builtins. This is correct only
+if each name has one meaning in the whole notebook, so defining or importing it again differently is an error.
 """
 
 import keyword
@@ -16,29 +16,29 @@ from course.builder.cells import BuildError, Cell, is_import, is_text, read
 from course.builder.namespace import Import, Namespace
 
 WIDTH = 120
-# What `levels/__init__.py` is. Nothing else in `levels`, but `levels/support`, is not of a notebook.
+# The text of `levels/__init__.py`. Except it and `levels/support`, all files in `levels` are built from notebooks.
 LEVELS = '''"""Five levels, one answer: a small deep-learning framework, from machine instructions up to `model.fit`.
 
 This is what the five notebooks build, and it is whole. `levels_more` is built on it, in rooms of the same names.
 """
 '''
-PARAGRAPHS = "# fmt: off\n# isort: skip_file"  # its lists of names are filled like paragraphs
+PARAGRAPHS = "# fmt: off\n# isort: skip_file"  # its lists of names are wrapped like paragraphs
 ABSENT = "__getattr__ = absent(__name__)  # says where there is more"
 SAYS_WHAT_IS_ABSENT = Import("levels.support.fronts", "absent", "")
 
 
 class File(NamedTuple):
-    """A file of a level: its text, and for each line the number of the cell it comes from (0: the exporter)."""
+    """A file of a level: its text, and for each line the number of the cell that it comes from (0: generated)."""
 
     text: str
     cells: list[int]
 
 
 def export(notebook, name: str) -> dict[str, File]:
-    """The files of the level that the notebook called `name` builds: {"__init__.py": File, "tensors.py": File, …}.
+    """Return the files of the level that the notebook `name` builds: {"__init__.py": File, "tensors.py": File, …}.
 
-    Raises BuildError, naming cell and name, where a name is undefined, defined twice, rebound, or used from a room that
-    opens later, and where a cell holds what a module cannot.
+    Raises BuildError, with the cell and the name, if a name is undefined, defined twice, rebound, or used from a room
+    that starts later, and if a cell contains a statement that is not valid in a module.
     """
     cells = [read(cell.source, name, n) for n, cell in enumerate(notebook.cells, 1) if cell.cell_type == "code"]
     exported = [cell for cell in cells if cell.room]
@@ -59,11 +59,11 @@ def export(notebook, name: str) -> dict[str, File]:
     return files
 
 
-# Writing: laid out so that `ruff format` and `ruff check --select I` find nothing to change.
+# Writing files, formatted so that `ruff format` and `ruff check --select I` find nothing to change.
 
 
 def module(cells: list[Cell], note: str, needs: set[Import]) -> File:
-    """One room: its docstring, the note, its imports, then everything else as it stands in the cells."""
+    """Return one room: its docstring, the note, its imports, then the rest of its cells, unchanged."""
     text, blocks = [], []
     for cell in cells:
         lines = [(line, cell.number) for line in cell.source.split("\n")]
@@ -88,16 +88,16 @@ def module(cells: list[Cell], note: str, needs: set[Import]) -> File:
         while not block[-1][0].strip():
             block.pop()
         code = next((line for line, _ in block if line[:1].strip("# ")), "")
-        # two blank lines around a definition, but only one between the imports and anything else
+        # two blank lines around a definition, but only one between the imports and other code
         text += [("", 0)] * max(gap, 2 if re.match(r"@|(def|class|async)\b", code) else 1) + block
         gap = 2
     return File("".join(f"{line}\n" for line, _ in text), [number for _, number in text])
 
 
 def front(notebook, note: str, public: dict[str, str]) -> File:
-    """The level's `__init__.py`: it hands on the public names of all rooms.
+    """Return the level's `__init__.py`, which imports the public names of all rooms.
 
-    Its docstring is the notebook's title, the first line of its first cell of prose.
+    Its docstring is the notebook's title, the first line of the first Markdown cell.
     """
     prose = "".join([cell.source.strip() for cell in notebook.cells if cell.cell_type == "markdown"][:1])
     doc = re.sub(r"^#+\s*|[*`\\\"]", "", prose.split("\n")[0]).strip() or "A level"
@@ -109,9 +109,9 @@ def front(notebook, note: str, public: dict[str, str]) -> File:
 
 
 def import_lines(needs: set[Import], laid_out) -> list[str]:
-    """Import statements in ruff's order, in four sections: Python, libraries, levels, rooms. A blank line before each.
+    """Return import statements in ruff's order, a blank line before each section: Python, libraries, levels, rooms.
 
-    `laid_out`: `bracket` or `paragraph`.
+    `laid_out`: `bracket` or `paragraph`, which wraps long statements.
     """
     statements, merged = set(), {}
     for module, name, alias in needs:
@@ -139,23 +139,23 @@ def section_of(library: str) -> int:
 
 
 def bracket(start: str, items: list[str]) -> list[str]:
-    """`start` and the items on one line where they fit, else one item a line."""
+    """Return `start` and the items on one line if they fit, otherwise one item per line."""
     line = start + ", ".join(items)
     return [line] if len(line) <= WIDTH else [start + "(", *(f"    {item}," for item in items), ")"]
 
 
 def paragraph(start: str, items: list[str]) -> list[str]:
-    """`start` and the items on one line where they fit, else filled like a paragraph."""
+    """Return `start` and the items on one line if they fit, otherwise wrapped like a paragraph."""
     lines = textwrap.wrap(", ".join(items), WIDTH - 5, break_long_words=False, break_on_hyphens=False)
     line = start + ", ".join(items)
     return [line] if len(line) <= WIDTH else [start + "(", *(f"    {line}" for line in lines), ")"]
 
 
 def natural(name: str) -> tuple:
-    """Sorts float8 before float16, and capitals with small letters."""
+    """Return a sort key that puts float8 before float16, and ignores case except for ties."""
     return tuple((48, int(p)) if p.isdigit() else (ord(p), 0) for p in re.findall(r"\d+|\D", name.lower())), name
 
 
 def member(name: str) -> tuple:
-    """Sorts constants before classes before functions."""
+    """Return a sort key that puts constants before classes, and classes before functions."""
     return 0 if len(name) > 1 and name.isupper() else 1 if name[0].isupper() else 2, natural(name)

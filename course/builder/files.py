@@ -1,6 +1,6 @@
-"""Files of the project: how they are replaced and copied, and the environment in which a copy is what counts.
+"""Replace and copy files of the project, and make the environment for processes that use a copy of it.
 
-Whatever is written is first written aside, whole, and then replaces the old file in one step.
+Each file is first written completely to a temporary folder, and then replaces the old file in one step.
 """
 
 import importlib.util
@@ -14,18 +14,18 @@ from course.builder.names import ROOT, level_of
 
 # the folders that a copy of the project needs
 PARTS = "course", "data", "levels", "levels_more", "notebooks", "solutions", "tests"
-SUPPORT = "levels/support"  # what is written by hand there: part of every copy of the levels
-COPY = "COURSE_COPY"  # an environment variable: the folder in which notebooks write `levels`, a copy of the project
+SUPPORT = "levels/support"  # written by hand, and part of every copy of the levels
+COPY = "COURSE_COPY"  # environment variable: the copy of the project in which notebooks write `levels`
 
 
 def support_in(root: Path) -> dict[str, str]:
-    """The files of `levels/support`, which no notebook builds, as {path: text}."""
+    """Return the files of `levels/support`, which no notebook builds, as {path: text}."""
     paths = sorted((root / SUPPORT).glob("*.py"))
     return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
 def replace(root: Path, texts: dict[Path, str | bytes]) -> list[Path]:
-    """Write these files, all of them aside first, then each in one step over the old. Returns those that changed."""
+    """Write these files: first all to a temporary folder, then each in one step over the old. Returns changed paths."""
     contents = {path: text.encode() if isinstance(text, str) else text for path, text in texts.items()}
     changed = [path for path, new in contents.items() if not path.exists() or path.read_bytes() != new]
     (root / ".course").mkdir(exist_ok=True)
@@ -35,13 +35,13 @@ def replace(root: Path, texts: dict[Path, str | bytes]) -> list[Path]:
         for number, path in enumerate(changed):
             path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(Path(aside) / str(number), path)
-            if path.suffix == ".py":  # Python trusts its cache of a file of the same size and second
+            if path.suffix == ".py":  # else Python may use a cached file, of the same size and second
                 Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
     return changed
 
 
 def write_level(root: Path, name: str, files: dict[str, File]) -> bool:
-    """Make a level exactly these files, its `__init__.py` last, and say whether that changed anything."""
+    """Make a level consist of exactly these files; its `__init__.py` is written last. Returns whether any changed."""
     folder = root / "levels" / level_of(name)
     texts = {folder / file: files[file].text for file in sorted(files, key=lambda file: (file == "__init__.py", file))}
     for path, text in texts.items():
@@ -62,18 +62,18 @@ def copy_project(root: Path, target: Path, levels: list[str]) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     for part in [*levels, "support"] if (root / SUPPORT).is_dir() else levels:
         shutil.copytree(root / "levels" / part, target / "levels" / part, ignore=ignored)
-    # this file is never missing: without it, Python would prefer any other `levels` that it can find
+    # this file is always written: without it, Python would prefer any other `levels` on its path
     replace(target, {target / "levels" / "__init__.py": LEVELS})
     return target
 
 
 def environment(*roots: Path) -> dict[str, str]:
-    """An environment in which `course` and `levels` are those in the first of these folders that has them.
+    """Return an environment in which `course` and `levels` are imported from the first of these folders that has them.
 
-    Whatever else is installed does not count. Notebooks in the last folder write its `levels`.
+    They take precedence over installed packages. Notebooks in the last folder write its `levels`.
     """
     path = os.pathsep.join(filter(None, [*map(str, roots), os.environ.get("PYTHONPATH")]))
-    plain = {"PYTHON_COLORS": "0"}  # what a child says is read and quoted; a kernel's own children colour it, else
+    plain = {"PYTHON_COLORS": "0"}  # output is read and quoted; children of a kernel would colour it
     own = {"IPYTHONDIR": str(roots[-1] / ".course" / "ipython"), COPY: str(roots[-1])}
     own["COURSE_SERVING"] = os.environ.get("COURSE_SERVING") or str(ROOT / ".course" / "serving")  # one for all copies
     return os.environ | {"PYTHONPATH": path} | own | plain

@@ -1,4 +1,4 @@
-"""What decides a notebook's outputs. Content decides what is stale, never a modification time."""
+"""The inputs that decide a notebook's outputs. A notebook is stale if their content, not their times, changed."""
 
 import ast
 import functools
@@ -12,18 +12,18 @@ from course.builder.files import SUPPORT
 from course.builder.names import all_in, core_of, level_of, more_in, names_in, text_path
 from course.builder.notebooks import essence, hash_of
 
-# What a notebook may import besides the levels beneath it. `data` lies beside them, and holds no modules.
+# The packages that a notebook may import besides the levels beneath it. (`data` contains no modules.)
 PACKAGES = ("course", "solutions", "levels_more")
 
 
 def inputs_of(root: Path, name: str, text) -> str:
-    """A hash of all that decides a notebook's outputs: its text, the levels and headings beneath, and what it uses.
+    """Return a hash of all inputs of a notebook: its text, the levels and headings beneath, and the files that it uses.
 
-    A notebook in `more` may use whatever there is of the levels and of `levels_more`.
+    For a notebook in `more`, all levels and all modules of `levels_more` count as used.
     """
     texts = {other: source_of(text_path(root, other)) for other in all_in(root)}
     beneath = [other for other in names_in(root) if other < name]
-    headings = [re.findall(r"^# #+ .*$", texts[other], re.MULTILINE) for other in beneath]  # `where` names them
+    headings = [re.findall(r"^# #+ .*$", texts[other], re.MULTILINE) for other in beneath]  # `where` shows them
     cells = [read(cell.source, name, n) for n, cell in enumerate(text.cells, 1) if cell.cell_type == "code"]
     modules = {path for other in beneath for path in (root / "levels" / level_of(other)).glob("*.py")}
     modules |= {*(root / SUPPORT).glob("*.py")}
@@ -38,7 +38,7 @@ def inputs_of(root: Path, name: str, text) -> str:
 
 
 def imported_by(root: Path, tree: ast.AST, modules: set[Path]) -> set[Path]:
-    """The modules of PACKAGES that this tree and these modules import, inside functions too, and theirs in turn."""
+    """Return the modules of PACKAGES that this tree and these modules import, also in functions, directly or not."""
     found, asked = set(), set()
     waiting = imports_in(tree, "").union(*(imports_of(root, path) for path in modules))
     while waiting:
@@ -46,7 +46,7 @@ def imported_by(root: Path, tree: ast.AST, modules: set[Path]) -> set[Path]:
         parts = [names for names in (module.split(".") for module in waiting) if names[0] in PACKAGES]
         places = {root.joinpath(*names[:depth]) for names in parts for depth in range(1, len(names) + 1)}
         files = {file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")}
-        new = {file for file in files - found if file.is_file()}  # else a name in a module
+        new = {file for file in files - found if file.is_file()}  # others are names in a module
         found |= new
         waiting = set().union(*(imports_of(root, path) for path in new)) - asked
     return found
@@ -56,16 +56,16 @@ def imports_of(root: Path, path: Path) -> set[str]:
     return imports_in_source(source_of(path), ".".join(path.relative_to(root).parent.parts))
 
 
-@functools.cache  # most modules are asked about again for the next notebook
+@functools.cache  # most modules are parsed again for the next notebook
 def imports_in_source(source: str, package: str) -> set[str]:
     try:
         return imports_in(ast.parse(source), package)
-    except SyntaxError:  # perhaps of a reader's own level: whoever imports it is told
+    except SyntaxError:  # perhaps in a reader's own level; importing it shows the error
         return set()
 
 
 def imports_in(tree: ast.AST, package: str) -> set[str]:
-    """The modules, and names in modules, that a tree in this package imports."""
+    """Return the modules, and the names in modules, that a tree in this package imports."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -77,9 +77,9 @@ def imports_in(tree: ast.AST, package: str) -> set[str]:
 
 
 def named_by(root: Path, sources: list[str], texts: list[str]) -> set[Path]:
-    """The files of data/ and beside the modules that these sources name, themselves or their folder, in quotes.
+    """Return the files in data/ and PACKAGES, but modules, whose name or folder is quoted in one of these sources.
 
-    What no source of the project names, nor a text, may be read by any.
+    A file that no source or text of the project names is included too, because any module may read it.
     """
     every = [source_of(path) for package in (*PACKAGES, "levels") for path in root.glob(f"{package}/**/*.py")] + texts
     found = set()
@@ -99,7 +99,7 @@ def source_of(path: Path) -> str:
 
 
 def stale(root: Path, name: str, text, notebook) -> str:
-    """Why a notebook must be executed again, or nothing."""
+    """Return why a notebook must be executed again, or ""."""
     if essence(notebook) != essence(text):
         return "its cells differ from its text"
     if notebook.metadata.get("course", {}).get("inputs") != inputs_of(root, name, text):

@@ -1,14 +1,14 @@
-"""How long a notebook takes, counted: words / 150 + new lines of code / 6 + lines of folded code / 20 + 1.5 for each
-prediction or figure that is moved + 3 for each blank + 4 for a comparison of two levels, or a walk through all. In the
-trail, where everything is new, a quarter more.
+"""Estimate the minutes of a notebook: words / 150 + new lines of code / 6 + lines of collapsed code / 20 + 1.5 for each
+prediction or interactive figure + 3 for each blank + 4 for each comparison of two levels or walk through all levels. In
+the trail, where everything is new, a quarter more.
 
 `python3 -m course build --minutes` shows it by sections, and writes it beside the headings of the texts. The rule is
-fitted to the minutes of three readers: the trail took them 142 minutes, the five notebooks 115, 107, 129, 108 and 109.
-With the texts that they read, the rule gives 149, 126, 118, 127, 101 and 97. A line over 92 characters counts as two;
-what is folded in the prose counts as nothing. Of a function's second version the lines that have changed are new.
+fitted to the times of three readers: the trail took them 142 minutes, the five notebooks 115, 107, 129, 108 and 109.
+For the texts that they read, the rule gives 149, 126, 118, 127, 101 and 97. A line over 92 characters counts as two.
+Text in <details> does not count. In a new version of a function, only changed lines count as new.
 
-A function that is written at the depth *most*, and not read, takes 2 minutes and 1.5 for each of its lines. Three
-readers took 229 minutes for 23 such functions of 118 lines.
+A function that the reader writes at the depth *most*, instead of reading it, takes 2 minutes and 1.5 for each of its
+lines. Three readers took 229 minutes for 23 such functions of 118 lines.
 """
 
 import ast
@@ -22,33 +22,33 @@ from course.builder.files import replace
 from course.builder.names import text_path
 from course.builder.notebooks import from_text
 
-WORDS, LINES, WIDTH = 150, 6, 92  # words and lines a minute, and the characters of a line that are read at once
+WORDS, LINES, WIDTH = 150, 6, 92  # words and lines per minute, and the characters of a line that counts once
 HEADING = re.compile(r"## (.+?)(?: \((?:(\d+) min)?(?:, )?(optional)?\))?")
-# Work to choose from.
+# Sections of optional work.
 UNTIMED = re.compile(r"Exercises|More of the same kind|Where to go from here|Build|\d\d-\d+ · .*")
-SHOWS = ("page.source",)  # what shows the source of its arguments
+SHOWS = ("page.source",)  # calls that show the source of their arguments
 MOVES = "checks.predict", "widgets.explore"
 COMPARES = "compare.side_by_side", "walk.down"
-FOLDED, MOVE, BLANK, COMPARISON = 20, 1.5, 3, 4  # folded lines a minute; minutes for each
-WRITE, WRITE_LINE = 2, 1.5  # at the depth *most*: minutes for a function more to write, and for each of its lines
-NEW = {"trail": 1.25}  # a notebook's folder -> how much longer its readers take, for whom everything is new
+FOLDED, MOVE, BLANK, COMPARISON = 20, 1.5, 3, 4  # collapsed lines per minute; minutes for each
+WRITE, WRITE_LINE = 2, 1.5  # at the depth *most*: minutes to write a function, and for each of its lines
+NEW = {"trail": 1.25}  # a notebook's folder -> the factor for readers to whom everything is new
 
 
 class Section(NamedTuple):
-    """A section of a notebook: its title, the minutes in its heading (0: none), and what is to be read and done."""
+    """A section of a notebook: its title, the minutes in its heading (0: none), and counts of what to read and do."""
 
     title: str
     promised: int
     optional: bool
     words: int = 0
     lines: int = 0
-    moves: int = 0  # predictions, and figures that are moved
+    moves: int = 0  # predictions and interactive figures
     blanks: int = 0
-    folded: int = 0  # lines of code that are not shown
+    folded: int = 0  # lines of code in collapsed cells
     comparisons: int = 0
     pace: float = 1.0
     writes: tuple[str, ...] = ()  # the functions that a reader writes at the depth *most*
-    more: float = 0.0  # the minutes that it takes longer there
+    more: float = 0.0  # the additional minutes at that depth
 
     @property
     def minutes(self) -> float:
@@ -62,7 +62,7 @@ class Section(NamedTuple):
 
     @property
     def at_most(self) -> float:
-        """Its minutes at the depth *most*."""
+        """The section's minutes at the depth *most*."""
         return self.minutes + self.more
 
     @property
@@ -74,7 +74,7 @@ class Section(NamedTuple):
 
 
 def sections(cells: list, root: Path, name: str = "") -> list[Section]:
-    """The sections of a notebook's cells. What stands before the first heading is the first, without a title."""
+    """Return the sections of a notebook's cells. The first, without a title, is the part before the first heading."""
     pace = NEW.get(name.split("/")[0], 1.0)
     found = [Section("", 0, False, pace=pace)]
     reader = Reader(root)
@@ -91,17 +91,17 @@ def sections(cells: list, root: Path, name: str = "") -> list[Section]:
 
 
 def total(found: list[Section]) -> float:
-    """The minutes of a notebook, without what is optional and without the work to choose from."""
+    """Return the minutes of a notebook, without its optional and its untimed sections."""
     return sum(section.minutes for section in found if section.timed)
 
 
 def unfolded(text: str) -> str:
-    """Markdown without its blocks of code, and without what is folded in it."""
+    """Return Markdown without its code blocks and its <details> elements."""
     return re.sub(r"^```.*?^```|^<details>.*?</details>", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def words(text: str) -> int:
-    """The words of prose in Markdown: no headings, no code, no addresses."""
+    """Return the number of words in Markdown, without headings, code blocks and addresses."""
     text = re.sub(r"^#.*$", "", unfolded(text), flags=re.MULTILINE)
     return len([word for word in re.sub(r"\]\([^)]*\)", "]", text).split() if re.search(r"\w", word)])
 
@@ -111,21 +111,21 @@ def length(lines) -> int:
 
 
 class Reader:
-    """Who reads the code cells of a notebook one after another, and remembers what he has seen."""
+    """Counts the code cells of a notebook in order, and records which definitions it has already shown."""
 
     def __init__(self, root: Path):
         self.root = root
-        self.seen = {}  # a function's or class's name -> the lines that it had
-        self.imported = {}  # a name -> where it comes from: "levels_more.hardware.gpu.device.launch_kernel"
+        self.seen = {}  # {name of a function or class: the lines of its last version}
+        self.imported = {}  # {name: its full name, such as "levels_more.hardware.gpu.device.launch_kernel"}
 
     def counted(self, cell) -> dict[str, int]:
-        """What a code cell adds to its section."""
+        """Return the counts that a code cell adds to its section."""
         if key := blank_in(cell.source):
             return {"blanks": 1, "writes": (key,)}
         more = self.written_at_most(cell.source)
         try:
             tree = ast.parse(cell.source)
-        except SyntaxError:  # a command of IPython, or a mistake that is shown
+        except SyntaxError:  # an IPython command, or a deliberate mistake
             return {"lines": length(cell.source.strip().split("\n"))}
         self.remember_imports(tree)
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -138,7 +138,7 @@ class Reader:
         return {"moves": moves, "lines": shown + lines, "comparisons": comparisons} | more
 
     def written_at_most(self, source: str) -> dict:
-        """What the function in a cell adds that is a blank at the depth *most*."""
+        """Return what a cell adds if its function is a blank at the depth *most*."""
         key = most_in(source)
         if not key:
             return {}
@@ -147,7 +147,7 @@ class Reader:
         return {"writes": (key,), "more": WRITE + (WRITE_LINE - 1 / LINES) * count}
 
     def new_lines(self, source: str, tree: ast.Module) -> list[str]:
-        """The lines of code in a cell, without those that the version before of a function or class had, too."""
+        """Return the lines of code in a cell, without those in the previous version of the same function or class."""
         lines, old = code_of(source), set()
         for statement in tree.body:
             name = getattr(statement, "name", None)
@@ -165,7 +165,7 @@ class Reader:
                 self.imported |= {each.asname: each.name for each in node.names if each.asname}
 
     def source(self, node: ast.expr) -> int:
-        """The lines of the function or class that an expression names; none of one that the notebook has shown."""
+        """Return the line count of the function or class that an expression names; 0 if the notebook has shown it."""
         first, *rest = ast.unparse(node).removesuffix(".__wrapped__").split(".")
         if first in self.seen:
             return 0
@@ -173,10 +173,10 @@ class Reader:
         folder = self.root / package
         while path and (folder / path[0]).is_dir():
             folder /= path.pop(0)
-        files = sorted(folder.glob("*.py"))  # a front may hand on what stands in any of them
+        files = sorted(folder.glob("*.py"))  # an `__init__.py` may import from any of them
         if path and folder / f"{path[0]}.py" in files:
             files = [folder / f"{path.pop(0)}.py"]
-        if package == "levels_more":  # whose fronts hand on what stands in `levels`, and in its other rooms
+        if package == "levels_more":  # its `__init__.py` files also import from `levels` and other rooms
             files += sorted((self.root / "levels").rglob("*.py")) + sorted((self.root / package).rglob("*.py"))
         for file in files:
             if lines := lines_of(file.read_text(encoding="utf-8"), path):
@@ -185,7 +185,7 @@ class Reader:
 
 
 def lines_of(text: str, names: list[str]) -> list[str]:
-    """The lines of code of `f`, or of `C.f`, in a module's text; none if it is not there."""
+    """Return the lines of code of `f`, or of `C.f`, in a module's text; [] if it is not there."""
     statement = ast.parse(text)
     for name in names:
         statement = next((each for each in statement.body if getattr(each, "name", None) == name), None)
@@ -198,7 +198,7 @@ def lines_of(text: str, names: list[str]) -> list[str]:
 
 
 def broken(found: list[Section]) -> list[str]:
-    """The headings that promise other minutes than are counted."""
+    """Return a message for each heading whose minutes differ from the count."""
     kept = [each for each in found[1:] if not UNTIMED.fullmatch(each.title) and each.promised != each.rounded]
     return [
         f"{each.title}: {each.rounded} min are counted, the heading says {each.promised or 'none'}" for each in kept
@@ -206,7 +206,7 @@ def broken(found: list[Section]) -> list[str]:
 
 
 def written(text: str, found: list[Section]) -> str:
-    """A notebook's text, with the minutes that are counted beside its headings."""
+    """Return a notebook's text with the counted minutes in its headings."""
     rest = iter(found[1:])
 
     def heading(match: re.Match) -> str:
@@ -219,7 +219,7 @@ def written(text: str, found: list[Section]) -> str:
 
 
 def table(name: str, found: list[Section]) -> str:
-    """The sections of a notebook in columns."""
+    """Return a table of the counts and minutes of a notebook's sections."""
     lines = [f"{name:<46} words lines moves blanks folded minutes"]
     for each in found:
         title = each.title + " (optional)" * each.optional + " (untimed)" * bool(UNTIMED.fullmatch(each.title))
@@ -232,7 +232,7 @@ def table(name: str, found: list[Section]) -> str:
 
 
 def write(root: Path, names: list[str]) -> None:
-    """Write the minutes of these notebooks beside their headings, and show how they come about."""
+    """Write the minutes of these notebooks into their headings, and print the table of each."""
     for name in names:
         path = text_path(root, name)
         found = sections(from_text(root, name).cells, root, name)

@@ -1,4 +1,4 @@
-"""Which notebooks there are, and where they lie."""
+"""The names and paths of the notebooks."""
 
 import difflib
 import re
@@ -8,42 +8,42 @@ from course.builder.cells import BuildError
 
 ROOT = Path(__file__).resolve().parents[2]
 MINE = "mine"  # the reader's folder: see course/setup/workspace.py
-DESK = ".course/desk"  # in `mine`: `most` where the reader writes most functions, `class` where solutions are hidden
+DESK = ".course/desk"  # in `mine`: `most` if the reader writes most functions, `class` if solutions are hidden
 
 
 def names_in(root: Path) -> list[str]:
-    """The course's notebooks: whatever else a reader saves beside them has a text, too."""
+    """Return the five core notebooks. Others with a text, which a reader saved beside them, are not included."""
     return sorted(path.stem for path in root.glob("notebooks/text/[0-9][0-9]_*.py"))
 
 
 def more_in(root: Path) -> list[str]:
-    """The notebooks that branch off, as "more/01_gpu": they run on what the five have built, and build nothing."""
+    """Return the notebooks in `more`, as "more/01_gpu": they use the levels that the five build, and build nothing."""
     return sorted(f"more/{path.stem}" for path in root.glob("notebooks/more/text/[0-9][0-9]_*.py"))
 
 
 def trail_in(root: Path) -> list[str]:
-    """The notebooks of the trail, as "trail/1_hardware": the short way through all five levels."""
+    """Return the notebooks of the trail, as "trail/1_hardware": the short way through all five levels."""
     return sorted(f"trail/{path.stem}" for path in root.glob("notebooks/trail/text/[0-9]_*.py"))
 
 
 def all_in(root: Path) -> list[str]:
-    """All notebooks: the five, then the trail, then those in `more`."""
+    """Return all notebooks: the five, then the trail, then those in `more`."""
     return names_in(root) + trail_in(root) + more_in(root)
 
 
 def desk_words(root: Path) -> set[str]:
-    """What was chosen for the desk (`course.setup.depth`)."""
+    """Return the settings of the desk, a set of words (`course.setup.depth`)."""
     path = root / MINE / DESK
     return set(path.read_text(encoding="utf-8").split()) if path.exists() else set()
 
 
 def depth_in(root: Path) -> str:
-    """How much the reader writes: "some" or "most"."""
+    """Return the depth of the desk, how much the reader writes: "some" or "most"."""
     return "most" if "most" in desk_words(root) else "some"
 
 
 def core_of(name: str) -> str:
-    """Of a notebook on the trail the core that it leads to, whose blanks it has; any other is its own."""
+    """Return the core notebook whose blanks a notebook of the trail has; for any other notebook, its own name."""
     return re.sub(r"^trail/(\d)_", r"0\1_", name)
 
 
@@ -52,9 +52,9 @@ def level_of(name: str) -> str:
 
 
 def named(root: Path, given: str) -> str:
-    """The notebook that is meant by 02, 2, kernels, 02_kernels, 01_gpu, 2_kernels (the trail's) or a path.
+    """Return the notebook that 02, 2, kernels, 02_kernels, 01_gpu, 2_kernels (the trail's) or a path refers to.
 
-    Raises BuildError, with the nearest names.
+    Raises BuildError, with the nearest names, if there is none.
     """
     known, stem = names_in(root), Path(given).stem
     for name in more_in(root) + trail_in(root):

@@ -1,4 +1,4 @@
-"""Names: what a statement defines and uses, and what the notebook means by each name."""
+"""Names: those that a statement defines and uses, and the meaning of each name in the notebook."""
 
 import ast
 import builtins
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from course.builder.cells import Cell, is_import
 
-BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}  # these two are IPython's: a built level has to do without
-NOT_HANDED_ON = (ast.For, ast.While, ast.With, ast.Try)  # they define loop variables, libraries that may be missing
+BUILTINS = set(dir(builtins)) - {"display", "get_ipython"}  # these two are IPython's: a built level lacks them
+NOT_HANDED_ON = (ast.For, ast.While, ast.With, ast.Try)  # they define loop variables, or libraries that may be missing
 
 
 class Import(NamedTuple):
@@ -24,9 +24,9 @@ class Import(NamedTuple):
 
 @dataclass
 class Names:
-    """The names a statement defines, those it needs from around it, those it may need, and those it rebinds.
+    """The names that a statement defines, needs from outside, may need from outside, and rebinds with `global`.
 
-    It may need what a class body both reads and assigns (`matmul = matmul`), and what an annotation in quotes names.
+    It may need names that a class body both reads and assigns (`matmul = matmul`), and names in quoted annotations.
     """
 
     defines: set[str] = field(default_factory=set)
@@ -36,7 +36,7 @@ class Names:
 
 
 class Scoped(ast.NodeTransformer):
-    """Turn comprehensions into generators: since 3.12, `symtable` counts the variables of those as the module's."""
+    """Turn comprehensions into generators: since 3.12, `symtable` reports comprehension variables as the module's."""
 
     def visit_ListComp(self, node):
         self.generic_visit(node)
@@ -59,7 +59,7 @@ def names_of(statement: ast.stmt) -> Names:
     scoped = Scoped().visit(copy.deepcopy(statement))
     top = symtable.symtable(ast.unparse(scoped), "cell", "exec")
     tables = [top]
-    for table in tables:  # grows as it is walked
+    for table in tables:  # grows during the loop
         tables += table.get_children()
         for symbol in table.get_symbols():
             name = symbol.get_name()
@@ -76,14 +76,14 @@ def names_of(statement: ast.stmt) -> Names:
 
 
 class Namespace:
-    """What the names of a notebook mean: the cell that defines each, or the imports that bring it."""
+    """The meanings of a notebook's names: for each, the cell that defines it, or the imports that provide it."""
 
     def __init__(self, cells: list[Cell]):
         self.rooms = list(dict.fromkeys(cell.room for cell in cells if cell.room))
         self.homes: dict[str, Cell] = {}
         self.imports: dict[str, dict[Import, Cell]] = {}
         self.plain: dict[str, Cell] = {}  # defined in cells that are not exported
-        self.public: set[str] = set()  # handed on by the level
+        self.public: set[str] = set()  # exported by the level
         for cell in cells:
             for statement in cell.body:
                 if is_import(statement):
@@ -109,7 +109,7 @@ class Namespace:
             self.public |= {name for name in names.defines if not name.startswith("_")}
 
     def imports_for(self, statement: ast.stmt, cell: Cell) -> set[Import]:
-        """The imports that a statement asks for in its room. Raises BuildError where there can be none."""
+        """Return the imports that a statement needs in its room. Raises BuildError if a name cannot be imported."""
         names, found = names_of(statement), set()
         for name in sorted(names.needs | names.may_need):
             home = self.homes.get(name)

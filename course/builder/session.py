@@ -1,4 +1,4 @@
-"""What runs in a notebook's kernel: the first cell calls `watch`, the last one `level`.
+"""Functions for a notebook's kernel: the first cell calls `watch`, the last one `level`.
 
 A reader's notebook, in `mine/`, builds `mine/levels`; `levels` itself is written on the command line (`cli.py`).
 """
@@ -24,15 +24,15 @@ from course.builder.notebooks import read_notebook
 RAN = {}  # cell id -> the source that ran last in this kernel
 WRITTEN = {}  # the key of a blank -> its cell, as it ran last in this kernel
 WATCHED = []  # the name of the notebook that this kernel runs
-HOME = [ROOT]  # where its `levels` are: in the course's folder, or in `mine`
+HOME = [ROOT]  # the folder of its `levels`: the course's, or `mine`
 
 
 def watch(name: str, *packages: str) -> None:
-    """Remember what runs in this notebook, for `level` to compare, and explain imports of levels not built yet.
+    """Record the cells that run in this notebook, for `level` to compare, and explain imports of levels not built yet.
 
-    In a reader's notebook, `levels` are those that the reader built. The trail and the five import the core alone;
-    those in `more` import `levels_more`, and some need packages that not every environment has. Raises BuildError where
-    one of these is missing.
+    In a reader's notebook, `levels` are those that the reader built. The trail and the five import only the core; those
+    in `more` import `levels_more`, and some need `packages` that not every environment has. Raises BuildError if one of
+    these is missing, or if there is no notebook called `name`.
     """
     from IPython import get_ipython
 
@@ -58,23 +58,23 @@ def find_home() -> None:
 
 def remember(result) -> None:
     source, cell_id = result.info.raw_cell, getattr(result.info, "cell_id", None)
-    if cell_id:  # Lab sends it; nbclient and nbval do not, and run the saved file anyway
+    if cell_id:  # JupyterLab sends it; nbclient and nbval do not, and run the saved file anyway
         RAN[cell_id] = source
     if key := blank_in(source):
-        # It needs more than a build may need: so it is imported only here.
+        # Imported here, because it needs packages that a build does not.
         from course.practice.exercises.blanks import try_blank
 
         WRITTEN[key] = source
         print(try_blank(source, core_of(WATCHED[0]), key, result.success))
     if HOME[0] == ROOT / MINE:
-        from course.practice.session import replay, stops  # whether the reader has just come back, and to which cell
+        from course.practice.session import replay, stops  # for `resume`: restore the state, note the last cell
 
         if source.strip() and not replay.restore_state(WATCHED[0]):
             stops.note_cell(WATCHED[0], cell_id, source)
 
 
 class NotBuilt:
-    """The last finder that an import asks: whatever level gets as far as this is not built."""
+    """The last finder on `sys.meta_path`. A level that no other finder found is not built."""
 
     def find_spec(self, module: str, path=None, target=None) -> None:
         for name in names_in(ROOT) if module.startswith("levels") else ():
@@ -87,7 +87,7 @@ class NotBuilt:
 
 
 def level(name: str, *tasks) -> None:
-    """Build the level of the saved notebook `name`, and see that these tasks have the same losses in it as here."""
+    """Build the level of the saved notebook `name`, and check that these tasks give the same losses in it as here."""
     notebook = read_notebook(ROOT, name, MINE if HOME[0] != ROOT else "notebooks")
     find_unsaved(notebook, RAN)
     files = export(notebook, name)
@@ -105,7 +105,7 @@ def level(name: str, *tasks) -> None:
 
 
 def written_by(notebook, name: str) -> str:
-    """Whose the functions are that a reader may write: "blanks: yours 4, the course's 1 (through_relu)", or nothing."""
+    """Return whose functions fill the blanks: "blanks: yours 4, the course's 1 (through_relu)", or "" if none."""
     cells = {blank_in(cell.source): cell.source for cell in notebook.cells if cell.cell_type == "code"}
     keys = [key for key in cells if key]
     others = [key for key in keys if not blanks.is_right(cells[key], name, key)]
@@ -114,7 +114,7 @@ def written_by(notebook, name: str) -> str:
 
 
 def yours() -> str:
-    """How many functions of the five notebooks on the desk are the reader's: "yours 31 of 40"; elsewhere nothing."""
+    """Return how many blanks of the five notebooks on the desk are the reader's: "yours 31 of 40"; elsewhere ""."""
     if HOME[0] != ROOT / MINE:
         return ""
     mine, every = 0, 0
@@ -129,10 +129,10 @@ def yours() -> str:
 
 @contextlib.contextmanager
 def site():
-    """The folder in whose `levels` this kernel builds: the reader's, or that of a copy which the course made.
+    """Yield the folder in whose `levels` this kernel builds: the reader's, or that of a copy that the course made.
 
-    Who opens one of the course's own notebooks changes nothing: it builds in a folder that is thrown away. What is said
-    then is said in a copy, too: it is stored, and nbval compares it wherever the notebook runs.
+    Otherwise, the course's own notebook builds in a temporary folder, and changes nothing. The message about this is
+    also printed in a copy: it is a stored output, and nbval compares it wherever the notebook runs.
     """
     if HOME[0] != ROOT:
         yield HOME[0]
@@ -147,7 +147,7 @@ def site():
 
 
 def find_unsaved(notebook, ran: dict[str, str]) -> None:
-    """Raise BuildError if an exported cell that ran is not what the file holds."""
+    """Raise BuildError if an exported cell that ran differs from the saved file."""
     saved = {cell.get("id"): (title(number, cell.source), cell.source) for number, cell in enumerate(notebook.cells, 1)}
     sources = {source for _, source in saved.values()}
     for cell_id, source in ran.items():
@@ -157,7 +157,7 @@ def find_unsaved(notebook, ran: dict[str, str]) -> None:
         again = "save the notebook (Ctrl+S), then run this cell again"
         if where:
             raise BuildError(f"{where} is not saved, or has not run since it was changed: run it, {again}")
-        if source not in sources:  # else the file was opened anew, and its cells have other ids
+        if source not in sources:  # otherwise the file was reopened, and its cells have other ids
             raise BuildError(f"{title(0, source)} is not saved: {again} (if you deleted it, restart the kernel first)")
 
 
@@ -175,7 +175,7 @@ np.save(path, fit(task.x, task.y, task.weights, task.batches[:{STEPS}], task.lea
 
 
 def compare_fresh(root: Path, level: str, fit) -> None:
-    """Run a task here and, from the `levels` in this folder, in a new Python: the losses must be equal, bit by bit."""
+    """Run a task here and, with the `levels` in this folder, in a new process. Raises BuildError if any bit differs."""
     from course import tasks
 
     name = fit.__name__
@@ -185,7 +185,7 @@ def compare_fresh(root: Path, level: str, fit) -> None:
         command = [sys.executable, "-c", FRESH, level, name, path]
         pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
         with subprocess.Popen(command, cwd=root, env=environment(root, ROOT), **pipes) as fresh:
-            # While the other one runs, here too.
+            # Run it here at the same time.
             here = fit(task.x, task.y, task.weights, task.batches[:STEPS], task.learning_rate).losses
             errors = fresh.communicate()[1]
         if fresh.returncode:

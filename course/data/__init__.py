@@ -1,1 +1,1 @@
-"""How what lies in `data/` was made: the trained models here, the numbers by the functions in `course/tasks.py`."""
+"""Scripts for the files in `data/`: the trained models are made here, the numbers by functions in `course/tasks.py`."""

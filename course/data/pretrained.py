@@ -1,4 +1,4 @@
-"""The trained models in `data/models`. `python3 -m course.data.pretrained` makes both again, to the last bit."""
+"""Train the models in `data/models`. `python3 -m course.data.pretrained` makes both again, equal in every bit."""
 
 import math
 
@@ -10,19 +10,19 @@ MODELS = tasks.DATA / "models"
 
 
 def make_models(folder=MODELS):
-    """Train the net of record on the rings and on the penguins, and save both models."""
+    """Train the net of record on the rings and on the penguins (on raw measures), and save both models in `folder`."""
     trained(tasks.rings(), "rings").save(folder / "rings")
     model = trained(tasks.penguins_sex(), "penguins_sex")
     (w, b, *rest), (zero, scale) = model.get_weights(), standardising()
     b = [[math.fsum([bias, *(zero * column)]) for bias, column in zip(b[0], w.T, strict=True)]]
     # (x * scale + zero) @ w + b = x @ (scale * w) + zero @ w + b
     model.set_weights([w * scale[:, None], np.array(b), *rest])
-    model.compile("sgd", "binary_crossentropy")  # a rate for standardised measures would be far too high for these
+    model.compile("sgd", "binary_crossentropy")  # not compiled with the task's rate, far too high for these measures
     model.save(folder / "penguins_sex")
 
 
 def trained(task, name):
-    """The net features-4-8-1, trained on the batches of record."""
+    """Return the net features-4-8-1, trained on the batches of record."""
     from levels_more.high_level import Sequential
     from levels_more.mid_level import SGD, Dataset, Dense
 
@@ -35,7 +35,7 @@ def trained(task, name):
 
 
 def standardising():
-    """zero, scale: the four measures of a penguin are standardised as x * scale + zero (see `tasks.standardise`)."""
+    """Return (zero, scale): `tasks.standardise` turns the four measures x of a penguin into x * scale + zero."""
     measured = np.array([row[:4] for row in tasks.penguins() if None not in row])
     order = tasks.shuffled(len(measured), seed=1)
     train = measured[order[-len(tasks.penguins_sex().x) :]]

@@ -1,4 +1,4 @@
-"""Sentences of the course, `data/prose.txt`, as whole numbers: what a net that writes is trained on."""
+"""Training data for the net that generates text: sentences of the course, `data/prose.txt`, as integers."""
 
 import random
 from pathlib import Path
@@ -9,26 +9,26 @@ FILE = Path(__file__).resolve().parents[2] / "data" / "prose.txt"
 
 
 def read():
-    """(text to train on, held-out text) in small letters: of each ten sentences the last one is held out."""
+    """Return (training text, held-out text) in lower case. The last of every ten sentences is held out."""
     lines = FILE.read_text(encoding="utf-8").lower().splitlines(keepends=True)
     held = lines[9::10]
     return "".join(line for n, line in enumerate(lines) if n % 10 != 9), "".join(held)
 
 
 def codes(text, characters):
-    """int64 [len(text)]: the place of each character among `characters`."""
+    """Return the index of each character in `characters`: int64 [len(text)]. Raises KeyError for other characters."""
     place = {character: n for n, character in enumerate(characters)}
     return np.array([place[character] for character in text])
 
 
 def windows(numbers, width):
-    """x, y [n, width], int64: each stretch of so many numbers, and the same one further on: for each number the next."""
+    """Return x, y, int64 [n, width]: all windows of `width` numbers, and for each number in them the next one."""
     stretches = np.lib.stride_tricks.sliding_window_view(numbers, width + 1)
     return stretches[:, :-1].copy(), stretches[:, 1:].copy()
 
 
 def starting_weights(shapes, seed=0):
-    """float64 arrays, uniform in ±√(6 / (inputs + units)); what has one row is a bias, and zero."""
+    """Return float64 arrays of these shapes, uniform in ±√(6 / (inputs + units)); biases (one row) are zero."""
     draw = random.Random(seed).random
     found = []
     for shape in shapes:
@@ -38,6 +38,6 @@ def starting_weights(shapes, seed=0):
 
 
 def batches(count, steps, batch, seed=0):
-    """int64 [steps, batch]: numbers of windows, below `count`, drawn at random."""
+    """Return random indices of windows, below `count`: int64 [steps, batch]."""
     draw = random.Random(seed).random
     return np.array([[int(count * draw()) for _ in range(batch)] for _ in range(steps)])

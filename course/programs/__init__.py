@@ -1,20 +1,20 @@
-"""The two tasks as TensorFlow's and PyTorch's readers write them: programs that also run on `levels_more`.
+"""The two tasks as usual TensorFlow and PyTorch programs, which also run on `levels_more`.
 
-    python3 -m course programs           run all on levels_more, and tell how far they are from the stored losses
-    python3 -m course programs --real    run all on the real libraries, and store their losses
+    python3 -m course programs           run all on levels_more, and show their distance from the stored losses
+    python3 -m course programs --real    first run all on the real libraries, and store their losses
     python3 -m course programs --places  look in the real libraries for the places that the notebooks name
 
-Each is a whole program, FRAMEWORK/API_TASK.py, which trains on the data, weights and batches of `course.tasks` in
-float64 and ends with a list `losses`. Only its lines that import another library change.
+Each is a complete program, FRAMEWORK/API_TASK.py, which trains on the data, weights and batches of `course.tasks` in
+float64 and ends with a list `losses`. To run it on `levels_more`, only its import lines are changed.
 
-The one in text/ is the net of the notebook more/05_text, which writes. Its data is `course.data.prose`.
+The program in text/ is the net of the notebook more/05_text, which generates text. Its data is `course.data.prose`.
 
 The twelve in chapter3/ are those of chapter 3 of two books by lyhue1991, "eat tensorflow2 in 30 days" and "eat pytorch
-in 20 days": 3-1 low, 3-2 mid, 3-3 high, two tasks each, written again with their calls, for their number of epochs.
-Here their rows are those of `course.tasks`, NumPy draws the order of the rows, and float64 takes the place of float32,
-so that two libraries can be compared at all. Their `losses` are those that they print on the way; the last is that of
-the last epoch. The real library of chapter3/torchkeras/high_rings.py is torchkeras 3.2 on pytorch_lightning 1.9, since
-torchkeras 3.9 dropped LightModel; all others of torchkeras stop on 3.2, and keep what 4 gave:
+in 20 days": 3-1 low, 3-2 mid, 3-3 high, two tasks each, rewritten with the same calls and number of epochs. To make
+libraries comparable, they use the rows of `course.tasks`, an order of the rows drawn by NumPy, and float64 instead of
+float32. Their `losses` are those that they print during training; the last is that of the last epoch. The real library
+of chapter3/torchkeras/high_rings.py is torchkeras 3.2 on pytorch_lightning 1.9, since torchkeras 3.9 dropped
+LightModel. The other torchkeras programs do not run on 3.2, and keep the losses of version 4:
 
     python3 -m course programs --real --python torchkeras=PYTHON   with torchkeras 3.2.3,
         pytorch_lightning 1.9.5, torchmetrics 0.11.4, torch 2.5.1, numpy 1.26, pandas 2.2
@@ -42,11 +42,11 @@ FOLDER = Path(__file__).resolve().parent
 STORED = FOLDER / "losses.json"  # {name: {"losses", "version", "digest"}}
 FRAMEWORKS = {"tf": "tensorflow", "torch": "torch", "torchkeras": "torchkeras"}  # short name: library
 CHAPTER3 = FOLDER / "chapter3"
-TEXT = FOLDER / "text"  # the net that writes, of the notebook more/05_text
-ALIKE = 1e-5  # how far from the stored losses a program may be
-# The same of the last loss of a program of chapter 3, as a share of it. After up to 200,000 steps eleven of them are
-# within 1e-12. The twelfth is TensorFlow's high_linear: Keras rounds the betas of its "adam" to float32, and the last
-# loss moves by 4e-8 of itself. A formula that differs is far outside: Keras 2, which adds 1e-7 inside of its
+TEXT = FOLDER / "text"  # the net of the notebook more/05_text, which generates text
+ALIKE = 1e-5  # the largest distance allowed from the stored losses
+# The largest relative distance of the last loss of a program of chapter 3. After up to 200,000 steps, eleven programs
+# are within 1e-12. The twelfth is TensorFlow's high_linear: Keras rounds the betas of its "adam" to float32, which
+# changes the last loss by a relative 4e-8. Different formulas change it far more: Keras 2, which adds 1e-7 inside its
 # logarithms, by 2e-4.
 NEAR = 1e-6
 SPELLED = *FRAMEWORKS.values(), "pytorch_lightning", "torchmetrics"  # the libraries whose names levels_more has
@@ -57,20 +57,20 @@ QUIET = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUTF8": 
 
 
 class Program(NamedTuple):
-    """A program as it is written for its library, and what that gave."""
+    """A program as it is written for its library, and the losses that the library gave."""
 
     framework: str  # "tf", "torch" or "torchkeras"
     api: str  # "low", "mid" or "high"
     task: str  # "linear" or "rings"
     name: str  # "tensorflow/low_linear.py", or "chapter3/tensorflow/low_linear.py"
     text: str
-    losses: list  # of the first 200 steps; of torchkeras a table of epochs, column by column; of chapter 3 of all steps
+    losses: list  # of the first 200 steps; of torchkeras the columns of a table of epochs; of chapter 3 of all steps
     version: str  # of the library that gave them
     digest: str  # of the text that gave them
 
 
 def program(framework, api, task):
-    """The Program of this framework, API and task. Raises LookupError where there is none."""
+    """Return the Program of this framework, API and task. Raises LookupError if there is none."""
     found = {tuple(each[:3]): each for each in programs()}
     if (framework, api, task) not in found:
         raise LookupError(f"there is no program {framework} {api} {task}: there are {', '.join(map(' '.join, found))}")
@@ -78,7 +78,7 @@ def program(framework, api, task):
 
 
 def programs(*frameworks, folder=FOLDER):
-    """All programs of the first 200 steps, or those of these frameworks; with another folder those in it."""
+    """Yield the programs in `folder`, by default those of the first 200 steps, of all frameworks or only of these."""
     stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
     for framework in frameworks or FRAMEWORKS:
         for path in sorted((folder / FRAMEWORKS[framework]).glob("*.py")):
@@ -89,7 +89,7 @@ def programs(*frameworks, folder=FOLDER):
 
 
 def every():
-    """All programs, that of the net that writes and those of chapter 3 behind the others."""
+    """Return all programs; the one that generates text and those of chapter 3 come last."""
     return [*programs(), *programs(folder=TEXT), *programs(folder=CHAPTER3)]
 
 
@@ -98,7 +98,7 @@ def digest(text):
 
 
 def here(text):
-    """The text of a program with its imports changed, so that it runs on `levels_more`; nothing else in it changes."""
+    """Return the text of a program with only its imports changed, so that it runs on `levels_more`."""
 
     def changed(line):
         space, how, library, rest = line.groups()
@@ -109,9 +109,9 @@ def here(text):
 
 
 def run(text, name="program"):
-    """The losses of a program. What it prints is dropped, and what it saves goes into a folder that is deleted.
+    """Run a program and return its losses. Its output is discarded, and its working folder is deleted afterwards.
 
-    It runs as a file there, since `tf.function` reads the source of what it compiles.
+    It runs as a file in that folder, since `tf.function` reads the source of the functions that it compiles.
     """
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
         file = Path(folder) / Path(name).with_suffix(".py").name
@@ -121,22 +121,22 @@ def run(text, name="program"):
 
 
 def distance(losses, stored):
-    """The largest distance between two lists of losses; infinite where one is longer, or where one is no number."""
+    """Return the largest distance between two lists of losses; infinity if lengths differ or a loss is not finite."""
     if not stored or len(losses) != len(stored):
         return math.inf
     return max(gap if (gap := abs(a - b)) < math.inf else math.inf for a, b in zip(losses, stored, strict=True))
 
 
 def last_apart(losses, stored):
-    """How far the last of these losses is from the last of those, as a share; infinite where their numbers differ."""
+    """Return the relative distance of the last losses; infinity if `distance` is, for instance if lengths differ."""
     apart = distance(losses, stored)
     return apart if apart == math.inf else abs(losses[-1] - stored[-1]) / abs(stored[-1])
 
 
 def ask(each, library, python=sys.executable):
-    """{"losses", "version"} of a program that this Python runs, in its own process; {"skipped": why} where that fails.
+    """Run a program in a new process of this Python. Returns {"losses", "version"}, or {"skipped": why} if that fails.
 
-    A program that sets a default, such as a dtype, sets it for nobody else.
+    A default that the program sets, such as a dtype, does not affect other programs.
     """
     from course.bench.libraries import environment
 
@@ -149,22 +149,22 @@ def ask(each, library, python=sys.executable):
 
 
 def answer():
-    """What `ask` asks for, from the text of a program, as JSON."""
+    """Print the JSON that `ask` reads. The program is read from stdin, its name and library from the arguments."""
     name, library = sys.argv[1:]
     losses = run(sys.stdin.read(), name)
     version = getattr(sys.modules.get(library), "__version__", "")
-    print(json.dumps({"losses": losses, "version": version.partition("+")[0]}))  # not for which GPU it was made
+    print(json.dumps({"losses": losses, "version": version.partition("+")[0]}))  # without the build, such as "+cu121"
 
 
 def ask_all(asked, library_of, python_of):
-    """(Program, what `ask` gives) of each, several at a time."""
+    """Return [(Program, result of `ask`)], running several programs in parallel."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         answers = threads.map(lambda each: ask(each, library_of(each), python_of(each)), asked)
         return list(zip(asked, answers, strict=True))
 
 
 def store(given):
-    """Run all programs on the real libraries and store their losses; those of a library that is not here stay."""
+    """Run all programs on the real libraries and store their losses. If one fails, its stored losses are kept."""
     from course.bench.libraries import python_of
 
     def library_of(each):
@@ -180,7 +180,7 @@ def store(given):
 
 
 def main(argv):
-    """`python3 -m course programs`: each on levels_more, beside what the real library gave."""
+    """Run `python3 -m course programs`: compare each on levels_more with the real library. Returns the exit status."""
     options = parser("programs").parse_args(argv)
     given = dict(text.partition("=")[::2] for text in options.python)
     if options.places:

@@ -1,8 +1,8 @@
-"""Whether the places that `course.inspection.real_ones` names stand where it says, in the libraries that are installed.
+"""Check that the places named in `course.inspection.real_ones` are still there in the installed libraries.
 
     python3 -m course programs --places [--python torch=PATH] [--python tensorflow=PATH]
 
-Nothing of the libraries is imported: their files are read. C++ sources are not in a wheel; headers are.
+The libraries are not imported: their files are read. Wheels contain C++ headers, but not C++ sources.
 """
 
 import ast
@@ -16,7 +16,7 @@ from course.inspection.real_ones import NAMES, QUESTIONS, VERSIONS
 
 FOUND, MOVED, NOT_IN_WHEEL, NOT_HERE = "found", "moved", "not in the wheel", "not installed"
 PYTHON_OF = {"torch": "torch", "tensorflow": "tensorflow", "keras": "tensorflow"}  # Keras comes with TensorFlow
-IN_WHEEL = {  # a folder of a repository: where a wheel has it, if elsewhere
+IN_WHEEL = {  # a repository's folder: its path in a wheel, if different
     "tools/autograd/": "torchgen/packaged/autograd/",
     "aten/src/ATen/": "torch/include/ATen/",
     "torch/csrc/": "torch/include/torch/csrc/",
@@ -37,14 +37,14 @@ print(json.dumps(told))
 
 
 class Verdict(NamedTuple):
-    kind: str  # one of the four above
+    kind: str  # FOUND, MOVED, NOT_IN_WHEEL or NOT_HERE
     detail: str = ""  # the line where it was found, or where it is now
 
 
 def look(there, folder, same=False):
-    """The Verdict on a place, in a folder of installed packages; `same` says that the version is the one of the table.
+    """Return the Verdict on a place, in a folder of installed packages.
 
-    Then the line must be the same, too.
+    same: whether the installed version is that of the table. Then the line must also be the same.
     """
     file = file_of(there.file, folder)
     if file is None and not there.in_wheel:
@@ -59,13 +59,13 @@ def look(there, folder, same=False):
 
 
 def file_of(name, folder):
-    """The file of a repository as it is installed, or None."""
+    """Return the installed path of a repository's file, or None."""
     others = [name.replace(part, there, 1) for part, there in IN_WHEEL.items() if name.startswith(part)]
     return next((folder / each for each in (name, *others) if (folder / each).is_file()), None)
 
 
 def line_of(file, name):
-    """The line that defines a name in a file, 0 if none does: in Python exactly, elsewhere by what stands around it."""
+    """Return the line that defines a name in a file, or 0. Python is parsed; other files are searched for a pattern."""
     text, (*around, last) = file.read_text(encoding="utf-8", errors="replace"), name.split(".")
     if file.suffix == ".py":
         return line_in(ast.parse(text).body, around, last)
@@ -79,7 +79,7 @@ def line_of(file, name):
 
 
 def line_in(body, around, last):
-    """The line of the function or class of that name among these statements, or in the class around it."""
+    """Return the line of the function or class `last`, within the classes `around`, in these statements, or 0."""
     wanted = around[0] if around else last
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == wanted:
@@ -95,7 +95,7 @@ def line_in(body, around, last):
 
 
 def elsewhere(there, folder, most=3):
-    """Files of the package, as "file, line n", that define the name now."""
+    """Return up to `most` places in the package that define the name now, as "file, line n"."""
     found, ending = [], Path(there.file).suffix
     first = re.compile(rf"\b{there.name.split('.')[0]}\b")
     top = (file_of(there.file, folder) or folder / there.library / "-").relative_to(folder).parts[0]
@@ -108,7 +108,7 @@ def elsewhere(there, folder, most=3):
 
 
 def installed(given):
-    """{library: (the folder of packages that it stands in, its version)} of the libraries that are here."""
+    """Return {package: (the folder of installed packages that contains it, its version)} for installed packages."""
     from course.bench.libraries import environment, python_of
 
     told = {}
@@ -121,7 +121,7 @@ def installed(given):
 
 
 def check(given):
-    """Print the verdict on every place. Returns 1 if something has moved, or if nothing could be looked at; else 0."""
+    """Print the verdict on every place. Returns 1 if one has moved, or if no library is installed, otherwise 0."""
     here, kinds = installed(given), []
     for name, version in VERSIONS.items():
         if name in here:

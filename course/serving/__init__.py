@@ -1,8 +1,8 @@
-"""A model at work: `python3 -m course serve MODEL ...` answers the Open Inference Protocol, version 2.
+"""Serve models: `python3 -m course serve MODEL ...` answers requests of the Open Inference Protocol, version 2.
 
-The server is KServe's own, in an environment of its own under `.course/serving`, which the first use makes. Here a
-model becomes an ONNX file in a folder, the server starts on that folder (`server.py`), and a model that is saved anew
-is handed to it while it runs.
+The server is KServe's own. It runs in a separate environment in `.course/serving`, which is made at the first use. This
+module writes each model as an ONNX file into a folder, starts the server on that folder (`server.py`), and makes it
+load the new version of a model that is saved again while the server runs.
 """
 
 import json
@@ -29,7 +29,7 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
 def named(models):
-    """{name: path} of what stands behind the command, MODEL or NAME=MODEL. Raises ServingError for what is no model."""
+    """Return {name: path} for arguments MODEL or NAME=MODEL. Raises ServingError for a wrong model or name."""
     from levels_more.saving.model import MODELS, WEIGHTS
 
     found = {}
@@ -37,7 +37,7 @@ def named(models):
         name, given, path = ("", "", text) if os.path.exists(text) else str(text).partition("=")
         path = Path(path if given else text)
         if not os.path.exists(path) and path.name == str(path) and os.path.isdir(MODELS / path):
-            path = MODELS / path  # it came with the course
+            path = MODELS / path  # a pretrained model of the course
         name = name if given else path.stem if path.suffix == ".onnx" else path.resolve().name
         if not (os.path.isfile(path / WEIGHTS) or (os.path.isfile(path) and path.suffix == ".onnx")):
             there = ", ".join(sorted(each.name for each in MODELS.iterdir() if each.is_dir()))
@@ -55,7 +55,7 @@ def named(models):
 
 
 def write_onnx(path, target):
-    """The model in a folder that `save` made, or in an ONNX file, as the ONNX file `target`, whole or not at all."""
+    """Write the model of a folder made by `save`, or of an ONNX file, to `target` atomically. Raises ServingError."""
     import onnx
 
     from levels_more.saving import load_model
@@ -69,35 +69,35 @@ def write_onnx(path, target):
         onnx.checker.check_model(onnx.load_model_from_string(data), full_check=True)
         replace(target, data)
     except (OSError, ValueError, NameError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        own = "custom_objects" in str(error)  # this command has no code of the reader's; a graph needs none
+        own = "custom_objects" in str(error)  # this command cannot import the reader's code; an ONNX graph needs none
         cure = (
             "; or export it in the program that has this code, with model.export('net.onnx'), and serve the file"
             if own
             else ""
         )
         raise ServingError(f"{path} cannot be served: {error}{cure}") from error
-    except Exception as error:  # protobuf's own, for a file that is something else
+    except Exception as error:  # protobuf's error for another kind of file
         why = "it is not an ONNX file, or it is not complete" if path.is_file() else error
         raise ServingError(f"{path} cannot be served: {why} ({type(error).__name__})") from error
 
 
 def seen(path):
-    """What changes when a model is saved anew: of each file its time and size."""
+    """Return the time and size of each file, which change when a model is saved again, or None if a file is missing."""
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     try:
         return [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
     except OSError:
-        return None  # in the middle of being replaced
+        return None  # it is just being replaced
 
 
 # The server -----------------------------------------------------------------------------------------------------------
 
 
 class Server:
-    """Models behind an address, as long as this object is open: `with Server(["rings"]) as server: … server.address`.
+    """A server of models, until this object is closed: `with Server(["rings"]) as server: … server.address`.
 
     models: paths of folders that `save` made or of .onnx files, names of pretrained models; "NAME=PATH" names one.
-    port 0 takes a free one. Raises ServingError for what cannot be served.
+    port 0 takes a free port. Raises ServingError if a model cannot be served, or the server cannot start.
     """
 
     def __init__(self, models, port=0, host="127.0.0.1"):
@@ -120,11 +120,11 @@ class Server:
         return Path(self.folder.name, f"{name}.onnx")
 
     def start(self):
-        """Start the process, and wait until it answers."""
+        """Start the process, and wait until it answers. Raises ServingError if it does not."""
         self.log = open(Path(self.folder.name, "log"), "w+b")  # noqa: SIM115
         command = [str(python()), "-W", "ignore", str(SERVER), self.folder.name, self.host, str(self.port)]
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "KSERVE"))}
-        # In a group of its own: Ctrl-C is for this process, which ends the other by closing what that reads.
+        # In its own process group: only this process gets Ctrl-C. It ends the server by closing the server's stdin.
         apart = (
             {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if os.name == "nt" else {"start_new_session": True}
         )
@@ -140,19 +140,19 @@ class Server:
         raise ServingError(f"the server did not start: {self.said() or f'it gave no answer within {PATIENCE} s'}")
 
     def said(self):
-        """The last line that the server wrote about itself."""
+        """Return the last line of the server's log, or ""."""
         lines = Path(self.log.name).read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
 
     def ask(self, path, body=None):
-        """What it answers to a GET, or to a POST of `body`, as JSON."""
+        """Return the server's JSON answer to a GET, or to a POST of `body`. Raises OSError if the request fails."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json"})
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
             return json.load(answer)
 
     def refresh(self):
-        """Hand over each model that was saved anew. Returns a line for each, also for one that cannot be served."""
+        """Load each model that was saved again. Returns a line for each, also for those that cannot be served."""
         lines = []
         for name, path in self.sources.items():
             now = seen(path)
@@ -169,7 +169,7 @@ class Server:
         return lines
 
     def stop(self):
-        """End the server in order: what was asked by now is answered. Returns its exit status."""
+        """Stop the server after it has answered the requests received. Returns its exit status, None if not running."""
         status = None
         if self.process:
             self.process.stdin.close()
@@ -191,15 +191,15 @@ class Server:
 
 
 def free_port(host, port):
-    """The port, or a free one for 0. Raises ServingError where it is taken, or the address is not this computer's."""
-    if not host:  # which a socket takes for everybody
+    """Return the port, or a free one for 0. Raises ServingError if it is taken, or `host` is not this computer's."""
+    if not host:  # a socket would take it as every address
         raise ServingError(
             "there is no address to listen at: 127.0.0.1 is for this computer only, 0.0.0.0 for every computer"
         )
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as found:
             if os.name != "nt":
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # just left counts as free
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # allow a port just released
             found.bind((host, port))
             return found.getsockname()[1]
     except (OSError, OverflowError) as error:
@@ -211,7 +211,7 @@ def shape_of(tensor):
 
 
 def main(argv):
-    """`python3 -m course serve MODEL ...`: until Ctrl-C."""
+    """Run `python3 -m course serve MODEL ...` until Ctrl-C. Exits with a message if that fails."""
     options = parser("serve").parse_args(argv)
     try:
         if options.setup:

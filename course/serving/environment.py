@@ -1,4 +1,4 @@
-"""The server's own environment, `.course/serving`, which the first use makes."""
+"""The server's separate environment, `.course/serving`, which is made at the first use."""
 
 import hashlib
 import os
@@ -12,16 +12,16 @@ from course.setup.stage import held, stage
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = Path(__file__).with_name("requirements.lock")
-NEWEST = 3, 13  # the last Python that KServe is made for
-MEGABYTES = 400  # of its environment, beside .venv
+NEWEST = 3, 13  # the newest Python that KServe supports
+MEGABYTES = 400  # the size of its environment, without .venv
 
 
 class ServingError(Exception):
-    """What stands in the way, in a sentence."""
+    """An error in serving. Its message is one sentence."""
 
 
 def place():
-    """Where the environment is: in the course's folder, or where COURSE_SERVING says."""
+    """Return the environment's folder: that of COURSE_SERVING, or one in the course's folder."""
     return Path(os.environ.get("COURSE_SERVING") or ROOT / ".course" / "serving")
 
 
@@ -30,7 +30,7 @@ def python():
 
 
 def ready():
-    """Whether the environment was finished from the lock as it is now."""
+    """Return whether the environment is complete and matches the current lock."""
     stamp = place() / "course-stamp"
     return python().exists() and stamp.exists() and stamp.read_text() == digest()
 
@@ -40,22 +40,22 @@ def digest():
 
 
 def set_up():
-    """Make the environment where it is not there. Raises ServingError, which says why that could not be done."""
+    """Make the environment if it is not ready. Raises ServingError, with the cause, if that fails."""
     try:
         if not ready():
             make()
-    except SystemExit as error:  # a step of the setup has said what is wrong; a notebook goes on
+    except SystemExit as error:  # raised by a step of the setup; it must not end a notebook's kernel
         raise ServingError(str(error)) from error
 
 
 def make():
-    """Make the environment, or make it anew where its lock has changed. The stamp is written last."""
+    """Make the environment, or remake it if its lock has changed. The stamp is written last."""
     ROOT.joinpath(".course").mkdir(exist_ok=True)
     with open(ROOT / ".course" / "serving.lock", "a") as file:
         while not held(file):
             time.sleep(0.2)
         if ready():
-            return  # somebody else has made it
+            return  # another process has made it
         print(f"Setting up {place()}, the server's own environment (once; about {MEGABYTES} MB)", flush=True)
         uv, base = shutil.which("uv"), base_python()
         shutil.rmtree(place(), ignore_errors=True)
@@ -68,7 +68,7 @@ def make():
 
 
 def base_python():
-    """A Python that KServe runs on: this one, or one that is here. uv finds or fetches one by itself."""
+    """Return a Python that KServe runs on: this, one that uv finds, or one on PATH. Raises ServingError."""
     if sys.version_info[:2] <= NEWEST:
         return getattr(sys, "_base_executable", None) or sys.executable
     if shutil.which("uv"):

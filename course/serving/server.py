@@ -1,9 +1,9 @@
-"""The process that serves: KServe's own server, told what an ONNX model takes, in the environment of `course serve`.
+"""The server process: KServe's server for ONNX models, run in the environment of `course serve`.
 
-    python server.py FOLDER HOST PORT      every FOLDER/NAME.onnx as the model NAME, until its standard input is closed
+    python server.py FOLDER HOST PORT      serve FOLDER/NAME.onnx as the model NAME, until standard input is closed
 
-KServe speaks the protocol; what stands here is a model for it (onnxruntime), the look at what is asked, and a sentence
-for whatever is wrong: a request that cannot be answered gets a status from 400 to 499. Protocol:
+KServe implements the protocol. This module adds a model class (onnxruntime), the validation of requests, and error
+messages of one sentence. A request that cannot be answered gets a status from 400 to 499. Protocol:
 https://github.com/kserve/open-inference-protocol
 """
 
@@ -33,21 +33,21 @@ from kserve.protocol.rest.v2_datamodels import InferenceRequest
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-LARGEST = 16_000_000  # bytes of a request
-ENDURED = 10 * LARGEST  # of one that is too large, before the connection is closed
-KINDS = {  # in ONNX, in the protocol, and what JSON may hold for it
+LARGEST = 16_000_000  # the maximum bytes of a request
+ENDURED = 10 * LARGEST  # bytes read of a larger request before the connection is closed
+KINDS = {  # type in ONNX: (type in the protocol, NumPy dtype, types of its JSON values)
     "tensor(float)": ("FP32", np.float32, {int, float}),
     "tensor(double)": ("FP64", np.float64, {int, float}),
     "tensor(int64)": ("INT64", np.int64, {int}),
     "tensor(int32)": ("INT32", np.int32, {int}),
     "tensor(bool)": ("BOOL", np.bool_, {bool}),
 }
-# a model's address, its version in it, and what follows; or the word that a model's file has a new version
+# a model's path: its name, perhaps its version, and the rest; or the request to load the new version of its file
 ADDRESS = re.compile(r"/v2/(?:repository/)?models/([^/]+)(?:/versions/([^/]*))?(/infer|/ready|/load|/?)")
 
 
 class OnnxModel(kserve.Model):
-    """One model: `load` takes in what the file holds now, as the next version; until then the old one answers."""
+    """One model. `load` loads the current file as the next version; until then, the old version answers."""
 
     def __init__(self, file):
         super().__init__(file.stem)
@@ -55,12 +55,12 @@ class OnnxModel(kserve.Model):
         self.load()
 
     def load(self):
-        """Take in the file, if it is another. Raises ValueError for a type that this server has no word for."""
+        """Load the file if its content has changed. Raises ValueError for a tensor type that is not in KINDS."""
         data = self.file.read_bytes()
-        if data == self.held:  # anybody may ask for it
+        if data == self.held:  # any client may request a load
             return True
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # sharing a few rows among threads takes longer than the rows
+        options.intra_op_num_threads = 1  # for a few rows, several threads are slower than one
         session = onnxruntime.InferenceSession(data, options)
         unknown = {tensor.type for tensor in (*session.get_inputs(), *session.get_outputs())} - KINDS.keys()
         if unknown:
@@ -82,7 +82,7 @@ class OnnxModel(kserve.Model):
         return self.told(self.session.get_outputs())
 
     def predict(self, payload, headers=None, response_headers=None):
-        session, version = self.session, self.version  # a new version may come in at any moment
+        session, version = self.session, self.version  # a new version may be loaded at any moment
         wanted = {tensor.name: tensor for tensor in session.get_inputs()}
         given = [tensor.name for tensor in payload.inputs]
         if sorted(given) != sorted(wanted):
@@ -90,7 +90,7 @@ class OnnxModel(kserve.Model):
                 f"{self.name}: the inputs are {', '.join(wanted)}; given are {', '.join(given) or 'none'}"
             )
         arrays = {tensor.name: array_of(tensor, wanted[tensor.name]) for tensor in payload.inputs}
-        rows = {}  # by what the graph calls the first axis: {input: how long it is}
+        rows = {}  # {the graph's name of the first axis: {input: length}}
         for name, array in arrays.items():
             if array.ndim and isinstance(wanted[name].shape[0], str):
                 rows.setdefault(wanted[name].shape[0], {})[name] = len(array)
@@ -100,10 +100,10 @@ class OnnxModel(kserve.Model):
                 raise InvalidInput(f"{self.name}: all inputs need as many rows; {told}")
         try:
             results = session.run(None, arrays)
-        except Exception as error:  # whatever onnxruntime says of numbers that fit in type and shape, such as an index
+        except Exception as error:  # an error for values of the right type and shape, such as an index
             raise InvalidInput(f"{self.name} cannot be run on this: {str(error).splitlines()[0][:300]}") from error
         return kserve.InferResponse(
-            payload.id or str(uuid.uuid4()),  # without one KServe answers 500
+            payload.id or str(uuid.uuid4()),  # without an ID, KServe answers 500
             self.name,
             [self.output(*each) for each in zip(session.get_outputs(), results, strict=True)],
             model_version=str(version),
@@ -118,14 +118,14 @@ class OnnxModel(kserve.Model):
 
 
 def array_of(given, wanted):
-    """The array of a tensor in a request. Raises InvalidInput where its type, its shape or its numbers are others."""
+    """Return the array of a tensor in a request. Raises InvalidInput if its type, shape or numbers are wrong."""
     datatype, dtype, kinds = KINDS[wanted.type]
     shape = [size if isinstance(size, int) else -1 for size in wanted.shape]
     fits = len(given.shape) == len(shape) and all(a == b or b == -1 for a, b in zip(given.shape, shape, strict=True))
     if given.datatype != datatype or not fits or min(given.shape, default=0) < 0:
         found = f"{given.datatype[:20]} {str(given.shape)[:100]}"
         raise InvalidInput(f"{given.name} is {found}; expected {datatype} {shape}, where -1 is any number of rows")
-    # As it came: NumPy's own choice would take true beside 3.5 for 1.0, and 10**20 for no number.
+    # As objects: by default, NumPy would convert true beside 3.5 to 1.0, and keep 10**20 as an object.
     data = np.array(given.data, object)
     found = {*map(type, data.ravel())}
     if list in found:
@@ -149,14 +149,14 @@ def array_of(given, wanted):
 
 
 class Models(ModelRepository):
-    """The models by name. One that is asked to load takes in its file's new version."""
+    """The models by name. `load` loads the new version of a model's file."""
 
     def load(self, name):
         self.models[name].load()
 
 
 class Plane(DataPlane):
-    """What KServe asks of a request, with versions, and with a sentence for each that cannot be read."""
+    """KServe's data plane, with model versions, and with an error message for each request that cannot be read."""
 
     def decode(self, body, headers, protocol_version="v1", model_name=None):
         if protocol_version.lower() != "v2":
@@ -165,18 +165,18 @@ class Plane(DataPlane):
             raise InvalidInput("the body is JSON, and its header must say so: Content-Type: application/json")
         try:
             request, attributes = super().decode(body, headers, protocol_version, model_name)
-            if isinstance(body, bytes):  # numbers as bytes: of such a request KServe looks at nothing
+            if isinstance(body, bytes):  # numbers as bytes: KServe does not validate such a request
                 form = InferenceRequest.model_validate(request.to_rest()[0])
                 request = request.from_inference_request(form, model_name)
             tensors = (*request.inputs, *(request.request_outputs or ()))
             texts = [request.id or "", *(getattr(t, key, "") for t in tensors for key in ("name", "datatype"))]
-            "".join(texts).encode()  # JSON can hold half a letter, and no answer can
+            "".join(texts).encode()  # JSON may contain a lone surrogate, which no answer can
             return request, attributes
         except InvalidInput:
             raise
         except ValidationError as error:
             raise InvalidInput(read(error)) from error
-        except Exception as error:  # a header or a part of the body is not what the protocol says
+        except Exception as error:  # a header or a part of the body violates the protocol
             raise InvalidInput(f"the request cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
 
     async def model_metadata(self, model_name):
@@ -188,7 +188,7 @@ class Plane(DataPlane):
 
 
 class Door:
-    """Stands before everything: bodies have a limit, and /versions/N is this model where N is its version."""
+    """Middleware for all requests: it limits the body's size, and maps /versions/N to the model if N is its version."""
 
     def __init__(self, app, models):
         self.app, self.models = app, models
@@ -211,14 +211,14 @@ class Door:
                 scope, receive, send
             )
         taken, parts = 0, []
-        while True:  # counted as it comes, for a header may say anything
+        while True:  # counted while reading, because the header may be wrong
             part = await receive()
             if part["type"] != "http.request":
-                return None  # gone
+                return None  # disconnected
             taken += len(part.get("body", b""))
             if taken <= LARGEST:
                 parts.append(part.get("body", b""))
-            else:  # read to its end, and forgotten: whoever still writes would not read an answer
+            else:  # read to its end and dropped: a client that still writes would not read an answer
                 parts.clear()
             if not part.get("more_body") or taken > ENDURED:
                 break
@@ -242,17 +242,17 @@ def refuse(status, sentence):
 
 
 def read(error):
-    """What is wrong with a body, in a sentence."""
+    """Return what is wrong with a body, in a sentence."""
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return f"the body is not JSON, from character {first['loc'][-1]} on"
-    # Of the two forms that KServe takes, JSON and bytes, JSON is the one that was meant.
+    # Of the two forms that KServe accepts, JSON and bytes, report the errors as JSON.
     place = ".".join(str(part) for part in first["loc"] if part not in ("body", "InferenceRequest", "bytes"))
     return f"the request is not as the protocol says: {place or 'body'}: {first['msg']}"
 
 
 def expected(record):
-    """Whether a line belongs in the log: what is wrong with a request is told to who asked."""
+    """Return whether a record belongs in the log. Errors in a request do not: the client gets them."""
     return not (record.exc_info and isinstance(record.exc_info[1], (InvalidInput, ModelNotFound)))
 
 
@@ -261,7 +261,7 @@ def main(folder, host, port):
     for file in sorted(Path(folder).glob("*.onnx")):
         try:
             models.update(OnnxModel(file))
-        except Exception as error:  # onnxruntime's own, for an op or a type that it does not have
+        except Exception as error:  # onnxruntime's error for an op or a type that it does not support
             sys.exit(str(error))
     for name in ("kserve", "kserve.trace"):
         logging.getLogger(name).addFilter(expected)
@@ -283,13 +283,13 @@ def main(folder, host, port):
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, unknown)
     rest = RESTServer(FASTAPI_APP_IMPORT_STRING, Plane(models), ModelRepositoryExtension(models), port, grace_period=10)
-    rest.config.host = host  # KServe listens to everybody: it is made for a container
-    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn ends in order, then raises once more what it was told
+    rest.config.host = host  # by default, KServe listens at all addresses, as in a container
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn shuts down, then raises the signal again
         signal.signal(number, lambda *_: None)
 
     def end_with_parent():
         sys.stdin.buffer.read()
-        while True:  # again, for the server may not listen yet
+        while True:  # repeatedly, because the server may not handle signals yet
             signal.raise_signal(signal.SIGTERM)
             time.sleep(0.1)
 

@@ -1,5 +1,5 @@
-"""Around the commands: what they take, the reader's desk and how it is kept, a browser. The door is `__main__.py`.
+"""The commands, the environment, the reader's copies of the notebooks, and a browser. `__main__.py` is the entry point.
 
-What it goes through before there is an environment is of the standard library, in the grammar of Python 3.7:
+The modules that run before the environment exists use only the standard library and the syntax of Python 3.7:
 `arguments`, `commands`, `environment`, `making`, `stage`, `wheelhouse`.
 """

@@ -1,6 +1,6 @@
-"""What each command is for and what it takes: `--help` and a slip of the pen are answered before anything is made.
+"""The description and the arguments of each command. Help and errors in arguments are shown before .venv is made.
 
-It starts with the standard library alone, in the grammar of Python 3.7, as `course/__main__.py` does.
+Like `course/__main__.py`, this module uses only the standard library and the syntax of Python 3.7.
 """
 
 import argparse
@@ -15,20 +15,20 @@ def argument(*names, **settings):
 
 
 def section(text):
-    """One of the sections. (As `choices` they would have to be there in some versions of Python, and not in others.)"""
+    """Return `text`; raises ArgumentTypeError if it is no section. (With `choices`, some Pythons require a section.)"""
     if text not in SECTIONS:
         raise argparse.ArgumentTypeError(f"there is no section {text}: there are {', '.join(SECTIONS)}")
     return text
 
 
 def port(text):
-    """The number of a port: what is none would be taken, and an address printed that cannot be."""
+    """Return the port number. Raises ArgumentTypeError unless it is 1 to 65535, which the servers do not check."""
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
         raise argparse.ArgumentTypeError("a port is a whole number from 1 to 65535, not " + text)
     return int(text)
 
 
-COMMANDS = {  # name: (a line of help, what it takes)
+COMMANDS = {  # name: (its line of help, its arguments)
     "lab": (
         "open JupyterLab on your copies of the notebooks, in mine/"
         " (--trail opens the trail, --answers shows all answers)",
@@ -194,7 +194,7 @@ COMMANDS = {  # name: (a line of help, what it takes)
     ),
 }
 
-HANDED_ON = {  # command: (how it is called, what goes to the program that it starts)
+HANDED_ON = {  # command: (its usage, which arguments are passed to the program that it starts)
     "lab": (
         "[--trail] [--answers] [--write some|most] [--class] [--no-browser] [--port NUMBER] [--ip ADDRESS] [-- ARGUMENT ...]",
         "Arguments after -- go to JupyterLab unchanged: `-- --help` shows which ones it takes.",
@@ -221,14 +221,14 @@ def parser(name):
 
 
 def checked(name, given):
-    """The arguments as the command gets them, after a look at each: help that is asked for, or a mistake, ends it here.
+    """Return the arguments for the command, after checking them. Raises SystemExit for `--help` or a wrong argument.
 
-    What `test` does not know goes to pytest, which refuses what it does not know either. JupyterLab refuses nothing, it
-    goes on without. So `lab` hands on what stands above, and what follows `--`.
+    `test` passes unknown arguments to pytest, which rejects those that it does not know. JupyterLab ignores unknown
+    arguments, so `lab` accepts only its own, defined above, and those after `--`.
     """
     end = given.index("--") if name in HANDED_ON and "--" in given else len(given)
     own, others = given[:end], given[end + 1 :]
-    if "-h" in own or "--help" in own:  # whatever else is wrong
+    if "-h" in own or "--help" in own:  # even if another argument is wrong
         parser(name).parse_args(["--help"])
     if name not in ("test", "browser-test"):
         parser(name).parse_args(own)

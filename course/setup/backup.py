@@ -1,6 +1,6 @@
-"""Nothing of a reader's is lost: what a command replaces goes aside first, with a list of it, from which `undo` works.
+"""Back up the reader's files before a command replaces them, so that `undo` can restore them.
 
-What is kept lies in folders of `.course/aside/`, one for each command.
+Each backup is a folder in `.course/aside/`, with the old files and a list of all files that the command changed.
 """
 
 import json
@@ -17,10 +17,10 @@ UNDO = "`python3 -m course undo` puts it back"
 
 
 def apply(root: Path, command: str, wanted: dict[str, str | bytes | None], undoable: bool = True) -> Path | None:
-    """Make these files what is wanted (None: not there), after keeping what is there. Returns the folder that keeps it.
+    """Write these files (None: delete the file), after backing up the existing ones. Returns the backup folder.
 
-    Where all is as wanted already, nothing is done and None returned. Raises BuildError, before anything is changed,
-    where a file is read-only.
+    If no file would change, does nothing and returns None. Raises BuildError if a file is read-only, before anything is
+    changed, or if writing fails.
     """
     changed = {path: new for path, new in wanted.items() if not same(root / path, new)}
     if not changed:
@@ -47,7 +47,7 @@ def apply(root: Path, command: str, wanted: dict[str, str | bytes | None], undoa
 
 
 def same(path: Path, wanted: str | bytes | None) -> bool:
-    """Whether a file holds what is wanted, whatever ends its lines."""
+    """Return whether a file has the wanted content (None: does not exist). Line endings are not compared."""
     if wanted is None or not path.exists():
         return wanted is None and not path.exists()
     wanted = wanted.encode() if isinstance(wanted, str) else wanted
@@ -71,7 +71,7 @@ def how_to_undo(root: Path, aside: Path) -> str:
 
 
 def undo(root: Path) -> str:
-    """Put back what the last command replaced, and say so. Raises BuildError where nothing is left to undo."""
+    """Restore what the last command replaced. Returns a message. Raises BuildError if there is nothing to restore."""
     for path in sorted((root / ".course" / "aside").glob(f"*/{LIST}"), reverse=True):
         aside, kept = path.parent, read_list(path)
         if not kept["undone"]:

@@ -1,4 +1,4 @@
-"""The notebooks as a reader meets them: JupyterLab on a copy of the course, in the browser that this system has."""
+"""Run the notebooks as a reader does: in JupyterLab on a copy of the course, in a browser installed on this system."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ COMMANDS = (
     "chrome",
     "msedge",
 )
-FOLDERS = {  # where a system keeps them that has no command for them
+FOLDERS = {  # where browsers are installed on systems that have no command for them
     "darwin": [
         (home + "/Applications", f"{name}.app/Contents/MacOS/{name}")
         for home in ("", os.path.expanduser("~"))
@@ -50,11 +50,11 @@ MISSING = "No Chromium, Chrome or Edge is found on this system. " + CURES.get(
     sys.platform, "Install one:  sudo apt install chromium   (Fedora: sudo dnf install chromium)"
 )
 SETTINGS = {
-    "apputils-extension/notification": {"fetchNews": "false"}  # no question about news lies over the page
+    "apputils-extension/notification": {"fetchNews": "false"}  # otherwise a question about news covers the page
 }
 
 
-# Lab puts a notebook's cells into the page a few at a time, while nothing else is to be done.
+# JupyterLab adds the cells of a notebook to the page a few at a time, while it is idle.
 ALL_CELLS = """() => {
     const [, cells] = document.querySelector("#jp-main-statusbar").innerText.match(/Cell \\d+\\/(\\d+)/);
     return document.querySelectorAll(".jp-Notebook .jp-Cell").length == cells;
@@ -62,14 +62,14 @@ ALL_CELLS = """() => {
 
 
 def find():
-    """The path of a Chromium, Chrome or Edge on this system; None where there is none."""
+    """Return the path of Chromium, Chrome or Edge on this system, or None if there is none."""
     commands = filter(None, map(shutil.which, COMMANDS))
     places = (os.path.join(*place) for place in FOLDERS.get(sys.platform, ()) if place[0])
     return next(commands, None) or next(filter(os.path.isfile, places), None)
 
 
 def main(arguments):
-    """Run the browser's tests, all five notebooks. Arguments go to pytest."""
+    """Run the browser tests on all five notebooks. Arguments go to pytest. Raises SystemExit if there is no browser."""
     if not find():
         sys.exit(MISSING)
     tests = str(ROOT / "tests" / "house" / "test_browser.py")
@@ -78,7 +78,7 @@ def main(arguments):
 
 @contextlib.contextmanager
 def launched():
-    """A browser, without a window, that Playwright drives."""
+    """Yield a headless browser that is controlled by Playwright."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -89,9 +89,9 @@ def launched():
 
 @contextlib.contextmanager
 def jupyterlab(root, scratch):
-    """`course lab` in the project at `root`, for a test: gives the function from a notebook's name to its address.
+    """Run `course lab` in the project at `root`, for a test. Yields a function from a notebook's name to its address.
 
-    Its settings, its log and all it remembers lie in the folder `scratch`, and the reader's own settings are not read.
+    Settings, log and state are in the folder `scratch`, not in the user's. Raises RuntimeError if it does not start.
     """
     workspace.open_desk(root)
     with socket.socket() as free:
@@ -124,16 +124,16 @@ def jupyterlab(root, scratch):
 
 
 def run_all(tab):
-    """Run all cells of the notebook that a tab shows, to the end or to the first error. Returns what the errors say."""
+    """Run all cells of the notebook in a tab, until the end or the first error. Returns the texts of the errors."""
     tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60_000)
-    # The last cell compares what ran with the file, which the text pair may have changed as it was opened.
+    # Save: the last cell compares what ran with the file, and opening its text pair may have changed the notebook.
     tab.keyboard.press("ControlOrMeta+s")
     tab.get_by_role("menuitem", name="Run", exact=True).click()
     tab.locator("[data-command='runmenu:run-all']").click()
     waiting, errors = tab.locator(".jp-InputPrompt:text('*')"), tab.locator(".jp-OutputArea [data-mime-type$=stderr]")
     waiting.first.wait_for(timeout=60_000)
     tab.wait_for_function(ALL_CELLS, timeout=120_000)
-    waiting.first.wait_for(state="detached", timeout=600_000)  # an error lets go of all the cells that wait
+    waiting.first.wait_for(state="detached", timeout=600_000)  # an error cancels all waiting cells
     tab.locator("#jp-main-statusbar :text('| Idle')").wait_for(timeout=60_000)
-    # What level 3 says of a function that it replays is meant for the reader, and no error.
+    # Level 3 writes notes about a replayed function to stderr. They are for the reader, and not errors.
     return [text for text in errors.all_text_contents() if not text.startswith("function ")]

@@ -1,4 +1,4 @@
-"""What each command of `python3 -m course` starts. What it takes stands in `arguments.py`."""
+"""The functions of the commands of `python3 -m course`. The arguments are defined in `arguments.py`."""
 
 import os
 import platform
@@ -33,7 +33,7 @@ def lab(arguments):
 
 
 def without_option(arguments, name):
-    """The arguments without this option, and its value, or nothing."""
+    """Return the arguments without this option, and its value, or "" if it is not given."""
     rest, value, waiting = [], "", iter(arguments)
     for each in waiting:
         if each == name:
@@ -61,7 +61,7 @@ def resume(arguments):
 
 
 def open_lab(arguments, opened):
-    """JupyterLab on the desk. Where it runs already, its address: in a second one a file would have two editors."""
+    """Open JupyterLab on the desk. If it runs already, open that one: in two servers, a file would have two editors."""
     from course import build
     from course.setup import lab as jupyterlab
     from course.setup import workspace
@@ -77,10 +77,10 @@ def open_lab(arguments, opened):
 
 
 def test(arguments):
-    """A sample in three minutes; with --all every test; with other arguments what these select.
+    """Run a three-minute sample of the tests; with --all, every test; with other arguments, the tests that they select.
 
-    The tests run side by side: half of them wait for a program. A process that runs out of tests takes over another's.
-    Where the reader names a test, one process is sooner ready; options of his own have the last word.
+    The tests run in parallel, because half of them wait for a program. A process without tests takes over another's.
+    If a test file is named, one process is used, which starts sooner. The user's options come last and take precedence.
     """
     if not arguments:
         print(
@@ -167,8 +167,8 @@ def programs(arguments):
     return main(arguments)
 
 
-JUPYTER = "lab", "resume", "test", "browser-test", "build", "run", "programs"  # what starts notebooks, or their kernels
-COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in course/setup/arguments.py
+JUPYTER = "lab", "resume", "test", "browser-test", "build", "run", "programs"  # those that start notebooks or kernels
+COMMANDS = {  # name: (its function, the lock it needs); the arguments are in course/setup/arguments.py
     "lab": (lab, CORE),
     "test": (test, TEST),
     "browser-test": (browser_test, TEST),
@@ -184,10 +184,10 @@ COMMANDS = {  # name: (what it does, the lock it needs); what it takes stands in
     "reset": (keeping("reset"), CORE),
     "catch-up": (keeping("catch-up"), CORE),
     "undo": (keeping("undo"), CORE),
-    "grade": (grade, TEST),  # exercises of more/ are graded, too
+    "grade": (grade, TEST),  # exercises in more/ are graded too
     "wheelhouse": (wheelhouse, CORE),
 }
-READERS = "lab", "resume", "progress", "reset", "catch-up", "undo", "test", "setup"  # the other ones are a builder's
+READERS = "lab", "resume", "progress", "reset", "catch-up", "undo", "test", "setup"  # others: building and teaching
 
 
 def help_text():

@@ -1,14 +1,14 @@
-"""How much a reader writes: at the depth *some* the blanks of the notebooks, at *most* 46 functions. For a class,
+"""How much a reader writes: at the depth *some*, the blanks of the notebooks; at *most*, 46 functions. For a class,
 the solutions beneath them can be hidden.
 
-The course's notebooks hold each of those functions whole, in a cell `#| export ROOM most KEY`. On the desk, at the depth
-*most*, such a cell becomes a blank, with two hints and the solution beneath it. They are made here, from the cell and from
-what `solutions/at_most/LEVEL.toml` says of KEY:
+In the course's notebooks, each of those functions is complete, in a cell `#| export ROOM most KEY`. On the desk, at the
+depth *most*, that cell becomes a blank, followed by two hints and the solution. They are generated here, from the cell
+and from the table KEY in `solutions/at_most/LEVEL.toml`:
 
-    hints = ["…", "…"]    two hints, in which `code` stands between backticks
-    contract = "…"        what the stub's docstring says after that of the function: shapes, dtypes, what is raised
-    stub = "…"            what the stub says after `...` (otherwise how many lines a solution takes)
-    given = 1             how many statements of the function, after its docstring, the stub still has (otherwise 0)
+    hints = ["…", "…"]    two hints; `code` is written between backticks
+    contract = "…"        text to append to the function's docstring in the stub: shapes, dtypes, what is raised
+    stub = "…"            the comment after `...` in the stub (default: the number of lines of a solution)
+    given = 1             the number of statements after the docstring that the stub keeps (default: 0)
 """
 
 import ast
@@ -32,9 +32,9 @@ SOLUTION = re.compile(r"<details><summary>Solution</summary>.*?</details>\n?", r
 
 
 def choose(root: Path, depth: str = "", hidden: bool | None = None) -> None:
-    """Keep how much the reader writes, and whether solutions are hidden; what is not given stays as it is.
+    """Store how much the reader writes, and whether solutions are hidden. Values that are not given stay unchanged.
 
-    Raises BuildError for another depth.
+    Raises BuildError if there is no such depth.
     """
     words = desk_words(root)
     if depth:
@@ -48,7 +48,7 @@ def choose(root: Path, depth: str = "", hidden: bool | None = None) -> None:
 
 
 def on_the_desk(root: Path, name: str, cells: list) -> list:
-    """The cells of a notebook as this desk has them."""
+    """Return the cells of a notebook for the desk: with the blanks of its depth, and with or without solutions."""
     if depth_in(root) == "most":
         cells = open_blanks(root, name, cells)
     if "class" in desk_words(root):
@@ -59,21 +59,21 @@ def on_the_desk(root: Path, name: str, cells: list) -> list:
 
 
 def decided_by(root: Path, name: str) -> str:
-    """What decides how the cells of a notebook stand on this desk, besides its text."""
+    """Return what decides a notebook's cells on the desk besides its text: the depth, the hints, hidden solutions."""
     beside = "most" + hints_text(root, name) if depth_in(root) == "most" else ""
     return beside + "class" * ("class" in desk_words(root))
 
 
 def hints_text(root: Path, name: str) -> str:
-    """What stands beside the functions of a notebook that are blanks at the depth *most*."""
+    """Return the TOML text with the hints for a notebook's blanks at the depth *most*, or "" if there is none."""
     path = root / HINTS / f"{level_of(name)}.toml"
     return path.read_text(encoding="utf-8") if name in names_in(root) and path.exists() else ""
 
 
 def open_blanks(root: Path, name: str, cells: list) -> list:
-    """The cells of a notebook at the depth *most*: a stub in the place of each function, with its hints beneath it.
+    """Return the cells of a notebook at the depth *most*: a stub in place of each function, followed by its hints.
 
-    Raises BuildError where nothing is said of one of the functions.
+    Raises BuildError if the TOML file has no entry for one of the functions.
     """
     said, made = tomllib.loads(hints_text(root, name)), []
     for cell in cells:
@@ -82,17 +82,17 @@ def open_blanks(root: Path, name: str, cells: list) -> list:
             raise BuildError(f"{HINTS.as_posix()}/{level_of(name)}.toml says nothing of {key}: it needs two hints")
         made.append(cell)
         if key:
-            cell.metadata = {}  # it is shown, even where the course's own is folded
+            cell.metadata = {}  # it is shown, even if the course's cell is collapsed
             made.append(hints(cell.source, key, said[key]["hints"]))
             cell.source = stub(cell.source, key, **{k: said[key][k] for k in STUB & said[key].keys()})
     return made
 
 
 def stub(source: str, key: str, contract: str = "", given: int = 0, stub: str = "") -> str:
-    """The cell of a function as a blank: its first line, its docstring, what is given, and `...`."""
+    """Return the cell of a function as a blank: its signature, its docstring, the given statements, and `...`."""
     function = blanks.function_of(source, key, blanks.names_in(ast.parse(source).body))
     lines, indent, said = source.split("\n"), " " * function.body[0].col_offset, ast.get_docstring(function)
-    first = function.body[0].lineno - 1  # of the body, its docstring included
+    first = function.body[0].lineno - 1  # index of the first line of the body, including its docstring
     begin = function.body[0].end_lineno if said else first
     head = [*lines[first:begin]]
     if contract:
@@ -108,7 +108,7 @@ def stub(source: str, key: str, contract: str = "", given: int = 0, stub: str = 
 
 
 def docstring(said: str | None, contract: str) -> str:
-    """A docstring that says what the function's own says, and its contract."""
+    """Return a docstring, in quotes, with the text of the function's own and its contract."""
     paragraphs = contract.strip().split("\n\n")
     wrapped = [textwrap.fill(each, 110, break_long_words=False) if "\n" not in each else each for each in paragraphs]
     text = "\n\n".join(filter(None, [said, *wrapped]))
@@ -116,7 +116,7 @@ def docstring(said: str | None, contract: str) -> str:
 
 
 def hints(source: str, key: str, texts: list[str]):
-    """The Markdown cell beneath a blank: two hints and the solution, each folded."""
+    """Return the Markdown cell beneath a blank: two hints and the solution, each collapsed."""
     import nbformat
 
     function = blanks.function_of(source, key, blanks.names_in(ast.parse(source).body))

@@ -1,4 +1,4 @@
-"""Is there an environment? `.venv`, finished here from the lock as it is now; or an activated one with all packages."""
+"""Find a usable environment: a complete `.venv` that matches the lock, or an activated one with all packages."""
 
 import hashlib
 import json
@@ -8,37 +8,37 @@ import sys
 
 from course.setup.stage import ROOT, fail
 
-PYTHONS = (3, 11), (3, 14)  # the oldest and the newest that every package has a ready-made build for
+PYTHONS = (3, 11), (3, 14)  # the oldest and the newest for which every package has a wheel
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
 STAMP = os.path.join(VENV, "course-stamp.json")
 CORE, TEST = "requirements.lock", "requirements-test.lock"  # the second contains the first, in the same versions
-MEGABYTES = {CORE: 540, TEST: 1240}  # what .venv takes, with some air
-CONDA = {"huggingface-hub": "huggingface_hub", "playwright": "playwright-python"}  # other names in conda-forge
+MEGABYTES = {CORE: 540, TEST: 1240}  # the size of .venv, with some margin
+CONDA = {"huggingface-hub": "huggingface_hub", "playwright": "playwright-python"}  # their names in conda-forge
 
 
 def ready(lock):
-    """Whether `.venv` was finished, here, from the lock as it is now. A few file reads, no process."""
+    """Return whether `.venv` is complete and matches the current lock. This reads a few files and starts no process."""
     stamp = finished()
     return stamp is not None and stamp["locks"].get(lock) == digest(lock)
 
 
 def finished():
-    """The stamp of a `.venv` that was finished here, maybe from older locks; None where there is none."""
+    """Return the stamp of a `.venv` that was completed here, perhaps from older locks, or None if there is none."""
     try:
         with open(STAMP, encoding="utf-8") as file:
             stamp = json.load(file)
     except (OSError, ValueError):
-        return None  # never made, or half made: the stamp is written last
+        return None  # never made, or incomplete: the stamp is written last
     if stamp["root"] != as_written(ROOT) or not os.path.exists(PYTHON):
-        return None  # the folder was moved or copied, or the Python beneath was removed
+        return None  # the folder was moved or copied, or the base Python was removed
     if inside() and stamp["python"] != version_text(sys.version_info):
-        return None  # the system's python3 is another one now, and sees none of the packages
+        return None  # the system's python3 has another version now, and does not find the packages
     return stamp
 
 
 def as_written(path):
-    """A path in the same letters in every locale: where LC_ALL=C knows no accents, Python has stand-ins for bytes."""
+    """Return a path as the same text in every locale: under LC_ALL=C, Python decodes non-ASCII bytes as surrogates."""
     return os.fsencode(path).decode("utf-8", "surrogateescape")
 
 
@@ -63,14 +63,14 @@ def digest(lock):
 
 
 def active():
-    """Whether an environment other than `.venv` is active and has the packages of the course: it is used as it is."""
+    """Return whether an environment other than `.venv` is active and has the course's packages (then it is used)."""
     conda = os.environ.get("CONDA_PREFIX")
     activated = sys.prefix != sys.base_prefix or (conda and os.path.realpath(conda) == os.path.realpath(sys.prefix))
     return bool(activated) and not inside() and fitting() and not lacking(CORE)
 
 
 def lacking(lock):
-    """What pyproject.toml asks for, as the lock does, and this environment has not, or not within its bounds."""
+    """Return the requirements in pyproject.toml, for this lock, that the active environment does not meet."""
     import tomllib
     from importlib.metadata import PackageNotFoundError, version
 
@@ -96,7 +96,7 @@ def lacking(lock):
 
 
 def incomplete(missing):
-    """What an activated environment lacks for a command, and the command that adds it."""
+    """Return a message: what an activated environment lacks for a command, and how to install it."""
     names = [re.split("[<>=]", line)[0] for line in missing]
     if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
         wanted = [CONDA.get(name, name) + line[len(name) :] for name, line in zip(names, missing, strict=True)]
@@ -111,7 +111,7 @@ def incomplete(missing):
 
 
 def within(version, requirement):
-    """Whether a version lies in a requirement of the form name>=low,<high, the only one in pyproject.toml's lists."""
+    """Return whether a version meets a requirement name>=low,<high, the only form in pyproject.toml's lists."""
 
     def numbers(text):
         return [int(part) for part in re.match(r"\d+(\.\d+)*", text).group().split(".")]

@@ -1,4 +1,4 @@
-"""A file is written whole or not at all."""
+"""Write a file atomically."""
 
 import os
 import secrets
@@ -6,9 +6,9 @@ from pathlib import Path
 
 
 def write(path, text):
-    """Write a text beside the file, then put it in the file's place in one step. Returns the path.
+    """Write a text to a temporary file beside the file, then replace the file in one step. Returns the path.
 
-    Raises OSError where that cannot be done. Then nothing is left beside it, and what was there before is as it was.
+    Raises OSError if that fails. The temporary file is then removed, and the old file is unchanged.
     """
     path = Path(path)
     aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")

@@ -1,4 +1,4 @@
-"""Where Jupyter, IPython and Matplotlib keep their files: in the reader's home folder, if that can be written to."""
+"""Where Jupyter, IPython and Matplotlib store files: in the user's home folder if it is writable, else in `.course`."""
 
 import os
 import tempfile
@@ -6,9 +6,9 @@ from pathlib import Path
 
 
 def settle(root: str) -> str:
-    """Give each of them that cannot write at home a folder in .course/home. Returns what to tell, or nothing.
+    """Set a folder in .course/home for each of them that cannot write to its own. Returns a message, or "".
 
-    The home folder of a hub, a container or a school's computer may be missing, or only be read.
+    The home folder on a hub, in a container or on a school's computer may be missing or read-only.
     """
     from jupyter_core import paths
 
@@ -30,7 +30,7 @@ def settle(root: str) -> str:
 
 
 def writable(folder: str) -> bool:
-    """Whether a folder is there, or can be made, and takes a file."""
+    """Return whether a folder exists, or can be made, and a file can be created in it."""
     try:
         os.makedirs(folder, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -1,4 +1,4 @@
-"""The map: the trail, the five and the notebooks that branch off, with what each notebook says of itself.
+"""The map, an overview of the notebooks: the trail, the five, and those in `more/`, each with its title and promise.
 
 `page` is the page that JupyterLab shows first, in the reader's `mine/`. The site has the same three tables.
 """
@@ -24,9 +24,9 @@ class Entry(NamedTuple):
 
 
 def entry(root: Path, name: str) -> Entry:
-    """What a notebook says of itself.
+    """Return the title and the promise of a notebook.
 
-    It is read as a text, not as a notebook: JupyterLab opens on this page, and should not wait for it.
+    They are read from the text, without parsing it as a notebook: JupyterLab opens on this page and should not wait.
     """
     text = read_text(text_path(root, name))
     first = text.split("\n# %%", 1)[0]
@@ -37,17 +37,17 @@ def entry(root: Path, name: str) -> Entry:
 
 
 def counted(root: Path, name: str) -> int:
-    """The minutes of a notebook by the rule, without what is optional; the headings round each section by itself."""
+    """Return a notebook's counted minutes, without optional sections, rounded once (headings round each section)."""
     return round(minutes.total(minutes.sections(from_text(root, name).cells, root, name)))
 
 
 def trail_takes(root: Path) -> int:
-    """The minutes of the whole trail, as its rows say them."""
+    """Return the minutes of the whole trail, the sum of those in its rows."""
     return sum(counted(root, name) for name in trail_in(root))
 
 
 def hours(taken: int) -> str:
-    """Minutes in words, to the nearest half hour: "two and a half hours"."""
+    """Return minutes in words, to the nearest half hour: "two and a half hours"."""
     whole, half = divmod(round(taken / 30), 2)
     number = ("no", "one", "two", "three", "four", "five")[whole]
     if half:
@@ -56,7 +56,7 @@ def hours(taken: int) -> str:
 
 
 def rows(root: Path, names: list[str], folder: str = "") -> str:
-    """A table of notebooks; each name leads to the file in this folder."""
+    """Return a Markdown table of notebooks. Each title links to the file; `folder` is the prefix of its path."""
     entries = [entry(root, name) for name in names]
     lines = ["| notebook | what you do there | minutes |", "|---|---|--:|"]
     for each in entries:
@@ -66,7 +66,7 @@ def rows(root: Path, names: list[str], folder: str = "") -> str:
 
 
 def plain(promise: str) -> str:
-    """A promise without the words that all of them begin with."""
+    """Return a promise without the words with which all of them begin, and with each `|` escaped."""
     told = re.sub(r"^In this notebook ", "", promise).replace("|", "\\|")
     return told[:1].upper() + told[1:]
 
@@ -80,7 +80,7 @@ def five(root: Path, folder: str = "") -> str:
 
 
 def more(root: Path, folder: str = "") -> str:
-    """What branches off, one line for each level."""
+    """Return a Markdown table of the notebooks in `more/`, one row for each level."""
     lines = ["| on top of | notebooks in `notebooks/more/` |", "|---|---|"]
     for core in names_in(root):
         entries = [entry(root, name) for name in more_in(root) if name.startswith(f"more/{core[:2]}")]
@@ -90,7 +90,7 @@ def more(root: Path, folder: str = "") -> str:
 
 
 def page(root: Path) -> str:
-    """The map as a page of Markdown, for the folder in which the notebooks lie."""
+    """Return the map as a Markdown page, for the folder that contains the notebooks."""
     parts = [
         "# The map",
         "Five levels, one answer. Begin with the trail: it goes through all five, and you write code on each of them.",

@@ -1,6 +1,6 @@
-"""What the course adds to JupyterLab, as an extension of its server: the width of prose, and the last printed line.
+"""An extension of JupyterLab's server: it sets the width of prose, and prints the address as the last line.
 
-`workspace.lab_command` names it. The settings that need no code stand there.
+`workspace.lab_command` enables it, and sets all options that need no code.
 """
 
 import json
@@ -16,28 +16,28 @@ def _jupyter_server_extension_points() -> list[dict]:
 
 
 def _load_jupyter_server_extension(server) -> None:
-    # Lab reads one custom.css: the reader's own if there is one, for that folder comes first.
+    # JupyterLab reads one custom.css: the user's own if there is one, because that folder comes first.
     server.web_app.settings["static_custom_path"].append(str(Path(__file__).with_name(CUSTOM)))
     user = server.identity_provider
-    token = user.token if user.token_generated else ""  # whoever has set one knows it
-    user.token_generated = False  # else the server prints the address, too, in a block of six lines
-    # The server binds its port in the loop's first turn, after the callbacks of extensions. So print one turn later.
+    token = user.token if user.token_generated else ""  # a token that the user has set is not printed
+    user.token_generated = False  # otherwise the server prints the address too, in a block of six lines
+    # The server binds its port in the loop's first iteration, after the extensions' callbacks. So print in the second.
     server.io_loop.add_callback(server.io_loop.add_callback, tell, server, token)
 
 
 def tell(server, token: str) -> None:
-    """The last line: where JupyterLab is. (Which port it got is known only now.)"""
+    """Print the address of JupyterLab as the last line. (Its port is known only now.)"""
     opened = server.default_url[len(server.base_url) :]
     print(f"JupyterLab: {address(server.connection_url, opened, token)}  (press Ctrl-C twice to stop it)", flush=True)
 
 
 def address(url: str, opened: str, token: str) -> str:
-    """The address of a page of a server."""
+    """Return the address of a page of a server."""
     return f"{url.rstrip('/')}/{opened}" + (f"?token={token}" if token else "")
 
 
 def running(folder: Path) -> dict | None:
-    """The JupyterLab that is open on this folder already: its `url` and `token`; None where there is none."""
+    """Return the JupyterLab server that already runs on this folder, with its `url` and `token`, or None."""
     from jupyter_server.serverapp import list_running_servers
 
     for server in list_running_servers():
@@ -48,16 +48,16 @@ def running(folder: Path) -> dict | None:
 
 
 def answers(url: str, seconds: float = 20) -> bool:
-    """Whether a server answers. It may have ended, and its process number may now belong to another process.
+    """Return whether a server answers. It may have ended, and another process may now have its process ID.
 
-    A server that accepts the connection, but sends nothing for `seconds`, is busy: that counts as an answer.
+    A server that accepts the connection, but sends nothing for `seconds`, is busy, which counts as an answer.
     """
     try:
         with urllib.request.urlopen(f"{url}api", timeout=seconds) as found:
             return "version" in json.load(found)
     except TimeoutError:
         return True
-    except OSError as error:  # urllib wraps what happens before the answer
+    except OSError as error:  # urllib wraps errors that occur before the response
         return isinstance(getattr(error, "reason", None), TimeoutError)
     except ValueError:
         return False

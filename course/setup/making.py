@@ -1,4 +1,4 @@
-"""`.venv` is made, or brought up to its lock; whatever is missing for it is told before."""
+"""Make `.venv`, or update it to its lock, after a check that nothing needed for it is missing."""
 
 import contextlib
 import importlib.util
@@ -21,7 +21,7 @@ from course.setup.wheelhouse import from_wheelhouse
 
 @contextlib.contextmanager
 def one_at_a_time():
-    """Of two commands that want to make `.venv`, the second waits. The system frees the lock of a process that ends."""
+    """Hold the lock for making `.venv`; a second command waits. The system releases the lock when the process ends."""
     folder = os.path.join(ROOT, ".course")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "setup.lock"), "a") as file:
@@ -29,17 +29,17 @@ def one_at_a_time():
             print("Another command is setting up .venv: waiting until it is done", flush=True)
         while not held(file):
             time.sleep(0.2)
-        os.set_inheritable(file.fileno(), True)  # an installer may outlive a command that is killed, and still write
+        os.set_inheritable(file.fileno(), True)  # an installer may outlive a killed command, and still write
         yield
 
 
 def make(lock):
-    """Make `.venv`, or bring a finished one up to its lock. The stamp goes first and comes back last."""
+    """Make `.venv`, or update a complete one to its lock. The stamp is removed first and written last."""
     uv, stamp = shutil.which("uv"), environment.finished()
     if stamp and stamp["installer"] == "uv" and not uv:
-        stamp = None  # an environment made by uv holds no pip to go on with
+        stamp = None  # an environment made by uv has no pip for an update
     if stamp and TEST in stamp["locks"]:
-        lock = TEST  # what `test` added stays, and stays fitting
+        lock = TEST  # the packages that `test` added are kept, and updated too
     megabytes = environment.MEGABYTES[lock]
     check_machine(uv, megabytes - (environment.MEGABYTES[CORE] if stamp else 0))
     installer, began = "uv" if uv else "pip", time.time()
@@ -62,10 +62,10 @@ def make(lock):
 
 
 def make_empty(uv, began):
-    """A `.venv` without packages."""
-    # The Python beneath, because this one may lie in the very environment that was just removed.
+    """Make a `.venv` without packages."""
+    # The base Python, because this one may be in the environment that was just removed.
     python = getattr(sys, "_base_executable", None) or sys.executable
-    # uv looks for one that fits, and fetches it if need be.
+    # If this Python does not fit, uv looks for one that does, and downloads it if necessary.
     low, (_, high) = environment.PYTHONS
     wanted = python if fitting() else f">={version_text(low)},<3.{high + 1}"
     by_uv = [uv, "venv", "--no-project", "--python", wanted, VENV]
@@ -73,17 +73,17 @@ def make_empty(uv, began):
 
 
 def install(uv, lock, step, began):
-    """Install the packages of a lock, and let every program find the course. Returns the Python version of `.venv`."""
+    """Install the packages of a lock, and make the course importable. Returns the Python version of `.venv`."""
     question = "import sys, sysconfig; print(*sys.version_info[:2], sep='.'); print(sysconfig.get_path('purelib'))"
     answer = subprocess.check_output([PYTHON, "-c", question], universal_newlines=True, cwd=ROOT)
     version, packages = answer.splitlines()
-    # The lock names every package, so nothing is left to resolve; and nothing is compiled on the reader's machine. Nor
-    # into bytecode: most of what is installed is never imported, and what is, Python compiles then. uv does not anyway.
+    # The lock names every package, so there is nothing to resolve, and only wheels are installed. Bytecode is not
+    # compiled: most modules are never imported, and Python compiles the others on import. (By default, uv does not.)
     command = [uv, "pip", "install", "--python", PYTHON] if uv else [PYTHON, "-m", "pip", "install", "--no-compile"]
     command += ["--no-deps", "--only-binary", ":all:"] + from_wheelhouse(version)
     stage("installing packages", command + ["-r", os.path.join(ROOT, lock)], step, began, counted(packages))
-    # Every notebook and script finds `levels` and `course`, wherever it runs. The line is relative, so it is ASCII:
-    # Python before 3.13 reads it in the locale's encoding, and LC_ALL=C has no letter with an accent.
+    # With this file, notebooks and scripts in any folder can import `levels` and `course`. The path is relative, and so
+    # ASCII: Python before 3.13 reads it in the locale's encoding, which under LC_ALL=C has no accented letters.
     with open(os.path.join(packages, "levels-course.pth"), "w", encoding="ascii") as file:
         file.write(os.path.relpath(ROOT, packages) + "\n")
     return version
@@ -101,7 +101,7 @@ def remove_venv():
 
 
 def check_machine(uv, megabytes):
-    """Whatever can be seen to be missing is told before anything is made."""
+    """Exit with a message if the Python version, `ensurepip` (both only without uv) or disk space does not suffice."""
     if not uv and not fitting():
         fail(wrong_python())
     if not uv and importlib.util.find_spec("ensurepip") is None:
@@ -112,7 +112,7 @@ def check_machine(uv, megabytes):
 
 
 def check_writable():
-    """Whatever would be written later on, it is told now where nothing can be."""
+    """Exit with a message if the course's folder is not writable."""
     try:
         with tempfile.TemporaryFile(dir=ROOT):
             pass
@@ -130,9 +130,9 @@ def wrong_python():
 
 
 def fitting_command():
-    """The newest Python that the course runs on, as a command, such as ["python3.12"]; None where there is none.
+    """Return the command of the newest supported Python, such as ["python3.12"], or None if there is none.
 
-    Each is tried: that a command is there does not mean that it runs (pyenv has one for every Python it knows of).
+    Each command is tried, because one that exists may not run (pyenv has one for every Python that it knows of).
     """
     versions = [f"3.{minor}" for minor in range(environment.PYTHONS[1][1], environment.PYTHONS[0][1] - 1, -1)]
     commands = [["py", "-" + version] for version in versions] if os.name == "nt" else []
@@ -148,14 +148,14 @@ def fitting_command():
 
 
 def again(python):
-    """The command that the reader gave, with another Python."""
+    """Return the command that the user entered, with another Python."""
     course = ["-m", "course"] if sys.modules["__main__"].__package__ else sys.argv[:1]
     words = python + course + sys.argv[1:]
     return subprocess.list2cmdline(words) if os.name == "nt" else " ".join(map(shlex.quote, words))
 
 
 def ensurepip_cure():
-    """The command that installs `ensurepip` on this system."""
+    """Return the command that installs `ensurepip` on this system, or what to install instead."""
     try:
         with open("/etc/os-release", encoding="utf-8") as file:
             system = " ".join(re.findall(r"^ID(?:_LIKE)?=(.*)", file.read(), re.M))
@@ -169,7 +169,7 @@ def ensurepip_cure():
 
 
 def counted(packages):
-    """A function that tells how far pip is with its last and longest part, in which it says nothing, as "61 of 104"."""
+    """Return a function for pip's progress, as "61 of 104", in its last and longest step, which prints nothing."""
 
     def installed():
         return {name for name in os.listdir(packages) if name.endswith(".dist-info")}

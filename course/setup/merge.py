@@ -1,9 +1,9 @@
-"""A newer course meets a reader's notebook: three lists of cells become one, and nothing that the reader wrote is lost.
+"""Merge a newer version of the course into a reader's notebook: a three-way merge of cells. The reader's edits stay.
 
-The three are the course's cells that the reader began with, the reader's, and the course's of today. A cell that only
-one side changed is taken from that side. One that both changed stays as the reader has it, with the course's new one
-beneath it as a raw cell, which neither runs nor is built. What a reader filled in, an exercise or a blank, is known by
-its key and stays, wherever the course has moved it.
+The three versions are the course's cells with which the reader began, the reader's cells, and the course's current
+cells. A cell that only one side changed is taken from that side. If both changed a cell, the reader's version stays,
+and the course's new one is added beneath it as a raw cell, which is neither run nor built. A filled-in exercise or
+blank is identified by its key, and stays even if the course has moved it.
 """
 
 import copy
@@ -13,7 +13,7 @@ import re
 from course.builder.cells import title
 
 KEY = re.compile(r"""^#\|\s*export\s+\w+\s+blank\s+(\S+)|^exercises\.check\(\s*["']([\w-]+)["']""", re.MULTILINE)
-ALIKE = 0.6  # of 1: how much two cells share, when the one was made from the other
+ALIKE = 0.6  # the least similarity, from 0 to 1, of a cell to its new version
 NOTE = """\
 **Both you and the course have changed the cell above.** Your version stays. The course's new version
 is the cell below. It does not run.
@@ -21,21 +21,21 @@ To use it, delete your cell and this one, select the new one, and press Esc, the
 
 
 def merge(base: list, mine: list, course: list) -> tuple[list, list[str]]:
-    """The reader's cells with the news of the course in them, and the names of those that both have changed.
+    """Return the reader's cells with the course's changes, and the titles of the cells that both have changed.
 
-    base, mine, course: the cells that the reader began with, the reader's own, and those of the course today.
+    base, mine, course: the cells with which the reader began, the reader's cells, and the course's current cells.
     """
     theirs, today = paired(base, mine), paired(base, course)
-    for b in range(len(base)):  # a changed cell has a successor like it, which matters where the reader changed it too
+    for b in range(len(base)):  # if the reader changed a cell, find the course's new version of it by similarity
         if b not in today and b in theirs and not same(base[b], mine[theirs[b]]):
             successor(base, course, today, b)
     began = {c: b for b, c in today.items()}
-    merged, disputed, places = [], [], {}  # places: behind which of `merged` a cell of the reader's stands now
+    merged, disputed, places = [], [], {}  # places: {index of a reader's cell: index of its end in `merged`}
     for c, new in enumerate(course):
         old = base[began[c]] if c in began else None
         m = theirs.get(began[c]) if c in began else None
         if m is None:
-            if old is None or not same(old, new):  # what the reader deleted stays away, unless it has changed
+            if old is None or not same(old, new):  # a cell that the reader deleted returns only if it has changed
                 merged.append(new)
             continue
         if same(old, mine[m]) and not same(old, new):
@@ -47,7 +47,7 @@ def merge(base: list, mine: list, course: list) -> tuple[list, list[str]]:
                 disputed.append(title(0, new.source))
         places[m] = len(merged) - 1
     dropped = {m for b, m in theirs.items() if b not in today and same(base[b], mine[m])}
-    own, at = {}, -1  # {place in `merged`: the cells that only the reader has, which follow it}
+    own, at = {}, -1  # {index in `merged`: the cells that only the reader has, to insert after it}
     for m, cell in enumerate(mine):
         at = places.get(m, at)
         if m not in places and m not in dropped:
@@ -67,13 +67,13 @@ def same(cell, other) -> bool:
 
 
 def key_of(cell) -> str:
-    """The key of the exercise or blank in a cell, or nothing."""
+    """Return the key of the exercise or blank in a cell, or ""."""
     found = KEY.search(cell.source) if cell.cell_type == "code" else None
     return found[1] or found[2] if found else ""
 
 
 def paired(base: list, others: list) -> dict[int, int]:
-    """{place in `base`: place in `others`} of cells with the same id, else the same key, else the same content."""
+    """Return {index in `base`: index in `others`}, pairing cells by their id, else their key, else their content."""
     pairs = {}
     for mark in (lambda cell: cell.get("id"), key_of, content):
         free = {}
@@ -87,7 +87,7 @@ def paired(base: list, others: list) -> dict[int, int]:
 
 
 def successor(base: list, course: list, pairs: dict[int, int], b: int) -> None:
-    """Pair a cell of `base` with the cell of the course that is most like it, if there is one."""
+    """Pair a cell of `base` with the most similar unpaired cell of the course, if one is similar enough."""
     old, taken = base[b], set(pairs.values())
     rest = [c for c, cell in enumerate(course) if c not in taken and cell.cell_type == old.cell_type]
     near = difflib.get_close_matches(old.source, [course[c].source for c in rest], 1, ALIKE)
@@ -96,9 +96,9 @@ def successor(base: list, course: list, pairs: dict[int, int], b: int) -> None:
 
 
 def renamed(cell, new):
-    """The reader's cell under the id of the course's, by which it is known again the next time.
+    """Return the reader's cell with the id of the course's cell, by which the next merge pairs them.
 
-    A function that the reader has changed is a blank now if the course's cell has become one.
+    A cell marked `most` that the reader has changed is marked `blank` if the course's cell now is.
     """
     cell = copy.deepcopy(cell)
     cell["id"] = new["id"]
@@ -109,7 +109,7 @@ def renamed(cell, new):
 
 
 def beneath(new) -> list:
-    """The course's version, to stand beneath the reader's: a note, and a cell that one key turns into what it was."""
+    """Return the cells to put beneath the reader's: a note, and the course's version as a raw cell."""
     import nbformat
 
     note = NOTE.format(key="M" if new.cell_type == "markdown" else "Y")

@@ -1,4 +1,4 @@
-"""`python3 -m course reset`, `catch-up` and `undo`: the course's own comes back to the desk, and nothing is lost."""
+"""`python3 -m course reset`, `catch-up` and `undo`: restore the course's version of files, keeping the reader's."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ RELOAD = "Is it open in JupyterLab? Then choose File > Reload Notebook from Disk
 
 
 def reset(root: Path, name: str, level: bool) -> None:
-    """put back a notebook of yours as the course has it (--level: what it has built)"""
+    """Replace the reader's copy of a notebook, or with `level` the level that it has built, with the course's."""
     name = named(root, name)
     if level:
         what = f"{MINE}/levels/{level_of(name)}"
@@ -28,7 +28,7 @@ def reset(root: Path, name: str, level: bool) -> None:
 
 
 def catch_up(root: Path, name: str) -> None:
-    """put the course's own levels beneath a notebook, so that you can go on there"""
+    """Replace the levels beneath a notebook with the course's, so that the reader can go on there."""
     name = named(root, name)
     beneath = [each for each in names_in(root) if each < name]
     if not beneath:
@@ -50,7 +50,7 @@ def catch_up(root: Path, name: str) -> None:
 
 
 def undo(root: Path) -> None:
-    """put back what the last reset, catch-up or update of the course replaced"""
+    """Restore what the last reset, catch-up or update of the course replaced."""
     print(backup.undo(root))
 
 
@@ -58,7 +58,7 @@ COMMANDS = {"reset": reset, "catch-up": catch_up, "undo": undo}
 
 
 def main(command: str, argv: list[str], root: Path = ROOT) -> int:
-    """`python3 -m course reset`, `catch-up` and `undo`."""
+    """Run `python3 -m course reset`, `catch-up` or `undo`. Returns the exit status."""
     options = parser(command).parse_args(argv)
     try:
         COMMANDS[command](root, **vars(options))

@@ -1,4 +1,4 @@
-"""Programs that a command starts: a step of a setup, shown as it goes and explained where it fails; a lock; the end."""
+"""Run programs for a command: setup steps, with their progress and the cause of a failure. Also a file lock."""
 
 import os
 import platform
@@ -17,7 +17,7 @@ def fail(message):
 
 
 def hand_over(command):
-    """Go on as another program, its exit status ours. Where the system can, this process becomes that program."""
+    """Run another program and return its exit status. On POSIX systems, it replaces this process instead."""
     sys.stdout.flush()
     if os.name == "posix":
         os.execv(command[0], command)
@@ -26,11 +26,11 @@ def hand_over(command):
         try:
             return process.wait()
         except KeyboardInterrupt:
-            pass  # Ctrl-C reached the other program too: it answers
+            pass  # the other program receives Ctrl-C too, and handles it
 
 
 def held(file):
-    """Whether this process now has the lock on an open file."""
+    """Try to lock an open file. Returns False if another process has the lock, otherwise True."""
     try:
         if os.name == "nt":
             import msvcrt
@@ -40,23 +40,23 @@ def held(file):
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):  # another process has it: POSIX says so in one way, Windows in the other
+    except (BlockingIOError, PermissionError):  # another process has it (the errors of POSIX and of Windows)
         return False
     except OSError:
-        pass  # a disk that knows no locks, on a network maybe
+        pass  # a file system without locks, perhaps on a network
     return True
 
 
 def stage(title, command, step="", began=None, how_far=lambda lines: ""):
-    """Run one step of the setup, showing how far it is; where it fails, say why and stop.
+    """Run one step of the setup and show its progress. If it fails, exit with a message that names the cause.
 
-    step: which one it is, if there are several; began: when the clock that is shown began to run, if that was not now;
-    how_far(lines): what to show beside the title in place of the last line that it has printed, or nothing.
+    step: text for its number, if there are several steps; began: the start time for the clock shown (default: now);
+    how_far(lines): text to show beside the title, instead of the last line printed if it returns "".
     """
-    # Nothing may be asked, and nothing may go past .venv, however the reader's pip is set.
+    # Whatever the user's pip configuration says, pip must not ask anything or install outside .venv.
     quiet = {"PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0", "PYTHONUNBUFFERED": "1"}
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    # In the course's folder: `-m pip` would import what lies where the reader stands. With the lock, which is a file.
+    # In ROOT, because `-m pip` would import modules from the current folder. The lock file's descriptor is inherited.
     place = {"cwd": ROOT, "env": {**os.environ, **quiet}, "close_fds": False}
     process = subprocess.Popen(command, universal_newlines=True, errors="replace", **place, **pipes)
     lines, started, shown = [], began or time.time(), 0
@@ -68,9 +68,9 @@ def stage(title, command, step="", began=None, how_far=lambda lines: ""):
             reader.join(0.2)
             seconds = time.time() - started
             news = f"  {seconds:3.0f} s  {step}{title}  {how_far(lines) or ''.join(lines[-1:]).strip()}"[:width]
-            if terminal:  # one line, written over
+            if terminal:  # one line, overwritten each time
                 print("\r" + news.ljust(width), end="", flush=True)
-            elif seconds > shown + 15 and reader.is_alive():  # a log: a line now and then
+            elif seconds > shown + 15 and reader.is_alive():  # a log: a line every 15 s
                 print(news, flush=True)
                 shown = seconds
     except KeyboardInterrupt:
@@ -86,11 +86,11 @@ def stage(title, command, step="", began=None, how_far=lambda lines: ""):
 
 
 def machine(version):
-    """What a package must fit, in words."""
+    """Return the platform and Python version that a package must match, in words."""
     return f"{platform.system()} {platform.machine()}, Python {version}"
 
 
-CAUSES = {  # what an installer says, and what it means; the first that fits is told
+CAUSES = {  # {pattern in an installer's output: its meaning}; the first that matches is shown
     r"network (is|was) disabled": "uv is set to use no network.\n"
     "Unset UV_OFFLINE, or make a wheelhouse on another computer.",
     r"no space left|disk quota|not enough space": "the disk is full.",

@@ -1,8 +1,8 @@
-"""Compiles ahead, in the background, what a reader's first eager steps would wait for: the kernels of both tasks.
+"""Compile the kernels of both tasks in the background, so that a reader's first eager steps need not wait for them.
 
-The core's notebooks have no kernel but numba's. With none kept a first eager epoch of the rings takes them 7 s on a
-quiet machine, with all kept 0.6 s. (With `levels_more` the small ones are programs of level 1, and are there in half a
-second.)
+The core notebooks use only numba's kernels. If none is cached, their first eager epoch of the rings takes 7 s on an
+idle machine; if all are cached, 0.6 s. (With `levels_more`, small kernels are programs of level 1, which are ready in
+half a second.)
 """
 
 import os
@@ -12,14 +12,14 @@ from pathlib import Path
 
 
 def begin(root: Path) -> subprocess.Popen:
-    """Begin, in a process that says nothing and lets all others go first."""
+    """Start compiling in a process without output and with low priority. Returns the process."""
     quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     polite = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)  # on Windows
     return subprocess.Popen([sys.executable, "-m", "course.setup.warmup"], cwd=root, creationflags=polite, **quiet)
 
 
 def compile_kernels() -> None:
-    """Run a step of each task, op by op, in both dtypes, on levels 2 to 5: what is compiled is kept."""
+    """Run a step of each task, op by op, in both dtypes, on levels 2 to 5. The compiled kernels are cached."""
     from course import tasks
     from levels import kernels, low_level
     from levels.high_level import Sequential
@@ -45,7 +45,7 @@ def compile_kernels() -> None:
 
 
 def main() -> None:
-    """As the core's notebooks will ask for them."""
+    """Compile the kernels that the core notebooks use, with low priority."""
     if hasattr(os, "nice"):
         os.nice(10)
     compile_kernels()

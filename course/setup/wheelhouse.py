@@ -1,4 +1,4 @@
-"""A wheelhouse: the locked packages in a folder, for computers that have no network."""
+"""A wheelhouse: a folder with the locked packages, for computers without a network."""
 
 import importlib.util
 import json
@@ -10,11 +10,11 @@ from course.setup.arguments import parser
 from course.setup.environment import TEST, digest, version_text
 from course.setup.stage import ROOT, fail, machine, stage
 
-LIST = "course-wheels.json"  # in a wheelhouse: what its packages are for
+LIST = "course-wheels.json"  # in a wheelhouse: the platform and the lock of its packages
 
 
 def wheelhouse(arguments):
-    """Download the locked packages, for computers that have no network. Its list goes first and comes back last."""
+    """Download the locked packages, for computers without a network. LIST is removed first and written last."""
     folder = os.path.abspath(parser("wheelhouse").parse_args(arguments).folder or os.path.join(ROOT, "wheelhouse"))
     uv = shutil.which("uv")
     if importlib.util.find_spec("pip"):
@@ -39,7 +39,7 @@ def wheelhouse(arguments):
 
 
 def from_wheelhouse(version):
-    """The installer's options where the packages lie in a wheelhouse that fits this Python; else none, and why not."""
+    """Return the installer's options for a wheelhouse. If it does not fit this Python, says why and returns []."""
     folder = os.environ.get("COURSE_WHEELHOUSE") or os.path.join(ROOT, "wheelhouse")
     try:
         with open(os.path.join(folder, LIST), encoding="utf-8") as file:

@@ -1,8 +1,8 @@
-"""The reader's desk: the folder `mine/`, in which notebooks are worked on, and the `levels` that they build.
+"""The reader's desk: the folder `mine/`, with the reader's copies of the notebooks, and the `levels` that they build.
 
-`python3 -m course lab` opens it. The notebooks there are copies of the course's, without outputs: a prediction is made
-before its answer can be seen, and no file of the course changes. What a copy was made from is kept beside it, so that a
-newer course reaches it without taking anything away (`merge.py`).
+`python3 -m course lab` opens it. The copies have no outputs, so that a reader predicts before seeing an answer, and no
+file of the course changes. The version from which a copy was made is stored too (BASE), so that a newer course can be
+merged into the copy without losing the reader's work (`merge.py`).
 """
 
 import hashlib
@@ -21,20 +21,20 @@ from course.builder.notebooks import from_text, read_notebook
 from course.setup import backup, depth, index_page, lab
 from course.setup.merge import content, merge
 
-EXTENSIONS = Path(__file__).resolve().parent / "labextensions"  # of JupyterLab, written by hand
-BASE = f"{MINE}/.course/base"  # each notebook as the course had it when it last came here
+EXTENSIONS = Path(__file__).resolve().parent / "labextensions"  # JupyterLab extensions, written by hand
+BASE = f"{MINE}/.course/base"  # the course's version of each notebook at the last copy or merge
 
 
 def open_desk(root: Path) -> list[str]:
-    """Make what is missing of `mine/`, and bring a newer course into the rest. Returns what the reader should know."""
+    """Make what is missing in `mine/`, and merge a newer course into the rest. Returns messages for the reader."""
     files, told = {}, []
     for name in all_in(root):
         wanted, news = changes_for(root, name)
         files |= wanted
         told += news
     replace(root, {root / MINE / index_page.FILE: index_page.page(root)})
-    replace(root, {root / MINE / path: text for path, text in support_in(root).items()})  # no reader edits it
-    if not told:  # nothing of the reader's is replaced
+    replace(root, {root / MINE / path: text for path, text in support_in(root).items()})  # readers do not edit these
+    if not told:  # no file of the reader is replaced
         replace(root, {root / path: text for path, text in files.items() if text is not None})
     elif kept := backup.apply(root, "update", files):
         told.append(backup.how_to_undo(root, kept))
@@ -42,17 +42,17 @@ def open_desk(root: Path) -> list[str]:
 
 
 def lab_command(root: Path, arguments: list[str], opened: str | None = None) -> list[str]:
-    """The command that opens JupyterLab on the desk, on a notebook or, where none is named, on the map of all.
+    """Return the command that opens JupyterLab on the desk, showing a notebook or, if `opened` is None, the map.
 
-    The course's own files are out of its reach.
+    Its root folder is `mine/`, so it does not show the course's own files.
     """
-    settings = root / ".course" / "lab"  # defaults only: the reader's own Jupyter settings win
+    settings = root / ".course" / "lab"  # defaults only: the user's own Jupyter settings take precedence
     settings.mkdir(parents=True, exist_ok=True)
     quiet = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
     read = {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}}}
-    wrap = {"@jupyterlab/notebook-extension:tracker": {"codeCellConfig": {"lineWrap": True}}}  # at 1280 pixels, too
+    wrap = {"@jupyterlab/notebook-extension:tracker": {"codeCellConfig": {"lineWrap": True}}}  # also at 1280 pixels
     (settings / "overrides.json").write_text(json.dumps(quiet | read | wrap), encoding="utf-8")
-    # Its part of JupyterLab looks for clusters that nobody has started, and lays an error over the page.
+    # ipyparallel's extension looks for clusters, which are not running here, and shows an error over the page.
     page = {"disabledExtensions": ["ipyparallel-labextension"]}
     (settings / "page_config.json").write_text(json.dumps(page), encoding="utf-8")
     options = [
@@ -66,17 +66,17 @@ def lab_command(root: Path, arguments: list[str], opened: str | None = None) -> 
         "--LabApp.custom_css=True",
         f"--ServerApp.jpserver_extensions={lab.__name__}=True",
     ]
-    if not any(re.search("log.level|^--debug", each) for each in arguments):  # JupyterLab takes it once only
+    if not any(re.search("log.level|^--debug", each) for each in arguments):  # JupyterLab accepts it only once
         options += ["--log-level=WARN", "--LabApp.log_level=WARN"]
     if not has_browser():
-        options.append("--no-browser")  # else the server says that it found none
-    if hasattr(os, "geteuid") and os.geteuid() == 0:  # a container, most likely: Jupyter refuses root unless told
+        options.append("--no-browser")  # otherwise the server says that it found none
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # probably a container: Jupyter refuses root by default
         options.append("--allow-root")
     return [sys.executable, "-m", "jupyterlab", *options, *arguments]
 
 
 def page_of(opened: str | None) -> str:
-    """Where a notebook is in JupyterLab or, where none is named, the map."""
+    """Return the path in JupyterLab of a notebook or, if `opened` is None, of the map."""
     return f"lab/tree/{f'{opened}.ipynb' if opened else index_page.FILE}"
 
 
@@ -88,7 +88,7 @@ def has_browser() -> bool:
 
 
 def changes_for(root: Path, name: str) -> tuple[dict[str, str | None], list[str]]:
-    """What must be written for one notebook and its level, as {path: text, or None: no such file}; what to tell."""
+    """Return the changes for one notebook and its level, as {path: text, or None to delete it}, and messages."""
     known = stamp_of(root, name) == stamp_in(root / BASE / f"{name}.ipynb") and (root / MINE / f"{name}.ipynb").exists()
     built = name not in names_in(root) or (root / MINE / "levels" / level_of(name)).is_dir()
     if known and built:
@@ -107,11 +107,11 @@ def changes_for(root: Path, name: str) -> tuple[dict[str, str | None], list[str]
 
 
 def merged(root: Path, name: str, mine, today, level: dict) -> tuple[dict[str, str | None], list[str]]:
-    """A notebook that the reader has, with the news of the course in it, and the level that goes with it."""
+    """Return changes, and messages, that merge the current course into a reader's notebook and update its level."""
     try:
         base = read_notebook(root, name, BASE)
     except BuildError:
-        base = today  # nobody knows what it was made from: all that differs is the reader's
+        base = today  # its origin is unknown: all differences count as the reader's
     before = [content(cell) for cell in mine.cells]
     mine.cells, disputed = merge(base.cells, mine.cells, today.cells)
     files = new_copy(name, today)
@@ -129,7 +129,7 @@ def merged(root: Path, name: str, mine, today, level: dict) -> tuple[dict[str, s
 
 
 def course_copy(root: Path, name: str):
-    """A notebook as the course has it today, at the depth of the desk, not executed. It knows its text."""
+    """Return the course's current version of a notebook, at the desk's depth, not executed, with its stamp."""
     notebook = from_text(root, name)
     notebook.cells = depth.on_the_desk(root, name, notebook.cells)
     notebook.metadata["course"] = {"text": stamp_of(root, name)}
@@ -137,13 +137,13 @@ def course_copy(root: Path, name: str):
 
 
 def new_copy(name: str, notebook) -> dict[str, str]:
-    """A new copy on the desk, and what it was made from."""
+    """Return {path: text} of a new copy on the desk, and of the version from which it is made."""
     text = as_json(notebook)
     return {f"{MINE}/{name}.ipynb": text, f"{BASE}/{name}.ipynb": text}
 
 
 def level_files(root: Path, name: str, notebook) -> dict[str, str | None]:
-    """The level that a notebook builds on the desk, as {path: text}; None for a file there that is no part of it."""
+    """Return the level that a notebook builds on the desk, as {path: text, or None to delete an old file}."""
     if not any(MARKER.match(cell.source) for cell in notebook.cells):
         return {}  # it builds none
     folder = f"{MINE}/levels/{level_of(name)}"
@@ -154,7 +154,7 @@ def level_files(root: Path, name: str, notebook) -> dict[str, str | None]:
 
 
 def on_disk(root: Path, files: dict) -> dict[str, str]:
-    """What these files hold now, of those that are there."""
+    """Return the current text of those of these files that exist, as {path: text}, with newlines as line endings."""
     paths = [path for path in files if (root / path).is_file()]
     return {path: (root / path).read_bytes().decode("utf-8", "replace").replace("\r\n", "\n") for path in paths}
 
@@ -166,13 +166,13 @@ def as_json(notebook) -> str:
 
 
 def stamp_of(root: Path, name: str) -> str:
-    """What decides a copy on the desk: the notebook's text, and what was chosen for the desk."""
+    """Return a hash of what decides a copy on the desk: the notebook's text, and the desk's settings."""
     text = text_path(root, name).read_bytes().replace(b"\r\n", b"\n")
     return hashlib.sha256(text + depth.decided_by(root, name).encode()).hexdigest()
 
 
 def stamp_in(path: Path) -> str:
-    """The stamp of the text from which a copy was made, or nothing."""
+    """Return the stamp stored in a copy when it was made, or "" if there is none."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))["metadata"]["course"]["text"]
     except (OSError, ValueError, KeyError, TypeError):
