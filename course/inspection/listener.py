@@ -64,7 +64,7 @@ def launched(known):
     """The name of a launch that is not an op of level 2: a part of a fused replay, or a program."""
     if "part" in known:
         return repr(known["part"])
-    return "program by rows" if by_rows(known["self"]) else "list of programs"
+    return "row program" if by_rows(known["self"]) else "list of programs"
 
 
 def fewer(replay):

@@ -53,7 +53,7 @@ DAY = [
         "03_low_level",
         75,
         (
-            "The program by rows",
+            "The row program",
             "`function`",
             "What compiling buys",
             "Replay",

@@ -157,7 +157,7 @@ _LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are 
 
 
 class RowProgram:
-    """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it.
+    """A graph as one row program: it runs one step, or goes `over` any number of them. Any threads may call it.
 
     Raises NoProgram, when it is made, for a graph that does not split into rows, or has too much in each.
     """
@@ -171,7 +171,7 @@ class RowProgram:
             raise NoProgram("it reads no rows")
         work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
         if work > _LARGEST_ROW:
-            raise NoProgram(f"it has {work:,} numbers for each row, and a program by rows takes {_LARGEST_ROW:,}")
+            raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {_LARGEST_ROW:,}")
         if "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram("a variable keeps a number of each row")
         self.program, owners = _write(graph, self.parts, batch, self.load, self.totals)
@@ -206,4 +206,4 @@ class RowProgram:
         return self.launch(args, specs, (len(batches), len(args[0].data), batches.ctypes.data))
 
     def __repr__(self):
-        return f"{len(self.graph.ops)} ops in one program by rows"
+        return f"{len(self.graph.ops)} ops in one row program"

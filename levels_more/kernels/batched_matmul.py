@@ -1,7 +1,7 @@
 """Products of many matrices at once: x[…, m, k] @ w[…, k, n], on a CPU.
 
 The op is `matmul` still, with the same rule, and a reader's kernel of it runs matrix by matrix. (The compiler imports
-this room: the core's program by rows knows two axes only, so others are entered together with programs that take them.)
+this room: the core's row program knows two axes only, so others are entered together with programs that take them.)
 """
 
 import functools

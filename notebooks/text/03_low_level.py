@@ -1249,7 +1249,7 @@ print(f"losses {again[0]:.4g}, {again[1]:.4g}, … {again[-1]:.4g}; equal to the
 # %% [markdown]
 # The losses are the same, and `step` itself did not run. But each op is still its own launch.
 #
-# ## The program by rows (12 min)
+# ## The row program (12 min)
 #
 # No row of the batch needs another row. So a step can be a loop over the rows, which adds each row's shares to the
 # sums. The update of the variables follows the loop. You wrote that program by hand in notebook 01. Now we write it
@@ -1620,7 +1620,7 @@ _LARGEST_ROW = 1000  # numbers written out for one row; with more, launches are 
 
 
 class RowProgram:
-    """A graph as one program by rows: it runs one step, or goes `over` any number of them. Any threads may call it.
+    """A graph as one row program: it runs one step, or goes `over` any number of them. Any threads may call it.
 
     Raises NoProgram, when it is made, for a graph that does not split into rows, or has too much in each.
     """
@@ -1634,7 +1634,7 @@ class RowProgram:
             raise NoProgram("it reads no rows")
         work = sum(math.prod(x.spec.shape[of == "row" :]) for x, of in self.parts.items())
         if work > _LARGEST_ROW:
-            raise NoProgram(f"it has {work:,} numbers for each row, and a program by rows takes {_LARGEST_ROW:,}")
+            raise NoProgram(f"it has {work:,} numbers for each row, and a row program takes {_LARGEST_ROW:,}")
         if "row" in {self.parts[x] for x in graph.updates.values()}:
             raise NoProgram("a variable keeps a number of each row")
         self.program, owners = _write(graph, self.parts, batch, self.load, self.totals)
@@ -1669,7 +1669,7 @@ class RowProgram:
         return self.launch(args, specs, (len(batches), len(args[0].data), batches.ctypes.data))
 
     def __repr__(self):
-        return f"{len(self.graph.ops)} ops in one program by rows"
+        return f"{len(self.graph.ops)} ops in one row program"
 
 
 # %% [markdown]
@@ -1724,7 +1724,7 @@ for count in (10, 10, 4, 10):
 # - It keeps one program per **cache key**: the Specs of the tensors, and other arguments by value. Anything else that
 #   Python reads, such as the learning rate in a closure, is read once, during the trace, and its value is kept.
 #   (`tf.function` has the same rule; [guards](more/03_guards.ipynb) watch for changes.)
-# - Where no program by rows can be written, `Replay` runs the graph op by op. That is slower, so `function` says
+# - Where no row program can be written, `Replay` runs the graph op by op. That is slower, so `function` says
 #   once that it does this, and why.
 # - `over` takes whole arrays and the row numbers of all steps, and hands them to the program in one call.
 # - Inside a tape or a trace it runs as plain Python, so that the tape or the trace sees every op. Inside `with

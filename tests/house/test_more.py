@@ -104,7 +104,7 @@ for ask in (lambda: kernel_of("add", "gpu"), lambda: hardware.placed_on("gpu:0")
 UNHELD = """
 import numpy as np
 from levels_more.low_level import Variable, eager, function, reduce_mean
-w, x = Variable(np.ones((1100, 1))), np.arange(8800.0).reshape(8, 1100)  # more than a program by rows takes
+w, x = Variable(np.ones((1100, 1))), np.arange(8800.0).reshape(8, 1100)  # more than a row program takes
 
 @function
 def step(x):

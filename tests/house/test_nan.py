@@ -117,7 +117,7 @@ def test_a_zero_keeps_its_sign_on_the_way(dtype):
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_a_row_that_is_no_number_shows_in_the_loss(dtype):
-    """One NaN passes relu, so that no finite loss hides it: op by op, in the program by rows, and in the record."""
+    """One NaN passes relu, so that no finite loss hides it: op by op, in the row program, and in the record."""
     x = np.array([[1.0, 2.0], [np.nan, 1.0]], dtype)
     w = np.ones((2, 3), dtype)
 

@@ -23,5 +23,5 @@ def choose(monkeypatch, name):
 
 
 def kinds(compiled):
-    """The back ends that a function was compiled for; the quicker program by rows counts as one by rows."""
+    """The back ends that a function was compiled for; the quicker row program counts as one."""
     return {type(program).__name__.removeprefix("Quick") for program, _ in compiled.programs.values()}

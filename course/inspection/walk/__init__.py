@@ -31,7 +31,7 @@ class Walk:
             with eager():
                 self.eager = listened(lambda: trainer(*given))
         if "_write" not in self.compiled.calls:
-            raise ValueError("walk: the step has become no program by rows, so there is nothing to follow")
+            raise ValueError("walk: the step has not become a row program, so there is nothing to follow")
 
         self.ops = [Op(*map(call.known.get, Op._fields[:3]), call.result) for call in self.eager.calls["Run.do"]]
         slopes, _ = followed(self.eager, self.ops, row, (0, 0))[0]["slope"]

@@ -269,7 +269,7 @@ class ShortFunction(Function):
 
 
 def rank(graph):
-    """The rank of these programs among the back ends: 0, before the program by rows, which has 1; or 2, after it.
+    """The rank of these programs among the back ends: 0, before the row program, which has 1; or 2, after it.
 
     The rule comes from measurements: before it in float64, if an array of the step has two axes that are longer than 1.
     A step of SGD, in µs, by rows and fused, on a processor with 16 lanes of float32:
@@ -285,7 +285,7 @@ def rank(graph):
 
     By rows, float64 has one lane, since sums keep their order. A fused loop over an array fills the register, also in
     exp, log and divisions. In float32 both have lanes, and by rows nothing goes to memory between the ops. For products
-    of many matrices, which no program by rows can contain, the rank is 0, too.
+    of many matrices, which no row program can contain, the rank is 0, too.
     """
     if has_batches(graph):
         return 0

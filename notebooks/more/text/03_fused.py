@@ -4,7 +4,7 @@
 # **In this notebook a graph that is too large for one program becomes a list of programs, which run without Python in
 # between.**
 #
-# It needs notebook 03 (the graph, its replay, the program by rows) and the product in tiles of `more/02_matmul`. It
+# It needs notebook 03 (the graph, its replay, the row program) and the product in tiles of `more/02_matmul`. It
 # takes apart `loops.py`, `programs.py`, `program_list.py`, `threads.py` and `backend.py` in
 # `levels_more/compiler/fused/`, and `eager/small_ops.py` beside it. Nothing is exported here.
 
@@ -51,7 +51,7 @@ cpu = pool()["cpu:0"]
 # %% [markdown]
 # ## Too many instructions (4 min)
 #
-# The program by rows has separate instructions for each number of a row. For a layer of 64 units that would be too
+# The row program has separate instructions for each number of a row. For a layer of 64 units that would be too
 # many. Here is such a layer, with its gradient and its update:
 
 # %%
@@ -330,8 +330,8 @@ for dtype, width in (("f8", 1), ("f8", 8), ("f4", 8), ("f4", 512)):
     print(dtype, f"2-{width}-1", *(type(program).__name__ for program, _ in predict.programs.values()))
 
 # %% [markdown]
-# In the program by rows, float64 adds in order and so has only one lane. The loops of the fused list fill the register.
-# In float32 the program by rows has lanes, too, and nothing goes to memory between the ops of a row. So it is faster
+# In the row program, float64 adds in order and so has only one lane. The loops of the fused list fill the register.
+# In float32 the row program has lanes, too, and nothing goes to memory between the ops of a row. So it is faster
 # until a row is too long to be written out.
 #
 # **Try it.** Remove a part with `fused_parts.PARTS.pop("matmul")`, and compile a function that multiplies matrices.

@@ -228,7 +228,7 @@ def test_a_step_that_is_replayed_is_refused():
         model.compile(SGD(learning_rate), "mse")
         model.fit(Dataset.from_batches(x, y, batches), verbose=0)
 
-    with pytest.raises(ValueError, match="no program by rows"):
+    with pytest.raises(ValueError, match="not become a row program"):
         walk.Walk(LINE, wide)
 
 

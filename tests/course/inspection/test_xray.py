@@ -130,7 +130,7 @@ def test_a_compiled_step_is_traced_and_launched_once(which, request):
     opened, compiled = request.getfixturevalue(which)
     (program,) = rows_of(compiled, "kernel")
     if which == "line":
-        assert program.name == "program by rows on cpu:0"
+        assert program.name == "row program on cpu:0"
         assert program.bytes == 10 * ((2 + 1) * 8 + 8)  # ten rows and their numbers, as `compare` counts
     (compiling,) = rows_of(compiled, "compile")
     traced = [row.name for row in compiling.walk() if row.kind == "op"]

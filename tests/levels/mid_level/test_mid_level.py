@@ -196,7 +196,7 @@ def test_an_optimizer_goes_the_same_way_for_100_steps(case, dtype):
             assert_close(variable.numpy(), value, dtype)
 
 
-# Compiled equals eager, to the last bit in float64, as a program by rows and launch by launch.
+# Compiled equals eager, to the last bit in float64, as a row program and launch by launch.
 
 
 def each_once(kind):

@@ -403,7 +403,7 @@ def check_program(seed, monkeypatch):
 def test_random_programs_equal_eager_and_numpy(seeds, monkeypatch):
     """Every program on every back end. Of 50 about 22 become rows and 12 fused, as they are drawn; no back end starves.
 
-    (A program by rows is one loop: where a row reads a sum over rows it would need two.)
+    (A row program is one loop: where a row reads a sum over rows it would need two.)
     """
     made, found = {}, collections.Counter()
     monkeypatch.setattr(machine, "kept", made.get)  # no other run will want their machine code,

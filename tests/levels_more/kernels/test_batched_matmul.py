@@ -103,7 +103,7 @@ def test_gradients_are_those_of_a_nudge_eager_and_in_a_function(fronts, turns):
 
 
 def test_a_function_has_a_program_for_them_and_never_one_by_rows():
-    """Sizes of one number would fit a program by rows, which knows two axes."""
+    """Sizes of one number would fit a row program, which knows two axes."""
     for shape in ((1, 1, 1), (3, 1, 1), (3, 2, 2)):
         for dtype in NEAR:
             f = function(lambda x: x @ x + 1.0)
