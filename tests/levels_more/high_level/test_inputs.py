@@ -824,7 +824,7 @@ def test_optimizers_and_metrics_are_no_part_of_a_module():
     module.optimizer.build(module.layer.variables)
     module.score(X)
     assert [*module.named(Variable)] == ["layer.kernel", "layer.bias", "own"]
-    assert len(module.get_weights()) == 3 and len(module.optimizer.variables) == 6 and len(module.score.variables) == 2
+    assert len(module.get_weights()) == 3 and len(module.optimizer.variables) == 6 and len(module.score.variables) == 4
 
 
 # Monitors
