@@ -90,7 +90,7 @@ def multiply_add(builder, x, y, total):
 
 
 def write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mask):
-    """Emit out[i:i+rows, j:j+count·lanes] = Σₖ …, with sums in registers for all k. Arguments are as in macro_kernel."""
+    """Emit out[i:i+rows, j:j+count·lanes] = Σₖ …, with sums in registers for all k. Arguments: as in macro_kernel."""
     from numba.core import cgutils
 
     (x_row, x_lane, x_k), (start, w_k, w_vector) = x_steps, w_steps
