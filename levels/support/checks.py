@@ -59,7 +59,7 @@ def meant(name, names):
 
 
 def known(what, table, name):
-    """Return the entry `name` of a table, or `name` itself if it has an entry's method. Raises ValueError, TypeError."""
+    """Return the entry `name` of a table, or `name` itself if it acts like an entry. Raises ValueError, TypeError."""
     does = {"optimizer": "apply_gradients", "metric": "update_state"}.get(what, "__call__")
     if not isinstance(name, str):
         if not hasattr(name, does):

@@ -29,7 +29,7 @@ def _loaded(code):
 
 def globals_read(code):
     """Return the names of the globals that a code object, or a function inside it, reads."""
-    names = set(_loaded(code.replace(co_consts=(None,) * len(code.co_consts))))  # constants of copies never compare equal
+    names = set(_loaded(code.replace(co_consts=(None,) * len(code.co_consts))))  # constants of copies are never equal
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             names |= globals_read(constant)

@@ -10,7 +10,7 @@ FILES = "cache", "calls", "checks", "compiled", "locks", "machine", "operators",
 def absent(front):
     """Return the `__getattr__` (PEP 562) of the level `front`. Its error says where the name is, or where to find more.
 
-    It is an AttributeError, so that `hasattr` is false. `from … import …` would drop its text: there, an ImportError.
+    It is an AttributeError, so that `hasattr` is false, but in `from … import …`, which drops its text, an ImportError.
     """
 
     def __getattr__(name):

@@ -37,7 +37,7 @@ def tanh(x):
 
 @scalar("elu", alpha=1.0)
 def elu(x, alpha):
-    """Return x of each number if x > 0, else alpha·(exp(x) - 1): for x >= -1 from tanh(x / 2), which keeps digits."""
+    """Return x if x > 0, else alpha·(exp(x) - 1), of each number x: from tanh(x / 2) if x >= -1, which keeps digits."""
     t = small_tanh(0.5 * select(x > 0.0, 0.0, select(x < -1.0, -1.0, x)))
     return select(x > 0.0, x, alpha * select(x < -1.0, exp(x) - 1.0, 2.0 * t / (1.0 - t)))
 
@@ -55,7 +55,7 @@ scalar("multiply_no_nan")(lambda x, y: select(y == 0.0, 0.0, x * y))
 @scalar("logits_crossentropy")
 def logits_crossentropy(y, z):
     """Return the cross-entropy of a label y and p = 1 / (1 + exp(-z)), for a number z or ±inf, without overflow."""
-    between = maximum(z, 0.0) - y * z  # NaN for an infinite z, so y = 0 and y = 1 have own cases
+    between = maximum(z, 0.0) - y * z  # NaN for an infinite z, so y = 0 and y = 1 are separate cases
     cost = select(y == 0.0, maximum(z, 0.0), select(y == 1.0, maximum(-z, 0.0), between))
     return cost + log(1.0 + exp(-maximum(z, -z)))
 
@@ -64,7 +64,7 @@ def logits_crossentropy(y, z):
 scalar("probabilities_crossentropy")(
     lambda y, p: -(y * maximum(log(p), -100.0) + (1.0 - y) * maximum(log(1.0 - p), -100.0))
 )
-scalar("probabilities_slope")(lambda y, p: (p - y) / maximum(p * (1.0 - p), 1e-12))  # its derivative by p
+scalar("probabilities_slope")(lambda y, p: (p - y) / maximum(p * (1.0 - p), 1e-12))  # its derivative d/dp
 STANDS[sin], STANDS[cos] = SIN.get, COS.get
 scalar("sin")(lambda x: sin(x))
 scalar("cos")(lambda x: cos(x))

@@ -64,7 +64,7 @@ def plan_random(op, function, state, shape=(), dtype=np.float32):
 
 
 def uniform(state, i, steps):
-    """Return uniform number i, in [0, 1), rounded down to a multiple of 1 / steps: a cast to float32 could give 1."""
+    """Return uniform number i, in [0, 1), rounded down to a multiple of 1 / steps. (Float32 rounding could give 1.)"""
     u, v = two_uniform(state, i // 2)
     return math.floor((v if i % 2 else u) * steps) / steps
 

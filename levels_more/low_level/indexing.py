@@ -52,7 +52,7 @@ OPERATORS["[]"] = slice_of
 
 
 def boolean_mask(x, mask):
-    """Return the rows of x[n, …], or its numbers, where the mask is true. The mask has x's shape or its first axes.
+    """Return, in order, the rows or numbers of x[n, …] where the mask is true. It has x's shape, or its first axes.
 
     Raises TypeError unless the mask holds bools, and in a traced function, where the shape of the result is not known.
     Raises IndexError if the shapes do not fit.

@@ -38,7 +38,7 @@ def without_gradient(function):
 
 
 def floordiv(x, y):
-    """Return x / y, rounded down, for each pair of numbers. One of both is a tensor. The gradient is 0.
+    """Return x / y, rounded down, for each pair of numbers. x and y are tensors or numbers. The gradient is 0.
 
     Not for traced functions. Raises TypeError if the dtypes differ, ZeroDivisionError if integers are divided by 0.
     """
@@ -71,7 +71,7 @@ OPERATORS["//"] = floordiv
 
 
 def divide(x, y):
-    """Return x / y for each pair of numbers. One of both is a tensor. Integers are divided as float64, as in NumPy."""
+    """Return x / y for each pair of numbers. x and y are tensors or numbers. Integers give float64, as in NumPy."""
     x, y = as_tensor(x, y if isinstance(y, Operators) else None), as_tensor(y, x if isinstance(x, Operators) else None)
     whole = x.dtype.kind == "i" and y.dtype.kind == "i"
     return cast(x, "float64") / cast(y, "float64") if whole else x / y

@@ -28,9 +28,9 @@ def _drawn(op, shape, dtype):
 
 
 def uniform(shape, minval=0.0, maxval=1.0, dtype="float32"):
-    """Return uniform random numbers of that shape, float32 or float64, from minval to maxval (if rounding reaches it).
+    """Return uniform random numbers of that shape, float32 or float64, from minval up to maxval (only by rounding).
 
-    They are the same in every run, until `set_seed`. Raises TypeError or, unless minval < maxval, ValueError.
+    They are equal in every run, until `set_seed`. Raises TypeError for wrong arguments, ValueError if minval >= maxval.
     """
     low, high = number("uniform: minval", minval), number("uniform: maxval", maxval)
     if not low < high:
@@ -42,7 +42,7 @@ def uniform(shape, minval=0.0, maxval=1.0, dtype="float32"):
 def normal(shape, mean=0.0, stddev=1.0, dtype="float32"):
     """Return normal random numbers of that shape, float32 or float64, with that mean and standard deviation.
 
-    They are the same in every run, until `set_seed`. Raises TypeError for invalid arguments or a negative deviation.
+    They are equal in every run, until `set_seed`. Raises TypeError for wrong arguments, such as a negative deviation.
     """
     mean, stddev = number("normal: mean", mean), number("normal: stddev", stddev, 0.0)
     drawn = _drawn("normal", shape, dtype)
@@ -59,7 +59,7 @@ def shuffle(x):
 
 
 def set_seed(seed):
-    """Seed the random numbers and the initial weights of layers. Raises TypeError unless 0 <= seed < 2⁶³ is an int."""
+    """Seed the random numbers and the initial weights of layers. Raises TypeError unless `seed` is an int from 0 on."""
     whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
     expect(whole and 0 <= seed < 2**63, "set_seed: seed", seed, "a whole number from 0 to 2⁶³ - 1")
     from levels.mid_level import RANDOM  # a higher level, so it is imported only here
