@@ -1,4 +1,4 @@
-"""What was compiled is kept in a folder, for the next process: each entry under the hash of what made it."""
+"""A cache on disk for compiled code: each entry is stored under the hash of what it was made from."""
 
 import hashlib
 import os
@@ -9,7 +9,7 @@ _CACHE = Path(os.environ.get("LEVELS_CACHE") or os.path.expanduser("~/.cache/lev
 
 
 def kept(key):
-    """The bytes that were kept under this key, a text, if they are there and whole; else None."""
+    """Return the bytes that are stored under this key, a string, or None if they are missing or damaged."""
     with suppress(OSError):
         data = (_CACHE / hashlib.sha256(key.encode()).hexdigest()).read_bytes()
         if hashlib.sha256(data[32:]).digest() == data[:32]:
@@ -18,7 +18,7 @@ def kept(key):
 
 
 def keep(key, data):
-    """Keep these bytes, and their checksum, under a key. A full or read-only disk only costs time."""
+    """Store these bytes, and their checksum, under a key. Errors of the disk (full, read-only) are ignored."""
     with suppress(OSError):
         _CACHE.mkdir(parents=True, exist_ok=True)
         (_CACHE / hashlib.sha256(key.encode()).hexdigest()).write_bytes(hashlib.sha256(data).digest() + data)

@@ -1,4 +1,4 @@
-"""What is checked when a program is called, before a machine that checks nothing runs it."""
+"""Checks of the arguments of a program before it runs, because its machine code checks nothing."""
 
 import numbers
 
@@ -6,14 +6,14 @@ import numpy as np
 
 
 def check_reach(name, array, axis, extent, sizes):
-    """Raise IndexError if an index below `extent` can leave that axis of an array, as far as the sizes are known."""
+    """Raise IndexError if an index below `extent` can exceed that axis of an array, as far as sizes are known."""
     extent, size = (sizes.get(n, n) for n in (extent, array.shape[axis]))
     if not isinstance(extent, str) and not isinstance(size, str) and extent > size:
         raise IndexError(f"{name}: index {axis} of {array} goes up to {extent - 1}; the size there is {size}")
 
 
 def memory_of(program, array, buffer, sizes, buffers):
-    """The memory of a buffer; named sizes are learned. Raises TypeError or ValueError for what does not fit."""
+    """Return a buffer's memory. Its named sizes are added to `sizes`. Raises TypeError or ValueError if it is unfit."""
     data = buffer.data if isinstance(buffer, buffers) and buffer.device.kind == "cpu" else None
     if not isinstance(data, np.ndarray):
         raise TypeError(f"{program.name}: {array.name} is {buffer!r}; expected a live buffer on a CPU")
@@ -28,9 +28,9 @@ def memory_of(program, array, buffer, sizes, buffers):
 
 
 def checked(program, given, buffers):
-    """({array: its memory}, {word: what it holds}) of a correct call. Row numbers are copied: nobody changes them.
+    """Return ({array: memory}, {word: value}) of a valid call. Row numbers are copied, so that they cannot change.
 
-    Raises TypeError, ValueError or IndexError for one that is not.
+    Raises TypeError, ValueError or IndexError for an invalid call.
     """
     name, arrays, sizes = program.name, program.arrays, {}
     names = [word for word, kind in program.words.items() if kind != "i64"]

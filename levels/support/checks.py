@@ -7,7 +7,7 @@ import numpy as np
 
 
 def unmasked(values):
-    """These numbers as a NumPy array. Raises TypeError for what holds none, or is masked: the mask would be lost."""
+    """Return these numbers as a NumPy array. Raises TypeError for non-numbers, and if a mask would be lost."""
     if type(values) in (list, tuple):
         for each in values:
             if isinstance(each, (list, tuple, np.ma.MaskedArray)):
@@ -28,38 +28,38 @@ def unmasked(values):
 
 
 def words_in(values):
-    """The first different words among these values, for an error, such as "'a', 'b', …"; "" where there are none."""
+    """Return the first different strings among these values for an error, as "'a', 'b', …", or "" if there are none."""
     try:
         found = dict.fromkeys(x for x in np.asarray(values, object).flat if isinstance(x, (str, bytes)))
-    except (TypeError, ValueError):  # no array at all
+    except (TypeError, ValueError):  # not an array
         found = {}
     shown = [repr(x[:20] if isinstance(x, bytes) else str(x[:20])) for x in found]
     return ", ".join([*shown[:3], *["…"] * (len(shown) > 3)])
 
 
 def real(value):
-    """A real number, Python's or NumPy's, as Python's int or float; None for anything else, bools too."""
+    """Convert a real number of Python or NumPy to int or float. Return None for anything else, including bools."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
         return int(value)
     return float(value) if isinstance(value, (float, np.floating)) else None
 
 
 def flag(name, value):
-    """The value, if it is True or False. Else raises TypeError."""
+    """Return the value as a bool if it is True or False. Else raise TypeError."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} is {value!r:.60}; expected True or False")
     return bool(value)
 
 
 def meant(name, names):
-    """The name of these that a mistyped one stands for, or None. Short words are alike without a slip: mae, mse."""
+    """Return which of `names` a mistyped name means, or None. Short ones (mae, mse) must have the same letters."""
     near = [*difflib.get_close_matches(name, names, 1), ""][0]
     slip = len(name) > 4 or sorted(near) == sorted(name)
     return near if slip and near[:1] == name[:1] else None
 
 
 def known(what, table, name):
-    """The entry of that name in a table; what does as they do stays. Else raises ValueError, TypeError."""
+    """Return the entry `name` of a table, or `name` itself if it acts like an entry. Raises ValueError, TypeError."""
     does = {"optimizer": "apply_gradients", "metric": "update_state"}.get(what, "__call__")
     if not isinstance(name, str):
         if not hasattr(name, does):
@@ -75,14 +75,14 @@ def known(what, table, name):
 
 
 def at_least(least, name, value):
-    """The value, if it is a whole number of at least that. Else raises ValueError."""
+    """Return the value as an int if it is an integer >= `least`. Else raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} is {value!r}; expected a whole number from {least} on")
     return int(value)
 
 
 def positive(name, value, below=np.inf, zero=False):
-    """The value as Python's number, if it is above 0 (or 0, with `zero`) and below that. Else raises ValueError."""
+    """Return the value as a Python number if 0 < value < `below` (0 is allowed with `zero`). Else raise ValueError."""
     number = real(value)
     if number is None or not (0.0 < number < below or (zero and number == 0)):
         cure = f" below {below:g}" if below < np.inf else ""
@@ -91,7 +91,7 @@ def positive(name, value, below=np.inf, zero=False):
 
 
 def row_numbers(what, batches, rows):
-    """Batches of row numbers as int64[steps, batch]. Raises ValueError for others, IndexError beyond so many rows."""
+    """Convert row numbers to int64[steps, batch]. Raises ValueError for other values, IndexError beyond range(rows)."""
     try:
         found = unmasked(batches)
     except TypeError:
@@ -105,7 +105,7 @@ def row_numbers(what, batches, rows):
 
 
 def check_finite(name, array):
-    """Raise ValueError, naming the first such row, where an array [rows, …] holds a NaN or an infinity."""
+    """Raise ValueError, with the number of the first such row, if an array [rows, …] holds a NaN or an infinity."""
     finite = np.isfinite(array)
     if not finite.all():
         row = np.argwhere(~finite)[0][0]
@@ -118,10 +118,10 @@ def check_inputs(x, dtype, features):
 
 
 def check_task(x, y, weights, batches, learning_rate, units):
-    """Raise TypeError, ValueError or IndexError unless the arguments of a task fit each other and its net.
+    """Raise TypeError, ValueError or IndexError unless the arguments of a task fit each other and its network.
 
-    The net has layers with that many `units`. Of one float dtype are x[rows, features], y[rows, 1] and the weights
-    w[inputs, units], b[1, units] of each layer; batches[steps, batch] holds row numbers.
+    The network has a layer for each number in `units`. x[rows, features], y[rows, 1] and the weights w[inputs, units],
+    b[1, units] of each layer have the same float dtype. batches[steps, batch] holds row numbers.
     """
     if getattr(x, "dtype", None) not in (np.float32, np.float64) or x.ndim != 2:
         raise TypeError(f"x is {_described(x)}; expected a NumPy array [rows, features] of float32 or float64")
@@ -148,24 +148,24 @@ def _check_array(name, array, dtype, *shape):
 
 
 def _described(array):
-    """The dtype and shape of what was given, for an error."""
+    """Return the dtype and shape of an argument as a string, for an error."""
     return f"{getattr(array, 'dtype', type(array).__name__)}{list(getattr(array, 'shape', ()))}"
 
 
 def cache_key(x):
-    """What a trace depends on, of an argument that is no tensor. Raises TypeError for what can be no key."""
+    """Return the part of a trace's key for an argument that is not a tensor. Raises TypeError if it cannot be a key."""
     if type(x).__hash__ is None:
         raise TypeError(f"a {type(x).__name__} is no argument: expected tensors, arrays, variables, numbers or names")
     if isinstance(x, tuple):
         return type(x), *map(cache_key, x)
     if isinstance(x, (float, complex, np.inexact)):
-        return type(x), repr(x)  # which tells -0.0 and NaN
-    alone = type(x).__eq__ is object.__eq__  # equal to itself only; equal ones of others may hold 0.0 and -0.0
+        return type(x), repr(x)  # which distinguishes 0.0 from -0.0, and makes NaN equal to itself
+    alone = type(x).__eq__ is object.__eq__  # equal to itself only; otherwise equal objects may differ in 0.0 and -0.0
     return (type(x), x) if alone else (type(x), x, repr(x))
 
 
 def even(batches):
-    """A list of batches, all of one size; the last one in a list of its own, where it is shorter."""
+    """Return [batches], or [batches[:-1], batches[-1:]] if their sizes differ, because the last batch is shorter."""
     lists = batches if isinstance(batches, (list, tuple)) else ()
     lengths = {len(each) if hasattr(each, "__len__") else 0 for each in lists}
     return [batches[:-1], batches[-1:]] if len(lengths) > 1 else [batches]

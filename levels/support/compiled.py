@@ -1,7 +1,7 @@
-"""Compiled programs are kept under a hash of everything they were made from, so that none can be out of date.
+"""Compiles functions, and caches the programs under a hash of everything they depend on, so that none is out of date.
 
-numba has a cache, too, but that looks only at the file in which a function stands: where something that the function
-calls has changed, it serves the old program.
+numba's own cache checks only the file of the function itself. If something that the function calls has changed, it
+returns the old program.
 """
 
 import dis
@@ -16,9 +16,9 @@ import numpy as np
 
 from .cache import keep, kept
 
-STANDS = {}  # a Python function -> function(dtype): what kernels for arrays of that dtype call in its place
+STANDS = {}  # a Python function -> function(dtype), which returns what kernels for that dtype call in its place
 _PROGRAMS = {}  # hash -> program
-# types whose values Python spells in full, so that two with the same text are the same
+# types with a complete repr: two values with the same text are equal
 _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, types.BuiltinFunctionType, type(None)
 
 
@@ -28,8 +28,8 @@ def _loaded(code):
 
 
 def globals_read(code):
-    """The names of the globals that a piece of code, or a function inside it, reads."""
-    names = set(_loaded(code.replace(co_consts=(None,) * len(code.co_consts))))  # a copy's constants are never equal
+    """Return the names of the globals that a code object, or a function inside it, reads."""
+    names = set(_loaded(code.replace(co_consts=(None,) * len(code.co_consts))))  # constants of copies are never equal
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             names |= globals_read(constant)
@@ -37,8 +37,8 @@ def globals_read(code):
 
 
 def described(value):
-    """A text that differs whenever compiled code could. Raises TypeError for what it cannot describe."""
-    value = getattr(value, "py_func", getattr(value, "_defn", value))  # numba made it from that
+    """Return a text that differs whenever the compiled code could. Raises TypeError for what it cannot describe."""
+    value = getattr(value, "py_func", getattr(value, "_defn", value))  # the function that numba compiled
     if getattr(value, "hash", None):  # compiled here
         return value.hash
     if isinstance(value, types.FunctionType):
@@ -58,14 +58,14 @@ def described(value):
 
 
 def specialised(function, dtype, stands, compiled):
-    """A copy of a function for arrays of that dtype, as its floats are; it calls what `stands` there, `compiled`."""
+    """Copy a function for that dtype: its float constants get it, and it calls the functions in `stands`, compiled."""
 
     def in_the_copy(value):
-        """What the copy has in place of a constant, a global or a variable from around the function."""
+        """Return the replacement of a constant, a global or a closure variable in the copy."""
         if isinstance(value, tuple):
             return tuple(map(in_the_copy, value))
         if isinstance(value, float) and dtype.kind == "f":
-            return dtype.type(value)  # else numba takes 1.0 for a float64, and with it 1.0 / x, where x is float32
+            return dtype.type(value)  # else numba makes 1.0 a float64, and so 1.0 / x even if x is float32
         called = getattr(value, "py_func", value)
         if called is function:
             raise TypeError(f"{function.__name__}: a kernel cannot call itself; use a loop")
@@ -85,11 +85,11 @@ def specialised(function, dtype, stands, compiled):
 
 
 def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
-    """Compile a function for arrays of that dtype; x / 0 is infinite, as in NumPy.
+    """Compile a function for arrays of that dtype. x / 0 is infinite, as in NumPy.
 
-    float32 may round a·b + c once (FMA), float64 never. `fastmath` names what else LLVM may do, as ("reassoc",).
+    float32 may round a·b + c once (FMA), float64 never. `fastmath` lists what else LLVM may do, such as ("reassoc",).
     """
-    import numba  # takes most of a second, so it waits until something is compiled
+    import numba  # takes most of a second, so it is imported only when needed
 
     made = specialised(function, dtype, STANDS, lambda called: compile_cpu(called, dtype, boundscheck=boundscheck))
     allowed = {*fastmath, "contract"} if dtype == np.float32 else {*fastmath}
@@ -97,7 +97,7 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
     try:
         made.hash = hashlib.sha256(described([*how, sorted(allowed), made]).encode()).hexdigest()
     except TypeError:
-        made.hash = None  # compiled, but not kept
+        made.hash = None  # compiled, but not cached
     if made.hash in _PROGRAMS:
         return _PROGRAMS[made.hash]
     program = numba.njit(error_model="numpy", nogil=True, fastmath=allowed, boundscheck=boundscheck)(made)
@@ -108,7 +108,7 @@ def compile_cpu(function, dtype, fastmath=(), boundscheck=False):
 
 
 class _Cache:
-    """Where numba finds what it compiled: under the program's hash, the types of its arguments, and the processor."""
+    """A program's cache for numba. The keys are the program's hash, the types of the arguments, and the processor."""
 
     def __init__(self, name):
         self.name = name
@@ -116,7 +116,7 @@ class _Cache:
     def load_overload(self, types, context):
         from numba.core.compiler import CompileResult
 
-        context.refresh()  # numba's own code, which this may call, comes first
+        context.refresh()  # loads numba's own functions first, which this one may call
         data = kept(f"{self.name} {types} {context.codegen().magic_tuple()}")
         return data and CompileResult._rebuild(context, *pickle.loads(data))
 
@@ -127,7 +127,7 @@ class _Cache:
 
 
 def for_types(program, arguments):
-    """What numba compiled for arguments of these types: a call of it spares their look-up. Other programs stay."""
+    """Return numba's code for these argument types, which saves their look-up. Return other programs unchanged."""
     if not hasattr(program, "compile"):
         return program
     import numba

@@ -1,4 +1,4 @@
-"""What a level says of a name that it does not have."""
+"""The errors for names that a level does not have."""
 
 import dis
 import importlib
@@ -8,9 +8,9 @@ FILES = "cache", "calls", "checks", "compiled", "locks", "machine", "operators",
 
 
 def absent(front):
-    """A module's `__getattr__` (PEP 562) for the level `front`: its error says where the name is, or where more is.
+    """Return the `__getattr__` (PEP 562) of the level `front`. Its error says where the name is, or where to find more.
 
-    An AttributeError, so that `hasattr` is false; in a `from … import …`, where Python drops its text, an ImportError.
+    It is an AttributeError, so that `hasattr` is false, but in `from … import …`, which drops its text, an ImportError.
     """
 
     def __getattr__(name):

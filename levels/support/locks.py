@@ -1,7 +1,7 @@
-"""What is made when it is first used is made by one thread, while the others wait for it."""
+"""The lock for objects that are created on first use: one thread creates them, and the others wait."""
 
 import threading
 
-# Held by whoever makes what an object needs on its first use: a plan its program, a layer its variables. One lock
-# serves them all, so that no two threads can wait for each other; what is made may make more in turn.
+# Held while something is created on first use: the program of a plan, the variables of a layer. There is only one such
+# lock, so that no two threads can deadlock. It is reentrant, because creating one object may create others.
 MAKING = threading.RLock()

@@ -1,4 +1,4 @@
-"""From a program's text to bytes that this very processor runs. The work is LLVM's."""
+"""Compilation of programs, as LLVM IR in text form, to machine code for this processor. LLVM does the work."""
 
 import os
 import weakref
@@ -11,7 +11,7 @@ from .cache import keep, kept
 
 
 def target_machine():
-    """LLVM's description of this processor."""
+    """Return LLVM's target machine for this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
@@ -19,13 +19,13 @@ def target_machine():
 
 
 def host_lanes():
-    """How many float32 one instruction of this processor works on: 16, 8 or 4."""
-    features = llvm.get_host_cpu_features()  # none where LLVM does not know them
+    """Return how many float32 one vector instruction of this processor handles: 16, 8 or 4."""
+    features = llvm.get_host_cpu_features()  # empty if LLVM does not know them
     return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
 
 
 def host_memory():
-    """The bytes of memory that this process may use, or None where the system does not tell (Windows)."""
+    """Return the bytes of memory that this process may use, or None if the system does not report it (Windows)."""
     if not hasattr(os, "sysconf"):
         return None
     paths = [Path("/sys/fs/cgroup", name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
@@ -35,7 +35,7 @@ def host_memory():
 
 
 def optimised(text, target):
-    """LLVM's own form of a program, optimised for this processor. Raises RuntimeError for a text it cannot read."""
+    """Return a program as an LLVM module, optimised for this processor. Raises RuntimeError if LLVM cannot parse it."""
     module = llvm.parse_assembly(text)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
@@ -49,17 +49,17 @@ def optimised(text, target):
     return module
 
 
-_ENGINES = weakref.WeakValueDictionary()  # the text of a program -> its engine, as long as a program holds that
+_ENGINES = weakref.WeakValueDictionary()  # the text of a program -> its engine, while something refers to it
 
 
 def machine_code(text):
-    """A program, ready to run: what owns its code, and the address at which it begins."""
+    """Return (owner, address) of the machine code of a program. Keep the owner as long as the code may run."""
     held = _ENGINES.get(text) or _ENGINES.setdefault(text, _Engine(text))
     return held, held.engine.get_function_address("program")
 
 
 class _Engine:
-    """Owns the code of a program. (It has no `__del__`: during one, a weak reference would still lead to it.)"""
+    """Owns the machine code of a program. (It has no `__del__`: during that, a weak reference would still work.)"""
 
     def __init__(self, text):
         target = target_machine()
@@ -68,7 +68,7 @@ class _Engine:
         if (code := kept(key)) is None:
             code = target.emit_object(optimised(text, target))
             keep(key, code)
-        # a new target: the first one still holds what it made while it emitted the code
+        # a new target, because the first one keeps what it allocated while it emitted the code
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
         self.engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self.engine.finalize_object()

@@ -1,8 +1,8 @@
-"""What a tensor does beside its ops: with NumPy's arrays, by operators from a table, as one number of Python."""
+"""Tensor operators with NumPy arrays, operators from a table, and conversion of tensors to Python numbers."""
 
 import operator
 
-REFLECTED = {  # NumPy's name of `array + tensor` and the like -> the method of the tensor
+REFLECTED = {  # NumPy's name for `array + tensor` and the like -> the method of the tensor
     "add": "__radd__",
     "subtract": "__rsub__",
     "multiply": "__rmul__",
@@ -19,9 +19,9 @@ REFLECTED = {  # NumPy's name of `array + tensor` and the like -> the method of 
 
 
 def array_ufunc(tensor, ufunc, method, *inputs, **options):
-    """The tensor's own operator for `array + tensor` (https://numpy.org/neps/nep-0013-ufunc-overrides.html).
+    """Call the tensor's own operator for `array + tensor` (https://numpy.org/neps/nep-0013-ufunc-overrides.html).
 
-    Raises TypeError for `np.log(tensor)` and all else: it would give an array, of which no tape hears.
+    Raises TypeError for all else, such as `np.log(tensor)`: the result would be an array, which no tape records.
     """
     name = REFLECTED.get(ufunc.__name__)
     if name and method == "__call__" and not options and inputs[1] is tensor and hasattr(tensor, name):
@@ -33,7 +33,7 @@ def array_ufunc(tensor, ufunc, method, *inputs, **options):
 
 
 def of_several_ops(sign):
-    """The method that is the row of this sign in the table `operators` of its class. Raises TypeError for none."""
+    """Return a method that calls its class's `operators[sign]`. It raises TypeError if the table has no such entry."""
 
     def method(x, *others):
         if sign not in x.operators:
@@ -44,19 +44,19 @@ def of_several_ops(sign):
 
 
 def number_of(x):
-    """The one number of a tensor, as Python's. Raises ValueError for a tensor of any other shape."""
+    """Return the only number of a tensor as a Python number. Raises ValueError if it has several numbers or none."""
     if x.spec.nbytes != x.dtype.itemsize:
         raise ValueError(f"a tensor of shape {x.shape} is not one number; take one of it, or use where")
     return x.numpy().item()
 
 
 class SeveralOps:
-    """A class made from this one names its table `operators`, {sign: function(x, …)}."""
+    """A base class of tensors and variables. Subclasses set the table `operators`, {sign: function(x, …)}."""
 
     __slots__ = ()
     operators = {}
-    __array_ufunc__ = array_ufunc  # NumPy's arrays leave `array + tensor` to the tensor
-    __hash__ = object.__hash__  # a tensor is a key by who it is, not by its numbers
+    __array_ufunc__ = array_ufunc  # NumPy arrays delegate `array + tensor` to the tensor
+    __hash__ = object.__hash__  # tensors are hashed by identity, not by their numbers
     __getitem__ = of_several_ops("[]")
     __len__ = of_several_ops("len")
     __iter__ = of_several_ops("iter")

@@ -1,4 +1,4 @@
-"""Where a variable keeps its tensor: threads may share it, and a compiled program may overwrite its numbers."""
+"""Storage of a variable's tensor. Threads may share it, and a compiled program may overwrite its numbers in place."""
 
 import itertools
 import threading
@@ -6,22 +6,22 @@ from ctypes import addressof, c_char
 
 from .operators import of_several_ops
 
-CREATED = itertools.count()  # numbers variables in the order in which they are made
-_bytes_of = (c_char * 0).from_buffer  # its `addressof` is `array.ctypes.data`, and takes a fifth of its time
+CREATED = itertools.count()  # numbers the variables in the order of their creation
+_bytes_of = (c_char * 0).from_buffer  # `addressof` of it is `array.ctypes.data`, in a fifth of the time
 
 
 def address_of(array):
-    """The address at which the numbers of an array begin."""
+    """Return the address of the first number of an array."""
     return addressof(_bytes_of(array))
 
 
 def renamed(x):
-    """The numbers, shape and dtype of a tensor x, shared, as another tensor: a tape knows a tensor by who it is."""
+    """Return a new tensor that shares the numbers, shape and dtype of x: tapes identify tensors by object identity."""
     return type(x)(x.spec, x.data, x if x.source is None else x.source)
 
 
 class Storage:
-    """Names a tensor, `current`. Where `pinned`, a program overwrites its numbers there, behind the `lock`."""
+    """Holds a tensor, `current`. `pinned` is None, or the address at which a program overwrites it under the `lock`."""
 
     def __init__(self, tensor):
         self.spec, self.current, self.pinned = tensor.spec, renamed(tensor), None
@@ -34,27 +34,27 @@ class Storage:
     assign_sub = of_several_ops("assign_sub")
 
     def no_step(self, value):
-        """`w -= 1.0` would make a tensor of what was a variable. Raises TypeError."""
+        """Raise TypeError, because `w -= 1.0` would replace the variable with a tensor."""
         raise TypeError("w += … or w -= … is no step of a variable; write w.assign(w + …) or w.assign(w - …)")
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = no_step
 
     def replace(self, tensor):
-        """Name this tensor, at once. (`assign` lets tapes and traces hear of it.)"""
+        """Set the current tensor directly. (`assign` also informs tapes and traces.)"""
         with self.lock:
             self.current, self.pinned = renamed(tensor), None
 
     def newest(self):
-        """The tensor that it names, at once: the same one until it is assigned."""
+        """Return the current tensor directly. It is the same object until the next assignment."""
         current = self.current
-        if self.pinned is not None:  # a program writes there; now somebody knows the numbers
+        if self.pinned is not None:  # a program writes there; now the caller has access to the numbers
             with self.lock:
                 current, self.pinned = self.current, None
         return current
 
 
 def pinned_address(variable, to_write=True):
-    """Where a program finds, or overwrites (`to_write`), a variable's numbers, behind its lock: nobody shares them."""
+    """Return the address of a variable's numbers, or with `to_write` of a private copy to overwrite. Hold its lock."""
     if variable.pinned is None and to_write:
         private = type(variable.current)(variable.spec, variable.current.data.copy())
         variable.pinned, variable.current = address_of(private.data), private
@@ -62,7 +62,7 @@ def pinned_address(variable, to_write=True):
 
 
 class LockAll:
-    """Nobody else moves these variables' numbers in this `with` block. (In one order, or two would wait for ever.)"""
+    """In a `with` block, holds the locks of these variables. They are acquired in one order, to avoid a deadlock."""
 
     def __init__(self, variables):
         self.locks = [variable.lock for variable in sorted(variables, key=lambda variable: variable.created)]

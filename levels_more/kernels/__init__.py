@@ -1,4 +1,4 @@
-"""More kernels: layout, reductions, random numbers, the large matrix product, and those of other devices."""
+"""More kernels: layout ops, reductions, random numbers, fast matrix products, and kernels for a GPU and a TPU."""
 
 from levels.kernels import (
     ELEMENTWISE, KERNELS, KERNEL_TRIALS, KINDS, PLANNERS, PLANS, PLAN_FINISHERS, QUICKER, REDUCTIONS, UPDATES, Backend,
@@ -33,5 +33,5 @@ __all__ = _moved.handed_on(globals(), "tasks")
 
 
 def __getattr__(name):
-    """What a name of before is called now."""
+    """Raise the error for a missing name. For a name of an earlier version it gives the new one."""
     raise _moved.renamed(__name__, name)

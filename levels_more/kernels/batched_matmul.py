@@ -1,7 +1,7 @@
-"""Products of many matrices at once: x[…, m, k] @ w[…, k, n], on a CPU.
+"""Batched matrix products on a CPU: x[…, m, k] @ w[…, k, n].
 
-The op is `matmul` still, with the same rule, and a reader's kernel of it runs matrix by matrix. (The compiler imports
-this room: the core's row program knows two axes only, so others are entered together with programs that take them.)
+The op is still `matmul`, with the same vjp. A kernel of the user's own runs once for each matrix. (Only the compiler
+imports this file: the core's RowProgram handles two axes only, so more are allowed only with programs that take them.)
 """
 
 import functools
@@ -15,9 +15,9 @@ from levels_more.kernels.matmul import WORTH_PACKING, is_large, matmul_small, pl
 
 
 class Products(NamedTuple):
-    """`count` products out[m, n] = x[m, k] @ w[k, n], whose results lie in an array of that shape.
+    """The sizes of `count` products out[m, n] = x[m, k] @ w[k, n], and the `shape` of the array with all results.
 
-    Each has an x, and a w, of its own, or all have the same one.
+    `own_x` and `own_w`: whether each product has its own x and its own w. Otherwise all products share one.
     """
 
     shape: tuple[int, ...]
@@ -29,7 +29,7 @@ class Products(NamedTuple):
     own_w: bool
 
     def views(self, transpose_x, transpose_w):
-        """The shapes of the result, of x and of w with one axis for the matrices, and two for each of them."""
+        """Return the shapes of the result, of x and of w as three axes: one for the matrices, two for each matrix."""
         x = (self.m, self.k)[:: -1 if transpose_x else 1]
         w = (self.k, self.n)[:: -1 if transpose_w else 1]
         return [
@@ -39,10 +39,10 @@ class Products(NamedTuple):
 
 
 def products_of(op, x, w, transpose_x=False, transpose_w=False):
-    """The Products that a launch makes of arrays of these shapes, which have two axes or more.
+    """Return the Products of a launch on arrays of these shapes, with two axes or more.
 
-    With a single w they are one product: the rows of x[b, m, k] are those of x[b·m, k]. Raises ValueError where sizes
-    differ.
+    With a single w, and an x that is not transposed, they are one product: the rows of x[b, m, k] are those of
+    x[b·m, k]. Raises ValueError if the sizes do not match.
     """
     turned_x, turned_w = (flag(f"{op}: a transpose", each) for each in (transpose_x, transpose_w))
     m, k = x[-2:][:: -1 if turned_x else 1]
@@ -61,20 +61,20 @@ def products_of(op, x, w, transpose_x=False, transpose_w=False):
 
 
 def has_batches(graph):
-    """Whether a graph has products of arrays with more than two axes."""
+    """Return whether a graph has products of arrays with more than two axes."""
     return any(len(x.spec.shape) > 2 for node in graph.nodes if node.op == "matmul" for x in node.inputs)
 
 
 def matmul_batch(turned_x, turned_w, out, x, w):
-    """out[b] = x[b] @ w[b] for each b, where x or w may be a single one; x, w or both may be given transposed."""
+    """Compute out[b] = x[b] @ w[b] for each b. One x or w may serve all b, and each may be given transposed."""
     for b in range(out.shape[0]):
         matmul_small(turned_x, turned_w, out[b], x[b % x.shape[0]], w[b % w.shape[0]])
 
 
 def plan_products(op, function, x, w, transpose_x=False, transpose_w=False):
-    """A product, or one for each matrix: x[…, m, k] @ w[…, k, n], with the same axes in front, or one without them.
+    """Plan one product, or one for each matrix: x[…, m, k] @ w[…, k, n]. The leading axes are equal, or one has none.
 
-    A reader's kernel runs matrix by matrix. Raises what the planner of a product raises.
+    A kernel of the user's own runs once for each matrix. Raises what the planner of a single product raises.
     """
     if min(len(x.shape), len(w.shape)) < 2 or len(x.shape) == len(w.shape) == 2:
         return plan_tiles(op, function, x, w, transpose_x, transpose_w)
@@ -105,7 +105,7 @@ def plan_products(op, function, x, w, transpose_x=False, transpose_w=False):
 
 
 def by_threads(program, out, x, w):
-    """The same program on some of the matrices for each thread that numba is told to use."""
+    """Run the program with the matrices divided among as many threads as numba is set to use."""
     import numba
 
     share = -(-len(out) // numba.get_num_threads())

@@ -1,4 +1,4 @@
-"""More elementwise ops: a scalar function each."""
+"""More elementwise ops, each defined by a scalar function."""
 
 import numpy as np
 
@@ -18,16 +18,16 @@ scalar("where", takes="fib", masks=1)(lambda mask, x, y: select(mask, x, y))
 
 
 def small_tanh(x):
-    """tanh(x) of a number near 0, by Lambert's continued fraction (1768)."""
+    """Return tanh(x) of a number near 0, by Lambert's continued fraction (1768)."""
     z = x * x
     return x / (1.0 + z / (3.0 + z / (5.0 + z / (7.0 + z / (9.0 + z / (11.0 + z / 13.0))))))
 
 
 @scalar("tanh")
 def tanh(x):
-    """(1 - e) / (1 + e) with e = exp(-2·|x|), of each number.
+    """Return tanh of each number x: (1 - e) / (1 + e) with e = exp(-2·|x|), and the sign of x.
 
-    Near 0, where 1 - e loses digits, it is Lambert's continued fraction (1768).
+    Near 0, where 1 - e loses digits, use Lambert's continued fraction (1768) instead.
     """
     size = select(x > 0.0, x, -x)
     e = exp(-2.0 * size)
@@ -37,18 +37,18 @@ def tanh(x):
 
 @scalar("elu", alpha=1.0)
 def elu(x, alpha):
-    """x of each number where it is positive, else alpha·(exp(x) - 1), for whose digits near 0 there is tanh(x / 2)."""
+    """Return x if x > 0, else alpha·(exp(x) - 1), of each number x: from tanh(x / 2) if x >= -1, which keeps digits."""
     t = small_tanh(0.5 * select(x > 0.0, 0.0, select(x < -1.0, -1.0, x)))
     return select(x > 0.0, x, alpha * select(x < -1.0, exp(x) - 1.0, 2.0 * t / (1.0 - t)))
 
 
-# `maximum` is level 1's. In kernels of floats LLVM's own stands for it; they agree to the bit.
+# `maximum` is level 1's. Kernels for floats call LLVM's function in its place, which gives the same bits.
 scalar("maximum", takes="fi")(lambda x, y: maximum(x, y))
 scalar("minimum", takes="fi")(lambda x, y: minimum(x, y))
 STANDS[maximum] = lambda dtype: larger if dtype.kind == "f" else lambda x, y: x if x > y else y
 STANDS[minimum] = lambda dtype: smaller if dtype.kind == "f" else lambda x, y: x if x < y else y
 scalar("absolute", takes="fi")(lambda x: maximum(x, -x))
-# x·y, and 0 where y is 0, whatever x is: the share of a class that is masked by a logit of -inf (TensorFlow's name)
+# x·y, but 0 if y is 0, also for an infinite or NaN x: for a class masked by a logit of -inf (TensorFlow's name)
 scalar("multiply_no_nan")(lambda x, y: select(y == 0.0, 0.0, x * y))
 
 
@@ -63,30 +63,30 @@ def sum_error(x, y):
 
 @scalar("logits_crossentropy")
 def logits_crossentropy(y, z):
-    """Minus the log of what p = 1 / (1 + exp(-z)) gave to y, two numbers, without overflow; 0 for an infinite z."""
-    between = maximum(z, 0.0) - y * z  # NaN for an infinite z, where y says what the difference is
+    """Return the cross-entropy of a label y and p = 1 / (1 + exp(-z)), for a number z or ±inf, without overflow."""
+    between = maximum(z, 0.0) - y * z  # NaN for an infinite z, so y = 0 and y = 1 are separate cases
     cost = select(y == 0.0, maximum(z, 0.0), select(y == 1.0, maximum(-z, 0.0), between))
     return cost + log(1.0 + exp(-maximum(z, -z)))
 
 
-# the same of p itself; no logarithm counts as less than -100, as in PyTorch
+# the cross-entropy as a function of p itself; logarithms are clipped at -100, as in PyTorch
 scalar("probabilities_crossentropy")(
     lambda y, p: -(y * maximum(log(p), -100.0) + (1.0 - y) * maximum(log(1.0 - p), -100.0))
 )
-scalar("probabilities_slope")(lambda y, p: (p - y) / maximum(p * (1.0 - p), 1e-12))  # its slope at p
+scalar("probabilities_slope")(lambda y, p: (p - y) / maximum(p * (1.0 - p), 1e-12))  # its derivative d/dp
 STANDS[sin], STANDS[cos] = SIN.get, COS.get
 scalar("sin")(lambda x: sin(x))
 scalar("cos")(lambda x: cos(x))
 
-_NEAR = tuple(2.0 / n for n in range(81, 1, -2))  # of the series, the last factor first
-_FAR = tuple(n / 2.0 for n in range(36, 0, -1))  # of the fraction
+_NEAR = tuple(2.0 / n for n in range(81, 1, -2))  # factors of the series, the last one first
+_FAR = tuple(n / 2.0 for n in range(36, 0, -1))  # terms of the continued fraction, the last one first
 
 
 @scalar("erf")
 def erf(x):
-    """The error function of each number: its series near 0, Laplace's continued fraction (1805) beyond 2.2.
+    """Return the error function of each number: its series for |x| < 2.2, else Laplace's continued fraction (1805).
 
-    DLMF 7.6.2 and 7.9.1, https://dlmf.nist.gov/7. In float64 it is at most 8 units in the last place from the truth.
+    DLMF 7.6.2 and 7.9.1, https://dlmf.nist.gov/7. In float64 the error is at most 8 units in the last place.
     """
     size, z, near, tail = select(x > 0.0, x, -x), x * x, 1.0, 0.0
     e = 1.1283791670955126 * exp(-z)  # 2/√π·exp(-x²)

@@ -1,4 +1,4 @@
-"""What a GPU does for the same ops: a thread for each number, a block for each sum, tiles for a product."""
+"""GPU kernels: one thread for each element, one block for each sum of a row, and tiles for matrix products."""
 
 import functools
 import math
@@ -12,13 +12,13 @@ from levels_more.kernels.gpu_compiler import LAYOUTS, ceil_div, kernel_for, thre
 from levels_more.kernels.layout import plan_one_hot, plan_scatter_add
 from levels_more.kernels.random import normal, uniform
 
-# Sums: a block for each row, a thread for each column.
+# Reductions: one block for each row, or one thread for each column.
 
 BLOCK_THREADS = 256  # at most
 
 
 def reduce_block(combine, start):
-    """The kernel out[i] = x[i, 0], x[i, 1], … taken together by the threads of block i."""
+    """Return a kernel in which the threads of block i combine x[i, 0], x[i, 1], … into out[i], beginning at `start`."""
     number = type(start)
 
     def by_block(out, x):
@@ -42,7 +42,7 @@ def reduce_block(combine, start):
 
 
 def reduce_thread(combine, start):
-    """The kernel out[i, j] = x[i, 0, j], x[i, 1, j], … taken in by one thread, in order."""
+    """Return a kernel in which one thread combines x[i, 0, j], x[i, 1, j], … into out[i, j], in order."""
 
     def by_thread(out, x):
         n = cuda.grid(1)
@@ -57,18 +57,18 @@ def reduce_thread(combine, start):
 
 
 def _one_block_each(out, x):
-    """A block for each row, with a power of two of threads, each of which takes in two numbers or more."""
+    """Return (blocks, threads per block): one block per row; threads are the largest power of two below its length."""
     return out.size, min(BLOCK_THREADS, 1 << max(0, (x.shape[1] - 1).bit_length() - 1))
 
 
 LAYOUTS[reduce_block(np.add, 0.0).__code__] = _one_block_each
 KINDS["gpu"].loops = reduce_block, reduce_thread
 
-# Products: a thread for each number, its block with tiles of both matrices in shared memory.
+# Products: one thread for each element; each block keeps tiles of both matrices in shared memory.
 
 
 def tiled(side, number, turned_x, turned_w):
-    """The kernel of out[m, n] = x[m, k] @ w[k, n] in tiles of side x side, its sums of the type `number`.
+    """Return a kernel for out[m, n] = x[m, k] @ w[k, n] in tiles of side x side, with sums of the type `number`.
 
     x, w or both may be given transposed (NVIDIA, CUDA C++ programming guide, "Shared memory").
     """
@@ -96,7 +96,7 @@ def tiled(side, number, turned_x, turned_w):
 
 @kernel("matmul", "gpu")
 def matmul_threads(out, x, w):
-    """out[i, j] = Σₖ x[i, k]·w[k, j], by thread i·n + j."""
+    """Compute out[i, j] = Σₖ x[i, k]·w[k, j] in thread i·n + j."""
     n = cuda.grid(1)
     if n < out.size:
         i, j = n // out.shape[1], n % out.shape[1]
@@ -107,8 +107,8 @@ def matmul_threads(out, x, w):
 
 
 def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As the planner of a product, and raises as it does; in tiles, where the kernel is `matmul_threads`."""
-    same_dtype(op, x, w)  # floats: this device multiplies nothing else
+    """Plan a product of float matrices; `tiled` replaces `matmul_threads`. Raises what `matmul`'s planner raises."""
+    same_dtype(op, x, w)  # matrices of floats only
     made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     m, n = made.spec.shape
 
@@ -124,11 +124,11 @@ def plan_blocks(op, function, x, w, transpose_x=False, transpose_w=False):
 
 PLANNERS["matmul", "gpu"] = plan_blocks
 
-# Numbers on the move: a thread finds where its number comes from and where it goes.
+# Copies between views: each thread computes the source and the target of its element.
 
 
 def mover(function, sizes, to, source):
-    """A kernel whose thread n takes number n of one view to another. A view is a start, and a stride for each axis."""
+    """Return a kernel whose thread n copies element n of view `source` to view `to`. A view is (start, strides)."""
     (to_start, to_strides), (from_start, from_strides), count = to, source, math.prod(sizes)
 
     def move(out, x):
@@ -144,16 +144,16 @@ def mover(function, sizes, to, source):
 
 
 def _view_of(view, base):
-    """Where a view of an array begins in it, and how far the next number is along each axis, counted in numbers."""
+    """Return (start, strides) of a view of the array `base`, counted in elements."""
     start = view.ctypes.data - base.ctypes.data
     return start // view.itemsize, tuple(stride // view.itemsize for stride in view.strides)
 
 
 def copy_by_threads(function, shape, inputs, pairs):
-    """The program that takes numbers from view to view on a GPU: one launch for each pair of views."""
+    """Return the program that copies from view to view on a GPU, with one launch for each pair of views."""
     dtype = inputs[0].dtype
     arrays, launches = [np.empty(s, dtype) for s in (shape, *(x.shape for x in inputs))], []
-    zero = inputs[0].device.put(np.zeros(1, dtype))  # for what lies in no input
+    zero = inputs[0].device.put(np.zeros(1, dtype))  # for views that belong to no input
     for to, source in pairs(*arrays):
         to, source = np.atleast_1d(to), np.atleast_1d(source)
         base = next((k for k, array in enumerate(arrays) if k and np.may_share_memory(array, source)), 0)
@@ -172,7 +172,7 @@ def copy_by_threads(function, shape, inputs, pairs):
 KINDS["gpu"].moves = copy_by_threads
 
 
-# Rows by number. A real GPU cannot raise an error from a kernel, so row numbers are looked at before.
+# Gather and scatter. A kernel on a real GPU cannot raise an error, so row numbers are checked before the launch.
 
 
 @kernel("gather", "gpu")
@@ -186,7 +186,7 @@ def gather_threads(out, x, rows):
 
 @kernel("scatter_add", "gpu")
 def scatter_threads(out, x, rows):
-    """out[rows[i], j] = Σ x[i, j] in the order of i: each thread owns a column."""
+    """Compute out[rows[i], j] = Σ x[i, j], in the order of i, with one thread for each column j."""
     j = cuda.grid(1)
     if j < out.shape[1]:
         for i in range(out.shape[0]):
@@ -196,9 +196,9 @@ def scatter_threads(out, x, rows):
 
 
 def rows_checked(planner, count):
-    """The planner of an op whose last input, int64, holds numbers below count(spec of the result, first input).
+    """Return a planner that also checks the last input, int64: all in range(count(spec of the result, first input)).
 
-    Its plans raise IndexError, before the launch, for a number that is not.
+    Before the launch, its plans raise IndexError for a number that is out of range.
     """
 
     @functools.wraps(planner)
@@ -228,12 +228,12 @@ PLANNERS["gather", "gpu"] = rows_checked(PLANNERS["gather"], lambda spec, x: x.s
 PLANNERS["scatter_add", "gpu"] = rows_checked(plan_scatter_add, lambda spec, x: spec.shape[0])
 PLANNERS["one_hot", "gpu"] = rows_checked(plan_one_hot, lambda spec, x: spec.shape[-1])
 
-# A random number is a function of its place, so a thread makes it without its neighbours.
+# A random number depends only on the state and its index, so each thread computes one independently.
 
 
 @kernel("random_uniform", "gpu")
 def uniform_threads(out, state):
-    """out[i] = number i of the uniform ones that follow `state`."""
+    """Set out[i] to uniform random number i after `state`."""
     i = cuda.grid(1)
     if i < out.size:
         out[i] = uniform(state, i, 2.0**24 if out.itemsize == 4 else 2.0**53)
@@ -241,13 +241,13 @@ def uniform_threads(out, state):
 
 @kernel("random_normal", "gpu")
 def normal_threads(out, state):
-    """out[i] = number i of the normal ones that follow `state`."""
+    """Set out[i] to normal random number i after `state`."""
     i = cuda.grid(1)
     if i < out.size:
         out[i] = normal(state, i)
 
 
-# All other ops need nothing new: their functions enter the column as they are, and so do those that come later.
+# All other ops use the kernels of the CPU as they are. Ops that are registered later get kernels for all kinds.
 KERNELS.update(
     {(op, "gpu"): f for (op, kind), f in dict(KERNELS).items() if kind == "cpu" and (op, "gpu") not in KERNELS}
 )

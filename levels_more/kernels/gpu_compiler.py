@@ -1,4 +1,4 @@
-"""The compiler of a GPU: the threads that call a scalar function, and what stands for the functions of level 1."""
+"""The compiler for a GPU: kernels around scalar functions, and the replacements of level 1's functions in them."""
 
 import functools
 import inspect
@@ -14,19 +14,19 @@ from levels_more.hardware.gpu.device import launch_kernel
 from levels_more.hardware.gpu.memory import cuda
 from levels_more.kernels import layout, random  # noqa: F401 (their kernels enter before there is a column for the GPU)
 
-_MADE = {}  # a text of what a kernel was made from -> the kernel
+_MADE = {}  # a description of a kernel and its dtype -> the kernel
 
 
 def thread(places, line):
-    """The lines around the one that computes an element, on a GPU: each thread finds its indices in its number."""
+    """Return the lines of a GPU kernel around `line`, which computes the element with the number of the thread."""
     letters = places["out"].split(", ")
-    inner = [*enumerate(letters)][:0:-1]  # the last index first
+    inner = [*enumerate(letters)][:0:-1]  # the last axis first
     found = [f"    {letter}, n = n % out.shape[{axis}], n // out.shape[{axis}]" for axis, letter in inner]
     return ["n = cuda.grid(1)", "if n < out.size:", *found, f"    {letters[0]} = n", f"    {line}"]
 
 
 def each_row(function):
-    """A kernel in which thread i calls function(out[i : i + 1], x[i : i + 1], …): one row of every array."""
+    """Return a kernel in which thread i calls function(out[i : i + 1], x[i : i + 1], …) on one row of every array."""
     names = list(inspect.signature(function).parameters)
     rows = ", ".join(f"{name}[i : i + 1]" for name in names)
     scope = {"__name__": "__main__", "cuda": cuda, "function": function}
@@ -35,21 +35,21 @@ def each_row(function):
 
 
 def ceil_div(n, size):
-    """How many pieces of that size hold n."""
+    """Return n / size, rounded up."""
     return -(-n // size)
 
 
 def threads_for(count):
-    """(blocks, threads of a block) that are at least so many threads: blocks of 128, or of as many warps as needed."""
+    """Return (blocks, threads per block) for at least `count` threads: blocks of 128, or one of fewer warps of 32."""
     threads = min(128, ceil_div(count, 32) * 32)
     return ceil_div(count, threads), threads
 
 
-LAYOUTS = {}  # code of a kernel -> function(out, …) that gives (blocks, threads); else each number has a thread
+LAYOUTS = {}  # code of a kernel -> function(out, …) -> (blocks, threads per block); others: one thread per element
 
 
 def _split(x):
-    """(m, e) with x = m·2ᵉ and m in [√½, √2)."""
+    """Return (m, e) with x = m·2ᵉ and m in [√½, √2)."""
     m, e = math.frexp(x)
     return (m, e) if m >= 0.7071067811865476 else (2.0 * m, e - 1)
 
@@ -59,17 +59,17 @@ def _exponent_as(number):
 
 
 def _halves(x, n):
-    """x·2ⁿ in two steps, since 2ⁿ alone may be too large."""
+    """Return x·2ⁿ, computed in two steps, because 2ⁿ alone may be too large or too small."""
     half = int(n) // 2
     return x * math.ldexp(1.0, half) * math.ldexp(1.0, int(n) - half)
 
 
 def _to_even(size):
-    """The nearest whole number, by adding a number so large that no fraction is left, and taking it away again."""
+    """Return a function that rounds to an integer: it adds and subtracts `size`, at which floats have no fraction."""
     return lambda x: (x + size) - size
 
 
-ON_GPU = {  # what stands there for the functions of level 1: function(dtype)
+ON_GPU = {  # function of level 1 -> function(dtype), which gives its replacement on a GPU
     exp: EXP.get,
     log: LOG.get,
     sin: SIN.get,
@@ -85,20 +85,20 @@ ON_GPU = {  # what stands there for the functions of level 1: function(dtype)
 
 
 def kernel_for(function, dtype):
-    """The kernel for arrays of that dtype, with floats and calls like it. Made once: a real GPU compiles it once."""
+    """Return the kernel for arrays, constants and calls of that dtype. It is cached, so a real GPU compiles it once."""
 
     made = specialised(function, dtype, ON_GPU, functools.partial(kernel_for, dtype=dtype))
     try:
         return _MADE.setdefault(f"{dtype} {described(made)}", made)
-    except TypeError:  # it depends on what has no description: made anew each time
+    except TypeError:  # it depends on something without a description, so it is not cached
         return made
 
 
 def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
-    """A program(out, *arrays, *numbers) that launches this kernel, for arrays of that dtype.
+    """Return program(out, *arrays, *numbers), which launches this kernel for arrays of that dtype.
 
-    A function that reads `cuda` is launched in its layout, any other one as a loop over rows. (`fastmath` and
-    `boundscheck` are a CPU's: bounds are checked where the GPU is simulated.)
+    A function that reads `cuda` is launched in its layout (LAYOUTS). For any other, each row has one thread.
+    (`fastmath` and `boundscheck` are for CPUs and ignored here: the simulated GPU checks bounds anyway.)
     """
     made, blocks_of = function, LAYOUTS.get(function.__code__, lambda out, *arrays: threads_for(out.size))
     if "cuda" not in function.__code__.co_names:
@@ -109,7 +109,7 @@ def compile_gpu(function, dtype, fastmath=(), boundscheck=False):
         if out.size:
             launch_kernel(made, *blocks_of(out, *arguments), out, *arguments)
 
-    program.py_func = function  # as numba's programs: what it was made from, for a kernel that calls it
+    program.py_func = function  # the original function, as in numba's programs, for kernels that call this one
     return program
 
 

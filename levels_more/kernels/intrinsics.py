@@ -1,4 +1,4 @@
-"""Instructions that numba has no word for: functions that write them themselves, for kernels on a CPU."""
+"""Functions for CPU kernels that emit LLVM instructions which numba does not offer."""
 
 import functools
 
@@ -12,9 +12,9 @@ from levels_more.hardware.locks import once
 
 
 def intrinsic(function):
-    """As numba's decorator of that name, for which numba need not be there before something is compiled.
+    """Decorate a function like numba's decorator of the same name, but import numba only when something is compiled.
 
-    It gives a name that only kernels can call; what stands for it there is numba's intrinsic.
+    The result can be called only in kernels, which call numba's intrinsic in its place.
     """
 
     @once
@@ -32,7 +32,7 @@ def intrinsic(function):
 
 
 def llvm_function(name):
-    """One of LLVM's functions of two numbers, for kernels."""
+    """Return an LLVM intrinsic function of two numbers, for use in kernels."""
 
     @intrinsic
     def call(typing, x, y):
@@ -51,13 +51,13 @@ ldexp, larger, smaller = map(llvm_function, ("ldexp", "maximum", "minimum"))
 
 
 def scaled_bits(dtype):
-    """x·2ⁿ in two steps, as the core does it, on the bits: n goes to where the format keeps its exponent."""
+    """Return f(x, n) = x·2ⁿ in two steps, as in the core, that writes n into the exponent bits of the float format."""
     real, whole, fraction, bias = np.float64, np.int64, 52, 1023
     if dtype == np.float32:
         real, whole, fraction, bias = np.float32, np.int32, 23, 127
 
     def scaled(x, n):
-        both = whole(n + real(2 * bias))  # so that each half has the bias
+        both = whole(n + real(2 * bias))  # the bias of both halves
         half = both >> 1
         return x * whole(half << fraction).view(real) * whole(both - half << fraction).view(real)
 
@@ -65,19 +65,19 @@ def scaled_bits(dtype):
 
 
 def exponent_bits(dtype):
-    """The n for which x lies between √½·2ⁿ and √2·2ⁿ, read from the bits."""
+    """Return a function that reads from the bits of x the n for which x lies between √½·2ⁿ and √2·2ⁿ."""
     if dtype == np.float32:
         return lambda x: np.float32(np.int32(np.float32(x).view(np.int32) - 0x3F3504F3) >> 23)
     return lambda x: np.float64((np.float64(x).view(np.int64) - 0x3FE6A09E667F3BCD) >> 52)
 
 
 def scaled_at_once(dtype):
-    """What stands for `scaled` in kernels of that dtype: for float32 one instruction, and the same bits."""
+    """Return the replacement of `scaled` for that dtype: for float32 one instruction, which gives the same bits."""
     return (lambda x, n: ldexp(x, np.int32(n))) if dtype == np.float32 else scaled_bits(dtype)
 
 
-# What stands for the core's own functions, which call a library for each number: these take many at a time. AVX-512 has
-# an instruction for x·2ⁿ; elsewhere `ldexp` is a slow call for each number.
+# Replace the core's own functions, which call a library for each number, by functions that can be vectorized. AVX-512
+# has an instruction for x·2ⁿ; on other CPUs `ldexp` is a slow call for each number.
 for _dtype in map(np.dtype, (np.float32, np.float64)):
     STANDS[STANDS[scaled](_dtype)] = scaled_at_once if host_lanes() == 16 else scaled_bits
     STANDS[STANDS[exponent](_dtype)] = exponent_bits

@@ -1,4 +1,4 @@
-"""The same numbers elsewhere: in another order, in another dtype, added up by number, or one of many set to 1."""
+"""Ops that move numbers: transpose, concat, slice and cast, sums by row number (scatter_add), and one_hot."""
 
 import functools
 import math
@@ -12,8 +12,8 @@ from levels_more.kernels.verify import TEST_CASES
 
 
 def copy_views(function, shape, inputs, pairs):
-    """The program that takes numbers from view to view, in loops over all axes."""
-    lead = (None,) * (2 - len(shape))  # two axes at least: the loop of one sees a view as one row, which may be a copy
+    """Return the program that copies from view to view, in loops over all axes."""
+    lead = (None,) * (2 - len(shape))  # at least two axes: a loop over one flattens its views, which may copy them
     place = ", ".join(f"i{n}" for n in range(max(2, len(shape))))
     loop = lowered(element_loop(function, inputs[0], [place, place]), inputs[0])()
 
@@ -25,25 +25,25 @@ def copy_views(function, shape, inputs, pairs):
 
 
 def one_loop(function, x):
-    """(what compiles the loop of a scalar function of one array like `x`, the shapes in which it wants two such)"""
+    """Return (compiler, views) for the loop of a scalar function over an array like `x`; views: the shapes it needs."""
     row = (math.prod(x.shape),)
     loop = lowered(element_loop(function, x, ["i", "i"]), x)
     return loop, None if KINDS[x.device.kind].ravels else [row, row]
 
 
-KINDS["cpu"].moves = copy_views  # how numbers are taken from view to view
+KINDS["cpu"].moves = copy_views  # how a CPU copies from view to view
 
 
 def plan_moves(op, function, shape, inputs, pairs):
-    """A Plan in which `function` takes numbers from view to view: pairs(out, *inputs), with `len(shape)` axes each."""
+    """Return a Plan that applies `function` from view to view: pairs(out, *inputs), all views with len(shape) axes."""
     lower = functools.partial(KINDS[inputs[0].device.kind].moves, function, shape, inputs, pairs)
     return make(op, shape, inputs[0].dtype, inputs, lower)
 
 
 def plan_transpose(op, function, x, axes=None):
-    """out's axis n is x's axis axes[n]; all in reverse where `axes` is None.
+    """Plan a transpose: axis n of out is axis axes[n] of x. If `axes` is None, all axes are reversed.
 
-    Raises ValueError for axes that x has not.
+    Raises ValueError if `axes` is not a permutation of the axes of x.
     """
     axes = tuple(range(len(x.shape)))[::-1] if axes is None else axes
     if not isinstance(axes, tuple) or sorted(axes, key=repr) != list(range(len(x.shape))):
@@ -52,7 +52,7 @@ def plan_transpose(op, function, x, axes=None):
 
 
 def plan_concat(op, function, *inputs, axis=0):
-    """The inputs one after the other along an axis; all other sizes are equal. Raises ValueError where they are not."""
+    """Plan to join the inputs along an axis. Raises ValueError if other sizes differ, or they do not have that axis."""
     same_dtype(op, *inputs, kinds="fib")
     (axis,) = sizes(f"{op}: axis", axis)
     rest = {(*b.shape[:axis], *b.shape[axis + 1 :]) for b in inputs}
@@ -68,42 +68,42 @@ def plan_concat(op, function, *inputs, axis=0):
 
 
 def as_slices(slices):
-    """A slice object for each triple (start, stop, step). (Attributes of a launch must be hashable; slices are not.)"""
+    """Return a slice object for each triple (start, stop, step), the hashable form of slices in launch attributes."""
     return tuple(slice(*triple) for triple in slices)
 
 
 def sliced(op, shape, slices):
-    """The shape of such a slice of an array of that shape. Raises ValueError for more slices than axes."""
+    """Return the shape of such a slice of an array of that shape. Raises ValueError unless each axis has one slice."""
     if len(slices) != len(shape):
         raise ValueError(f"{op}: {len(slices)} slices for shape {shape}")
     return tuple(len(range(*part.indices(size))) for part, size in zip(as_slices(slices), shape, strict=True))
 
 
 def plan_slice(op, function, x, slices=()):
-    """x[start:stop:step, …], a triple for each axis."""
+    """Plan x[start:stop:step, …], with a triple (start, stop, step) for each axis."""
     shape = sliced(op, x.shape, slices)
     return plan_moves(op, function, shape, [x], lambda out, x: [(out, x[as_slices(slices)])])
 
 
 def plan_slice_grad(op, function, dy, shape=(), slices=()):
-    """Zeros in that shape, and dy in the place of the slice.
+    """Plan an array of zeros of that shape with dy in the place of the slice.
 
-    Raises ValueError for a dy of another shape than the slice's.
+    Raises ValueError if dy does not have the shape of the slice.
     """
     if sliced(op, shape, slices) != dy.shape:
         raise ValueError(f"{op}: dy is {dy.shape}, and the slice of {shape} is {sliced(op, shape, slices)}")
 
     def pairs(out, dy):
-        place = out[(*as_slices(slices), ...)]  # (with the dots a view, also where there is no axis)
+        place = out[(*as_slices(slices), ...)]  # (the `...` makes it a view, also for an array without axes)
         return (out, np.broadcast_to(np.zeros((), dy.dtype), shape)), (place, dy)
 
     return plan_moves(op, function, shape, [dy], pairs)
 
 
 def plan_cast(op, function, x, dtype=None):
-    """The same numbers in another dtype. Raises ValueError where NaN or a too large number would become an integer.
+    """Plan a cast to another dtype. Raises TypeError for a dtype without kernels.
 
-    Raises TypeError for a dtype without kernels.
+    Its program raises ValueError if NaN, an infinity or a number beyond 2⁶³ would become an integer.
     """
     same_dtype(op, x, kinds="fib")
     dtype = dtype_of(f"{op}: dtype", dtype)
@@ -124,7 +124,7 @@ def plan_cast(op, function, x, dtype=None):
 
 
 def layout_op(op, planner, *tried, count=1):
-    """Enter an op that only moves numbers, and what its kernels are tried on: shapes of `count` inputs, attributes."""
+    """Register an op that only moves numbers, and its test cases: (the shape of each of `count` inputs, attributes)."""
     kernel(op, planner=planner)(lambda x: x)
     TEST_CASES[op] = [([shape] * count, attrs) for shape, attrs in tried]
 
@@ -138,9 +138,9 @@ layout_op("cast", plan_cast, *(((30,), {"dtype": dtype}) for dtype in ("f4", "f8
 
 
 def plan_scatter_add(op, function, x, rows, count=0):
-    """out[rows[i], …] = Σ x[i, …], in a result of `count` rows, in the order of i.
+    """Plan out[rows[i], …] = Σ x[i, …], added in the order of i, for a result with `count` rows.
 
-    Raises TypeError for rows that are not int64, one for each row of x.
+    Raises TypeError unless `rows` is int64, with one number for each row of x.
     """
     dtype, axes = same_dtype(op, x, kinds="fi"), len(rows.shape)
     (count,) = sizes(f"{op}: count", count)
@@ -155,7 +155,7 @@ def plan_scatter_add(op, function, x, rows, count=0):
 
 @kernel("scatter_add", planner=plan_scatter_add)
 def scatter_add(out, x, rows):
-    """out[rows[i], j] = Σ x[i, j], in the order of i; a row number that is out of range raises IndexError."""
+    """Compute out[rows[i], j] = Σ x[i, j], in the order of i. Raises IndexError if a row number is out of range."""
     out[:] = 0
     for i in range(rows.size):
         if not 0 <= rows[i] < out.shape[0]:
@@ -165,9 +165,9 @@ def scatter_add(out, x, rows):
 
 
 def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
-    """out[…, j] = 1 if x[…] = j else 0, for j in range(depth).
+    """Plan out[…, j] = 1 if x[…] = j else 0, for j in range(depth).
 
-    Raises TypeError for classes that are not int64, and for a dtype without kernels.
+    Raises TypeError if x is not int64, or for a dtype without kernels.
     """
     if x.dtype != np.int64:
         raise TypeError(f"{op}: classes are {x.dtype}; expected int64 numbers")
@@ -178,7 +178,7 @@ def plan_one_hot(op, function, x, depth=0, dtype=np.float32):
 
 @kernel("one_hot", planner=plan_one_hot)
 def one_hot(out, x):
-    """out[i, j] = 1 where x[i] is j, else 0. Raises IndexError for an x[i] that is no column of out."""
+    """Set out[i, j] to 1 if x[i] is j, else to 0. Raises IndexError if an x[i] is not a column of out."""
     for i in range(x.size):
         if not 0 <= x[i] < out.shape[1]:
             raise IndexError("one_hot: a class number is out of range")

@@ -1,4 +1,4 @@
-"""The matrix product at the machine's peak: the sums of the plain loops, in their order, in registers, by threads."""
+"""Matrix products near the CPU's peak: sums in registers, in the order of the plain loops, divided among threads."""
 
 import functools
 import os
@@ -19,12 +19,12 @@ from levels_more.kernels.micro_kernel import (
 _PAGE = 4096  # bytes
 
 
-PANEL_BYTES = 4096  # of k in one go (1,024 float32): a panel of w is read once for each tile, and shall lie near by
-PACKED_ROWS = 64  # rows of x packed in one go: they stay in the second cache while all of w passes by
+PANEL_BYTES = 4096  # of k at a time (1,024 float32): each tile reads its panel of w, which should stay in a cache
+PACKED_ROWS = 64  # rows of x packed at a time: they stay in the L2 cache while all of w is read
 
 
 def ceil_div(n, size):
-    """How many pieces of that size hold n."""
+    """Return n / size, rounded up."""
     return (n + size - 1) // size
 
 
@@ -34,13 +34,13 @@ def pack(panels, count, source, turned, k0, k1, c0, c1):
     i0, i1, j0, j1 = (c0, c1, k0, k1) if turned else (k0, k1, c0, c1)
     rows, columns = (count * lanes, k1 - k0) if turned else (k1 - k0, count * lanes)
     for a in range(0, rows, lanes):
-        for b in range(0, columns, lanes):  # along the rows of the source, as they lie in memory
+        for b in range(0, columns, lanes):  # along the rows of the source, which are contiguous
             s, p = (a, b) if turned else (b, a)
             pack_square(panels, s // lanes, p, source, i0 + a, j0 + b, i1, j1, turned)
 
 
 def matmul_rows(out, x, w, transpose_x, transpose_w, first):
-    """out = the rows of x @ w from `first` on, as many as out has; x, w or both may be given transposed."""
+    """Compute len(out) rows of x @ w, beginning with row `first`, into out. x, w or both may be given transposed."""
     (m, n), k = out.shape, x.shape[0] if transpose_x else x.shape[1]
     lanes = VECTOR_BYTES // out.itemsize
     parts = max(1, ceil_div(k * out.itemsize, PANEL_BYTES))
@@ -50,7 +50,7 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
     panels = np.empty((for_x + for_w, deep, lanes), out.dtype)
     xs, ws = panels[:for_x], panels[for_x:]
     flat_x, flat_w = xs.reshape(1, xs.size), ws.reshape(1, ws.size)
-    for k0 in range(0, max(1, k), step):  # one part even if k is 0: the sums are 0.0 then
+    for k0 in range(0, max(1, k), step):  # one part even if k is 0, so that the sums are 0.0
         k1 = min(k0 + step, k)
         pack(ws, for_w, w, transpose_w, k0, k1, 0, n)
         for i0 in range(0, m, PACKED_ROWS):
@@ -60,12 +60,12 @@ def matmul_rows(out, x, w, transpose_x, transpose_w, first):
             macro_kernel(out[i0:i1], 0, n, TILE_ROWS, flat_x, x_steps, flat_w, w_steps, k1 - k0, k0 > 0)
 
 
-WORTH_PACKING = 10_000_000  # products; from here on it pays to pack, and to hand work to a thread and wait for it
+WORTH_PACKING = 10_000_000  # multiplications; from this number on, packing and several threads are worth their cost
 WORKERS = ThreadPoolExecutor()
 
 
 def _renew_workers():
-    """A process that was forked has none of its parent's threads."""
+    """Create a new pool in a forked process, which has none of its parent's threads."""
     global WORKERS
     WORKERS = ThreadPoolExecutor()
 
@@ -75,7 +75,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def matmul_tiles(program, turned_x, turned_w, out, x, w):
-    """out = x @ w by this program, which is matmul_rows compiled, on as many threads as numba is told to use."""
+    """Compute out = x @ w with `program`, the compiled matmul_rows, on as many threads as numba is set to use."""
     import numba
 
     threads = numba.get_num_threads()
@@ -84,20 +84,20 @@ def matmul_tiles(program, turned_x, turned_w, out, x, w):
     others = [WORKERS.submit(program, *part) for part in parts[1:]]
     program(*parts[0])
     for other in others:
-        other.result()  # waits, and raises what the thread raised
+        other.result()  # wait, and raise the thread's error if it had one
 
 
 def matmul_small(turned_x, turned_w, out, x, w):
-    """out[m, n] = x[m, k] @ w[k, n], without packing what can be read where it lies.
+    """Compute out[m, n] = x[m, k] @ w[k, n]. Only a transposed w is packed; all else is read in place.
 
-    x, w or both may be given transposed (1, else 0).
+    `turned_x` and `turned_w` are 1 if that matrix is given transposed, else 0.
     """
     if out.shape[1] == 1:
         turned_x, turned_w = 1 - turned_w, 1 - turned_x
         out, x, w = out.reshape(1, out.size), w, x
     (m, n), k = out.shape, x.shape[0] if turned_x else x.shape[1]
     lanes = VECTOR_BYTES // out.itemsize
-    crowded = not turned_x and x.shape[1] * x.itemsize % _PAGE == 0  # lines a page apart share few places in the cache
+    crowded = not turned_x and x.shape[1] * x.itemsize % _PAGE == 0  # rows a page apart share few sets of the cache
     high = 4 if crowded or m < TILE_ROWS else TILE_ROWS
     wide = (TILE_VECTORS if high == TILE_ROWS else LOW_TILE_VECTORS) * lanes
     columns, deep = wide if turned_w else max(1, n), ceil_div(k, lanes) * lanes
@@ -113,7 +113,7 @@ def matmul_small(turned_x, turned_w, out, x, w):
 
 
 def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
-    """As the planner of a product; and where the kernel is the course's own, the same sums in tiles."""
+    """Plan a matrix product. The course's own kernel is replaced for floats by tiles that compute the same sums."""
     made = PLANNERS["matmul"](op, function, x, w, transpose_x, transpose_w)
     if function is matmul_ikj and x.dtype.kind == "f":
         (m, n), k = made.spec.shape, x.shape[0 if transpose_x else 1]
@@ -131,17 +131,17 @@ def plan_tiles(op, function, x, w, transpose_x=False, transpose_w=False):
 
 
 def is_large(m, k, n):
-    """Whether it pays to pack the operands of such a product, and to use several threads."""
+    """Return whether such a product is large enough to pack its operands and to use several threads."""
     return min(m, k, n) >= 16 and m * k * n >= WORTH_PACKING
 
 
 def small_program(program, dtype, axes, transpose_x, transpose_w):
-    """run(out, x, w): this program, `matmul_small` or `matmul_batch` compiled, on arrays with so many axes."""
+    """Return run(out, x, w) of `program`, `matmul_small` or `matmul_batch` compiled, for arrays with `axes` axes."""
     import numba
 
     given = 0, 0, *(np.empty((0,) * axes, dtype) for _ in "oxw")
     compiled = program.compile(tuple(map(numba.typeof, given)))
-    return functools.partial(compiled, int(transpose_x), int(transpose_w))  # as numbers they cost least
+    return functools.partial(compiled, int(transpose_x), int(transpose_w))  # ints are the fastest to pass
 
 
 PLANNERS["matmul", "cpu"] = plan_tiles

@@ -1,4 +1,4 @@
-"""The innermost part of the matrix product: tiles of sums in vector registers, and squares that are turned there."""
+"""The inner part of the matrix product: tiles of sums, and transposes of small squares, in vector registers."""
 
 import platform
 from types import SimpleNamespace
@@ -9,21 +9,21 @@ from levels_more.kernels.intrinsics import intrinsic
 
 
 def tile_shape():
-    """(bytes of a vector register, rows of the tile, vectors in a row): the sums must fit beside one row of w."""
+    """Return (bytes of a vector register, rows of a tile, vectors per row): registers hold all sums and a row of w."""
     features = binding.get_host_cpu_features()
     if features.get("avx512f"):
-        return 64, 16, 1  # 32 registers. 16 sums are more than enough: an addition takes 4 cycles, 1 or 2 start in each
+        return 64, 16, 1  # 32 registers. 16 sums suffice: an addition takes 4 cycles, and 1 or 2 can start in each
     if platform.machine() in ("arm64", "aarch64"):
         return 16, 8, 2  # 32 registers
     return 32 if features.get("avx2") else 16, 4, 2  # 16 registers: 8 sums, 2 of w, 1 of x, 1 for a product
 
 
 VECTOR_BYTES, TILE_ROWS, TILE_VECTORS = tile_shape()
-LOW_TILE_VECTORS = TILE_ROWS * TILE_VECTORS // 4  # vectors in a row of a tile that is four rows high
+LOW_TILE_VECTORS = TILE_ROWS * TILE_VECTORS // 4  # vectors per row of a tile with four rows
 
 
 def arrays(context, builder, signature, arguments):
-    """The arrays among an intrinsic's arguments, as functions that emit where their numbers lie."""
+    """Return functions that emit addresses in the arrays among an intrinsic's arguments, and the rows of argument 0."""
     from numba.core import cgutils, types
 
     def array(n):
@@ -33,7 +33,7 @@ def arrays(context, builder, signature, arguments):
         return builder.add(x, x.type(n))
 
     def at(n, *index):
-        """The address of element [index] of argument n; an index is a number or one of the program's integers."""
+        """Emit the address of element [index] of argument n. An index is an int or an integer of the program."""
         index = [context.get_constant(types.intp, i) if isinstance(i, int) else i for i in index]
         return cgutils.get_item_pointer(context, builder, signature.args[n], array(n), index)
 
@@ -42,7 +42,7 @@ def arrays(context, builder, signature, arguments):
 
 
 def vectors(context, builder, signature, arguments):
-    """Vector instructions on the arrays among an intrinsic's arguments, as functions that emit them."""
+    """Return functions that emit vector instructions on the arrays among an intrinsic's arguments."""
     from numba.core import cgutils
 
     dtype = signature.args[0].dtype
@@ -54,7 +54,7 @@ def vectors(context, builder, signature, arguments):
         return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(i32, lanes), order))
 
     def splat(x):
-        """A vector with x in every lane."""
+        """Emit a vector with x in every lane."""
         one = builder.insert_element(ir.Constant(ir.VectorType(x.type, lanes), ir.Undefined), x, i32(0))
         return shuffle(one, one, [0] * lanes)
 
@@ -77,20 +77,20 @@ def vectors(context, builder, signature, arguments):
 
 
 def lanes_before(builder, v, j, end):
-    """Which lanes of a vector that starts at column j lie before column `end`."""
+    """Emit the mask of the lanes that lie before column `end`, for a vector that starts at column j."""
     i32 = ir.IntType(32)
     left = v.splat(builder.trunc(builder.sub(end, j), i32))
     return builder.icmp_signed(">", left, ir.Constant(left.type, list(range(v.lanes))))
 
 
 def multiply_add(builder, x, y, total):
-    """total + x·y: float32 may become one instruction with one rounding (FMA), float64 never."""
+    """Emit total + x·y. For float32 it may become one instruction with one rounding (FMA), for float64 never."""
     flags = ("contract",) if isinstance(total.type.element, ir.FloatType) else ()
     return builder.fadd(total, builder.fmul(x, y, flags=flags), flags=flags)
 
 
 def write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mask):
-    """Emit out[i:i+rows, j:j+count·lanes] = Σₖ …, the sums in registers for all k; the arguments are macro_kernel's."""
+    """Emit out[i:i+rows, j:j+count·lanes] = Σₖ …, with sums in registers for all k. Arguments: as in macro_kernel."""
     from numba.core import cgutils
 
     (x_row, x_lane, x_k), (start, w_k, w_vector) = x_steps, w_steps
@@ -115,7 +115,7 @@ def write_tile(builder, v, i, j, rows, count, x_steps, w_steps, depth, more, mas
 
 
 def whole_pieces(builder, begin, end, size, fits):
-    """A loop over as many whole pieces of that size as lie before `end`, and where they end; none unless it fits."""
+    """Emit a loop over the whole pieces of that size before `end`, or none unless `fits`. Returns (loop, its end)."""
     from numba.core import cgutils
 
     whole = builder.and_(builder.sub(end, begin), begin.type(-size))
@@ -125,11 +125,11 @@ def whole_pieces(builder, begin, end, size, fits):
 
 @intrinsic
 def macro_kernel(typing, out, j, width, high, x, x_steps, w, w_steps, depth, more):
-    """out[:, j:j+width] = Σₖ …, with `more` added to what is there; nothing beyond the edges is read or written.
+    """Compute out[:, j:j+width] = Σₖ …, or += with `more`. Nothing beyond the edges is read or written.
 
-    x and w are seen as one long row, and w begins at column j. x_steps: how far to the next `lanes` rows (divided by
-    lanes), from row to row among those, to the next k. w_steps: how far to the next k, to the next vector. Tiles are at
-    most `high` rows high.
+    x and w are addressed as flat memory, and w begins at column j. x_steps: the distances to the next `lanes` rows
+    (divided by lanes), to the next row among these, and to the next k. w_steps: the distances to the next k, and to the
+    next vector. Tiles have at most `high` rows.
     """
     from numba.core import cgutils, types
 
@@ -141,7 +141,7 @@ def macro_kernel(typing, out, j, width, high, x, x_steps, w, w_steps, depth, mor
         number = first.type
 
         def panel(j, count, mask=v.everywhere):
-            """All rows, in tiles as high as the registers allow."""
+            """Emit all rows, in tiles as high as the registers allow."""
             begin, start = number(0), builder.mul(builder.udiv(builder.sub(j, first), number(v.lanes)), w_vector)
             for rows in sorted({r for r in (TILE_ROWS, 4, 1) if r * count <= TILE_ROWS * TILE_VECTORS}, reverse=True):
                 fits = builder.icmp_signed("<=", number(rows), high)
@@ -173,10 +173,10 @@ def pack_square(typing, panels, s, p, source, i, j, i_end, j_end, turned):
         last, mask = v.plus(i_end, -1), lanes_before(builder, v, j, j_end)
         for r in range(v.lanes):
             row = v.plus(i, r)
-            row = builder.select(builder.icmp_signed("<", row, last), row, last)  # beyond the edge: any row will do
+            row = builder.select(builder.icmp_signed("<", row, last), row, last)  # beyond the edge, any row will do
             rows.append(v.load(v.at(3, row, j), mask))
         half = v.lanes // 2
-        low = [n for c in range(half) for n in (c, v.lanes + c)]  # a0 b0 a1 b1 …, as a riffle shuffle mixes two halves
+        low = [n for c in range(half) for n in (c, v.lanes + c)]  # a0 b0 a1 b1 …, the order of a riffle shuffle
         high = [n + half for n in low]
 
         def keep(rows):

@@ -1,4 +1,4 @@
-"""Random numbers that are a function of a key and a counter: the same for any number of threads."""
+"""Random numbers as a function of a key and a counter, so that they do not depend on the number of threads."""
 
 import math
 from types import SimpleNamespace
@@ -11,12 +11,12 @@ from levels_more.checks import dtype_of, sizes
 from levels_more.kernels.verify import TEST_CASES
 
 MIX = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # the paper's multipliers
-STEP = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)  # and what is added to the key
+STEP = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)  # the paper's increments of the key
 LOW, HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 def philox(a, b, c, d, low, high):
-    """The counter (a, b, c, d) and the key (low, high) to four words of 32 random bits: Philox-4x32, in ten rounds.
+    """Map the counter (a, b, c, d) and the key (low, high) to four words of 32 random bits: Philox-4x32, ten rounds.
 
     Salmon et al., 2011: https://doi.org/10.1145/2063384.2063405
     """
@@ -31,7 +31,7 @@ ELEVEN = np.uint64(11)
 
 
 def two_uniform(state, n):
-    """Numbers 2n and 2n + 1 of the uniform numbers in [0, 1) that follow `state`, which is (key, counter)."""
+    """Return uniform numbers 2n and 2n + 1, in [0, 1), after `state`, which is (key, counter)."""
     key, counter = np.uint64(state[0]), np.uint64(state[1] + n)
     zero = LOW - LOW
     a, b, c, d = philox(counter & LOW, counter >> HIGH, zero, zero, key & LOW, key >> HIGH)
@@ -39,7 +39,7 @@ def two_uniform(state, n):
 
 
 def cos_sin(turns):
-    """The cosine and the sine of an angle: quarter turns, and the rest by Taylor's series."""
+    """Return the cosine and the sine of an angle >= 0 in turns: quarter turns, and the rest by Taylor series."""
     quarters = rint(4.0 * turns)
     x = (turns - quarters / 4.0) * (2.0 * math.pi)
     cos = sin = 1.0
@@ -52,9 +52,9 @@ def cos_sin(turns):
 
 
 def plan_random(op, function, state, shape=(), dtype=np.float32):
-    """`shape` numbers of that dtype, from a state of two int64: key and counter. They use up (count + 1) // 2 counters.
+    """Plan `shape` numbers of that dtype from `state`, int64[2]: a key and the first of (count + 1) // 2 counters.
 
-    Raises TypeError for another state or dtype.
+    Raises TypeError for any other state, shape or dtype.
     """
     if state.spec is not state.device.spec((2,), np.int64):
         raise TypeError(f"{op}: the state is {state.spec}; expected two int64, a key and a counter")
@@ -64,13 +64,13 @@ def plan_random(op, function, state, shape=(), dtype=np.float32):
 
 
 def uniform(state, i, steps):
-    """Number i of those that are uniform in [0, 1), cut off to 1 / steps: a float32, rounded, could become 1."""
+    """Return uniform number i, in [0, 1), rounded down to a multiple of 1 / steps. (Float32 rounding could give 1.)"""
     u, v = two_uniform(state, i // 2)
     return math.floor((v if i % 2 else u) * steps) / steps
 
 
 def normal(state, i):
-    """Number i of the normal numbers, with mean 0 and standard deviation 1 (Box and Muller, 1958)."""
+    """Return normal number i, with mean 0 and standard deviation 1 (Box and Muller, 1958)."""
     u, v = two_uniform(state, i // 2)
     cos, sin = cos_sin(v)
     return math.sqrt(-2.0 * log(1.0 - u)) * (sin if i % 2 else cos)
@@ -78,14 +78,14 @@ def normal(state, i):
 
 @kernel("random_uniform", planner=plan_random)
 def random_uniform(out, state):
-    """out[i] = number i of the uniform ones in [0, 1) that follow `state`, int64[2]."""
+    """Set out[i] to uniform number i, in [0, 1), after `state`, int64[2]."""
     for i in range(out.size):
         out[i] = uniform(state, i, 2.0**24 if out.itemsize == 4 else 2.0**53)
 
 
 @kernel("random_normal", planner=plan_random)
 def random_normal(out, state):
-    """out[i] = number i of the normal ones that follow `state`, int64[2]."""
+    """Set out[i] to normal number i after `state`, int64[2]."""
     for i in range(out.size):
         out[i] = normal(state, i)
 

@@ -1,4 +1,4 @@
-"""More reductions: the largest and the smallest, where they stand, and softmax, which reduces rows on its way."""
+"""More reductions: the largest and smallest numbers, their indices, and softmax, which also reduces rows."""
 
 import math
 
@@ -12,7 +12,7 @@ from levels_more.kernels.verify import TEST_CASES
 
 
 def reduce_by_fours(combine, start):
-    """As the core's reduce_rows, four rows side by side: four sums that do not wait for each other."""
+    """Return a loop like the core's reduce_rows that reduces four rows at a time, in four independent sums."""
 
     def loop(out, x):
         rows, whole = x.shape[0], x.shape[0] // 4 * 4
@@ -35,13 +35,13 @@ QUICKER[reduce_rows] = reduce_by_fours
 
 
 def reduction(op, start, planner=PLANNERS["reduce_sum"]):
-    """Decorate a function of two numbers: it becomes the op of that name, whose loops start at `start`."""
+    """Decorate a function of two numbers: register it as the reduction `op`, whose loops start at `start`."""
     REDUCTIONS[op] = start
     return kernel(op, planner=planner)
 
 
 def plan_extreme(op, function, x, axis=None, keepdims=False):
-    """As the planner of a sum. Raises ValueError where there is no number to be the largest or smallest."""
+    """Plan a reduction of an array, like a sum. Raises ValueError if there are no numbers along the axis."""
     if reduced(op, x.shape, axis)[1][1] == 0:
         raise ValueError(f"{op}: shape {x.shape} has no number along axis {axis}, so none is the largest or smallest")
     return PLANNERS["reduce_sum"](op, function, x, axis, keepdims)
@@ -52,9 +52,9 @@ reduction("reduce_min", math.inf, plan_extreme)(lambda smallest, x: minimum(smal
 
 
 def plan_arg_max(op, function, x, axis=None):
-    """The place of the first largest (or smallest) number along one axis, or in x as one long row (axis=None).
+    """Plan the index of the first largest (or smallest) number along one axis, or in the flattened x (axis=None).
 
-    Raises ValueError where there is no number.
+    Raises ValueError if there are no numbers along the axis.
     """
     axes, (before, within, after) = reduced(op, x.shape, axis)
     if within == 0:
@@ -67,7 +67,7 @@ def plan_arg_max(op, function, x, axis=None):
 
 @kernel("arg_max", planner=plan_arg_max)
 def arg_max(out, x):
-    """out[i, j] = the first k with the largest x[i, k, j]; a NaN is larger than all."""
+    """Set out[i, j] to the first k with the largest x[i, k, j]. NaN counts as larger than any number."""
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             best = 0
@@ -80,7 +80,7 @@ def arg_max(out, x):
 
 @kernel("arg_min", planner=plan_arg_max)
 def arg_min(out, x):
-    """out[i, j] = the first k with the smallest x[i, k, j]; a NaN is smaller than all."""
+    """Set out[i, j] to the first k with the smallest x[i, k, j]. NaN counts as smaller than any number."""
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             best = 0
@@ -92,15 +92,15 @@ def arg_min(out, x):
 
 
 TEST_CASES["arg_max"] = TEST_CASES["arg_min"] = [
-    ([np.arange(float(math.prod(shape))).reshape(shape) % 7], {"axis": axis})  # the largest stands at several places
+    ([np.arange(float(math.prod(shape))).reshape(shape) % 7], {"axis": axis})  # the largest number occurs several times
     for shape, axis in (((), None), ((3, 4, 5), 1), ((9, 70), -1), ((4, 3), None), ((0, 2), 1))
 ]
 
 
 def plan_rows(op, function, *inputs):
-    """out[i, :] = function of the rows i of the inputs, all of one shape; a row is the last axis.
+    """Plan out[i, :] = a function of row i of each input. Rows lie along the last axis.
 
-    Raises ValueError for inputs of several shapes.
+    Raises ValueError unless all inputs have the same shape, with at least one axis.
     """
     dtype, shape = same_dtype(op, *inputs), inputs[0].shape
     if not shape or {buffer.shape for buffer in inputs} != {shape}:
@@ -111,14 +111,14 @@ def plan_rows(op, function, *inputs):
 
 
 def on_rows(op, inputs=1):
-    """Decorate a kernel out[rows, n], x[rows, n], …: it becomes the op of that name."""
+    """Decorate a kernel of out[rows, n], x[rows, n], …: register it as the op of that name."""
     TEST_CASES[op] = [([shape] * inputs, {}) for shape in ((3, 4, 5), (7, 40), (1,), (0, 2), (2, 0))]
     return kernel(op, planner=plan_rows)
 
 
 @on_rows("softmax")
 def softmax(out, x):
-    """out[i, k] = exp(x[i, k] - top) / Σ exp(x[i, …] - top), with the largest of row i as top."""
+    """Compute out[i, k] = exp(x[i, k] - top) / Σ exp(x[i, …] - top), where top is the maximum of row i."""
     for i in range(x.shape[0]):
         top, total = x[i, 0], 0.0
         for k in range(x.shape[1]):
@@ -133,7 +133,7 @@ def softmax(out, x):
 
 @on_rows("softmax_grad", inputs=2)
 def softmax_grad(out, dy, y):
-    """out[i, k] = y[i, k]·(dy[i, k] - Σ dy[i, …]·y[i, …]), where y is the softmax."""
+    """Compute out[i, k] = y[i, k]·(dy[i, k] - Σ dy[i, …]·y[i, …]), where y is the softmax."""
     for i in range(y.shape[0]):
         total = 0.0
         for k in range(y.shape[1]):
@@ -144,7 +144,7 @@ def softmax_grad(out, dy, y):
 
 @on_rows("log_softmax")
 def log_softmax(out, x):
-    """out[i, k] = x[i, k] - top - log Σ exp(x[i, …] - top), with the largest of row i as top."""
+    """Compute out[i, k] = x[i, k] - top - log Σ exp(x[i, …] - top), where top is the maximum of row i."""
     for i in range(x.shape[0]):
         top, total = x[i, 0], 0.0
         for k in range(x.shape[1]):
@@ -160,7 +160,7 @@ def log_softmax(out, x):
 
 @on_rows("log_softmax_grad", inputs=2)
 def log_softmax_grad(out, dy, y):
-    """out[i, k] = dy[i, k] - exp(y[i, k])·Σ dy[i, …], where y is the log of the softmax."""
+    """Compute out[i, k] = dy[i, k] - exp(y[i, k])·Σ dy[i, …], where y is the log-softmax."""
     for i in range(y.shape[0]):
         total = 0.0
         for k in range(y.shape[1]):

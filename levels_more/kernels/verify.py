@@ -1,4 +1,4 @@
-"""A kernel of one's own is tried first, beside the present one: on random and special numbers, every index checked."""
+"""Tests of a new kernel against the present one: on random and special numbers, with all indices checked."""
 
 import functools
 import inspect
@@ -17,8 +17,8 @@ _REDUCED = [
     for keepdims in (False, True)
 ]
 
-# op -> [(inputs, attributes), …]: what a new kernel of it is tried on; an input is a shape, an array, "special" or
-# "mask". (The trials of elementwise ops and of reductions follow from what they are.)
+# op -> [(inputs, attributes), …]: the cases on which a new kernel is tested. An input is a shape, an array, "special"
+# or "mask". (`cases_of` has the cases of elementwise ops and reductions.)
 TEST_CASES = {
     "matmul": [
         ([(m, k)[:: 1 - 2 * flip_x], (k, n)[:: 1 - 2 * flip_w]], {"transpose_x": flip_x, "transpose_w": flip_w})
@@ -35,7 +35,7 @@ TEST_CASES = {
 
 
 def cases_of(op):
-    """[(inputs, attributes), …] on which a new kernel of this op is tried. Raises KeyError where there are none."""
+    """Return [(inputs, attributes), …], the cases for a test of a new kernel. Raises KeyError if there are none."""
     if op in ELEMENTWISE:
         _, _, masks, numbers = ELEMENTWISE[op]
         count = len(inspect.signature(KERNELS[op, "cpu"]).parameters)
@@ -44,7 +44,7 @@ def cases_of(op):
 
 
 def drawn(draw, what, dtype):
-    """An array for a trial: random numbers of a shape, "special" numbers, shuffled, a "mask", or an array as it is."""
+    """Return an array for a test: random numbers of a shape, shuffled "special" numbers, a "mask", or a given array."""
     if isinstance(what, tuple):
         return draw.normal(size=what).astype(dtype)
     if isinstance(what, str):
@@ -54,19 +54,19 @@ def drawn(draw, what, dtype):
 
 
 def outcome(op, kind, function, arrays, attrs):
-    """What this function, as the kernel of `op`, makes of these arrays: an array. It stays in the table."""
+    """Run this function as the kernel of `op` on these arrays, and return the result. It stays registered."""
     kernel(op, kind)(function)
     inputs = [pool()[f"{kind}:0"].put(array) for array in arrays]
     spec = planned(op, inputs, attrs).spec
-    out = Buffer(spec)  # filled with sevens, so that a number which the kernel leaves out shows
+    out = Buffer(spec)  # filled with sevens, to detect elements that the kernel does not set
     out.device.write(out.data, arrays[0] if op in UPDATES else np.full(spec.shape, 7, spec.dtype))
     return launch(op, out, *inputs[op in UPDATES :], **attrs).numpy()
 
 
 def try_kernel(op, kind, function, reference):
-    """Raise ValueError, with a counter-example, unless this function does on all trials what the reference does.
+    """Raise ValueError, with a counter-example, unless this function gives the reference's results in all tests.
 
-    Every index is checked. The function stays in the table.
+    Every index is checked. The function stays registered.
     """
     with bounds_checked(kind):
         verify_kernel(op, kind, function, reference)
@@ -74,7 +74,7 @@ def try_kernel(op, kind, function, reference):
 
 @contextmanager
 def bounds_checked(kind):
-    """Inside this `with` block, what is compiled for that kind of device checks every index."""
+    """In a `with` block: kernels that are compiled for that kind of device check every index."""
     here, compiler = KINDS[kind], KINDS[kind].compiler
     here.compiler = functools.partial(compiler, boundscheck=True)
     try:
@@ -84,14 +84,14 @@ def bounds_checked(kind):
 
 
 def verify_kernel(op, kind, function, reference):
-    """Raise ValueError as try_kernel does, with the present compiler."""
+    """Test a kernel as try_kernel does, with the present compiler. Raises ValueError, as it does."""
     for dtype in map(np.dtype, ("f4", "f8")):
         draw = np.random.default_rng(0)
         for inputs, attrs in cases_of(op):
             arrays = [drawn(draw, what, dtype) for what in inputs]
             try:
                 expected = outcome(op, kind, reference, arrays, attrs)
-            except TypeError:  # this kind of device has no such dtype
+            except TypeError:  # this kind of device does not have the dtype
                 continue
             try:
                 result = outcome(op, kind, function, arrays, attrs)
@@ -105,7 +105,7 @@ def verify_kernel(op, kind, function, reference):
 
 
 def counter_example(op, arrays, result, expected, places):
-    """Where two results differ, in words. Numbers tell more than NaN, so the first place without one is shown."""
+    """Return a sentence on one place where the results differ: the first with no NaN in the inputs, if there is one."""
     if any(array.shape != result.shape for array in arrays):
         at = next(places)
         given = ", ".join(str(array.shape) for array in arrays)

@@ -1,4 +1,4 @@
-"""Gradients in PyTorch's spelling, gradients that stop, and the gradients of gradients."""
+"""Gradients in PyTorch's style, stop_gradient, and the vjps of gradient ops, for second derivatives."""
 
 import math
 
@@ -23,12 +23,12 @@ VJPS["copy"] = (None,)
 
 
 def stop_gradient(x):
-    """The same numbers, through which no gradient passes (`detach` in PyTorch)."""
+    """Return a copy of the numbers that passes no gradient back (`detach` in PyTorch)."""
     return apply("copy", x)
 
 
 def _innermost(asked):
-    """The innermost open tape that can be read; `asked` names the caller. Raises RuntimeError where there is none."""
+    """Return the innermost open tape that can be read. If there is none, raise RuntimeError, which names `asked`."""
     stands, why = DOOR.stands, "no tape is open; compute inside `with GradientTape():`"
     while hasattr(stands, "below"):
         if isinstance(stands, GradientTape):
@@ -40,9 +40,9 @@ def _innermost(asked):
 
 
 def grad(outputs, inputs):
-    """As `torch.autograd.grad`: the gradients of one number, from the innermost open tape, shaped like the inputs.
+    """Return the gradients of one number, shaped like the inputs, from the innermost open tape (`torch.autograd.grad`).
 
-    Raises RuntimeError without an open tape, or for one that was read, ValueError for an output of several numbers.
+    Raises RuntimeError if no tape is open or it was already read, ValueError for an output of several numbers.
     """
     tape = _innermost("grad")
     expect(isinstance(outputs, Operators), "grad: outputs", outputs, "a tensor that was computed on the tape")
@@ -52,10 +52,10 @@ def grad(outputs, inputs):
 
 
 def backward(loss):
-    """Add the gradients of this loss to the `grad` of the variables that it was made from, as in PyTorch.
+    """Add the gradients of this loss to the `grad` of the trainable variables that it depends on, as in PyTorch.
 
-    Raises RuntimeError without an open tape, or for one that was read, ValueError where none of the variables was read
-    or one was assigned meanwhile, and TypeError while a function is traced: `grad` would hold no numbers then.
+    Raises RuntimeError if no tape is open or it was already read, ValueError if the loss depends on no such variable or
+    one was assigned meanwhile, and TypeError while a function is traced, because `grad` would hold no numbers.
     """
     tape = _innermost("backward")
     expect(isinstance(loss, Operators), "backward: the loss", loss, "a tensor that was computed on the tape")
@@ -76,20 +76,20 @@ OPERATORS["backward"] = backward
 
 
 def _slope_at_target(dx, x, y, p):
-    """What y is multiplied by in -(y·log p + (1 - y)·log(1 - p)), with both logarithms cut at -100, times dx."""
+    """The vjp of -(y·log p + (1 - y)·log(1 - p)) for y: dx·(log(1 - p) - log p), with logarithms clipped at -100."""
     return dx * (maximum(log(1.0 - p), -100.0) - maximum(log(p), -100.0))
 
 
 def _slope_at_probability(dx, x, y, p):
-    """dx·(p - y) / (p·(1 - p)), in which no divisor counts as less than 1e-12: finite where p is 0 or 1, as in PyTorch.
+    """The vjp for p: dx·(p - y) / (p·(1 - p)), with a divisor of at least 1e-12: finite at 0 and 1, as in PyTorch.
 
-    The chain of the cut logarithms would be NaN there: it divides the slope 0 of what was cut by p = 0.
+    The chain rule through the clipped logarithms would give NaN there: the slope 0 of the clipping, divided by p = 0.
     """
     return dx * apply("probabilities_slope", y, p)
 
 
 def _slope_of_slope(dx, x, y, p):
-    """dx·(p² - 2·p·y + y) / (p·(1 - p))², with 1e-12 added to both factors, as in PyTorch."""
+    """The vjp of that slope for p: dx·(p² - 2·p·y + y) / (p·(1 - p))², with 1e-12 added to each factor (PyTorch)."""
     room = (p + 1e-12) * (1.0 - p + 1e-12)
     return dx * (p * p - 2.0 * p * y + y) / (room * room)
 

@@ -1,4 +1,4 @@
-"""Tensors made of nothing, of one number, or counted; where new ones are placed, and how one moves to a device."""
+"""Functions that create tensors (zeros, ones, ranges), choose their device, and copy them to another device."""
 
 import math
 import reprlib
@@ -21,32 +21,32 @@ def _filled(name, value, shape, dtype, device):
 
 
 def zeros(shape, dtype="float32"):
-    """A tensor of that shape and dtype, all 0. Raises TypeError for others, MemoryError where it does not fit."""
+    """Return a tensor of zeros. Raises TypeError for an invalid shape or dtype, MemoryError if it does not fit."""
     return _filled("zeros", 0, shape, dtype, PLACE.device)
 
 
 def ones(shape, dtype="float32"):
-    """A tensor of that shape and dtype, all 1. Raises TypeError for others, MemoryError where it does not fit."""
+    """Return a tensor of ones. Raises TypeError for an invalid shape or dtype, MemoryError if it does not fit."""
     return _filled("ones", 1, shape, dtype, PLACE.device)
 
 
 def zeros_like(x, dtype=None):
-    """Zeros in the shape of x and, unless another one is said, in its dtype and on its device."""
+    """Return zeros in the shape of x, on its device, in the given dtype or else that of x."""
     x = as_tensor(x)
     return _filled("zeros_like", 0, x.spec.shape, x.spec.dtype if dtype is None else dtype, x.device)
 
 
 def ones_like(x, dtype=None):
-    """Ones in the shape of x and, unless another one is said, in its dtype and on its device."""
+    """Return ones in the shape of x, on its device, in the given dtype or else that of x."""
     x = as_tensor(x)
     return _filled("ones_like", 1, x.spec.shape, x.spec.dtype if dtype is None else dtype, x.device)
 
 
 def range(start, limit=None, delta=1, dtype=None):
-    """start, start + delta, … and so on, up to but without `limit`; range(n) is 0, 1, … n - 1.
+    """Return start, start + delta, … up to but not including `limit`. range(n) is 0, 1, … n - 1.
 
-    int64, or float32 where a float is among them, unless a dtype is given. Raises ValueError for a delta of 0 and for
-    more numbers than fit, TypeError for what is no number.
+    The default dtype is int64, or float32 if an argument is a float. Raises ValueError for a delta of 0, 2³¹ numbers or
+    more, or integers from 2⁶² on, TypeError for an argument that is not a number.
     """
     start, limit = (0, start) if limit is None else (start, limit)
     given = {"start": start, "limit": limit, "delta": delta}
@@ -70,13 +70,13 @@ device = placed_on  # inside `with device(name):`, new tensors and variables are
 
 
 def moved(x, name):
-    """The same numbers on the device of that name. Raises LookupError where there is none."""
+    """Return a tensor with the numbers of x on the device of that name. Raises LookupError if there is none."""
     x, place = as_tensor(x), pool().get(str(name))
     if place is None:
         raise LookupError(f"to: there is no {reprlib.repr(name)}; there are {', '.join(pool())}")
     y = place.put(x.numpy(), Tensor)
     stands = DOOR.stands
-    while isinstance(stands, GradientTape):  # it is no op: no kernel runs, and no program can hold it
+    while isinstance(stands, GradientTape):  # recorded here, because a copy is not an op with a kernel
         if stands.records is not None:
             stands.records.append(("to", [x], {"name": name}, y))
         stands = stands.below

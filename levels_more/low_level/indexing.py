@@ -1,4 +1,4 @@
-"""`x[index]`: slices of a tensor, and what a mask picks."""
+"""Indexing of tensors, `x[index]`, with integers, slices and masks."""
 
 import math
 import reprlib
@@ -10,7 +10,7 @@ from levels_more.low_level.ops import _bools, reshape
 
 
 def _without_dots(index, shape):
-    """The index with a `slice(None)` for each axis that its `...`, or else its end, stands for."""
+    """Return the index with a `slice(None)` for each axis that its `...`, or else its end, leaves out."""
     index = index if isinstance(index, tuple) else (index,)
     missing = len(shape) - sum(part is not None and part is not Ellipsis for part in index)
     dots = [n for n, part in enumerate(index) if part is Ellipsis] or [len(index)]
@@ -20,9 +20,9 @@ def _without_dots(index, shape):
 
 
 def slice_of(x, index):
-    """x[index] for integers, slices, `...` and `None`, as in NumPy, and for a mask alone: a tensor or array of bools.
+    """Return x[index] for integers, slices, `...` and `None`, as in NumPy, or for one mask: a tensor or array of bools.
 
-    An integer may be a tensor. Raises IndexError and TypeError for others.
+    An integer may be a tensor. Raises IndexError if the index does not fit x, TypeError for any other kind of index.
     """
     x = as_tensor(x)
     if isinstance(index, (Operators, np.ndarray)) and index.dtype == bool and index.shape:
@@ -52,10 +52,10 @@ OPERATORS["[]"] = slice_of
 
 
 def boolean_mask(x, mask):
-    """Those rows of x[n, …], or numbers, where the mask is true, in order; the mask has x's shape, or its first axes.
+    """Return, in order, the rows or numbers of x[n, …] where the mask is true. It has x's shape, or its first axes.
 
-    Raises TypeError unless it holds bools, and in a traced function, where their number is not known; IndexError for
-    another shape.
+    Raises TypeError unless the mask holds bools, and in a traced function, where the shape of the result is not known.
+    Raises IndexError if the shapes do not fit.
     """
     x, mask = as_tensor(x), _bools("mask", mask)
     shape, given = mask.spec.shape, x.spec.shape

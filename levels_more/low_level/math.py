@@ -1,4 +1,4 @@
-"""Functions of tensors that are made of others, or of NumPy's: rounded, divided without a rest, all one number."""
+"""Functions of tensors that are composed of others or of NumPy's: floor division, remainder and true division."""
 
 import functools
 
@@ -11,10 +11,10 @@ from levels_more.low_level.ops import cast, where
 
 
 def numpy_op(function, *args, **how):
-    """A NumPy function of the numbers of tensors: a tensor, or a tuple of them, on the device of the first.
+    """Apply a NumPy function to tensors. Returns a tensor, or a tuple of them, on the device of the first tensor.
 
     No gradient passes through it. Raises TypeError in a traced function, where the numbers are not known, and for a
-    dtype that the function does not take, as np.sign takes no bools.
+    dtype that the function does not support, such as bool for np.sign.
     """
     devices = [x.device for x in args if isinstance(x, Operators)]
     put = functools.partial(devices[0].put, kind=Tensor) if devices else constant
@@ -33,14 +33,14 @@ def numpy_op(function, *args, **how):
 
 
 def without_gradient(function):
-    """The same, as a function of tensors."""
+    """Return a NumPy function as a function of tensors without a gradient."""
     return functools.partial(numpy_op, function)
 
 
 def floordiv(x, y):
-    """x / y rounded down, of each two numbers, a tensor and another or a number. Its slope is 0.
+    """Return x / y, rounded down, for each pair of numbers. x and y are tensors or numbers. The gradient is 0.
 
-    Not in a traced function. Raises ZeroDivisionError for whole numbers divided by 0.
+    Not for traced functions. Raises TypeError if the dtypes differ, ZeroDivisionError if integers are divided by 0.
     """
     x = as_tensor(x, y if isinstance(y, Operators) else None)
     y = as_tensor(y, x)
@@ -52,16 +52,16 @@ def floordiv(x, y):
 
 
 def mod(x, y):
-    """The rest of a division, exactly, of each two numbers: 0 or of y's sign. Its slopes are 1 and -floordiv(x, y).
+    """Return the exact remainder of x / y for each pair of numbers: 0 or of y's sign. Slopes: 1 and -floordiv(x, y).
 
-    Not in a traced function. Raises what `floordiv` raises.
+    Not for traced functions. Raises what `floordiv` raises.
     """
     x = as_tensor(x, y if isinstance(y, Operators) else None)
     y = as_tensor(y, x)
     count = floordiv(x, y)
     with np.errstate(invalid="ignore"):
         rest = numpy_op(np.mod, x, y.numpy())
-    nothing = [stop_gradient(x) - x, count * (y - stop_gradient(y))]  # 0 with a slope, or NaN of infinities
+    nothing = [stop_gradient(x) - x, count * (y - stop_gradient(y))]  # 0 with a gradient, or NaN for infinities
     of_x, of_y = (where(each == 0, each, 0) for each in nothing)
     return rest - (of_x + of_y)
 
@@ -71,7 +71,7 @@ OPERATORS["//"] = floordiv
 
 
 def divide(x, y):
-    """x / y of each two numbers, a tensor and another or a number; of whole numbers in float64, as in NumPy."""
+    """Return x / y for each pair of numbers. x and y are tensors or numbers. Integers give float64, as in NumPy."""
     x, y = as_tensor(x, y if isinstance(y, Operators) else None), as_tensor(y, x if isinstance(x, Operators) else None)
     whole = x.dtype.kind == "i" and y.dtype.kind == "i"
     return cast(x, "float64") / cast(y, "float64") if whole else x / y

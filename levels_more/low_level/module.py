@@ -1,4 +1,4 @@
-"""A variable's steps, in the words of TensorFlow, and how many numbers a module holds."""
+"""TensorFlow's `assign_add` and `assign_sub` of a variable, and a module that counts its parameters."""
 
 import math
 
@@ -8,12 +8,12 @@ from levels_more.low_level.signatures import Arguments
 
 
 def assign_add(variable, value):
-    """Name the sum of the variable and a value. Raises what `assign` raises."""
+    """Assign the variable plus a value to the variable. Raises what `assign` raises."""
     variable.assign(variable + value)
 
 
 def assign_sub(variable, value):
-    """Name the difference of the variable and a value. Raises what `assign` raises."""
+    """Assign the variable minus a value to the variable. Raises what `assign` raises."""
     variable.assign(variable - value)
 
 
@@ -22,10 +22,10 @@ OPERATORS["assign_sub"] = assign_sub
 
 
 class Module(low_level.Module):
-    """That of the core, which counts the numbers of its variables."""
+    """The core's Module, extended by `count`."""
 
     __signature__ = Arguments()
 
     def count(self):
-        """How many numbers its variables hold."""
+        """Return how many numbers the variables hold in total."""
         return sum(math.prod(variable.shape) for variable in self.variables)

@@ -1,4 +1,4 @@
-"""The functions of neural nets: those of the core, and more."""
+"""Functions for neural networks: those of the core, and more."""
 
 from levels.low_level.nn import relu, sigmoid
 from levels_more.low_level.ops import elu, log_softmax, softmax, tanh

@@ -1,4 +1,4 @@
-"""More functions of tensors: other shapes, other dtypes, choices, trigonometry, activations, and what is largest."""
+"""More functions of tensors: shapes, dtypes, selection, trigonometry, activations, maxima and minima."""
 
 import math
 
@@ -10,31 +10,31 @@ from levels_more.checks import as_tuple, axis_of, dtype_of, expect, index_of, nu
 
 
 def _normalize_axis(axis):
-    """An axis, or a tuple of them, as Python's integers; None stays. Raises TypeError for anything else."""
+    """Convert an axis or a tuple of axes to ints. None stays None. Raises TypeError for anything else."""
     if isinstance(axis, tuple):
         return tuple(map(_normalize_axis, axis))
     return None if axis is None else index_of("axis", axis)
 
 
 def _alike(values):
-    """All of these as tensors; Python numbers take the dtype of the first tensor or variable among them."""
+    """Convert all values to tensors. Python numbers take the dtype of the first tensor or variable among them."""
     like = next((x for x in values if isinstance(x, Operators)), None)
     return [as_tensor(x, like) for x in values]
 
 
 def matmul(x, w):
-    """x[m, k] @ w[k, n] -> [m, n]"""
+    """Return the matrix product x[m, k] @ w[k, n] -> [m, n]."""
     return apply("matmul", x, w)
 
 
 def transpose(x, axes=None):
-    """The axes in another order, all in reverse where `axes` is None: [a, b, …] -> [a', b', …]."""
+    """Permute the axes of x, [a, b, …] -> [a', b', …]. If `axes` is None, all axes are reversed."""
     axes = None if axes is None else _normalize_axis(several("transpose: axes", as_tuple(axes)))
     return apply("transpose", x, axes=axes)
 
 
 def reshape(x, shape):
-    """The same numbers in the same order, in another shape; one size may be -1, which is what is left."""
+    """Return the same numbers, in the same order, in another shape. One size may be -1: it follows from the others."""
     x, shape = as_tensor(x), as_tuple(shape)
     shape = [index_of("reshape: a size", size) for size in (shape if isinstance(shape, tuple) else (shape,))]
     known = math.prod(size for size in shape if size != -1)
@@ -43,7 +43,7 @@ def reshape(x, shape):
 
 
 def concat(values, axis=0):
-    """The tensors of a list one after the other along an axis. Raises ValueError for an axis that they do not have."""
+    """Join a list of tensors along an existing axis. Raises ValueError for an axis that they do not have."""
     values, axis = _alike(several("concat: values", values, "a list of tensors")), _normalize_axis(axis)
     expect(values, "concat: values", values, "one tensor or more")
     axes = len(values[0].spec.shape)
@@ -56,85 +56,85 @@ cat = concat  # PyTorch's name
 
 
 def where(mask, x, y):
-    """x where the mask, a tensor of bools, is true, else y; all three broadcast."""
+    """Return x where the mask, a tensor of bools, is true, else y. All three broadcast."""
     return apply("where", _bools("where: the mask", mask), *_alike((x, y)))
 
 
 def cast(x, dtype):
-    """The same numbers in another dtype."""
+    """Return the same numbers in another dtype."""
     return apply("cast", x, dtype=dtype_of("cast: dtype", dtype))
 
 
 def tanh(x):
-    """The hyperbolic tangent of each number of x, a tensor of floats. Raises TypeError for others."""
+    """Return the hyperbolic tangent of each number of x, a tensor of floats. Raises TypeError for other dtypes."""
     return apply("tanh", x)
 
 
 def maximum(x, y):
-    """The larger of each two numbers"""
+    """Return the larger number of each pair of x and y, which broadcast."""
     return apply("maximum", x, y)
 
 
 def minimum(x, y):
-    """The smaller of each two numbers"""
+    """Return the smaller number of each pair of x and y, which broadcast."""
     return apply("minimum", x, y)
 
 
 def absolute(x):
-    """|x| of each number of x, floats or integers; its slope at 0 is 0. |NaN| is NaN."""
+    """Return |x| of each number of x, floats or integers. The slope at 0 is 0, and |NaN| is NaN."""
     return apply("absolute", x)
 
 
-abs = absolute  # as TensorFlow and PyTorch say it
+abs = absolute  # the name in TensorFlow and PyTorch
 
 
 def square(x):
-    """x·x of each number of x, floats or integers."""
+    """Return x·x of each number of x, floats or integers."""
     x = as_tensor(x)
     return x * x
 
 
 def sin(x):
-    """The sine of each number of x, floats: angles in radians. Raises TypeError for others.
+    """Return the sine of each number of x, floats: angles in radians. Raises TypeError for other dtypes.
 
-    It is at most one unit in the last place from the truth, with the same bits on every machine. From 2⁵³ on (float32:
-    2²⁴) neighbouring floats are 2 apart and more, so no angle is left: there it is NaN.
+    The error is at most one unit in the last place, and the bits are the same on every machine. From 2⁵³ on (float32:
+    2²⁴) neighbouring floats are 2 or more apart, so they no longer determine an angle: the result is NaN.
     """
     return apply("sin", x)
 
 
 def cos(x):
-    """The cosine of each number of x, floats: angles in radians, as in `sin`. Raises TypeError for others."""
+    """Return the cosine of each number of x, floats: angles in radians, as in `sin`. Raises TypeError for others."""
     return apply("cos", x)
 
 
 def erf(x):
-    """The error function 2/√π·∫exp(-t²)dt, from 0 to each number of x, floats. Raises TypeError for others."""
+    """Return the error function 2/√π·∫exp(-t²)dt, from 0 to each number of x, floats. Raises TypeError for others."""
     return apply("erf", x)
 
 
 def equal(x, y):
-    """Whether each two numbers are equal: a tensor of bools. What holds a NaN is not."""
+    """Return whether the numbers of each pair are equal, as a tensor of bools. NaN is equal to nothing."""
     return apply("equal", x, y)
 
 
 def reduce_max(x, axis=None, keepdims=False):
-    """The largest number along one axis, or of all."""
+    """Return the largest number along an axis or neighbouring axes, or of all."""
     return apply("reduce_max", x, axis=_normalize_axis(axis), keepdims=keepdims)
 
 
 def reduce_min(x, axis=None, keepdims=False):
-    """The smallest number along one axis, or of all."""
+    """Return the smallest number along an axis or neighbouring axes, or of all."""
     return apply("reduce_min", x, axis=_normalize_axis(axis), keepdims=keepdims)
 
 
 def arg_max(x, axis=None, keepdims=False):
-    """The place, int64, of the first largest number along one axis, or in x as one long row."""
+    """Return the index, int64, of the first largest number along an axis, or in the flattened x (axis=None)."""
     return _place("arg_max", x, axis, keepdims)
 
 
 def arg_min(x, axis=None, keepdims=False):
-    """The place, int64, of the first smallest number along one axis, or in x as one long row."""
+    """Return the index, int64, of the first smallest number along an axis, or in the flattened x (axis=None)."""
     return _place("arg_min", x, axis, keepdims)
 
 
@@ -147,33 +147,33 @@ def _place(op, x, axis, keepdims):
     return reshape(y, shape)
 
 
-argmax, argmin = arg_max, arg_min  # as NumPy, TensorFlow and PyTorch say it
+argmax, argmin = arg_max, arg_min  # the names in NumPy, TensorFlow and PyTorch
 
 
 def _bools(name, x):
-    """These bools as a tensor. Raises TypeError for others."""
+    """Return x as a tensor of bools. Raises TypeError for other dtypes."""
     x = as_tensor(x)
     expect(x.spec.dtype == bool, name, x.spec, "bools, such as x > 0.0")
     return x
 
 
 def reduce_any(x, axis=None, keepdims=False):
-    """Whether one of the bools of x is true, along one axis or of all. Of none at all it is False."""
+    """Return whether at least one bool of x is true, along an axis or of all. Of no bools the result is False."""
     return reduce_sum(cast(_bools("reduce_any: x", x), "int64"), axis, keepdims) > 0
 
 
 def reduce_all(x, axis=None, keepdims=False):
-    """Whether all bools of x are true, along one axis or of all. Of none at all it is True."""
+    """Return whether all bools of x are true, along an axis or of all. Of no bools the result is True."""
     return reduce_sum(cast(_bools("reduce_all: x", x) == False, "int64"), axis, keepdims) == 0  # noqa: E712
 
 
 def one_hot(x, depth, dtype=np.float32):
-    """x[…], int64, as […, depth]: 1 at the place that the integer names, else 0."""
+    """Convert integers x[…], int64, to […, depth]: 1 at the index that is the integer, else 0."""
     return apply("one_hot", x, depth=sizes("one_hot: depth", depth)[0], dtype=dtype_of("one_hot: dtype", dtype))
 
 
 def swapaxes(x, first, second):
-    """x with two of its axes in each other's place, as in NumPy: [a, b, c] with 0 and 2 becomes [c, b, a]."""
+    """Exchange two axes of x, as in NumPy: [a, b, c] with 0 and 2 becomes [c, b, a]."""
     x = as_tensor(x)
     axes = list(range(len(x.spec.shape)))
     first, second = (axis_of("swapaxes", axis, len(axes)) for axis in (first, second))
@@ -182,24 +182,24 @@ def swapaxes(x, first, second):
 
 
 def softmax(x, axis=-1):
-    """exp(x) divided by its sum, along an axis of a float tensor: probabilities. Raises TypeError for others."""
+    """Return exp(x) divided by its sum along an axis of a float tensor: probabilities. Raises TypeError for others."""
     return apply("softmax", x) if axis == -1 else swapaxes(softmax(swapaxes(x, axis, -1)), axis, -1)
 
 
 def log_softmax(x, axis=-1):
-    """log(softmax(x)) along an axis, and no overflow on the way: a tensor shaped like x."""
+    """Return log(softmax(x)) along an axis, computed without overflow: a tensor shaped like x."""
     return apply("log_softmax", x) if axis == -1 else swapaxes(log_softmax(swapaxes(x, axis, -1)), axis, -1)
 
 
 def broadcast_to(x, shape):
-    """x, repeated along axes of one number and along new ones in front, in that shape. Raises ValueError for others."""
+    """Repeat x along axes of size 1 and along new leading axes to that shape. Raises ValueError if x does not fit."""
     return apply("broadcast_to", x, shape=sizes("broadcast_to: shape", shape))
 
 
 def dot(x, w):
-    """x[…, k] @ w[k, n] -> […, n], or x[…, k] @ w[k] -> […]: x may have more axes than two, or one.
+    """Return x[…, k] @ w[k, n] -> […, n] or x[…, k] @ w[k] -> […]. x has one axis or more.
 
-    Raises ValueError where the sizes do not fit, and for w with other axes.
+    Raises ValueError if the sizes do not match, or for a w with other axes.
     """
     x, w = _alike((x, w))
     if not x.spec.shape or len(w.spec.shape) not in (1, 2) or x.spec.shape[-1] != w.spec.shape[0]:
@@ -214,7 +214,7 @@ def dot(x, w):
 
 
 def elu(x, alpha=1.0):
-    """x where it is positive, else alpha·(exp(x) - 1), of each number of a float tensor.
+    """Return x if x > 0, else alpha·(exp(x) - 1), for each number of a float tensor.
 
     Clevert et al., 2016, https://arxiv.org/abs/1511.07289
     """
@@ -222,29 +222,29 @@ def elu(x, alpha=1.0):
 
 
 def item(x):
-    """The one number of a tensor or a variable, as Python's. Raises ValueError for several numbers, or none."""
+    """Return the only number of a tensor or variable as a Python number. Raises ValueError unless there is one."""
     if math.prod(x.shape) != 1:
         raise ValueError(f"item: shape {x.shape} has {math.prod(x.shape)} numbers; expected one")
     return x.numpy().item()
 
 
 def logical_and(x, y):
-    """Whether both of each two bools are true, which broadcast. Raises TypeError for others."""
+    """Return whether both bools of each pair are true. x and y broadcast. Raises TypeError for other dtypes."""
     return where(_bools("logical_and: x", x), _bools("logical_and: y", y), False)
 
 
 def logical_or(x, y):
-    """Whether one of each two bools is true, or both; they broadcast. Raises TypeError for others."""
+    """Return whether at least one bool of each pair is true. x and y broadcast. Raises TypeError for other dtypes."""
     return where(_bools("logical_or: x", x), True, _bools("logical_or: y", y))
 
 
 def logical_not(x):
-    """Whether each bool is false. Raises TypeError for others."""
+    """Return whether each bool of x is false. Raises TypeError for other dtypes."""
     return _bools("logical_not: x", x) == False  # noqa: E712
 
 
 def _rows(x):
-    """How many rows a tensor has. Raises TypeError for a single number."""
+    """Return how many rows a tensor has. Raises TypeError for a tensor without axes."""
     if not x.shape:
         raise TypeError("a tensor of shape () has no length")
     return x.shape[0]

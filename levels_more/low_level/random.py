@@ -1,4 +1,4 @@
-"""Random numbers: from one state for each device, which all of `levels` draws from, or from a generator."""
+"""Random numbers, from one state for each device, which all of `levels` shares, or from a generator."""
 
 import math
 import threading
@@ -10,13 +10,13 @@ from levels.low_level import Tensor, Variable, apply, as_tensor, constant, gathe
 from levels_more.checks import dtype_of, expect, number, sizes
 from levels_more.hardware.devices import placed_on
 
-# What is drawn is a function of a state, a key and a counter, in a variable: so a compiled step draws anew each time.
+# Random numbers are a function of a state (key and counter) in a variable, so a compiled step draws new ones each time.
 
-_STATES, _SEED, _TURN = {}, [0], threading.RLock()  # device -> its state; the key of those that are made later
+_STATES, _SEED, _TURN = {}, [0], threading.RLock()  # device -> its state; the key of states that are created later
 
 
 def _drawn(op, shape, dtype):
-    """The next numbers of the present device's state."""
+    """Draw the next numbers from the state of the current device."""
     shape, dtype = sizes(f"{op}: shape", shape), dtype_of(f"{op}: dtype", dtype, "float32 float64")
     with _TURN:
         state = _STATES.get(PLACE.device)
@@ -28,9 +28,9 @@ def _drawn(op, shape, dtype):
 
 
 def uniform(shape, minval=0.0, maxval=1.0, dtype="float32"):
-    """Random numbers of that shape, float32 or float64, uniform from minval to maxval (which rounding may reach).
+    """Return uniform random numbers of that shape, float32 or float64, from minval up to maxval (only by rounding).
 
-    The same in every run, until `set_seed`. Raises TypeError for others, ValueError unless minval < maxval.
+    They are equal in every run, until `set_seed`. Raises TypeError for wrong arguments, ValueError if minval >= maxval.
     """
     low, high = number("uniform: minval", minval), number("uniform: maxval", maxval)
     if not low < high:
@@ -40,9 +40,9 @@ def uniform(shape, minval=0.0, maxval=1.0, dtype="float32"):
 
 
 def normal(shape, mean=0.0, stddev=1.0, dtype="float32"):
-    """Random numbers of that shape, float32 or float64, normal with that mean and standard deviation.
+    """Return normal random numbers of that shape, float32 or float64, with that mean and standard deviation.
 
-    The same in every run, until `set_seed`. Raises TypeError for others, and for a negative deviation.
+    They are equal in every run, until `set_seed`. Raises TypeError for wrong arguments, such as a negative deviation.
     """
     mean, stddev = number("normal: mean", mean), number("normal: stddev", stddev, 0.0)
     drawn = _drawn("normal", shape, dtype)
@@ -50,7 +50,7 @@ def normal(shape, mean=0.0, stddev=1.0, dtype="float32"):
 
 
 def shuffle(x):
-    """The rows of x[n, …] in a random order. Raises TypeError for x without rows, and in a traced function."""
+    """Return the rows of x[n, …] in random order. Raises TypeError for an x without axes, and in a traced function."""
     x = as_tensor(x)
     expect(x.spec.shape, "shuffle: x", x.spec, "one axis or more")
     with placed_on("cpu:0"):
@@ -59,10 +59,10 @@ def shuffle(x):
 
 
 def set_seed(seed):
-    """Seed the random numbers and the starting weights of layers. Raises TypeError unless it is an int from 0 on."""
+    """Seed the random numbers and the initial weights of layers. Raises TypeError unless `seed` is an int from 0 on."""
     whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
     expect(whole and 0 <= seed < 2**63, "set_seed: seed", seed, "a whole number from 0 to 2⁶³ - 1")
-    from levels.mid_level import RANDOM  # above this level, so only now
+    from levels.mid_level import RANDOM  # a higher level, so it is imported only here
 
     RANDOM.seed(int(seed))
     with _TURN:
@@ -71,26 +71,26 @@ def set_seed(seed):
             state.assign(device.put(np.array([int(seed), 0]), Tensor))
 
 
-_DRAWN = {  # the function without a generator, and the method of a generator
+_DRAWN = {  # name -> (the function without a generator, the method of a generator)
     "uniform": (uniform, "random"),
     "normal": (normal, "standard_normal"),
 }
 
 
 class Generator:
-    """Random numbers of its own: the same for the same seed, whatever else is drawn."""
+    """An independent source of random numbers: equal for equal seeds, whatever else is drawn."""
 
     def __init__(self, seed=0):
         self.manual_seed(seed)
 
     def manual_seed(self, seed):
-        """Begin anew, at the numbers of this seed."""
+        """Restart the random numbers with this seed. Returns the generator."""
         self.rng = np.random.default_rng(seed)
         return self
 
 
 def drawn(name, shape, generator=None, dtype="float64"):
-    """Numbers in that shape, a tensor: "uniform" from 0 to 1, or "normal"."""
+    """Return a tensor of random numbers of that shape: "uniform" from 0 to 1, or "normal"."""
     draw, method = _DRAWN[name]
     if generator is None:
         return draw(shape, dtype=dtype)
@@ -98,5 +98,5 @@ def drawn(name, shape, generator=None, dtype="float64"):
 
 
 def shuffled(n, generator=None):
-    """The whole numbers from 0 on, below n, in a random order: an array."""
+    """Return an array of the integers 0, …, n - 1 in random order."""
     return np.argsort(drawn("uniform", (n,), generator).numpy(), kind="stable")

@@ -1,6 +1,6 @@
-"""Other shapes, other rows, products of more axes, variance, the largest numbers with their places.
+"""Functions for shapes, indexing, products of more axes, variance, and the largest numbers with their indices.
 
-Each function is made of others that are there already, and so is its gradient.
+Each function is composed of existing ones, and so is its gradient.
 """
 
 import collections
@@ -15,7 +15,7 @@ from levels_more.low_level.ops import argmax, argmin, concat, dot, reshape, tran
 
 
 def expand_dims(x, axis):
-    """x with a new axis of one at that place: [a, b] becomes [a, 1, b] with axis=1. Raises ValueError for no place."""
+    """Insert an axis of size 1: [a, b] becomes [a, 1, b] with axis=1. Raises ValueError if the axis is out of range."""
     x = as_tensor(x)
     shape = list(x.spec.shape)
     shape.insert(axis_of("expand_dims", axis, len(shape) + 1), 1)
@@ -23,9 +23,9 @@ def expand_dims(x, axis):
 
 
 def squeeze(x, axis=None):
-    """x without its axes of one, or without this one of them: [a, 1, b] becomes [a, b].
+    """Remove all axes of size 1 from x, or only the given one: [a, 1, b] becomes [a, b].
 
-    Raises ValueError for an axis of another size.
+    Raises ValueError if the given axis has another size.
     """
     x = as_tensor(x)
     shape = x.spec.shape
@@ -38,9 +38,9 @@ def squeeze(x, axis=None):
 
 
 def stack(values, axis=0):
-    """Tensors of one shape, side by side along a new axis: n of [a, b] become [n, a, b].
+    """Join tensors of one shape along a new axis: n of [a, b] become [n, a, b].
 
-    Raises ValueError for several shapes, or for none at all.
+    Raises ValueError if the shapes differ, or for no tensors.
     """
     like = next((x for x in several("stack: values", values, "a list of tensors") if isinstance(x, Operators)), None)
     values = [as_tensor(x, like) for x in values]
@@ -51,9 +51,9 @@ def stack(values, axis=0):
 
 
 def take(x, rows, axis=0):
-    """x along an axis by number: x[…, rows[i], …] for each i, as in NumPy. (`gather` does so along the first axis.)
+    """Return x[…, rows[i], …] for each i, indexed along one axis, as in NumPy. (`gather` is for the first axis.)
 
-    Raises TypeError unless the rows are int, IndexError for one that x has not, ValueError for no axis.
+    Raises TypeError unless `rows` are integers, IndexError if one is out of range, ValueError if x has no such axis.
     """
     x = as_tensor(x)
     axes = len(x.spec.shape)
@@ -62,14 +62,14 @@ def take(x, rows, axis=0):
         return gather(x, rows)
     order = [axis, *range(axis), *range(axis + 1, axes)]
     y = gather(transpose(x, order), rows)
-    new = len(y.spec.shape) - axes + 1  # the axes of the rows now stand in front, and go to their place
+    new = len(y.spec.shape) - axes + 1  # number of axes of `rows`: they are in front, and move to `axis`
     return transpose(y, [*range(new, new + axis), *range(new), *range(new + axis, new + axes - 1)])
 
 
 def fancy_index(x, index):
-    """x[index] as in NumPy. Lists, arrays and tensors of row numbers or bools may be among its parts.
+    """Return x[index] as in NumPy, also for lists, arrays and tensors of integers or bools in the index.
 
-    Raises IndexError for places that x has not, and what x[index] raises.
+    Raises IndexError if an index is out of range, and what x[index] raises.
     """
     x, parts = as_tensor(x), index if isinstance(index, tuple) else (index,)
     if not any(isinstance(part, Operators | list | np.ndarray) for part in parts):
@@ -82,7 +82,7 @@ def fancy_index(x, index):
 
 
 def product(x, y):
-    """x[…, k] @ y[k, n] or y[k], or matrix by matrix x[…, m, k] @ y[…, k, n], with the same axes in front.
+    """Return x[…, k] @ y[k, n] or y[k], or a batched product x[…, m, k] @ y[…, k, n] with equal leading axes.
 
     Raises ValueError for other shapes.
     """
@@ -96,9 +96,9 @@ def product(x, y):
 
 
 def reduce_variance(x, axis=None, keepdims=False, ddof=0):
-    """The mean of the squared distances from the mean, of floats, along one axis, several neighbours, or of all.
+    """Return the mean squared distance of floats from their mean, along an axis or neighbouring axes, or of all.
 
-    The count that it is divided by is `ddof` less, as in NumPy. With 1 it is an estimate from a sample.
+    The divisor is the count minus `ddof`, as in NumPy. With ddof=1 the result is an estimate from a sample.
     """
     x = as_tensor(x)
     apart = x - reduce_mean(x, axis, True)
@@ -108,16 +108,16 @@ def reduce_variance(x, axis=None, keepdims=False, ddof=0):
 
 
 def reduce_std(x, axis=None, keepdims=False, ddof=0):
-    """The root of `reduce_variance`: how far floats lie from their mean. Where all are equal its slope is 0."""
+    """Return the standard deviation of floats: the root of `reduce_variance`. If all are equal, its gradient is 0."""
     variance = reduce_variance(x, axis, keepdims, ddof)
-    equal = variance == 0.0  # there the root is infinitely steep, and its chain would be 0 · inf
+    equal = variance == 0.0  # there the slope of the root is infinite, and the chain rule gives 0 · inf
     return where(equal, 0.0, sqrt(where(equal, 1.0, variance)))
 
 
 def take_along(x, places, axis=-1):
-    """The numbers of x at these places along an axis, as NumPy's `take_along_axis`: int64, as many axes as x has.
+    """Return the numbers of x at the indices `places` along an axis, like NumPy's `take_along_axis`.
 
-    Raises TypeError for others, IndexError for a place that x has not.
+    Raises TypeError unless `places` is int64 with as many axes as x, IndexError if an index is out of range.
     """
     x, places = as_tensor(x), as_tensor(places)
     shape, axis = x.spec.shape, axis_of("take_along", axis, len(x.spec.shape))
@@ -133,20 +133,20 @@ def take_along(x, places, axis=-1):
     return gather(reshape(x, (-1,)), functools.reduce(lambda flat, k: flat * shape[k] + at[k], range(len(shape)), 0))
 
 
-Found = collections.namedtuple("Found", "values indices")  # numbers, and where they were
+Found = collections.namedtuple("Found", "values indices")  # numbers, and their indices
 
 
 def _found(x, places, axis, keepdims):
-    """The numbers of x at one place of each row, with the places."""
+    """Return Found(values, indices): the numbers of x at one index along the axis, and these indices."""
     found = take_along(x, places, axis), places
     return Found(*(found if keepdims else (squeeze(each, axis) for each in found)))
 
 
 def largest(x, axis, keepdims=False):
-    """The largest number of x[…, n, …] along an axis, the first of equal ones, and its place, int64."""
+    """Return the largest number of x[…, n, …] along an axis, and its index, int64: the first if there are several."""
     return _found(x, argmax(x, axis, True), axis, keepdims)
 
 
 def smallest(x, axis, keepdims=False):
-    """The smallest number of x[…, n, …] along an axis, the first of equal ones, and its place, int64."""
+    """Return the smallest number of x[…, n, …] along an axis, and its index, int64: the first if there are several."""
     return _found(x, argmin(x, axis, True), axis, keepdims)

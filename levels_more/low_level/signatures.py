@@ -1,21 +1,21 @@
-"""Signatures that show every argument, also those that a class hands on to the class that it is made from."""
+"""Signatures that show every argument of a class, including those that it passes to its base class."""
 
 import inspect
 from inspect import Parameter
 
 
 class Arguments:
-    """As the attribute `__signature__` of a class: what `help`, Shift+Tab and completion show."""
+    """A descriptor for the attribute `__signature__` of a class, which `help`, Shift+Tab and completion show."""
 
     def __get__(self, instance, kind):
-        if instance is not None:  # a layer can be called, and that has another signature
+        if instance is not None:  # calling a layer has another signature
             raise AttributeError("__signature__")
         inits = [vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base) and base is not object]
         return inspect.Signature(_parameters(inits))
 
 
 class Options:
-    """The same of a class whose arguments are the rows of its table `options`."""
+    """The same descriptor for a class whose arguments are the entries of its table `options`."""
 
     def __get__(self, instance, kind):
         if instance is not None:
@@ -25,7 +25,7 @@ class Options:
 
 
 def _parameters(inits):
-    """The signature of the first function, with the next one in place of its *args and **options."""
+    """Return the parameters of the first function, with those of the next ones in place of its *args and **options."""
     if not inits:
         return []
     own = [*inspect.signature(inits[0]).parameters.values()][1:]

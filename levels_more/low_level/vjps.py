@@ -1,4 +1,4 @@
-"""The rules of the ops of this level: how a gradient goes back through each."""
+"""The vjps of the ops of this level."""
 
 import itertools
 import math
@@ -10,14 +10,14 @@ from levels_more.low_level.ops import cast, cos, sin, transpose, where
 
 
 def _share_back(dy, y, x, axis=None, keepdims=False):
-    """The reverse of a largest or smallest number: dy, divided among those that are it."""
+    """The vjp of reduce_max and reduce_min: dy, divided equally among all numbers that are the largest or smallest."""
     how, (spread,) = {"axis": axis, "keepdims": keepdims}, VJPS["reduce_sum"]
     hit = cast(x == spread(y, None, x, **how), x.dtype)
     return hit * spread(dy / reduce_sum(hit, **how), None, x, **how)
 
 
 def _part_of_join(k):
-    """The rule of input k of a `concat`: its part of dy."""
+    """Return the vjp for input k of `concat`: its part of dy."""
 
     def vjp(dy, y, *inputs, axis=0):
         start = sum(x.spec.shape[axis] for x in inputs[:k])
@@ -27,7 +27,7 @@ def _part_of_join(k):
 
 
 class _PartsOfJoin:
-    """The rules of `concat`, for any number of inputs."""
+    """The vjps of `concat`, for any number of inputs."""
 
     def __iter__(self):
         return map(_part_of_join, itertools.count())
