@@ -139,12 +139,13 @@ def arg_min(x, axis=None, keepdims=False):
 
 
 def _place(op, x, axis, keepdims):
-    y = apply(op, x, axis=_normalize_axis(axis))
+    x, axis = as_tensor(x), _normalize_axis(axis)
+    y = apply(op, x, axis=axis)
     if not flag(f"{op}: keepdims", keepdims):
         return y
-    shape = [1] * len(x.shape) if axis is None else [*x.shape]
-    shape[0 if axis is None else axis] = 1
-    return reshape(y, shape)
+    axes = range(len(x.shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    reduced = {a % len(x.shape) for a in axes}
+    return reshape(y, [1 if a in reduced else size for a, size in enumerate(x.shape)])
 
 
 argmax, argmin = arg_max, arg_min  # the names in NumPy, TensorFlow and PyTorch

@@ -74,7 +74,8 @@ def fancy_index(x, index):
     x, parts = as_tensor(x), index if isinstance(index, tuple) else (index,)
     if not any(isinstance(part, Operators | list | np.ndarray) for part in parts):
         return x[index]
-    parts = tuple(p.numpy() if isinstance(p, Operators) else np.asarray(p) if isinstance(p, list) else p for p in parts)
+    parts = [p if not isinstance(p, list) else np.asarray(p, None if np.size(p) else np.int64) for p in parts]
+    parts = tuple(p.numpy() if isinstance(p, Operators) else p for p in parts)
     if len(parts) == 1 and parts[0].dtype.kind == "i" and x.spec.shape:
         return gather(x, np.where(parts[0] < 0, parts[0] + x.spec.shape[0], parts[0]))
     places = np.arange(math.prod(x.spec.shape)).reshape(x.spec.shape)[parts]

@@ -1327,6 +1327,15 @@ def test_no_wrong_number_in_silence(call):
 
 
 # 1, 1.0, True and np.int64(1) are one key of PLANS, so a wrong call is let through once the right one was made.
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("x", [[3.0, 5.0, 5.0], [[1.0, 2.0], [4.0, 3.0]]])
+def test_a_place_keeps_its_axes(x, axis):
+    for mine, numpys in ((arg_max, np.argmax), (arg_min, np.argmin)):
+        assert mine(x, axis, keepdims=True).numpy().tolist() == numpys(x, axis, keepdims=True).tolist()
+    assert arg_max(3.0, keepdims=True).numpy().tolist() == 0
+    assert arg_max([[1.0, 2.0], [4.0, 3.0]], (0, 1), keepdims=True).numpy().tolist() == [[2]]
+
+
 @pytest.mark.parametrize("f", [reduce_sum, reduce_max, arg_max, lambda x, axis: concat([x, x], axis)])
 @pytest.mark.parametrize("axis", [1.0, True, np.int64(1)])
 def test_whether_a_call_is_refused_does_not_depend_on_the_calls_before(f, axis):

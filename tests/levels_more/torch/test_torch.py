@@ -744,6 +744,8 @@ def test_nobody_else_waits_for_it():
 def test_readers_of_levels_have_the_functions_too():
     x = low_level.constant(X)
     np.testing.assert_allclose(low_level.fancy_index(x, ([0, 1], [2, 3])).numpy(), X[[0, 1], [2, 3]])
+    assert low_level.fancy_index(x, []).shape == X[[]].shape
+    assert low_level.fancy_index(x, (slice(None), [])).shape == X[:, []].shape
     np.testing.assert_allclose(low_level.nn.softmax(x, axis=0).numpy(), np.exp(X) / np.exp(X).sum(0))
     values, places = low_level.largest(x, 1)
     assert places.numpy().tolist() == np.argmax(X, 1).tolist()
