@@ -533,7 +533,7 @@ def test_steps_of_what_does_not_know_its_length():
     model.compile("sgd", "mse")
     assert len(model.fit(batches(), epochs=3, steps_per_epoch=2, verbose=0).history["loss"]) == 3
     data = tf.data.Dataset.from_generator(batches)
-    with pytest.raises(TypeError, match=r"repeat\(\) one that does not know"):
+    with pytest.raises(TypeError, match=r"call repeat\(\) on one of unknown length"):
         model.fit(data, epochs=2, steps_per_epoch=2, verbose=0)
     assert len(model.fit(data.repeat(), epochs=2, steps_per_epoch=2, verbose=0).history["loss"]) == 2
 
