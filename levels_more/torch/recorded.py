@@ -305,18 +305,6 @@ def recorded(name, function, view=None):
     return made
 
 
-def only_view(function):
-    """Return a version of a function that raises RuntimeError if its result is a copy and not a view."""
-
-    def view(x, *args):
-        y = function(x, *args)
-        if y is not x and y.base is None:
-            raise RuntimeError(f"view: the numbers {tuple(x.shape)} do not lie in even steps for that; use reshape")
-        return y
-
-    return view
-
-
 def cut_out(x, index):
     """Return whether x[index] shares the memory of x: whether the index has no tensor, list or array in it."""
     parts = index if isinstance(index, tuple) else (index,)

@@ -211,3 +211,15 @@ def load(path, make):
             return _read(json.loads(str(stored[_TREE])), lambda key: make(stored[key]))
     except (ValueError, KeyError, OSError, EOFError) as error:
         raise ValueError(f"load: {path} was not written by `save` here, or is damaged ({error})") from error
+
+
+def only_view(function):
+    """Return a version of a function that raises RuntimeError if its result is a copy and not a view."""
+
+    def view(x, *args):
+        y = function(x, *args)
+        if y is not x and y.base is None:
+            raise RuntimeError(f"view: the numbers {tuple(x.shape)} do not lie in even steps for that; use reshape")
+        return y
+
+    return view
